@@ -1,0 +1,91 @@
+/**
+ * One family of errors for the whole product. A code is stable and public; the message is one sentence
+ * that names the offending value; the hint is the next thing to do, a command where there is one.
+ */
+export type ErrorCode = keyof typeof ERROR_TABLE
+
+interface Mapping {
+  readonly http: number
+  readonly exit: number
+  readonly retryable: boolean
+}
+
+/** The only place where a code becomes an HTTP status or an exit status. */
+export const ERROR_TABLE = {
+  invalid: { http: 400, exit: 2, retryable: false },
+  unauthorized: { http: 401, exit: 2, retryable: false },
+  denied: { http: 403, exit: 2, retryable: false },
+  not_found: { http: 404, exit: 2, retryable: false },
+  conflict: { http: 409, exit: 2, retryable: false },
+  too_large: { http: 413, exit: 2, retryable: false },
+  rate_limited: { http: 429, exit: 1, retryable: true },
+  queue_full: { http: 429, exit: 1, retryable: true },
+  unsupported: { http: 422, exit: 2, retryable: false },
+  internal: { http: 500, exit: 1, retryable: false },
+  unavailable: { http: 503, exit: 1, retryable: true },
+  timeout: { http: 504, exit: 1, retryable: true },
+} as const satisfies Record<string, Mapping>
+
+export interface ErrorOptions {
+  hint?: string
+  details?: unknown
+  cause?: unknown
+  retryable?: boolean
+}
+
+export interface ErrorBody {
+  code: ErrorCode
+  message: string
+  hint?: string
+  retryable: boolean
+  details?: unknown
+}
+
+export class AppError extends Error {
+  readonly code: ErrorCode
+  readonly hint: string | undefined
+  readonly retryable: boolean
+  readonly details: unknown
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'AppError'
+    this.code = code
+    this.hint = options.hint
+    this.retryable = options.retryable ?? ERROR_TABLE[code].retryable
+    this.details = options.details
+  }
+
+  get httpStatus(): number {
+    return ERROR_TABLE[this.code].http
+  }
+
+  get exitStatus(): number {
+    return ERROR_TABLE[this.code].exit
+  }
+
+  toBody(): ErrorBody {
+    const body: ErrorBody = { code: this.code, message: this.message, retryable: this.retryable }
+    if (this.hint !== undefined) body.hint = this.hint
+    if (this.details !== undefined) body.details = this.details
+    return body
+  }
+
+  /** Rebuilds an error that crossed the control socket; an unknown code of a newer daemon becomes `internal`. */
+  static fromBody(body: ErrorBody): AppError {
+    const code = body.code in ERROR_TABLE ? body.code : 'internal'
+    const options: ErrorOptions = { retryable: body.retryable, details: body.details }
+    if (body.hint !== undefined) options.hint = body.hint
+    return new AppError(code, body.message, options)
+  }
+}
+
+/** Whatever was thrown, as one of ours. A defect keeps its cause but never shows a stack to a caller. */
+export const toAppError = (thrown: unknown): AppError => {
+  if (thrown instanceof AppError) return thrown
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  return new AppError('internal', message || 'an unexpected error without a message', {
+    cause: thrown,
+    hint: 'This is a defect in Deputy. The daemon log has the details: deputy daemon status tells where it is.',
+  })
+}
