@@ -1,0 +1,170 @@
+import type { ErrorBody } from '../jobs/errors.ts'
+import type { Artifact, JobEvent, Phases, SkippedArtifact, Usage } from '../jobs/job.ts'
+import type { JobState } from '../jobs/states.ts'
+import type { Readiness } from '../ports.ts'
+
+/**
+ * What Deputy does, as its fronts see it. HTTP and MCP call it inside the daemon; the CLI calls the same
+ * operations over the control socket. Views are the public JSON: snake_case, ISO times, additive only.
+ */
+export interface Deputy {
+  /** Durable when it resolves. The same idempotency key and manifest give the same job. */
+  submit(manifest: unknown, origin: string): Promise<JobView>
+  get(id: string): Promise<JobView>
+  /** Waits until the job's status differs from `since` (or is terminal when absent), or until the time is over. */
+  wait(id: string, options: WaitOptions): Promise<JobView>
+  list(filter: ListFilter): Promise<JobPage>
+  result(id: string, options: { maxBytes?: number }): Promise<JobResult>
+  output(id: string, options: OutputOptions): Promise<OutputPage>
+  /** Follows output to its end; gaps are told. */
+  follow(id: string, options: { cursor?: number; signal: AbortSignal }): AsyncIterable<OutputPage>
+  events(id: string, options: { after?: number; limit?: number }): Promise<JobEvent[]>
+  /** Events of one job, or of all jobs, to the end of the job or of the signal. */
+  followEvents(options: { id?: string; after?: number; signal: AbortSignal }): AsyncIterable<JobEvent>
+  cancel(id: string, by: string): Promise<JobView>
+  /** Forgets a finished job, its output, artifacts and kept machine. */
+  delete(id: string): Promise<void>
+  artifacts(id: string): Promise<readonly Artifact[]>
+  openArtifact(id: string, path: string): Promise<OpenArtifact>
+  openPatch(id: string): Promise<OpenArtifact>
+  /** Stores an input (a workspace tar) for a later submit; unused ones are swept. */
+  putBlob(source: AsyncIterable<Uint8Array>): Promise<{ sha256: string; size: number }>
+  machines(): Promise<MachineView[]>
+  destroyMachine(id: string): Promise<void>
+  doctor(signal: AbortSignal): Promise<Readiness[]>
+  /** Called at every change of any job, after it is durable. Returns how to stop. */
+  onChange(listener: (change: JobChange) => void): () => void
+  stats(): Promise<Stats>
+}
+
+export interface JobChange {
+  readonly jobId: string
+  /** `output`: more output; `state`: status, progress or anything else of the view. */
+  readonly kind: 'state' | 'output'
+}
+
+export interface WaitOptions {
+  since?: JobState
+  timeoutMs: number
+  signal: AbortSignal
+}
+
+export interface ListFilter {
+  status?: JobState
+  /** `name` or `name=value`. */
+  label?: string
+  limit?: number
+  cursor?: string
+}
+
+export interface OutputOptions {
+  /** Byte offset to go on from; 0 or absent: the beginning. Negative: that many bytes before the end. */
+  cursor?: number
+  maxBytes?: number
+  waitMs?: number
+  signal: AbortSignal
+}
+
+export interface OutputPage {
+  readonly job_id: string
+  readonly status: JobState
+  /** Pieces in order. A piece with `skipped` tells how many bytes were dropped there. */
+  readonly pieces: readonly OutputPiece[]
+  readonly next_cursor: number
+  /** The job is finished and `next_cursor` is its end. */
+  readonly done: boolean
+}
+
+export type OutputPiece =
+  | {
+      readonly stream: 'stdout' | 'stderr'
+      readonly offset: number
+      readonly data: Uint8Array
+      readonly at: number
+    }
+  | { readonly skipped: number; readonly offset: number }
+
+export interface JobSummary {
+  readonly job_id: string
+  readonly status: JobState
+  readonly task: string
+  readonly agent: string
+  readonly runtime: string
+  readonly created_at: string
+  readonly duration_seconds: number | null
+  readonly exit_code: number | null
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+export interface JobPage {
+  readonly jobs: readonly JobSummary[]
+  readonly next_cursor: string | null
+}
+
+export interface JobView {
+  readonly job_id: string
+  readonly status: JobState
+  readonly task: string
+  readonly agent: string
+  /** The runtime that runs it; before dispatch, the one asked for. */
+  readonly runtime: string
+  readonly machine_id: string | null
+  readonly origin: string
+  readonly progress: string | null
+  /** 1 is next; only while pending. */
+  readonly queue_position: number | null
+  readonly created_at: string
+  readonly started_at: string | null
+  readonly completed_at: string | null
+  readonly duration_seconds: number | null
+  readonly timeout_seconds: number
+  readonly attempts: number
+  readonly cancel_requested: boolean
+  readonly phases: Phases
+  readonly exit_code: number | null
+  readonly signal: string | null
+  readonly error: ErrorBody | null
+  readonly output_bytes: number
+  readonly labels: Readonly<Record<string, string>>
+  /** Set when the submit found an earlier job with the same idempotency key. */
+  readonly deduplicated?: boolean
+}
+
+export interface JobResult extends JobView {
+  readonly output: string
+  /** What `output` leaves out, in bytes, and where. */
+  readonly truncated: {
+    readonly skipped_bytes: number
+    readonly head_bytes: number
+    readonly tail_bytes: number
+  } | null
+  readonly artifacts: readonly Artifact[]
+  readonly skipped_artifacts: readonly SkippedArtifact[]
+  readonly patch: { readonly sha256: string; readonly size: number } | null
+  readonly usage: Usage | null
+  readonly isolation: readonly string[]
+  readonly limits_hit: readonly string[]
+}
+
+export interface OpenArtifact {
+  readonly path: string
+  readonly sha256: string
+  readonly size: number
+  read(range?: { start: number; end: number }): AsyncIterable<Uint8Array>
+}
+
+export interface MachineView {
+  readonly machine_id: string
+  readonly runtime: string
+  readonly job_id: string | null
+  readonly state: string
+  readonly created_at: string
+  readonly lease_until: string | null
+}
+
+export interface Stats {
+  readonly jobs: Readonly<Record<JobState, number>>
+  readonly machines: Readonly<Record<string, number>>
+  /** Age of the oldest pending job, in seconds. */
+  readonly oldest_pending_seconds: number
+}

@@ -1,0 +1,239 @@
+import { z } from 'zod'
+import { AppError } from './errors.ts'
+import { LIMITS } from './limits.ts'
+import { didYouMean } from './nearest.ts'
+import { pathProblem } from './paths.ts'
+import { SIZE_PATTERN } from './sizes.ts'
+
+/**
+ * What a user asks for. The schema is strict (a misspelt key is an error, not a silent default) and is the
+ * only description of a manifest: the MCP tool, the REST API, the CLI and the reference are derived from it.
+ */
+const text = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .refine(value => !value.includes('\0'), 'contains a NUL byte')
+
+const envName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'is not a name for an environment variable')
+const size = z.string().regex(SIZE_PATTERN, "is not a size such as '512M' or '2G'")
+const DOMAIN =
+  /^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(:\d{1,5})?$/i
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+const file = z
+  .strictObject({
+    path: z.string().describe('Below the workspace /work (relative is best) or below /tmp'),
+    text: z.string().optional().describe('Content as text'),
+    content: z.string().optional().describe('Content as base64'),
+    mode: z
+      .string()
+      .regex(/^0?[0-7]{3}$/)
+      .optional()
+      .describe("Octal, such as '755'"),
+  })
+  .superRefine((value, context) => {
+    const problem = pathProblem(value.path)
+    if (problem) context.addIssue({ code: 'custom', path: ['path'], message: problem, input: value.path })
+    if ((value.text === undefined) === (value.content === undefined))
+      context.addIssue({
+        code: 'custom',
+        message: "needs exactly one of 'text' and 'content'",
+        input: value.path,
+      })
+    if (value.content !== undefined && !BASE64.test(value.content.replace(/\s/g, '')))
+      context.addIssue({
+        code: 'custom',
+        path: ['content'],
+        message: "is not base64; use 'text' for plain text",
+        input: '',
+      })
+  })
+
+export const manifestSchema = z.strictObject({
+  task: text(LIMITS.taskBytes).min(1).describe('What to do: a shell script, or the prompt of an AI agent'),
+  agentType: z
+    .string()
+    .regex(/^[a-z][a-z0-9_-]{0,63}$/)
+    .default('script')
+    .describe('script | claude | custom | a preset of the configuration'),
+  agent: z
+    .strictObject({
+      command: z
+        .union([text(LIMITS.taskBytes).min(1), z.array(text(LIMITS.taskBytes)).min(1).max(1000)])
+        .optional()
+        .describe('Shell command line, or an argv array'),
+      claudeModel: z
+        .string()
+        .regex(/^[A-Za-z0-9][A-Za-z0-9._:@/[\]-]{0,127}$/)
+        .optional(),
+    })
+    .optional(),
+  files: z.array(file).max(LIMITS.files).optional().describe('Files put into the workspace first'),
+  workspace: z
+    .strictObject({
+      path: z.string().startsWith('/', 'must be absolute').optional().describe('Local directory to copy in'),
+      blob: z
+        .string()
+        .regex(/^[0-9a-f]{64}$/, 'is not the sha256 of an uploaded tar')
+        .optional(),
+      patch: z.boolean().default(false).describe('Return the changes as a patch'),
+    })
+    .refine(
+      value => value.path === undefined || value.blob === undefined,
+      "takes one of 'path' and 'blob', not both",
+    )
+    .optional(),
+  env: z.record(envName, text(LIMITS.envValueBytes)).optional(),
+  secrets: z
+    .array(envName)
+    .max(LIMITS.secrets)
+    .optional()
+    .describe('Names of configured secrets, given as environment'),
+  artifacts: z
+    .array(text(LIMITS.pathBytes).min(1))
+    .max(LIMITS.artifactGlobs)
+    .optional()
+    .describe('Globs to bring back'),
+  resources: z
+    .strictObject({
+      cpu: z.number().min(0.1).max(32).optional(),
+      memory: size.optional(),
+      disk: size.optional(),
+    })
+    .optional(),
+  timeout: z.number().min(1).max(LIMITS.timeoutSeconds).optional().describe('Seconds'),
+  network: z
+    .union([
+      z.enum(['none', 'full']),
+      z.array(z.string().regex(DOMAIN, 'is not a domain')).min(1).max(LIMITS.domains),
+    ])
+    .optional()
+    .describe("none (default) | full | list of allowed domains, '*.example.org' works"),
+  runtime: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]{0,31}$/)
+    .default('auto'),
+  requires: z
+    .strictObject({
+      os: z.string().min(1).max(64).optional(),
+      arch: z.string().min(1).max(64).optional(),
+      capabilities: z.array(z.string().min(1).max(64)).max(32).optional(),
+      node: z.string().min(1).max(253).optional(),
+    })
+    .optional(),
+  lifecycle: z
+    .enum(['ephemeral', 'persistent'])
+    .default('ephemeral')
+    .describe('persistent keeps the machine'),
+  lease: z
+    .number()
+    .int()
+    .min(60)
+    .max(LIMITS.leaseSeconds)
+    .optional()
+    .describe('Seconds a persistent machine is kept'),
+  machine: z.uuid().optional().describe('Run in this kept machine'),
+  vmTemplate: z.string().min(1).max(128).optional(),
+  statusMode: z.enum(['simple', 'detailed', 'streaming']).default('simple'),
+  retries: z.number().int().min(0).max(10).default(2).describe('For failures before the command started'),
+  retryStarted: z.boolean().default(false).describe('Also run again a command that had started'),
+  priority: z.number().int().min(-100).max(100).default(0).describe('Higher first'),
+  labels: z
+    .record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$/, 'is not a label name'), text(256))
+    .refine(value => Object.keys(value).length <= LIMITS.labels, `has more than ${LIMITS.labels} labels`)
+    .optional(),
+  idempotency_key: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('Send the same key again when retrying this submit'),
+})
+
+export type ManifestInput = z.input<typeof manifestSchema>
+export type Manifest = z.output<typeof manifestSchema>
+
+/** Checks a manifest once, at the edge. Throws an AppError that names every problem. */
+export const parseManifest = (input: unknown): Manifest => {
+  if (typeof input !== 'object' || input === null || Array.isArray(input))
+    throw invalid([`the manifest is ${describe(input)}, not an object`])
+  const parsed = manifestSchema.safeParse(input)
+  if (!parsed.success) throw invalid(parsed.error.issues.flatMap(issue => explain(issue, input)))
+  const problems = crossChecks(parsed.data)
+  if (problems.length > 0) throw invalid(problems)
+  return parsed.data
+}
+
+const crossChecks = (manifest: Manifest): string[] => {
+  const problems: string[] = []
+  if (manifest.agentType === 'custom' && manifest.agent?.command === undefined)
+    problems.push("'agent.command' is required when 'agentType' is 'custom'")
+  if (Object.keys(manifest.env ?? {}).length > LIMITS.env)
+    problems.push(`'env' has more than ${LIMITS.env} variables`)
+  for (const name of manifest.secrets ?? [])
+    if (manifest.env !== undefined && Object.hasOwn(manifest.env, name))
+      problems.push(`'${name}' is both in 'env' and in 'secrets'`)
+  if (manifest.machine !== undefined && manifest.workspace !== undefined)
+    problems.push("'workspace' cannot be replaced in a kept machine: leave it out, or leave out 'machine'")
+  if (manifest.lease !== undefined && manifest.lifecycle !== 'persistent')
+    problems.push("'lease' needs 'lifecycle' to be 'persistent'")
+  if (new TextEncoder().encode(manifest.task).length > LIMITS.taskBytes)
+    problems.push(`'task' is longer than ${LIMITS.taskBytes} bytes: put it into a file of 'files'`)
+  return problems
+}
+
+const invalid = (problems: string[]): AppError =>
+  new AppError('invalid', `Invalid manifest: ${problems.slice(0, 8).join('; ')}.`, {
+    hint: 'Fix what is named and submit again. The smallest manifest is {"task": "echo hello"}.',
+    details: { problems },
+  })
+
+const explain = (issue: z.core.$ZodIssue, input: unknown): string[] => {
+  const at = issue.path.map(String).join('.')
+  if (issue.code === 'unrecognized_keys') {
+    const known = knownKeys(issue.path)
+    return issue.keys.map(key => `unknown key '${at ? `${at}.` : ''}${key}'${didYouMean(key, known)}`)
+  }
+  const value = valueAt(input, issue.path)
+  const shown = value === undefined ? '' : ` (got ${describe(value)})`
+  return [
+    `${at ? `'${at}'` : 'the manifest'} ${value === undefined && isMissing(issue) ? 'is required' : message(issue)}${shown}`,
+  ]
+}
+
+const isMissing = (issue: z.core.$ZodIssue): boolean =>
+  issue.code === 'invalid_type' || issue.code === 'invalid_union'
+
+const message = (issue: z.core.$ZodIssue): string =>
+  issue.code === 'custom' || issue.code === 'invalid_format'
+    ? issue.message
+    : issue.message.replace(/^\w/, c => c.toLowerCase())
+
+const NESTED: Record<string, readonly string[]> = {
+  agent: ['command', 'claudeModel'],
+  files: ['path', 'text', 'content', 'mode'],
+  workspace: ['path', 'blob', 'patch'],
+  resources: ['cpu', 'memory', 'disk'],
+  requires: ['os', 'arch', 'capabilities', 'node'],
+}
+
+const knownKeys = (path: readonly PropertyKey[]): readonly string[] =>
+  path.length === 0 ? Object.keys(manifestSchema.shape) : (NESTED[String(path[0])] ?? [])
+
+const valueAt = (input: unknown, path: readonly PropertyKey[]): unknown =>
+  path.reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
+    input,
+  )
+
+/** Names a value without repeating a megabyte of it. */
+const describe = (value: unknown): string => {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object') return 'an object'
+  const shown = JSON.stringify(value) ?? String(value)
+  return shown.length > 60 ? `${shown.slice(0, 57)}…` : shown
+}

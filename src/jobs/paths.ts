@@ -1,0 +1,42 @@
+import { LIMITS } from './limits.ts'
+
+/** Where every job finds its workspace, whatever machine it runs on. */
+export const WORKSPACE = '/work'
+
+/** Why a path of `files` is refused, or undefined when it is good. */
+export const pathProblem = (path: string): string | undefined => {
+  if (path === '') return 'is empty'
+  if (path.includes('\0')) return 'contains a NUL byte'
+  if (new TextEncoder().encode(path).length > LIMITS.pathBytes)
+    return `is longer than ${LIMITS.pathBytes} bytes`
+  const parts = path.split('/')
+  if (parts.includes('..')) return "contains '..'"
+  if (path.endsWith('/') || parts.at(-1) === '.') return 'names a directory'
+  if (path.startsWith('/') && absoluteTarget(path) === undefined)
+    return `is absolute and neither below ${WORKSPACE} nor below /tmp`
+  return undefined
+}
+
+export interface FileTarget {
+  root: 'workspace' | 'tmp'
+  /** Relative to that root, normalised, never empty. */
+  relative: string
+}
+
+/** Where a file of a manifest lands. Callers have checked the path with pathProblem. */
+export const fileTarget = (path: string): FileTarget =>
+  path.startsWith('/') ? absoluteTarget(path)! : { root: 'workspace', relative: clean(path) }
+
+const absoluteTarget = (path: string): FileTarget | undefined => {
+  const normal = `/${clean(path)}`
+  if (normal.startsWith(`${WORKSPACE}/`))
+    return { root: 'workspace', relative: normal.slice(WORKSPACE.length + 1) }
+  if (normal.startsWith('/tmp/')) return { root: 'tmp', relative: normal.slice('/tmp/'.length) }
+  return undefined
+}
+
+const clean = (path: string): string =>
+  path
+    .split('/')
+    .filter(part => part !== '' && part !== '.')
+    .join('/')
