@@ -1,0 +1,136 @@
+import { AppError, toAppError } from '../jobs/errors.ts'
+import { type ClusterConfig, type ClusterNode, parseCluster } from './inventory.ts'
+import { nearest } from './nearest.ts'
+
+export interface ClusterEnvironment {
+  config: ClusterConfig
+  /** Which variable set which key, for `config explain`. */
+  origins: Record<string, string>
+  /** Variables that look like ours and name no node. */
+  warnings: string[]
+}
+
+/** Lays the CLUSTER_* variables over a configuration. Pure: nothing is read but what is passed. */
+export const applyClusterEnvironment = (
+  config: ClusterConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): ClusterEnvironment => {
+  const next: ClusterConfig = structuredClone(config)
+  const origins: Record<string, string> = {}
+  const warnings: string[] = []
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith('CLUSTER_') || value === undefined || value === '') continue
+    const setting = SETTINGS[name]
+    if (setting) {
+      setting.apply(next, value, name)
+      origins[setting.key] = name
+    } else if (/_(?:HOST|IP)$/.test(name)) {
+      const origin = applyNodeVariable(next, name, value)
+      if (origin) origins[origin] = name
+      else warnings.push(unknownNode(name, next.nodes))
+    }
+  }
+  return { config: parseNaming(next, origins), origins, warnings }
+}
+
+/** A bad value is reported under the variable that brought it, not only under the key it landed in. */
+const parseNaming = (config: ClusterConfig, origins: Record<string, string>): ClusterConfig => {
+  try {
+    return parseCluster(config)
+  } catch (error) {
+    const cause = toAppError(error)
+    const key = Object.keys(origins).find(candidate => cause.message.startsWith(`${candidate}:`))
+    if (!key) throw cause
+    const variable = origins[key]!
+    throw new AppError('invalid', `${variable} (${cause.message})`, {
+      hint: `Change or unset ${variable}.`,
+      cause,
+    })
+  }
+}
+
+interface Setting {
+  key: string
+  apply(config: ClusterConfig, value: string, name: string): void
+}
+
+const numeric = (key: string, set: (config: ClusterConfig, value: number) => void): Setting => ({
+  key,
+  apply: (config, value, name) => {
+    const number = Number(value)
+    if (!Number.isFinite(number)) {
+      throw new AppError('invalid', `${name}: "${value}" is not a number`, {
+        hint: `Unset ${name} or give a number.`,
+      })
+    }
+    set(config, number)
+  },
+})
+
+const text = (key: string, set: (config: ClusterConfig, value: string) => void): Setting => ({
+  key,
+  apply: set,
+})
+
+const SETTINGS: Record<string, Setting> = {
+  CLUSTER_SSH_USER: text('ssh.user', (config, value) => {
+    config.ssh.user = value
+  }),
+  CLUSTER_SSH_TIMEOUT: numeric('ssh.timeout', (config, value) => {
+    config.ssh.timeout = value
+  }),
+  CLUSTER_SSH_CONNECT_TIMEOUT: numeric('ssh.connect_timeout', (config, value) => {
+    config.ssh.connect_timeout = value
+  }),
+  CLUSTER_SSH_RETRIES: numeric('ssh.retries', (config, value) => {
+    config.ssh.retries = value
+  }),
+  CLUSTER_CPU_THRESHOLD: numeric('thresholds.cpu', (config, value) => {
+    config.thresholds.cpu = value
+  }),
+  CLUSTER_LOAD_THRESHOLD: numeric('thresholds.load', (config, value) => {
+    config.thresholds.load = value
+  }),
+  CLUSTER_MEMORY_THRESHOLD: numeric('thresholds.memory', (config, value) => {
+    config.thresholds.memory = value
+  }),
+  CLUSTER_CMD_TIMEOUT: numeric('timeouts.command', (config, value) => {
+    config.timeouts.command = value
+  }),
+  CLUSTER_STATUS_TIMEOUT: numeric('timeouts.status', (config, value) => {
+    config.timeouts.status = value
+  }),
+  CLUSTER_IP_CACHE_TTL: numeric('addresses.ttl', (config, value) => {
+    config.addresses.ttl = value
+  }),
+  CLUSTER_GATEWAY: text('addresses.gateway', (config, value) => {
+    config.addresses.gateway = value
+  }),
+  CLUSTER_DNS: text('addresses.dns', (config, value) => {
+    config.addresses.dns = value
+  }),
+}
+
+/** `mac-studio` answers to CLUSTER_MAC_STUDIO_HOST and CLUSTER_MACSTUDIO_HOST, and so do its aliases. */
+const applyNodeVariable = (config: ClusterConfig, name: string, value: string): string | undefined => {
+  const match = /^CLUSTER_(.+)_(HOST|IP)$/.exec(name)!
+  const index = config.nodes.findIndex(node => variableNames(node).has(match[1]!))
+  const node = config.nodes[index]
+  if (!node) return undefined
+  const key = match[2] === 'HOST' ? 'host' : 'fallback'
+  node[key] = value
+  return `nodes[${index}].${key}`
+}
+
+const variableNames = (node: ClusterNode): Set<string> => {
+  const names = [node.id, ...node.aliases].map(name => name.toUpperCase())
+  return new Set(names.flatMap(name => [name.replace(/[^A-Z0-9]/g, '_'), name.replace(/[^A-Z0-9]/g, '')]))
+}
+
+const unknownNode = (name: string, nodes: readonly ClusterNode[]): string => {
+  const known = nodes.flatMap(node =>
+    ['HOST', 'IP'].flatMap(end => [...variableNames(node)].map(n => `CLUSTER_${n}_${end}`)),
+  )
+  const close = nearest(name, known)
+  return `${name} names no node of the inventory${close ? `; did you mean ${close}?` : ''}`
+}

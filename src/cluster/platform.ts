@@ -1,0 +1,29 @@
+/** One name for each operating system and processor, whatever `uname`, a user or a document calls it. */
+export const normalizeOs = (name: string): string => {
+  const os = name.trim().toLowerCase()
+  return OS_NAMES[os] ?? os
+}
+
+export const normalizeArch = (name: string): string => {
+  const arch = name.trim().toLowerCase()
+  return ARCH_NAMES[arch] ?? arch
+}
+
+const OS_NAMES: Record<string, string> = {
+  darwin: 'macos',
+  mac: 'macos',
+  osx: 'macos',
+  'mac os x': 'macos',
+  'gnu/linux': 'linux',
+  win32: 'windows',
+}
+
+const ARCH_NAMES: Record<string, string> = {
+  amd64: 'x86_64',
+  x64: 'x86_64',
+  'x86-64': 'x86_64',
+  aarch64: 'arm64',
+  armv8: 'arm64',
+  i386: 'x86',
+  i686: 'x86',
+}
