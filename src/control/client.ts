@@ -1,0 +1,180 @@
+import type { IncomingMessage } from 'node:http'
+import type {
+  JobPage,
+  JobResult,
+  JobView,
+  ListFilter,
+  MachineView,
+  OutputOptions,
+  OutputPage,
+  WaitOptions,
+} from '../engine/deputy.ts'
+import type { Artifact, JobEvent } from '../jobs/job.ts'
+import type { Readiness } from '../ports.ts'
+import type { DaemonInfo } from './daemon-info.ts'
+import { followPages } from './follow.ts'
+import { createTransport } from './transport.ts'
+import { decodePage, type WirePage } from './wire.ts'
+
+export interface ClientOptions {
+  /** Who asks: `cli`, … */
+  readonly origin?: string
+  readonly version?: string
+  /** Brings the daemon back when it dies in the middle of a stream, which then goes on where it was. */
+  readonly revive?: (signal: AbortSignal) => Promise<void>
+}
+
+/** A stored file on its way to the caller. */
+export interface Download {
+  readonly size: number
+  readonly bytes: AsyncIterable<Uint8Array>
+}
+
+export type Client = ReturnType<typeof connect>
+
+/** The operations of `Deputy`, over the control socket. Nothing is sent before the first call. */
+export const connect = (home: { readonly socket: string }, options: ClientOptions = {}) => {
+  const transport = createTransport(home.socket, {
+    'x-deputy-origin': options.origin ?? 'cli',
+    ...(options.version && { 'x-deputy-version': options.version }),
+  })
+  const { json, open } = transport
+  const follower = { transport, ...(options.revive && { revive: options.revive }) }
+
+  return {
+    submit: (manifest: unknown, signal?: AbortSignal): Promise<JobView> =>
+      json({ method: 'POST', path: '/api/jobs', json: manifest, ...(signal && { signal }) }),
+
+    get: (id: string, signal?: AbortSignal): Promise<JobView> =>
+      json({ path: job(id), ...(signal && { signal }) }),
+
+    /** One bounded wait: the daemon answers at the change or when the time is over. */
+    wait: (id: string, { since, timeoutMs, signal }: WaitOptions): Promise<JobView> =>
+      json({
+        path: job(id),
+        query: { wait_seconds: timeoutMs / 1000, since },
+        answerMs: timeoutMs + 30_000,
+        signal,
+      }),
+
+    list: (filter: ListFilter = {}, signal?: AbortSignal): Promise<JobPage> =>
+      json({ path: '/api/jobs', query: { ...filter }, ...(signal && { signal }) }),
+
+    result: (id: string, options: { maxBytes?: number } = {}): Promise<JobResult> =>
+      json({ path: `${job(id)}/result`, query: { max_bytes: options.maxBytes } }),
+
+    output: async (id: string, options: OutputOptions): Promise<OutputPage> => {
+      const { cursor, maxBytes, waitMs = 0, signal } = options
+      const page = await json<WirePage>({
+        path: `${job(id)}/output`,
+        query: { cursor, max_bytes: maxBytes, wait_seconds: waitMs / 1000 },
+        answerMs: waitMs + 30_000,
+        signal,
+      })
+      return decodePage(page)
+    },
+
+    /** The kept bytes of both streams as they were printed, without the story of what was dropped. */
+    rawOutput: async (id: string, signal?: AbortSignal): Promise<Download> =>
+      download(await open({ path: `${job(id)}/output`, query: { raw: 1 }, ...(signal && { signal }) })),
+
+    async *follow(
+      id: string,
+      { cursor = 0, signal }: { cursor?: number; signal: AbortSignal },
+    ): AsyncGenerator<OutputPage> {
+      const path = `${job(id)}/output/stream`
+      const isLast = (page: WirePage) => page.done
+      for await (const page of followPages({ ...follower, path, after: String(cursor), isLast, signal }))
+        yield decodePage(page)
+    },
+
+    events: async (id: string, options: { after?: number; limit?: number } = {}): Promise<JobEvent[]> => {
+      const answer = await json<JobEvent[] | { events: JobEvent[] }>({
+        path: `${job(id)}/events`,
+        query: { ...options },
+      })
+      return Array.isArray(answer) ? answer : answer.events
+    },
+
+    followEvents: ({ id, after, signal }: { id?: string; after?: number; signal: AbortSignal }) =>
+      followPages<JobEvent>({
+        ...follower,
+        path: id === undefined ? '/api/events/stream' : `${job(id)}/events/stream`,
+        ...(after !== undefined && { after: String(after) }),
+        isLast: () => false,
+        // The stream of one job ends with the job; that of all jobs never does.
+        endsByItself: id !== undefined,
+        signal,
+      }),
+
+    cancel: (id: string): Promise<JobView> => json({ method: 'POST', path: `${job(id)}/cancel` }),
+
+    delete: (id: string): Promise<void> => json({ method: 'DELETE', path: job(id) }),
+
+    artifacts: async (id: string): Promise<readonly Artifact[]> => {
+      const answer = await json<readonly Artifact[] | { artifacts: readonly Artifact[] }>({
+        path: `${job(id)}/artifacts`,
+      })
+      return 'artifacts' in answer ? answer.artifacts : answer
+    },
+
+    openArtifact: async (id: string, path: string, signal?: AbortSignal): Promise<Download> =>
+      download(
+        await open({
+          path: `${job(id)}/artifacts/${path.split('/').map(encodeURIComponent).join('/')}`,
+          ...(signal && { signal }),
+        }),
+      ),
+
+    openPatch: async (id: string, signal?: AbortSignal): Promise<Download> =>
+      download(await open({ path: `${job(id)}/patch`, ...(signal && { signal }) })),
+
+    putBlob: (
+      source: AsyncIterable<Uint8Array>,
+      signal?: AbortSignal,
+    ): Promise<{ sha256: string; size: number }> =>
+      json({
+        method: 'PUT',
+        path: '/api/blobs',
+        body: source,
+        headers: { 'content-type': 'application/octet-stream' },
+        answerMs: 3_600_000,
+        ...(signal && { signal }),
+      }),
+
+    machines: async (): Promise<readonly MachineView[]> => {
+      const answer = await json<readonly MachineView[] | { machines: readonly MachineView[] }>({
+        path: '/api/machines',
+      })
+      return 'machines' in answer ? answer.machines : answer
+    },
+
+    destroyMachine: (id: string): Promise<void> =>
+      json({ method: 'DELETE', path: `/api/machines/${encodeURIComponent(id)}`, answerMs: 300_000 }),
+
+    doctor: async (signal?: AbortSignal): Promise<readonly Readiness[]> => {
+      const answer = await json<readonly Readiness[] | { runtimes: readonly Readiness[] }>({
+        path: '/api/doctor',
+        answerMs: 120_000,
+        ...(signal && { signal }),
+      })
+      return 'runtimes' in answer ? answer.runtimes : answer
+    },
+
+    config: (): Promise<unknown> => json({ path: '/api/config' }),
+
+    daemon: (): Promise<DaemonInfo> => json({ path: '/api/daemon' }),
+
+    stopDaemon: (options: { ifIdle?: boolean } = {}): Promise<void> =>
+      json({ method: 'POST', path: '/api/daemon/stop', json: options.ifIdle ? { if_idle: true } : {} }),
+
+    close: () => transport.close(),
+  }
+}
+
+const job = (id: string): string => `/api/jobs/${encodeURIComponent(id)}`
+
+const download = (response: IncomingMessage): Download => ({
+  size: Number(response.headers['content-length'] ?? Number.NaN),
+  bytes: response,
+})

@@ -1,0 +1,172 @@
+import { spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { AppError } from '../jobs/errors.ts'
+import { type DaemonInfo, isListening } from './daemon-info.ts'
+import { createTransport } from './transport.ts'
+
+export interface DaemonHome {
+  readonly socket: string
+  readonly stateDir: string
+}
+
+export interface EnsureOptions {
+  /** Ours: an older daemon with nothing to do is replaced, a newer one is used as it is. */
+  readonly version: string
+  readonly signal?: AbortSignal
+  readonly env?: NodeJS.ProcessEnv
+  /** The program that becomes the daemon, for tests. */
+  readonly entry?: string
+  readonly deadlineMs?: number
+}
+
+const START_MS = 30_000
+const STOP_MS = 10_000
+
+/** Resolves when a daemon answers on the home's socket; starts one when none does. */
+export const ensureDaemon = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
+  const running = await ask(home.socket)
+  if (running === 'none') return start(home, options)
+  if (running === 'starting') return untilReady(home, options, undefined)
+  if (!isOlder(running.version, options.version) || !running.idle) return
+  if (await stopIdle(home, options.signal)) await start(home, options)
+}
+
+export const logFile = (home: DaemonHome): string => join(home.stateDir, 'daemon.log')
+
+/** The daemon's own word, `starting` while it listens without being ready, or `none`. */
+const ask = async (socket: string): Promise<DaemonInfo | 'starting' | 'none'> => {
+  const transport = createTransport(socket, { connection: 'close' })
+  try {
+    return await transport.json<DaemonInfo>({ path: '/api/daemon', answerMs: 10_000 })
+  } catch {
+    return (await isListening(socket)) ? 'starting' : 'none'
+  } finally {
+    transport.close()
+  }
+}
+
+const stopIdle = async (home: DaemonHome, signal?: AbortSignal): Promise<boolean> => {
+  const transport = createTransport(home.socket, { connection: 'close' })
+  try {
+    await transport.json({ method: 'POST', path: '/api/daemon/stop', json: { if_idle: true } })
+  } catch (error) {
+    // It got work meanwhile, or somebody else stopped it first.
+    return error instanceof AppError && error.code === 'unavailable'
+  } finally {
+    transport.close()
+  }
+  const deadline = performance.now() + STOP_MS
+  while (await isListening(home.socket)) {
+    if (performance.now() > deadline) return false
+    await sleep(20, undefined, signal && { signal })
+  }
+  return true
+}
+
+interface Started {
+  /** Set when it ended: two starters at once are fine, the one that lost leaves. */
+  exit: { code: number | null; signal: string | null; at: number } | undefined
+  readonly logFrom: number
+}
+
+const start = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
+  mkdirSync(home.stateDir, { recursive: true, mode: 0o700 })
+  const log = openSync(logFile(home), 'a', 0o600)
+  const logFrom = await sizeOf(logFile(home))
+  const started: Started = { exit: undefined, logFrom }
+  try {
+    const child = spawn(process.execPath, [options.entry ?? defaultEntry(), 'daemon', 'run'], {
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', log, log],
+      env: absoluteHome(options.env ?? process.env),
+    })
+    child.once('exit', (code, signal) => {
+      started.exit = { code, signal, at: performance.now() }
+    })
+    child.once('error', () => {
+      started.exit = { code: null, signal: null, at: performance.now() }
+    })
+    child.unref()
+  } finally {
+    closeSync(log)
+  }
+  await untilReady(home, options, started)
+}
+
+const untilReady = async (
+  home: DaemonHome,
+  { deadlineMs = START_MS, signal }: EnsureOptions,
+  started: Started | undefined,
+): Promise<void> => {
+  const deadline = performance.now() + deadlineMs
+  for (let pause = 10; ; pause = Math.min(pause * 1.5, 200)) {
+    signal?.throwIfAborted()
+    if ((await isListening(home.socket)) && typeof (await ask(home.socket)) === 'object') return
+    const { exit } = started ?? {}
+    if (exit && exit.code !== 0 && performance.now() - exit.at > 2000)
+      throw await notStarted(home, 'The Deputy daemon ended while starting', started)
+    if (performance.now() > deadline)
+      throw await notStarted(home, `The Deputy daemon was not ready after ${deadlineMs / 1000} s`, started)
+    await sleep(pause, undefined, signal && { signal })
+  }
+}
+
+const notStarted = async (home: DaemonHome, what: string, started: Started | undefined) => {
+  const tail = await logTail(home, started?.logFrom)
+  return new AppError('unavailable', `${what}.${tail === '' ? '' : ` Its last words:\n${tail}`}`, {
+    hint: `Its whole log is ${logFile(home)}. To see it start: deputy serve`,
+  })
+}
+
+const TAIL_BYTES = 4096
+const TAIL_LINES = 12
+
+const logTail = async (home: DaemonHome, from = 0): Promise<string> => {
+  try {
+    const file = await open(logFile(home), 'r')
+    try {
+      const { size } = await file.stat()
+      const position = Math.max(from, size - TAIL_BYTES)
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(TAIL_BYTES), 0, TAIL_BYTES, position)
+      const lines = buffer.toString('utf8', 0, bytesRead).trimEnd().split('\n').slice(-TAIL_LINES)
+      return lines.map(line => `  ${line.slice(0, 300)}`).join('\n')
+    } finally {
+      await file.close()
+    }
+  } catch {
+    return ''
+  }
+}
+
+const sizeOf = async (path: string): Promise<number> => {
+  const file = await open(path, 'r')
+  try {
+    return (await file.stat()).size
+  } finally {
+    await file.close()
+  }
+}
+
+const defaultEntry = (): string => fileURLToPath(new URL('../cli/main.js', import.meta.url))
+
+/** The daemon lives in `/`, so a relative home would become another one. */
+const absoluteHome = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  env.DEPUTY_HOME ? { ...env, DEPUTY_HOME: resolve(env.DEPUTY_HOME) } : env
+
+/** `1.2.0-beta` is older than `1.2.0`; what cannot be read is not older. */
+export const isOlder = (theirs: string, ours: string): boolean => {
+  const [a, b] = [parseVersion(theirs), parseVersion(ours)]
+  if (!a || !b) return false
+  for (let i = 0; i < 3; i++) if (a.numbers[i] !== b.numbers[i]) return a.numbers[i]! < b.numbers[i]!
+  return a.pre !== b.pre && b.pre === ''
+}
+
+const parseVersion = (text: string): { numbers: number[]; pre: string } | undefined => {
+  const match = /^v?(\d+)\.(\d+)\.(\d+)(?:-([^+]+))?/.exec(text)
+  return match ? { numbers: match.slice(1, 4).map(Number), pre: match[4] ?? '' } : undefined
+}

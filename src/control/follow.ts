@@ -1,0 +1,63 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AppError } from '../jobs/errors.ts'
+import { readServerEvents } from './sse.ts'
+import type { Transport } from './transport.ts'
+
+export interface FollowOptions<T> {
+  readonly transport: Transport
+  readonly path: string
+  /** The cursor to go on from. */
+  readonly after?: string
+  readonly isLast: (value: T) => boolean
+  /** The daemon ends the stream when there is nothing more to come. */
+  readonly endsByItself?: boolean
+  readonly revive?: (signal: AbortSignal) => Promise<void>
+  readonly signal: AbortSignal
+}
+
+/** When no connection succeeds for so long, the stream is taken for lost. */
+const GIVE_UP_MS = 30_000
+
+/**
+ * Follows a stream of JSON events to its end, over cut connections and restarts of the daemon: each new
+ * connection goes on after the last event that arrived, so nothing is lost or doubled.
+ */
+export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator<T> {
+  const { transport, path, isLast, endsByItself = false, revive, signal } = options
+  let cursor = options.after
+  let failingSince: number | undefined
+  while (!signal.aborted) {
+    try {
+      const response = await transport.open({
+        path,
+        headers: {
+          accept: 'text/event-stream',
+          ...(cursor !== undefined && { 'last-event-id': cursor }),
+        },
+        signal,
+      })
+      failingSince = undefined
+      for await (const event of readServerEvents(response)) {
+        if (event.id !== '') cursor = event.id
+        if (event.event === 'error') throw AppError.fromBody(JSON.parse(event.data).error)
+        const value = JSON.parse(event.data) as T
+        yield value
+        if (isLast(value)) return
+      }
+      if (endsByItself) return
+    } catch (error) {
+      if (signal.aborted) break
+      if (!isPassing(error)) throw error
+      failingSince ??= performance.now()
+      if (performance.now() - failingSince > GIVE_UP_MS) throw error
+    }
+    await revive?.(signal)
+    // A daemon that ends its streams politely at shutdown must not be asked again in a tight loop.
+    await sleep(100, undefined, { signal }).catch(() => {})
+  }
+  signal.throwIfAborted()
+}
+
+/** A cut connection or a daemon that is just starting; its refusals (not found, denied) are final. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof AppError ? error.code === 'unavailable' : error instanceof Error && 'code' in error

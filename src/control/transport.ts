@@ -1,0 +1,156 @@
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { AppError, type ErrorBody } from '../jobs/errors.ts'
+
+export interface Call {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
+  readonly json?: unknown
+  readonly body?: AsyncIterable<Uint8Array>
+  readonly headers?: Readonly<Record<string, string>>
+  /** How long the daemon may take to begin its answer. */
+  readonly answerMs?: number
+  readonly signal?: AbortSignal
+}
+
+/** HTTP over the control socket. Every failure is an AppError: the daemon's own, or `unavailable`. */
+export interface Transport {
+  open(call: Call): Promise<IncomingMessage>
+  json<T>(call: Call): Promise<T>
+  close(): void
+}
+
+const ANSWER_MS = 30_000
+
+export const createTransport = (socketPath: string, headers: Record<string, string>): Transport => {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: 4 })
+
+  const open = async (call: Call): Promise<IncomingMessage> => {
+    const response = await exchange({ socketPath, agent, headers, call })
+    const status = response.statusCode ?? 0
+    if (status >= 200 && status < 300) return response
+    throw await errorOf(response, call)
+  }
+
+  return {
+    open,
+    json: async <T>(call: Call): Promise<T> => {
+      const text = await readText(await open(call), socketPath)
+      return (text === '' ? undefined : JSON.parse(text)) as T
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+interface Exchange {
+  socketPath: string
+  agent: Agent
+  headers: Record<string, string>
+  call: Call
+  /** A kept connection that the daemon closed meanwhile is no failure: ask once more on a new one. */
+  again?: boolean
+}
+
+const exchange = (options: Exchange): Promise<IncomingMessage> => {
+  const { socketPath, agent, call, again = true } = options
+  const method = call.method ?? 'GET'
+  const payload = call.json === undefined ? undefined : Buffer.from(JSON.stringify(call.json))
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({
+      socketPath,
+      agent,
+      method,
+      path: pathOf(call),
+      headers: {
+        // Any name does on a Unix socket, but HTTP/1.1 wants one.
+        host: 'localhost',
+        ...options.headers,
+        ...call.headers,
+        ...(payload && { 'content-type': 'application/json', 'content-length': payload.length }),
+      },
+      ...(call.signal && { signal: call.signal }),
+    })
+    const answerMs = call.answerMs ?? ANSWER_MS
+    const timer = setTimeout(() => request.destroy(tooSlow(answerMs)), answerMs)
+    timer.unref()
+    request.once('response', response => {
+      clearTimeout(timer)
+      resolve(response)
+    })
+    request.on('error', error => {
+      clearTimeout(timer)
+      if (again && request.reusedSocket && method === 'GET' && !call.signal?.aborted && isGone(error))
+        exchange({ ...options, again: false }).then(resolve, reject)
+      else reject(call.signal?.aborted ? call.signal.reason : asUnavailable(error, socketPath))
+    })
+    if (call.body) upload(request, call.body)
+    else request.end(payload)
+  })
+}
+
+/** The source's own failure ends the request; the daemon's early answer (too large) ends the upload. */
+const upload = (request: ReturnType<typeof httpRequest>, body: AsyncIterable<Uint8Array>): void => {
+  const source = Readable.from(body, { objectMode: false })
+  source.on('error', error => request.destroy(error))
+  request.once('close', () => source.destroy())
+  source.pipe(request)
+}
+
+const pathOf = ({ path, query = {} }: Call): string => {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value))
+  return search.size === 0 ? path : `${path}?${search}`
+}
+
+const errorOf = async (response: IncomingMessage, call: Call): Promise<AppError> => {
+  const text = await readText(response, '').catch(() => '')
+  const body = parseErrorBody(text)
+  if (body) return AppError.fromBody(body)
+  return new AppError(
+    'internal',
+    `The daemon answered ${response.statusCode} to ${call.method ?? 'GET'} ${call.path} without saying why.`,
+    { hint: 'Its log may: deputy daemon status tells where it is.' },
+  )
+}
+
+const parseErrorBody = (text: string): ErrorBody | undefined => {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    const error =
+      typeof parsed === 'object' && parsed !== null && 'error' in parsed ? parsed.error : undefined
+    if (typeof error !== 'object' || error === null) return undefined
+    return 'code' in error && 'message' in error ? (error as ErrorBody) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const readText = async (response: IncomingMessage, socketPath: string): Promise<string> => {
+  const chunks: Buffer[] = []
+  try {
+    for await (const chunk of response) chunks.push(chunk as Buffer)
+  } catch (error) {
+    throw asUnavailable(error, socketPath)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+const GONE = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ENOTCONN'])
+
+/** The daemon went away: no socket, nobody listening, or the connection was cut. */
+export const isGone = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && GONE.has(String(error.code))
+
+export const asUnavailable = (error: unknown, socketPath: string): unknown => {
+  if (error instanceof AppError || !isGone(error)) return error
+  return new AppError('unavailable', `No Deputy daemon answers on ${socketPath}.`, {
+    hint: 'Look at it with: deputy daemon status. Start it with: deputy daemon restart',
+    cause: error,
+  })
+}
+
+const tooSlow = (ms: number): AppError =>
+  new AppError('unavailable', `The Deputy daemon did not answer within ${Math.round(ms / 1000)} s.`, {
+    hint: 'Look at its log (deputy daemon status tells where), or restart it: deputy daemon restart',
+  })
