@@ -1,0 +1,58 @@
+import { z } from 'zod'
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/**
+ * The JSON Schema a model reads. It costs tokens in every conversation, so it keeps what helps to write a
+ * correct call and drops what only a validator needs; the server checks everything again.
+ */
+export const compactSchema = (schema: z.ZodObject, io: 'input' | 'output'): JsonSchema => {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  return io === 'output' ? outline(json) : strip(json)
+}
+
+const LONGEST_PATTERN = 24
+const NOISE = new Set(['propertyNames', 'maxLength', 'maxItems', 'minItems', 'minLength', 'format'])
+
+const strip = (node: JsonSchema): JsonSchema => {
+  const kept: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(node)) {
+    if (NOISE.has(key)) continue
+    if (key === 'pattern' && String(value).length > LONGEST_PATTERN) continue
+    // zod writes the range of safe integers on every integer.
+    if ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER)
+      continue
+    if (key === 'properties') kept[key] = mapValues(value, child => strip(child))
+    else kept[key] = stripValue(value)
+  }
+  return kept
+}
+
+const stripValue = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(stripValue)
+  return isObject(value) ? strip(value) : value
+}
+
+/** Outputs explain themselves: their schema names the fields and their types, no more. */
+const outline = (node: JsonSchema): JsonSchema => {
+  const properties = mapValues(node.properties, child => typeOnly(child))
+  const required = Array.isArray(node.required) && node.required.length > 0 ? { required: node.required } : {}
+  return { type: 'object', properties, ...required }
+}
+
+const typeOnly = (node: JsonSchema): JsonSchema => {
+  const kept: Record<string, unknown> = {}
+  if (node.type !== undefined) kept.type = node.type
+  if (node.enum !== undefined) kept.enum = node.enum
+  return kept
+}
+
+const mapValues = (value: unknown, map: (child: JsonSchema) => JsonSchema): Record<string, JsonSchema> =>
+  isObject(value)
+    ? Object.fromEntries(
+        Object.entries(value).map(([key, child]) => [key, isObject(child) ? map(child) : {}]),
+      )
+    : {}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

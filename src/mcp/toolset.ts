@@ -1,0 +1,43 @@
+import { didYouMean } from '../jobs/nearest.ts'
+import type { Tool } from './tool.ts'
+
+/** Tools that belong together; chosen when a front starts, never while it runs. */
+export interface Toolset {
+  readonly name: string
+  /** One line for the instructions. */
+  readonly summary: string
+  /** Served when nobody chose. */
+  readonly byDefault: boolean
+  /** What a model must know to use these tools together; a sentence or two. */
+  readonly instructions?: string
+  readonly tools: readonly Tool[]
+}
+
+export interface Selection {
+  /** Names of toolsets, `default` or `all`; absent: the default ones. */
+  readonly toolsets?: readonly string[]
+  /** Only tools that change nothing. Wins over everything else. */
+  readonly readOnly?: boolean
+}
+
+export interface Selected {
+  readonly toolsets: readonly Toolset[]
+  readonly tools: readonly Tool[]
+  /** What was asked for and is not there, in sentences: a wrong name must not stop a server. */
+  readonly problems: readonly string[]
+}
+
+export const selectTools = (available: readonly Toolset[], selection: Selection): Selected => {
+  const names = available.map(toolset => toolset.name)
+  const wanted = new Set(selection.toolsets ?? ['default'])
+  const problems = [...wanted]
+    .filter(name => name !== 'default' && name !== 'all' && !names.includes(name))
+    .map(name => `There is no toolset '${name}'${didYouMean(name, names) || '.'} Known: ${names.join(', ')}.`)
+  const toolsets = available.filter(
+    toolset => wanted.has('all') || wanted.has(toolset.name) || (wanted.has('default') && toolset.byDefault),
+  )
+  const tools = toolsets
+    .flatMap(toolset => toolset.tools)
+    .filter(tool => !selection.readOnly || tool.annotations.readOnlyHint)
+  return { toolsets, tools, problems }
+}
