@@ -15,6 +15,7 @@ import type { DaemonInfo } from './daemon-info.ts'
 import { followPages } from './follow.ts'
 import { createTransport } from './transport.ts'
 import { decodePage, type WirePage } from './wire.ts'
+import { decodeEvent, type WireEvent } from './wire-event.ts'
 
 export interface ClientOptions {
   /** Who asks: `cli`, … */
@@ -89,23 +90,28 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
     },
 
     events: async (id: string, options: { after?: number; limit?: number } = {}): Promise<JobEvent[]> => {
-      const answer = await json<JobEvent[] | { events: JobEvent[] }>({
+      const answer = await json<{ events: WireEvent[] }>({
         path: `${job(id)}/events`,
         query: { ...options },
       })
-      return Array.isArray(answer) ? answer : answer.events
+      return answer.events.map(decodeEvent)
     },
 
-    followEvents: ({ id, after, signal }: { id?: string; after?: number; signal: AbortSignal }) =>
-      followPages<JobEvent>({
+    async *followEvents(options: {
+      id?: string
+      after?: number
+      signal: AbortSignal
+    }): AsyncGenerator<JobEvent> {
+      const { id, after, signal } = options
+      const pages = followPages<WireEvent>({
         ...follower,
         path: id === undefined ? '/api/events/stream' : `${job(id)}/events/stream`,
         ...(after !== undefined && { after: String(after) }),
         isLast: () => false,
-        // The stream of one job ends with the job; that of all jobs never does.
-        endsByItself: id !== undefined,
         signal,
-      }),
+      })
+      for await (const event of pages) yield decodeEvent(event)
+    },
 
     cancel: (id: string): Promise<JobView> => json({ method: 'POST', path: `${job(id)}/cancel` }),
 

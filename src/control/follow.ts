@@ -9,8 +9,6 @@ export interface FollowOptions<T> {
   /** The cursor to go on from. */
   readonly after?: string
   readonly isLast: (value: T) => boolean
-  /** The daemon ends the stream when there is nothing more to come. */
-  readonly endsByItself?: boolean
   readonly revive?: (signal: AbortSignal) => Promise<void>
   readonly signal: AbortSignal
 }
@@ -23,7 +21,7 @@ const GIVE_UP_MS = 30_000
  * connection goes on after the last event that arrived, so nothing is lost or doubled.
  */
 export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator<T> {
-  const { transport, path, isLast, endsByItself = false, revive, signal } = options
+  const { transport, path, isLast, revive, signal } = options
   let cursor = options.after
   let failingSince: number | undefined
   while (!signal.aborted) {
@@ -40,11 +38,12 @@ export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator
       for await (const event of readServerEvents(response)) {
         if (event.id !== '') cursor = event.id
         if (event.event === 'error') throw AppError.fromBody(JSON.parse(event.data).error)
+        // Said after the last event of a job; a stream that ends without it was cut.
+        if (event.event === 'end') return
         const value = JSON.parse(event.data) as T
         yield value
         if (isLast(value)) return
       }
-      if (endsByItself) return
     } catch (error) {
       if (signal.aborted) break
       if (!isPassing(error)) throw error
