@@ -1,6 +1,16 @@
 import type { AppError } from './jobs/errors.ts'
-import type { Artifact, BlobRef, Job, OutputChunk, SkippedArtifact, Usage } from './jobs/job.ts'
+import type {
+  Artifact,
+  BlobRef,
+  EventType,
+  Job,
+  JobEvent,
+  OutputChunk,
+  SkippedArtifact,
+  Usage,
+} from './jobs/job.ts'
 import type { Manifest } from './jobs/manifest.ts'
+import type { JobState } from './jobs/states.ts'
 
 /** The small interfaces the engine speaks to. Runtimes, blobs, clocks and secrets implement them. */
 
@@ -154,6 +164,135 @@ export interface SinkBatch {
   readonly outputBytes: number
   /** The latest progress line, if a new one came. */
   readonly progress?: string
+}
+
+// ---------------------------------------------------------------- store
+
+/** Jobs and machines, durably. Every method that writes resolves when the write is on disk. */
+export interface Store {
+  /** Gives the earlier job when the idempotency key is known; `conflict` when its manifest was another. */
+  insertJob(job: NewJob): Promise<{ job: Job; created: boolean }>
+  getJob(id: string): Promise<Job | undefined>
+  getManifest(id: string): Promise<Manifest | undefined>
+  listJobs(query: JobQuery): Promise<Job[]>
+  /** Jobs whose machine may exist: not pending, not finished. */
+  activeJobs(): Promise<Job[]>
+  counts(): Readonly<Record<JobState, number>>
+  queuePosition(job: Job): Promise<number>
+  oldestPending(): Promise<number | null>
+  /** Takes the next pending job of a runtime and records its machine, in one step. */
+  claim(request: ClaimRequest): Promise<{ job: Job; machine: MachineRecord } | undefined>
+  /** Moves a job; undefined when it is not in a state from which that move exists. */
+  move(id: string, to: JobState, change: JobChanges, event: EventBody): Promise<Job | undefined>
+  /** Changes that are no transition: progress, phases, a wish to cancel. */
+  update(id: string, change: JobChanges, event?: NewEvent): Promise<Job | undefined>
+  heartbeat(id: string, at: number): Promise<void>
+
+  appendOutput(id: string, batch: SinkBatch, keep: { head: number; tail: number }): Promise<void>
+  /** Stored chunks from an offset on, whole ones, until `maxBytes` is reached. */
+  readOutput(id: string, from: number, maxBytes: number): Promise<OutputChunk[]>
+
+  events(query: { jobId?: string; after: number; limit: number }): Promise<JobEvent[]>
+  lastEvent(): Promise<number>
+
+  insertMachine(machine: MachineRecord): Promise<void>
+  getMachine(id: string): Promise<MachineRecord | undefined>
+  listMachines(): Promise<MachineRecord[]>
+  updateMachine(id: string, change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>): Promise<void>
+  /** Only after the runtime has confirmed that it is gone. */
+  forgetMachine(id: string): Promise<void>
+
+  /** Finished jobs to forget, oldest first; never one that still has a machine. */
+  expiredJobs(policy: RetentionPolicy): Promise<string[]>
+  /** Forgets a finished job; false when it is not finished. */
+  deleteJob(id: string): Promise<boolean>
+  /** Blobs that jobs still refer to. */
+  isBlobUsed(sha256: string): Promise<boolean>
+
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface NewJob {
+  readonly id: string
+  readonly manifest: Manifest
+  readonly manifestHash: string
+  readonly title: string
+  readonly runtime: string
+  readonly origin: string
+  readonly createdAt: number
+  readonly timeoutSeconds: number
+  readonly parentId?: string
+}
+
+export type JobChanges = Partial<
+  Pick<
+    Job,
+    | 'runtime'
+    | 'machineId'
+    | 'provisioningAt'
+    | 'startedAt'
+    | 'completedAt'
+    | 'attempts'
+    | 'cancelRequestedAt'
+    | 'progress'
+    | 'exitCode'
+    | 'signal'
+    | 'error'
+    | 'result'
+  >
+> & {
+  /** Earliest time of the next claim, after a retry. */
+  notBefore?: number
+  /** Added to what is known. */
+  phases?: Readonly<Record<string, number>>
+}
+
+export interface EventBody {
+  readonly at: number
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export interface NewEvent extends EventBody {
+  readonly type: EventType
+}
+
+export interface JobQuery {
+  readonly status?: JobState
+  readonly label?: { name: string; value?: string }
+  readonly parentId?: string
+  readonly limit: number
+  /** Goes on below this job. */
+  readonly before?: string
+}
+
+export interface ClaimRequest {
+  readonly runtime: string
+  readonly machineId: string
+  readonly now: number
+}
+
+/**
+ * `creating` and `ready` machines wait for work (a pool); `busy` ones run a job; `kept` ones outlive theirs until
+ * the lease ends; `destroying` ones are on their way out and stay recorded until that is confirmed.
+ */
+export type MachineState = 'creating' | 'ready' | 'busy' | 'kept' | 'destroying'
+
+export interface MachineRecord extends Machine {
+  readonly state: MachineState
+  readonly createdAt: number
+  readonly leaseUntil: number | null
+  /** Failed attempts to destroy it, when to try again, and what was said. */
+  readonly attempts: number
+  readonly notBefore: number
+  readonly lastError: string | null
+}
+
+export interface RetentionPolicy {
+  readonly jobs: number
+  readonly bytes: number
+  /** Finished before this moment. */
+  readonly before: number
 }
 
 // ---------------------------------------------------------------- the rest

@@ -1,5 +1,4 @@
-import type { ErrorBody } from '../jobs/errors.ts'
-import type { Artifact, JobEvent, Phases, SkippedArtifact, Usage } from '../jobs/job.ts'
+import type { Artifact, JobError, JobEvent, Phases, SkippedArtifact, Usage } from '../jobs/job.ts'
 import type { JobState } from '../jobs/states.ts'
 import type { Readiness } from '../ports.ts'
 
@@ -123,7 +122,7 @@ export interface JobView {
   readonly phases: Phases
   readonly exit_code: number | null
   readonly signal: string | null
-  readonly error: ErrorBody | null
+  readonly error: JobError | null
   readonly output_bytes: number
   readonly labels: Readonly<Record<string, string>>
   /** Set when the submit found an earlier job with the same idempotency key. */

@@ -1,4 +1,3 @@
-import type { ErrorBody } from './errors.ts'
 import type { JobState } from './states.ts'
 
 /** A job as it is stored. The manifest is kept apart: lists never read it. */
@@ -10,8 +9,10 @@ export interface Job {
   readonly agentType: string
   /** As asked for: `auto` or a name. */
   readonly runtimeWanted: string
-  /** As chosen at dispatch. */
-  readonly runtime: string | null
+  /** As chosen when it was submitted. */
+  readonly runtime: string
+  /** The kept machine it asked for. */
+  readonly wantsMachine: string | null
   readonly machineId: string | null
   readonly parentId: string | null
   readonly priority: number
@@ -28,13 +29,37 @@ export interface Job {
   readonly heartbeatAt: number | null
   readonly progress: string | null
   readonly outputBytes: number
+  /** How far the runtime's own log has been taken over. */
+  readonly position: number
   readonly exitCode: number | null
   readonly signal: string | null
-  readonly error: ErrorBody | null
+  readonly error: JobError | null
   readonly result: JobOutcome | null
   /** How long each phase took, in milliseconds; grows while the job lives. */
   readonly phases: Phases
 }
+
+/** Why a job did not succeed. */
+export interface JobError {
+  readonly code: JobErrorCode
+  readonly message: string
+  readonly hint?: string
+}
+
+export type JobErrorCode =
+  | 'exit_code'
+  | 'signal'
+  | 'limit'
+  | 'agent'
+  | 'timeout'
+  | 'cancelled'
+  | 'stale'
+  /** The machine could not be had, or the command could not be started in it. */
+  | 'machine'
+  /** It had started; how it ended cannot be known any more. */
+  | 'lost'
+  | 'secret'
+  | 'internal'
 
 /** Known phases; a runtime adds its own (`clone`, `boot`, …). */
 export type Phases = Readonly<Record<string, number>>

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import { homedir, tmpdir, userInfo } from 'node:os'
+import { join, resolve } from 'node:path'
+
+/** Where one installation keeps its things. Two homes never share anything. */
+export interface Home {
+  readonly configDir: string
+  readonly stateDir: string
+  readonly cacheDir: string
+  readonly runtimeDir: string
+  readonly configFile: string
+  readonly socket: string
+  readonly log: string
+}
+
+/** DEPUTY_HOME puts all under one directory; otherwise the XDG directories. */
+export const resolveHome = (env: Readonly<Record<string, string | undefined>>): Home => {
+  const own = env.DEPUTY_HOME ? resolve(env.DEPUTY_HOME) : undefined
+  const user = env.HOME || homedir()
+  const xdg = (name: string, fallback: string): string => join(env[name] || join(user, fallback), 'deputy')
+  const configDir = own ? join(own, 'config') : xdg('XDG_CONFIG_HOME', '.config')
+  const stateDir = own ? join(own, 'state') : xdg('XDG_STATE_HOME', '.local/state')
+  const cacheDir = own ? join(own, 'cache') : xdg('XDG_CACHE_HOME', '.cache')
+  const runtimeDir = shortEnough(
+    own
+      ? join(own, 'run')
+      : env.XDG_RUNTIME_DIR
+        ? join(env.XDG_RUNTIME_DIR, 'deputy')
+        : join(stateDir, 'run'),
+  )
+  return {
+    configDir,
+    stateDir,
+    cacheDir,
+    runtimeDir,
+    configFile: join(configDir, 'config.yaml'),
+    socket: join(runtimeDir, SOCKET),
+    log: join(stateDir, 'daemon.log'),
+  }
+}
+
+const SOCKET = 'deputy.sock'
+
+/** The kernel takes 107 bytes for the path of a Unix socket; a deeper home gets a directory of its own in /tmp. */
+const LONGEST = 107
+
+const shortEnough = (directory: string): string => {
+  if (Buffer.byteLength(join(directory, SOCKET)) <= LONGEST) return directory
+  const digest = createHash('sha256').update(directory).digest('hex').slice(0, 16)
+  return join(tmpdir(), `deputy-${userInfo().uid}-${digest}`)
+}

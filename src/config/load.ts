@@ -1,0 +1,137 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { z } from 'zod'
+import { AppError } from '../jobs/errors.ts'
+import { didYouMean } from '../jobs/nearest.ts'
+import type { Home } from './home.ts'
+import { type Config, configSchema, ENVIRONMENT, type EnvironmentVariable } from './schema.ts'
+
+export interface LoadedConfig {
+  readonly config: Config
+  /** For every value: where it comes from. */
+  readonly settings: readonly Setting[]
+}
+
+export interface Setting {
+  readonly path: string
+  readonly value: unknown
+  /** `default`, `env DEFAULT_CPU`, or the file. */
+  readonly origin: string
+}
+
+type Tree = Record<string, unknown>
+
+/** Environment over file over default. A bad value or an unknown key is an error that names it. */
+export const loadConfig = (home: Home, env: Readonly<Record<string, string | undefined>>): LoadedConfig => {
+  const origins = new Map<string, string>()
+  const tree = fromFile(home.configFile, origins)
+  for (const variable of ENVIRONMENT) fromVariable(tree, variable, env[variable.name], origins)
+  const parsed = configSchema.safeParse(withSections(tree))
+  if (!parsed.success) throw invalid(parsed.error.issues, origins, home)
+  return { config: parsed.data, settings: flatten(parsed.data, origins) }
+}
+
+const fromFile = (file: string, origins: Map<string, string>): Tree => {
+  if (!existsSync(file)) return {}
+  let parsed: unknown
+  try {
+    // JSON is YAML too. The parser is loaded only where there is something to parse.
+    const { parse } = createRequire(import.meta.url)('yaml') as typeof import('yaml')
+    parsed = parse(readFileSync(file, 'utf8')) ?? {}
+  } catch (error) {
+    throw new AppError(
+      'invalid',
+      `${file} cannot be read: ${error instanceof Error ? error.message.split('\n')[0] : error}`,
+      {
+        hint: `Correct ${file}, or move it away to use the defaults.`,
+      },
+    )
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    throw new AppError('invalid', `${file} is not a list of settings.`, {
+      hint: `Start it with, for example:\n  defaults:\n    timeout: 600`,
+    })
+  for (const path of leaves(parsed as Tree)) origins.set(path, file)
+  return parsed as Tree
+}
+
+const fromVariable = (
+  tree: Tree,
+  variable: EnvironmentVariable,
+  text: string | undefined,
+  origins: Map<string, string>,
+): void => {
+  if (text === undefined || text === '') return
+  const [section, key] = variable.path.split('.') as [string, string]
+  const inner = (tree[section] ??= {}) as Tree
+  inner[key] = convert(variable, text)
+  origins.set(variable.path, `env ${variable.name}`)
+}
+
+const convert = (variable: EnvironmentVariable, text: string): unknown => {
+  switch (variable.type) {
+    case 'number': {
+      const value = Number(text)
+      if (Number.isNaN(value)) throw badVariable(variable, text, 'a number')
+      return value
+    }
+    case 'boolean':
+      if (/^(1|true|yes|on)$/i.test(text)) return true
+      if (/^(0|false|no|off)$/i.test(text)) return false
+      throw badVariable(variable, text, "'true' or 'false'")
+    case 'list':
+      return text
+        .split(',')
+        .map(part => part.trim())
+        .filter(part => part !== '')
+    case 'string':
+      return text
+  }
+}
+
+const badVariable = (variable: EnvironmentVariable, text: string, wanted: string): AppError =>
+  new AppError('invalid', `The environment variable ${variable.name} is '${text}', not ${wanted}.`, {
+    hint: `Unset it or give it a good value; it sets ${variable.path}.`,
+  })
+
+/** zod fills the defaults of a section only when the section is there. */
+const withSections = (tree: Tree): Tree => {
+  const sections = Object.keys(configSchema.shape).filter(key => key !== 'secrets' && key !== 'agents')
+  return { ...Object.fromEntries(sections.map(section => [section, {}])), ...tree }
+}
+
+const invalid = (issues: readonly z.core.$ZodIssue[], origins: Map<string, string>, home: Home): AppError => {
+  const problems = issues.flatMap(issue => {
+    const at = issue.path.map(String).join('.')
+    if (issue.code === 'unrecognized_keys')
+      return issue.keys.map(
+        key => `unknown setting '${at ? `${at}.` : ''}${key}'${didYouMean(key, keysAt(issue.path))}`,
+      )
+    const origin = origins.get(at)
+    return [`'${at}' ${issue.message}${origin === undefined ? '' : ` (from ${origin})`}`]
+  })
+  return new AppError('invalid', `The configuration is not valid: ${problems.join('; ')}.`, {
+    hint: `Correct ${home.configFile}. deputy config explain shows every setting and where it comes from.`,
+    details: { problems },
+  })
+}
+
+const keysAt = (path: readonly PropertyKey[]): string[] => {
+  const section = path.length === 0 ? configSchema : configSchema.shape[String(path[0]) as keyof Config]
+  return section !== undefined && 'shape' in section ? Object.keys(section.shape) : []
+}
+
+/** Lists and free-form records are one value each; sections are not. */
+const leaves = (tree: Tree, prefix = ''): string[] =>
+  Object.entries(tree).flatMap(([key, value]) =>
+    isSection(value, prefix) ? leaves(value as Tree, `${prefix}${key}.`) : [`${prefix}${key}`],
+  )
+
+const isSection = (value: unknown, prefix: string): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && prefix.split('.').length <= 1
+
+const flatten = (config: Config, origins: Map<string, string>): Setting[] =>
+  leaves(config as unknown as Tree).map(path => {
+    const value = path.split('.').reduce<unknown>((at, key) => (at as Tree)[key], config)
+    return { path, value, origin: origins.get(path) ?? 'default' }
+  })

@@ -1,0 +1,165 @@
+import { availableParallelism } from 'node:os'
+import { z } from 'zod'
+import { KEPT, LIMITS } from '../jobs/limits.ts'
+import { SIZE_PATTERN } from '../jobs/sizes.ts'
+
+const size = z.string().regex(SIZE_PATTERN, "is not a size such as '512M' or '2G'")
+const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is not a name for an environment variable')
+const source = z.union([
+  z.string().regex(/^(env|file|cmd):./, "is not 'env:NAME', 'file:/path' or 'cmd:program arg'"),
+  z.array(z.string().min(1)).min(1),
+])
+
+/** The whole configuration. References and `deputy config explain` are derived from it. */
+export const configSchema = z.strictObject({
+  http: z.strictObject({
+    enabled: z.boolean().default(true).describe('Listen on TCP besides the Unix socket'),
+    host: z.string().default('127.0.0.1').describe('Address of the control listener'),
+    port: z.number().int().min(0).max(65_535).default(8764).describe('A busy port moves to a free one'),
+    allowedHosts: z
+      .array(z.string())
+      .default([])
+      .describe('More names for the Host header, for reverse proxies'),
+  }),
+  defaults: z.strictObject({
+    runtime: z.string().default('auto').describe('Runtime of jobs that ask for none'),
+    timeout: z.number().min(1).max(LIMITS.timeoutSeconds).default(3600).describe('Seconds a job may run'),
+    cpu: z.number().min(0.1).max(32).default(2).describe('CPUs of a job'),
+    memory: size.default('2G').describe('Memory of a job'),
+    disk: size.optional().describe('Disk of a job; otherwise the runtime decides (sandbox 1G, VM 10G)'),
+    lease: z
+      .number()
+      .int()
+      .min(60)
+      .max(LIMITS.leaseSeconds)
+      .default(86_400)
+      .describe('Seconds a persistent machine is kept'),
+  }),
+  limits: z.strictObject({
+    running: z
+      .number()
+      .int()
+      .min(1)
+      .max(1000)
+      .default(2 * availableParallelism())
+      .describe('Jobs running at once, for each runtime'),
+    queue: z.number().int().min(1).max(1_000_000).default(10_000).describe('Jobs waiting at most'),
+    upload: size.default('1G').describe('Largest workspace'),
+    processes: z
+      .number()
+      .int()
+      .min(16)
+      .max(100_000)
+      .default(512)
+      .describe('Processes and threads of a sandboxed job'),
+  }),
+  keep: z.strictObject({
+    outputHead: z
+      .number()
+      .int()
+      .min(1024)
+      .default(KEPT.outputHeadBytes)
+      .describe('First bytes of output kept'),
+    outputTail: z
+      .number()
+      .int()
+      .min(1024)
+      .default(KEPT.outputTailBytes)
+      .describe('Last bytes of output kept'),
+    artifactFiles: z.number().int().min(0).default(KEPT.artifactFiles).describe('Artifacts of one job'),
+    artifactBytes: z
+      .number()
+      .int()
+      .min(0)
+      .default(KEPT.artifactBytes)
+      .describe('Bytes of artifacts of one job'),
+    patchBytes: z.number().int().min(0).default(KEPT.patchBytes).describe('Largest patch'),
+    jobs: z.number().int().min(1).default(100_000).describe('Finished jobs remembered'),
+    days: z.number().min(0.01).default(30).describe('Days a finished job is remembered'),
+    bytes: size.default('20G').describe('Bytes of all output and artifacts'),
+  }),
+  supervision: z.strictObject({
+    heartbeat: z
+      .number()
+      .int()
+      .min(30)
+      .default(120)
+      .describe('Seconds of silence after which a remote machine is lost'),
+    cleanup: z
+      .number()
+      .int()
+      .min(10)
+      .default(30)
+      .describe('Seconds between two sweeps for orphans and expired things'),
+    grace: z
+      .number()
+      .min(0)
+      .max(300)
+      .default(5)
+      .describe('Seconds between asking a job to end and killing it'),
+    provisioning: z.number().int().min(1).default(600).describe('Seconds a machine may take to be ready'),
+  }),
+  sandbox: z.strictObject({
+    enabled: z.boolean().default(true),
+    backend: z.enum(['auto', 'bwrap', 'unshare']).default('auto').describe('How namespaces are made'),
+  }),
+  host: z.strictObject({
+    allow: z.boolean().default(false).describe('Let jobs run on this computer without isolation'),
+  }),
+  secrets: z
+    .record(name, source)
+    .default({
+      ANTHROPIC_API_KEY: 'env:ANTHROPIC_API_KEY',
+      CLAUDE_CODE_OAUTH_TOKEN: 'env:CLAUDE_CODE_OAUTH_TOKEN',
+    })
+    .describe('Where secrets come from, by name'),
+  agents: z
+    .record(
+      z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/),
+      z.strictObject({
+        argv: z
+          .array(z.string())
+          .min(1)
+          .describe('{task} and {model} are replaced, each within its argument'),
+        env: z.record(name, z.string()).default({}),
+        secrets: z.array(name).default([]),
+        network: z.union([z.enum(['none', 'full']), z.array(z.string())]).optional(),
+        programs: z.array(z.string().startsWith('/')).default([]).describe('More paths to show, read-only'),
+        format: z.enum(['text', 'claude-stream-json']).default('text'),
+      }),
+    )
+    .default({})
+    .describe('More agents, by name'),
+  log: z.strictObject({
+    level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  }),
+})
+
+export type Config = z.output<typeof configSchema>
+export type AgentPreset = Config['agents'][string]
+
+/** Environment variables and what they set. The upper-case names without a prefix are those of older systems. */
+export const ENVIRONMENT: readonly EnvironmentVariable[] = [
+  { name: 'DEPUTY_HTTP', path: 'http.enabled', type: 'boolean' },
+  { name: 'DEPUTY_HTTP_HOST', path: 'http.host', type: 'string' },
+  { name: 'DEPUTY_HTTP_PORT', path: 'http.port', type: 'number' },
+  { name: 'MCP_ALLOWED_HOSTS', path: 'http.allowedHosts', type: 'list' },
+  { name: 'DEPUTY_RUNTIME', path: 'defaults.runtime', type: 'string' },
+  { name: 'DEFAULT_TIMEOUT', path: 'defaults.timeout', type: 'number' },
+  { name: 'DEFAULT_CPU', path: 'defaults.cpu', type: 'number' },
+  { name: 'DEFAULT_MEMORY', path: 'defaults.memory', type: 'string' },
+  { name: 'DEFAULT_DISK', path: 'defaults.disk', type: 'string' },
+  { name: 'DEPUTY_MAX_RUNNING', path: 'limits.running', type: 'number' },
+  { name: 'DEPUTY_MAX_QUEUE', path: 'limits.queue', type: 'number' },
+  { name: 'HEARTBEAT_THRESHOLD_SECONDS', path: 'supervision.heartbeat', type: 'number' },
+  { name: 'CLEANUP_INTERVAL_SECONDS', path: 'supervision.cleanup', type: 'number' },
+  { name: 'DEPUTY_SANDBOX_BACKEND', path: 'sandbox.backend', type: 'string' },
+  { name: 'DEPUTY_ALLOW_HOST', path: 'host.allow', type: 'boolean' },
+  { name: 'DEPUTY_LOG_LEVEL', path: 'log.level', type: 'string' },
+]
+
+export interface EnvironmentVariable {
+  readonly name: string
+  readonly path: string
+  readonly type: 'string' | 'number' | 'boolean' | 'list'
+}

@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { AppError } from '../jobs/errors.ts'
+import { didYouMean } from '../jobs/nearest.ts'
+import type { Secrets } from '../ports.ts'
+
+/** Where a secret comes from: `env:NAME`, `file:/path`, `cmd:program arg…`, or an argv array. */
+export type SecretSource = string | readonly string[]
+
+const run = promisify(execFile)
+
+/** Resolves secrets by name when a job starts. Values are never stored, and never part of an error. */
+export const createSecrets = (
+  sources: Readonly<Record<string, SecretSource>>,
+  env: Readonly<Record<string, string | undefined>>,
+): Secrets => ({
+  names: () =>
+    Object.keys(sources).filter(name => sources[name] !== `env:${name}` || env[name] !== undefined),
+  resolve: async (names, signal) => {
+    const values = await Promise.all(names.map(name => one(name, sources, env, signal)))
+    return Object.fromEntries(names.map((name, index) => [name, values[index]!]))
+  },
+})
+
+const one = async (
+  name: string,
+  sources: Readonly<Record<string, SecretSource>>,
+  env: Readonly<Record<string, string | undefined>>,
+  signal: AbortSignal,
+): Promise<string> => {
+  const source = sources[name]
+  if (source === undefined)
+    throw new AppError(
+      'invalid',
+      `The secret '${name}' is not configured${didYouMean(name, Object.keys(sources))}`,
+      {
+        hint: `Add it to the configuration, for example: secrets: { ${name}: 'env:${name}' }`,
+      },
+    )
+  const value = await read(name, source, env, signal)
+  if (value === '') throw unusable(name, 'is empty', source)
+  if (value.includes('\0')) throw unusable(name, 'contains a NUL byte', source)
+  return value
+}
+
+const read = async (
+  name: string,
+  source: SecretSource,
+  env: Readonly<Record<string, string | undefined>>,
+  signal: AbortSignal,
+): Promise<string> => {
+  if (typeof source !== 'string') return command(name, source, signal)
+  const [kind, rest] = split(source)
+  switch (kind) {
+    case 'env': {
+      const value = env[rest]
+      if (value === undefined) throw unusable(name, `is not in the daemon's environment as ${rest}`, source)
+      return value
+    }
+    case 'file':
+      return withoutNewline(
+        await readFile(rest, { encoding: 'utf8', signal }).catch((error: NodeJS.ErrnoException) => {
+          throw unusable(name, `cannot be read from ${rest} (${error.code})`, source)
+        }),
+      )
+    case 'cmd':
+      return command(name, rest.trim().split(/\s+/), signal)
+    default:
+      throw unusable(name, `has an unknown source '${kind}:'`, source)
+  }
+}
+
+const command = async (name: string, argv: readonly string[], signal: AbortSignal): Promise<string> => {
+  const [program, ...args] = argv
+  try {
+    const { stdout } = await run(program!, args, { signal, timeout: 30_000, maxBuffer: 1024 * 1024 })
+    return withoutNewline(stdout)
+  } catch (error) {
+    // The program's own words may hold the value: only its name and status are told.
+    const { code } = error as { code?: unknown }
+    throw unusable(name, `cannot be had from '${program}' (${code ?? 'it was ended'})`, argv)
+  }
+}
+
+const split = (source: string): [string, string] => {
+  const colon = source.indexOf(':')
+  return colon === -1 ? [source, ''] : [source.slice(0, colon), source.slice(colon + 1)]
+}
+
+const withoutNewline = (text: string): string => text.replace(/\r?\n$/, '')
+
+const unusable = (name: string, problem: string, source: SecretSource): AppError =>
+  new AppError('unavailable', `The secret '${name}' ${problem}.`, {
+    hint: `Check secrets.${name} in the configuration (now ${typeof source === 'string' ? source : 'a command'}), then submit again. deputy config explain shows where it is set.`,
+    retryable: false,
+  })

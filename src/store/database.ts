@@ -1,0 +1,157 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { AppError } from '../jobs/errors.ts'
+
+export type Value = string | number | null | Uint8Array
+export type Row = Record<string, unknown>
+
+/** The few calls the store makes. libsql serves them everywhere; node:sqlite where libsql has no binary. */
+export interface Database {
+  exec(sql: string): void
+  run(sql: string, ...values: Value[]): { changes: number; lastId: number }
+  get(sql: string, ...values: Value[]): Row | undefined
+  all(sql: string, ...values: Value[]): Row[]
+  close(): void
+}
+
+interface Statement {
+  run(...values: Value[]): { changes: number | bigint; lastInsertRowid: number | bigint }
+  get(...values: Value[]): unknown
+  all(...values: Value[]): unknown[]
+}
+
+interface Driver {
+  exec(sql: string): unknown
+  prepare(sql: string): Statement
+  close(): unknown
+}
+
+export const openDatabase = (path: string): Database => {
+  const existed = existsSync(path)
+  const driver = openDriver(path)
+  try {
+    // A writer in another process (a backup, a curious sqlite3 shell) is waited for, not an error.
+    driver.exec('pragma busy_timeout = 5000')
+    driver.prepare('select count(*) from sqlite_schema').get()
+  } catch (error) {
+    driver.close()
+    throw existed ? unreadable(path, error) : databaseError(error)
+  }
+  return wrap(driver)
+}
+
+const openDriver = (path: string): Driver => {
+  const require = createRequire(import.meta.url)
+  let reason: unknown
+  for (const open of [
+    (): Driver => new (require('libsql') as new (file: string) => Driver)(path),
+    (): Driver =>
+      new (require('node:sqlite') as { DatabaseSync: new (file: string) => Driver }).DatabaseSync(path),
+  ]) {
+    try {
+      return open()
+    } catch (error) {
+      if (!isMissingModule(error)) throw databaseError(error)
+      reason ??= error
+    }
+  }
+  throw new AppError(
+    'unavailable',
+    `No SQLite for ${process.platform}-${process.arch} on Node ${process.version}.`,
+    {
+      hint: 'Install with optional dependencies (npm install --include=optional), or use Node 22.13 or newer.',
+      cause: reason,
+      retryable: false,
+    },
+  )
+}
+
+const wrap = (driver: Driver): Database => {
+  const statements = new Map<string, Statement>()
+  const prepare = (sql: string): Statement => {
+    let statement = statements.get(sql)
+    if (statement === undefined) {
+      statement = driver.prepare(sql)
+      statements.set(sql, statement)
+    }
+    return statement
+  }
+  return {
+    exec: sql => guarded(() => void driver.exec(sql)),
+    run: (sql, ...values) =>
+      guarded(() => {
+        const { changes, lastInsertRowid } = prepare(sql).run(...values)
+        return { changes: Number(changes), lastId: Number(lastInsertRowid) }
+      }),
+    get: (sql, ...values) => guarded(() => plain(prepare(sql).get(...values))),
+    all: (sql, ...values) => guarded(() => prepare(sql).all(...values) as Row[]),
+    close: () => {
+      statements.clear()
+      driver.close()
+    },
+  }
+}
+
+/** libsql adds a timing to the rows of `get`. */
+const plain = (row: unknown): Row | undefined => {
+  if (typeof row !== 'object' || row === null) return undefined
+  const { _metadata, ...rest } = row as Row
+  return rest
+}
+
+/** Blobs come as Buffer, Uint8Array or ArrayBuffer, by driver and call. */
+export const bytesOf = (value: unknown): Uint8Array =>
+  value instanceof ArrayBuffer
+    ? new Uint8Array(value)
+    : value instanceof Uint8Array
+      ? value
+      : new Uint8Array()
+
+const guarded = <T>(call: () => T): T => {
+  try {
+    return call()
+  } catch (error) {
+    throw databaseError(error)
+  }
+}
+
+const codeOf = (error: unknown): string => String((error as { code?: unknown }).code ?? '')
+
+const isMissingModule = (error: unknown): boolean =>
+  ['MODULE_NOT_FOUND', 'ERR_UNKNOWN_BUILTIN_MODULE', 'ERR_DLOPEN_FAILED'].includes(codeOf(error))
+
+export const isBusy = (error: unknown): boolean =>
+  error instanceof AppError && (error.details as { sqlite?: string } | undefined)?.sqlite === 'SQLITE_BUSY'
+
+/** SQLite's words, as ours. Disk and lock trouble may pass; the rest is a defect. */
+const databaseError = (error: unknown): AppError => {
+  if (error instanceof AppError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  const sqlite = /locked/.test(message) ? 'SQLITE_BUSY' : codeOf(error)
+  if (sqlite.startsWith('SQLITE_FULL') || sqlite.startsWith('SQLITE_IOERR') || /disk is full/.test(message))
+    return new AppError('unavailable', `The database cannot be written: ${message}.`, {
+      hint: 'Free some disk space below the state directory (deputy daemon status tells where); nothing stored is lost.',
+      details: { sqlite },
+      cause: error,
+    })
+  if (sqlite === 'SQLITE_BUSY')
+    return new AppError('unavailable', 'The database is locked by another process.', {
+      details: { sqlite },
+      cause: error,
+    })
+  return new AppError('internal', `The database refused a statement: ${message}.`, {
+    details: { sqlite },
+    cause: error,
+  })
+}
+
+const unreadable = (path: string, error: unknown): AppError =>
+  new AppError(
+    'unavailable',
+    `${path} is damaged or not a Deputy database: ${error instanceof Error ? error.message : error}.`,
+    {
+      hint: `Nothing was changed. Restore a backup, or move the file away to start empty: mv '${path}' '${path}.damaged'`,
+      retryable: false,
+      cause: error,
+    },
+  )

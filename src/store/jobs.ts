@@ -1,0 +1,222 @@
+import { AppError } from '../jobs/errors.ts'
+import type { Job } from '../jobs/job.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import { canMove, isTerminal, type JobState, sourcesOf, TERMINAL_STATES } from '../jobs/states.ts'
+import type { ClaimRequest, EventBody, JobChanges, JobQuery, NewEvent, NewJob } from '../ports.ts'
+import type { Database, Value } from './database.ts'
+import { insertEvent } from './events.ts'
+import { insertMachine } from './machines.ts'
+import { jobAssignments, toJob } from './rows.ts'
+
+/** Statements about jobs. Those that write run inside a transaction that the caller holds. */
+
+export const insertJob = (database: Database, job: NewJob): { job: Job; created: boolean } => {
+  const { manifest } = job
+  const key = manifest.idempotency_key ?? null
+  if (key !== null) {
+    const row = database.get('select * from jobs where idempotency_key = ?', key)
+    if (row !== undefined) {
+      if (row.manifest_hash !== job.manifestHash) throw keyConflict(key, String(row.id))
+      return { job: toJob(row), created: false }
+    }
+  }
+  const { lastId } = database.run(
+    `insert into jobs (id, state, title, agent_type, runtime_wanted, runtime, wants_machine, parent_id, priority, labels,
+       origin, created_at, timeout_seconds, idempotency_key, manifest_hash)
+     values (?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    job.id,
+    job.title,
+    manifest.agentType,
+    manifest.runtime,
+    job.runtime,
+    manifest.machine ?? null,
+    job.parentId ?? null,
+    manifest.priority,
+    JSON.stringify(manifest.labels ?? {}),
+    job.origin,
+    job.createdAt,
+    job.timeoutSeconds,
+    key,
+    job.manifestHash,
+  )
+  database.run('insert into manifests (job_id, body) values (?, ?)', job.id, JSON.stringify(manifest))
+  for (const [name, value] of Object.entries(manifest.labels ?? {}))
+    database.run('insert into labels (name, value, seq) values (?, ?, ?)', name, value, lastId)
+  insertEvent(database, job.id, {
+    type: 'submitted',
+    at: job.createdAt,
+    data: { by: job.origin, runtime: job.runtime },
+  })
+  return { job: getJob(database, job.id)!, created: true }
+}
+
+const keyConflict = (key: string, id: string): AppError =>
+  new AppError('conflict', `The idempotency key '${key}' belongs to job ${id}, which has another manifest.`, {
+    hint: 'Use a new key for new work; send the same key only when repeating the very same submit.',
+    details: { job_id: id },
+  })
+
+export const getJob = (database: Database, id: string): Job | undefined => {
+  const row = database.get('select * from jobs where id = ?', id)
+  return row && toJob(row)
+}
+
+export const getManifest = (database: Database, id: string): Manifest | undefined => {
+  const row = database.get('select body from manifests where job_id = ?', id)
+  return row && (JSON.parse(String(row.body)) as Manifest)
+}
+
+export const listJobs = (database: Database, query: JobQuery): Job[] => {
+  const where: string[] = []
+  const values: Value[] = []
+  if (query.status !== undefined) {
+    where.push('j.state = ?')
+    values.push(query.status)
+  }
+  if (query.parentId !== undefined) {
+    where.push('j.parent_id = ?')
+    values.push(query.parentId)
+  }
+  if (query.label !== undefined) {
+    const byValue = query.label.value === undefined ? '' : ' and l.value = ?'
+    where.push(`j.seq in (select l.seq from labels l where l.name = ?${byValue})`)
+    values.push(query.label.name, ...(query.label.value === undefined ? [] : [query.label.value]))
+  }
+  if (query.before !== undefined) {
+    where.push('j.seq < (select b.seq from jobs b where b.id = ?)')
+    values.push(query.before)
+  }
+  const filter = where.length > 0 ? `where ${where.join(' and ')}` : ''
+  return database
+    .all(`select j.* from jobs j ${filter} order by j.seq desc limit ?`, ...values, query.limit)
+    .map(toJob)
+}
+
+export const activeJobs = (database: Database): Job[] =>
+  database
+    .all(
+      `select * from jobs where completed_at is null and state in ('provisioning', 'running') order by seq`,
+    )
+    .map(toJob)
+
+export const countJobs = (database: Database): { state: JobState; count: number }[] =>
+  database
+    .all('select state, count(*) as count from jobs group by state')
+    .map(row => ({ state: String(row.state) as JobState, count: Number(row.count) }))
+
+export const queuePosition = (database: Database, job: Job): number => {
+  const row = database.get(
+    `select count(*) as ahead from jobs
+     where completed_at is null and state = 'pending' and runtime = ?1
+       and (priority > ?2 or (priority = ?2 and seq < (select seq from jobs where id = ?3)))`,
+    job.runtime,
+    job.priority,
+    job.id,
+  )
+  return Number(row?.ahead ?? 0) + 1
+}
+
+export const oldestPending = (database: Database): number | null => {
+  const row = database.get(
+    `select min(created_at) as at from jobs where completed_at is null and state = 'pending'`,
+  )
+  return row?.at === null || row?.at === undefined ? null : Number(row.at)
+}
+
+/** The machine record is written with the claim: a machine is known before anything of it exists. */
+export const claim = (database: Database, request: ClaimRequest) => {
+  const candidate = database.get(
+    `select * from jobs
+     where completed_at is null and state = 'pending' and runtime = ?1 and not_before <= ?2
+       and (wants_machine is null or exists (select 1 from machines m where m.id = wants_machine and m.state in ('kept', 'ready')))
+     order by priority desc, seq limit 1`,
+    request.runtime,
+    request.now,
+  )
+  if (candidate === undefined) return undefined
+  const { id, wantsMachine, attempts } = toJob(candidate)
+  const machineId = wantsMachine ?? takeReady(database, request.runtime) ?? request.machineId
+  const job = move(
+    database,
+    id,
+    'provisioning',
+    { machineId, provisioningAt: request.now, attempts: attempts + 1 },
+    { at: request.now, data: { reason: 'a slot is free', machine: machineId } },
+  )!
+  const machine = insertMachine(database, {
+    id: machineId,
+    runtime: request.runtime,
+    jobId: id,
+    state: 'busy',
+    details: {},
+    createdAt: request.now,
+    leaseUntil: null,
+    attempts: 0,
+    notBefore: 0,
+    lastError: null,
+  })
+  return { job, machine }
+}
+
+const takeReady = (database: Database, runtime: string): string | undefined => {
+  const row = database.get(
+    `select id from machines where runtime = ? and state = 'ready' and job_id is null order by created_at limit 1`,
+    runtime,
+  )
+  return row && String(row.id)
+}
+
+/** One guarded statement: a job that is not where the move starts stays as it is. */
+export const move = (database: Database, id: string, to: JobState, change: JobChanges, event: EventBody) => {
+  const sources = sourcesOf(to)
+  const before = database.get('select state from jobs where id = ?', id)
+  if (before === undefined || !canMove(String(before.state) as JobState, to)) return undefined
+  const { sql, values } = jobAssignments(change)
+  const row = database.get(
+    `update jobs set state = ?${sql === '' ? '' : `, ${sql}`}
+     where id = ? and state in (${sources.map(() => '?').join(', ')}) returning *`,
+    to,
+    ...values,
+    id,
+    ...sources,
+  )
+  if (row === undefined) return undefined
+  insertEvent(database, id, {
+    type: 'state',
+    at: event.at,
+    data: { from: String(before.state), to, ...event.data },
+  })
+  return toJob(row)
+}
+
+export const update = (
+  database: Database,
+  id: string,
+  change: JobChanges,
+  event?: NewEvent,
+): Job | undefined => {
+  const { sql, values } = jobAssignments(change)
+  const row =
+    sql === ''
+      ? database.get('select * from jobs where id = ?', id)
+      : database.get(`update jobs set ${sql} where id = ? returning *`, ...values, id)
+  if (row === undefined) return undefined
+  if (event !== undefined) insertEvent(database, id, event)
+  return toJob(row)
+}
+
+export const deleteJob = (database: Database, id: string): JobState | undefined => {
+  const row = database.get('select seq, state, labels from jobs where id = ?', id)
+  if (row === undefined) return undefined
+  const state = String(row.state) as JobState
+  if (!isTerminal(state)) return undefined
+  for (const [name, value] of Object.entries(JSON.parse(String(row.labels)) as Record<string, string>))
+    database.run('delete from labels where name = ? and value = ? and seq = ?', name, value, Number(row.seq))
+  for (const table of ['output', 'events', 'artifacts', 'manifests'])
+    database.run(`delete from ${table} where job_id = ?`, id)
+  database.run(
+    `delete from jobs where id = ? and state in (${TERMINAL_STATES.map(s => `'${s}'`).join(', ')})`,
+    id,
+  )
+  return state
+}

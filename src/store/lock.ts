@@ -1,0 +1,27 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { type Database, isBusy, openDatabase } from './database.ts'
+
+export interface Lock {
+  release(): void
+}
+
+/**
+ * One daemon a home. Node has no flock, SQLite has: an open exclusive transaction on a file of its own is a
+ * kernel lock that dies with the process, however that dies. Undefined when another process holds it.
+ */
+export const takeLock = (path: string): Lock | undefined => {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  let database: Database | undefined
+  try {
+    database = openDatabase(path)
+    database.exec('pragma busy_timeout = 0')
+    database.exec('begin exclusive')
+  } catch (error) {
+    database?.close()
+    if (isBusy(error)) return undefined
+    throw error
+  }
+  const held = database
+  return { release: () => held.close() }
+}

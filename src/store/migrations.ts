@@ -1,0 +1,109 @@
+import { AppError } from '../jobs/errors.ts'
+import type { Database } from './database.ts'
+
+/**
+ * Numbered for ever: a released migration is never edited, only followed by the next. Times are milliseconds
+ * since 1970, JSON is text. Nothing here is particular to SQLite but `without rowid` and `autoincrement`.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  create table jobs (
+    seq integer primary key autoincrement,
+    id text not null unique,
+    state text not null,
+    title text not null,
+    agent_type text not null,
+    runtime_wanted text not null,
+    runtime text not null,
+    wants_machine text,
+    machine_id text,
+    parent_id text,
+    priority integer not null,
+    labels text not null,
+    origin text not null,
+    created_at integer not null,
+    not_before integer not null default 0,
+    provisioning_at integer,
+    started_at integer,
+    completed_at integer,
+    timeout_seconds real not null,
+    attempts integer not null default 0,
+    cancel_requested_at integer,
+    heartbeat_at integer,
+    progress text,
+    output_bytes integer not null default 0,
+    stored_bytes integer not null default 0,
+    position integer not null default 0,
+    exit_code integer,
+    signal text,
+    error text,
+    result text,
+    phases text not null default '{}',
+    idempotency_key text unique,
+    manifest_hash text not null
+  );
+  -- Finished jobs are many and never queued: the queue's index holds the living alone.
+  create index jobs_queue on jobs (state, runtime, priority desc, seq) where completed_at is null;
+  create index jobs_state on jobs (state, seq);
+  create index jobs_completed on jobs (completed_at) where completed_at is not null;
+  create index jobs_parent on jobs (parent_id) where parent_id is not null;
+
+  create table manifests (job_id text primary key, body text not null);
+
+  create table labels (
+    name text not null, value text not null, seq integer not null,
+    primary key (name, value, seq)
+  ) without rowid;
+
+  create table output (
+    job_id text not null, offset integer not null, stream integer not null, at integer not null, data blob not null,
+    primary key (job_id, offset)
+  ) without rowid;
+
+  create table events (
+    seq integer primary key autoincrement,
+    job_id text not null, at integer not null, type text not null, data text not null
+  );
+  create index events_job on events (job_id, seq);
+
+  create table machines (
+    id text primary key, runtime text not null, job_id text, state text not null, details text not null,
+    created_at integer not null, lease_until integer, attempts integer not null default 0,
+    not_before integer not null default 0, last_error text
+  );
+  create index machines_job on machines (job_id);
+
+  create table artifacts (
+    job_id text not null, path text not null, sha256 text not null, size integer not null,
+    primary key (job_id, path)
+  ) without rowid;
+  create index artifacts_blob on artifacts (sha256);
+  `,
+]
+
+export const SCHEMA_VERSION = MIGRATIONS.length
+
+/** Brings a database up to date, or refuses one that a newer Deputy has written. */
+export const migrate = (database: Database, path: string): void => {
+  const row = database.get('pragma user_version')
+  const version = Number(row?.user_version ?? 0)
+  if (version > SCHEMA_VERSION)
+    throw new AppError(
+      'conflict',
+      `${path} has schema ${version}; this Deputy knows up to ${SCHEMA_VERSION}.`,
+      {
+        hint: 'A newer Deputy has written it. Update this one (npm install -g deputy-mcp), or set DEPUTY_HOME to another directory.',
+      },
+    )
+  for (let next = version; next < SCHEMA_VERSION; next++) {
+    database.exec('begin immediate')
+    try {
+      database.exec(MIGRATIONS[next]!)
+      database.exec(`pragma user_version = ${next + 1}`)
+      database.exec('commit')
+    } catch (error) {
+      database.exec('rollback')
+      throw error
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import type { OutputChunk } from '../jobs/job.ts'
+import type { SinkBatch } from '../ports.ts'
+import { bytesOf, type Database } from './database.ts'
+
+/** Rows of a sensible size: a job that prints a byte at a time must not cost a row a byte. */
+const LARGEST_ROW = 64 * 1024
+
+export const appendOutput = (
+  database: Database,
+  id: string,
+  batch: SinkBatch,
+  keep: { head: number; tail: number },
+): void => {
+  let added = 0
+  for (const chunk of merge(batch.chunks)) {
+    const { changes } = database.run(
+      'insert into output (job_id, offset, stream, at, data) values (?, ?, ?, ?, ?) on conflict do nothing',
+      id,
+      chunk.offset,
+      chunk.stream === 'stdout' ? 1 : 2,
+      chunk.at,
+      chunk.data,
+    )
+    if (changes > 0) added += chunk.data.length
+  }
+  const row = database.get(
+    `update jobs set output_bytes = max(output_bytes, ?), stored_bytes = stored_bytes + ?, position = ?,
+       progress = coalesce(?, progress)
+     where id = ? returning output_bytes, stored_bytes`,
+    batch.outputBytes,
+    added,
+    batch.position,
+    batch.progress ?? null,
+    id,
+  )
+  // A quarter of slack, so that a chatty job does not trim at every batch.
+  if (row !== undefined && Number(row.stored_bytes) > keep.head + keep.tail * 1.25)
+    trim(database, id, { from: keep.head, to: Number(row.output_bytes) - keep.tail })
+}
+
+const trim = (database: Database, id: string, middle: { from: number; to: number }): void => {
+  const removed = database.all(
+    'delete from output where job_id = ? and offset >= ? and offset + length(data) <= ? returning length(data) as size',
+    id,
+    middle.from,
+    middle.to,
+  )
+  const bytes = removed.reduce((sum, row) => sum + Number(row.size), 0)
+  database.run('update jobs set stored_bytes = stored_bytes - ? where id = ?', bytes, id)
+}
+
+export const readOutput = (database: Database, id: string, from: number, maxBytes: number): OutputChunk[] => {
+  const chunks: OutputChunk[] = []
+  let offset = startOfRow(database, id, from)
+  let taken = 0
+  while (taken < maxBytes) {
+    const rows = database.all(
+      'select offset, stream, at, data from output where job_id = ? and offset >= ? order by offset limit 16',
+      id,
+      offset,
+    )
+    for (const row of rows) {
+      const chunk: OutputChunk = {
+        stream: Number(row.stream) === 1 ? 'stdout' : 'stderr',
+        offset: Number(row.offset),
+        at: Number(row.at),
+        data: bytesOf(row.data),
+      }
+      offset = chunk.offset + chunk.data.length
+      const wanted = from > chunk.offset ? cutBefore(chunk, from) : chunk
+      if (wanted.data.length === 0) continue
+      chunks.push(wanted)
+      taken += wanted.data.length
+      if (taken >= maxBytes) return chunks
+    }
+    if (rows.length < 16) return chunks
+  }
+  return chunks
+}
+
+/** The row that holds byte `from`, so that a cursor in the middle of a row works. */
+const startOfRow = (database: Database, id: string, from: number): number => {
+  const row = database.get(
+    'select offset from output where job_id = ? and offset <= ? order by offset desc limit 1',
+    id,
+    from,
+  )
+  return row === undefined ? from : Number(row.offset)
+}
+
+const cutBefore = (chunk: OutputChunk, from: number): OutputChunk => ({
+  ...chunk,
+  offset: from,
+  data: chunk.data.subarray(Math.min(chunk.data.length, from - chunk.offset)),
+})
+
+/** Joins neighbours of one stream. */
+const merge = (chunks: readonly OutputChunk[]): OutputChunk[] => {
+  const merged: { first: OutputChunk; parts: Uint8Array[]; size: number }[] = []
+  for (const chunk of chunks) {
+    const last = merged.at(-1)
+    const follows =
+      last !== undefined &&
+      last.first.stream === chunk.stream &&
+      last.first.offset + last.size === chunk.offset &&
+      last.size + chunk.data.length <= LARGEST_ROW
+    if (follows) {
+      last.parts.push(chunk.data)
+      last.size += chunk.data.length
+    } else merged.push({ first: chunk, parts: [chunk.data], size: chunk.data.length })
+  }
+  return merged.map(({ first, parts }) =>
+    parts.length === 1 ? first : { ...first, data: Buffer.concat(parts) },
+  )
+}

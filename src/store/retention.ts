@@ -1,0 +1,48 @@
+import type { Artifact } from '../jobs/job.ts'
+import type { RetentionPolicy } from '../ports.ts'
+import type { Database } from './database.ts'
+
+/** At most this many a sweep: a sweep must never hold the writer for long. */
+const SWEEP = 500
+
+/** Oldest first, by age, then by count, then by bytes. A job whose machine is still recorded is left alone. */
+export const expiredJobs = (database: Database, policy: RetentionPolicy): string[] => {
+  const totals = database.get(
+    'select count(*) as jobs, coalesce(sum(stored_bytes), 0) as bytes from jobs where completed_at is not null',
+  )
+  let jobsOver = Number(totals?.jobs ?? 0) - policy.jobs
+  let bytesOver = Number(totals?.bytes ?? 0) - policy.bytes
+  const candidates = database.all(
+    `select id, completed_at, stored_bytes from jobs j
+     where completed_at is not null and not exists (select 1 from machines m where m.job_id = j.id)
+     order by completed_at limit ?`,
+    SWEEP,
+  )
+  const expired: string[] = []
+  for (const row of candidates) {
+    if (Number(row.completed_at) >= policy.before && jobsOver <= 0 && bytesOver <= 0) break
+    expired.push(String(row.id))
+    jobsOver -= 1
+    bytesOver -= Number(row.stored_bytes)
+  }
+  return expired
+}
+
+/** Artifacts are listed in the result; this table answers which blobs are still needed. */
+export const insertBlobUse = (database: Database, jobId: string, blobs: readonly Artifact[]): void => {
+  let bytes = 0
+  for (const blob of blobs) {
+    const { changes } = database.run(
+      'insert into artifacts (job_id, path, sha256, size) values (?, ?, ?, ?) on conflict do nothing',
+      jobId,
+      blob.path,
+      blob.sha256,
+      blob.size,
+    )
+    if (changes > 0) bytes += blob.size
+  }
+  if (bytes > 0) database.run('update jobs set stored_bytes = stored_bytes + ? where id = ?', bytes, jobId)
+}
+
+export const isBlobUsed = (database: Database, sha256: string): boolean =>
+  database.get('select 1 as used from artifacts where sha256 = ? limit 1', sha256) !== undefined

@@ -1,0 +1,127 @@
+import type { Job, JobError, JobEvent, JobOutcome } from '../jobs/job.ts'
+import type { JobState } from '../jobs/states.ts'
+import type { JobChanges, MachineRecord, MachineState } from '../ports.ts'
+import type { Row, Value } from './database.ts'
+
+/** Rows become records here and nowhere else. */
+export const toJob = (row: Row): Job => ({
+  id: text(row.id),
+  state: text(row.state) as JobState,
+  title: text(row.title),
+  agentType: text(row.agent_type),
+  runtimeWanted: text(row.runtime_wanted),
+  runtime: text(row.runtime),
+  wantsMachine: maybeText(row.wants_machine),
+  machineId: maybeText(row.machine_id),
+  parentId: maybeText(row.parent_id),
+  priority: Number(row.priority),
+  labels: json<Record<string, string>>(row.labels) ?? {},
+  origin: text(row.origin),
+  createdAt: Number(row.created_at),
+  provisioningAt: maybeNumber(row.provisioning_at),
+  startedAt: maybeNumber(row.started_at),
+  completedAt: maybeNumber(row.completed_at),
+  timeoutSeconds: Number(row.timeout_seconds),
+  attempts: Number(row.attempts),
+  cancelRequestedAt: maybeNumber(row.cancel_requested_at),
+  heartbeatAt: maybeNumber(row.heartbeat_at),
+  progress: maybeText(row.progress),
+  outputBytes: Number(row.output_bytes),
+  position: Number(row.position),
+  exitCode: maybeNumber(row.exit_code),
+  signal: maybeText(row.signal),
+  error: json<JobError>(row.error),
+  result: json<JobOutcome>(row.result),
+  phases: json<Record<string, number>>(row.phases) ?? {},
+})
+
+export const toEvent = (row: Row): JobEvent => ({
+  seq: Number(row.seq),
+  jobId: text(row.job_id),
+  at: Number(row.at),
+  type: text(row.type) as JobEvent['type'],
+  data: json<Record<string, unknown>>(row.data) ?? {},
+})
+
+export const toMachine = (row: Row): MachineRecord => ({
+  id: text(row.id),
+  runtime: text(row.runtime),
+  jobId: maybeText(row.job_id),
+  state: text(row.state) as MachineState,
+  details: json<Record<string, unknown>>(row.details) ?? {},
+  createdAt: Number(row.created_at),
+  leaseUntil: maybeNumber(row.lease_until),
+  attempts: Number(row.attempts),
+  notBefore: Number(row.not_before),
+  lastError: maybeText(row.last_error),
+})
+
+type Columns<T> = { readonly [K in keyof T]-?: readonly [column: string, encode: (value: unknown) => Value] }
+
+const asIs = (value: unknown): Value => value as Value
+const asJson = (value: unknown): Value => (value === null ? null : JSON.stringify(value))
+
+const JOB_COLUMNS: Columns<Omit<JobChanges, 'phases'>> = {
+  runtime: ['runtime', asIs],
+  machineId: ['machine_id', asIs],
+  provisioningAt: ['provisioning_at', asIs],
+  startedAt: ['started_at', asIs],
+  completedAt: ['completed_at', asIs],
+  attempts: ['attempts', asIs],
+  cancelRequestedAt: ['cancel_requested_at', asIs],
+  progress: ['progress', asIs],
+  exitCode: ['exit_code', asIs],
+  signal: ['signal', asIs],
+  error: ['error', asJson],
+  result: ['result', asJson],
+  notBefore: ['not_before', asIs],
+}
+
+const MACHINE_COLUMNS: Columns<Omit<MachineRecord, 'id' | 'runtime'>> = {
+  jobId: ['job_id', asIs],
+  state: ['state', asIs],
+  details: ['details', asJson],
+  createdAt: ['created_at', asIs],
+  leaseUntil: ['lease_until', asIs],
+  attempts: ['attempts', asIs],
+  notBefore: ['not_before', asIs],
+  lastError: ['last_error', asIs],
+}
+
+export interface Assignments {
+  /** `a = ?, b = ?` – column names come from the tables above, never from a caller. */
+  readonly sql: string
+  readonly values: Value[]
+}
+
+export const jobAssignments = ({ phases, ...change }: JobChanges): Assignments => {
+  const { sql, values } = assignments(change, JOB_COLUMNS)
+  if (phases === undefined) return { sql, values }
+  return {
+    sql: [sql, 'phases = json_patch(phases, ?)'].filter(part => part !== '').join(', '),
+    values: [...values, JSON.stringify(phases)],
+  }
+}
+
+export const machineAssignments = (change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>): Assignments =>
+  assignments(change, MACHINE_COLUMNS)
+
+const assignments = <T extends object>(change: T, columns: Columns<T>): Assignments => {
+  const parts: string[] = []
+  const values: Value[] = []
+  for (const key of Object.keys(columns) as (keyof T)[]) {
+    const value = change[key]
+    if (value === undefined) continue
+    const [column, encode] = columns[key]
+    parts.push(`${column} = ?`)
+    values.push(encode(value))
+  }
+  return { sql: parts.join(', '), values }
+}
+
+const text = (value: unknown): string => String(value)
+const maybeText = (value: unknown): string | null =>
+  value === null || value === undefined ? null : String(value)
+const maybeNumber = (value: unknown): number | null =>
+  value === null || value === undefined ? null : Number(value)
+const json = <T>(value: unknown): T | null => (typeof value === 'string' ? (JSON.parse(value) as T) : null)

@@ -1,0 +1,122 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { JobOutcome } from '../jobs/job.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import { type JobState, STATES } from '../jobs/states.ts'
+import type { Store } from '../ports.ts'
+import { createWriter } from './batch.ts'
+import { type Database, openDatabase } from './database.ts'
+import { lastEvent, readEvents } from './events.ts'
+import * as jobs from './jobs.ts'
+import * as machines from './machines.ts'
+import { migrate } from './migrations.ts'
+import { appendOutput, readOutput } from './output.ts'
+import { expiredJobs, insertBlobUse, isBlobUsed } from './retention.ts'
+
+/** Opens (and creates or upgrades) the database of a home. One process at a time: the daemon holds a lock. */
+export const openStore = (path: string): Store => {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const database = openDatabase(path)
+  // FULL: an acknowledged submit survives a power cut, not only the death of this process.
+  for (const pragma of ['journal_mode = wal', 'synchronous = full', 'cache_size = -8000', 'mmap_size = 0'])
+    database.get(`pragma ${pragma}`)
+  migrate(database, path)
+  return createStore(database)
+}
+
+const createStore = (database: Database): Store => {
+  const writer = createWriter(database)
+  const counts = readCounts(database)
+  const moved = (from: JobState | undefined, to: JobState | undefined): void => {
+    if (from !== undefined) counts[from] -= 1
+    if (to !== undefined) counts[to] += 1
+  }
+
+  return {
+    insertJob: job =>
+      writer
+        .write(db => {
+          const inserted = jobs.insertJob(db, job)
+          if (inserted.created) insertBlobUse(db, job.id, inputBlobs(job.manifest))
+          return inserted
+        })
+        .then(inserted => {
+          if (inserted.created) moved(undefined, 'pending')
+          return inserted
+        }),
+    getJob: async id => jobs.getJob(database, id),
+    getManifest: async id => jobs.getManifest(database, id),
+    listJobs: async query => jobs.listJobs(database, query),
+    activeJobs: async () => jobs.activeJobs(database),
+    counts: () => ({ ...counts }),
+    queuePosition: async job => jobs.queuePosition(database, job),
+    oldestPending: async () => jobs.oldestPending(database),
+
+    claim: request =>
+      writer
+        .write(db => jobs.claim(db, request))
+        .then(claimed => {
+          if (claimed !== undefined) moved('pending', 'provisioning')
+          return claimed
+        }),
+    move: async (id, to, change, event) => {
+      let from: JobState | undefined
+      const job = await writer.write(db => {
+        from = jobs.getJob(db, id)?.state
+        const result = jobs.move(db, id, to, change, event)
+        if (result !== undefined && change.result) insertBlobUse(db, id, outputBlobs(change.result))
+        return result
+      })
+      if (job !== undefined) moved(from, to)
+      return job
+    },
+    update: (id, change, event) => writer.write(db => jobs.update(db, id, change, event)),
+    heartbeat: (id, at) =>
+      writer.write(db => void db.run('update jobs set heartbeat_at = ? where id = ?', at, id)),
+
+    appendOutput: (id, batch, keep) => writer.write(db => appendOutput(db, id, batch, keep)),
+    readOutput: async (id, from, maxBytes) => readOutput(database, id, from, maxBytes),
+
+    events: async query => readEvents(database, query),
+    lastEvent: async () => lastEvent(database),
+
+    insertMachine: machine => writer.write(db => void machines.insertMachine(db, machine)),
+    getMachine: async id => machines.getMachine(database, id),
+    listMachines: async () => machines.listMachines(database),
+    updateMachine: (id, change) => writer.write(db => machines.updateMachine(db, id, change)),
+    forgetMachine: id => writer.write(db => machines.forgetMachine(db, id)),
+
+    expiredJobs: async policy => expiredJobs(database, policy),
+    deleteJob: id =>
+      writer
+        .write(db => jobs.deleteJob(db, id))
+        .then(state => {
+          moved(state, undefined)
+          return state !== undefined
+        }),
+    isBlobUsed: async sha256 => isBlobUsed(database, sha256),
+
+    flush: () => writer.flush(),
+    close: async () => {
+      await writer.flush()
+      database.close()
+    },
+  }
+}
+
+const readCounts = (database: Database): Record<JobState, number> => {
+  const counts = Object.fromEntries(STATES.map(state => [state, 0])) as Record<JobState, number>
+  for (const { state, count } of jobs.countJobs(database)) counts[state] = count
+  return counts
+}
+
+/** The workspace a job starts in must outlive its wait in the queue. Its name cannot clash with an artifact's. */
+const inputBlobs = (manifest: Manifest) =>
+  manifest.workspace?.blob === undefined
+    ? []
+    : [{ path: '/workspace', sha256: manifest.workspace.blob, size: 0 }]
+
+const outputBlobs = (result: JobOutcome) => [
+  ...result.artifacts,
+  ...(result.patch === null ? [] : [{ path: '/patch', ...result.patch }]),
+]
