@@ -8,9 +8,8 @@ const pageOf = (pieces: OutputPiece[], done = false): OutputPage => ({
   job_id: 'x',
   status: done ? 'success' : 'running',
   pieces,
-  next_cursor: pieces.reduce(
-    (end, piece) => piece.offset + ('data' in piece ? piece.data.length : piece.skipped),
-    0,
+  next_cursor: Math.max(
+    ...pieces.map(piece => piece.offset + ('data' in piece ? piece.data.length : piece.skipped)),
   ),
   done,
 })
