@@ -1,0 +1,61 @@
+export type Kind =
+  | 'parameters'
+  | 'unauthorized'
+  | 'permission'
+  | 'unknown_call'
+  | 'missing'
+  | 'exists'
+  | 'changed'
+  | 'running'
+  | 'stopped'
+  | 'locked'
+  | 'stale_lock'
+  | 'agent_down'
+  | 'agent_off'
+  | 'no_space'
+  | 'no_quorum'
+  | 'node_down'
+  | 'unreachable'
+  | 'tls'
+  | 'uncertain'
+  | 'task_failed'
+  | 'server'
+
+/**
+ * Proxmox VE has neither 404 nor 409: what went wrong is in the words. The same words come in HTTP
+ * answers and in the exit status of tasks.
+ */
+export const classify = (
+  status: number,
+  message: string,
+  errors?: Readonly<Record<string, string>>,
+): Kind => {
+  if (status === 401) return 'unauthorized'
+  if (status === 403) return 'permission'
+  if (status === 501) return 'unknown_call'
+  if (status === 502 || status === 503 || status === 504) return 'unreachable'
+  if (status === 400) return /no such task/.test(errors?.upid ?? message) ? 'missing' : 'parameters'
+  return WORDS.find(([pattern]) => pattern.test(message))?.[1] ?? 'server'
+}
+
+/** Kinds that go away by themselves when the other operation ends. */
+export const isLockKind = (kind: Kind | undefined): boolean => kind === 'locked' || kind === 'stale_lock'
+
+const WORDS: readonly (readonly [RegExp, Kind])[] = [
+  [/can't lock file .* got timeout/i, 'locked'],
+  [/cfs-lock .*(got lock (request )?timeout|error: got)/i, 'locked'],
+  [/is locked \(\S+\)/i, 'stale_lock'],
+  [/config file already exists|already exists|file exists/i, 'exists'],
+  [/checksum mismatch|file change by other user/i, 'changed'],
+  [/QEMU guest agent is not running|guest agent .*(timed? ?out|not running)/i, 'agent_down'],
+  [/No QEMU guest agent configured/i, 'agent_off'],
+  [/permission check failed/i, 'permission'],
+  [/no quorum/i, 'no_quorum'],
+  [/no space left|not enough (free )?space|out of space|insufficient free (extents|space)/i, 'no_space'],
+  [/is running - destroy failed|already running/i, 'running'],
+  [/not running/i, 'stopped'],
+  [
+    /hostname lookup '.*' failed|does not exist|no such (file|volume|vm|pool|storage)|unable to find/i,
+    'missing',
+  ],
+]

@@ -1,0 +1,114 @@
+import { type Catalogue, loadCatalogue } from './catalogue/load.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { encodeBody, type Params, path } from './encode.ts'
+import { errorFromAnswer } from './errors.ts'
+import { createFailover } from './failover.ts'
+import { createLimiter } from './limiter.ts'
+import { type Logger, silent } from './logger.ts'
+import { type CallOptions, createRequest, type Request } from './request.ts'
+import { type Patience, whileLocked } from './retry.ts'
+import { createSession, readTicket, type Ticket } from './session.ts'
+import type { ProxmoxSettings } from './settings.ts'
+import { type TaskResult, type WaitOptions, waitTask } from './tasks.ts'
+import { createTransport } from './transport.ts'
+import { parseUpid } from './upid.ts'
+import { type Upload, upload } from './upload.ts'
+import { readVersion, type Version } from './version.ts'
+
+export interface ProxmoxOptions {
+  readonly logger?: Logger
+  readonly clock?: Clock
+  /** Where the catalogue of the host is kept between starts; without it, in memory only. */
+  readonly cacheDir?: string
+  readonly callsPerNode?: number
+}
+
+type Verb = <T = unknown>(path: string, params?: Params, options?: CallOptions) => Promise<T>
+
+export interface Proxmox {
+  readonly settings: ProxmoxSettings
+  readonly clock: Clock
+  readonly get: Verb
+  readonly post: Verb
+  readonly put: Verb
+  readonly delete: Verb
+  readonly request: Request
+  /** Uploads and waits for the task; resolves when the file is in place. */
+  upload(file: Upload): Promise<TaskResult>
+  waitTask(upid: string, options?: WaitOptions): Promise<TaskResult>
+  cancelTask(upid: string, options?: CallOptions): Promise<void>
+  /** Repeats work that finds a lock held, until the deadline. */
+  whileLocked<T>(work: () => Promise<T>, patience: Omit<Patience, 'clock'>): Promise<T>
+  catalogue(options?: CallOptions): Promise<Catalogue>
+  version(options?: CallOptions): Promise<Version>
+  close(): Promise<void>
+}
+
+/** Three workers answer for a node, and a call that waits for a lock blocks one for ten seconds. */
+const CALLS_PER_NODE = 6
+
+export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions = {}): Proxmox => {
+  const { clock = systemClock, logger = silent, callsPerNode = CALLS_PER_NODE } = options
+  const transport = createTransport(settings.tls)
+  const failover = createFailover(settings.endpoints, clock)
+
+  const login = async (username: string, password: string): Promise<Ticket> => {
+    const call = { method: 'POST', path: '/access/ticket' }
+    const answer = await transport.send(failover.order()[0]!, {
+      method: 'POST',
+      path: '/api2/json/access/ticket',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: encodeBody({ username, password }),
+      timeoutMs: settings.timeoutMs,
+    })
+    if (answer.status !== 200) throw errorFromAnswer(call, answer)
+    return readTicket((JSON.parse(new TextDecoder().decode(answer.body)) as { data: unknown }).data)
+  }
+
+  const request = createRequest({
+    transport,
+    failover,
+    clock,
+    logger,
+    session: createSession(settings.credentials, { clock, login }),
+    limit: createLimiter(callsPerNode),
+    timeoutMs: settings.timeoutMs,
+  })
+  const waiting = { request, clock }
+  let catalogue: Promise<Catalogue> | undefined
+
+  const version = (call: CallOptions = {}) => readVersion(request, call)
+
+  return {
+    settings,
+    clock,
+    request,
+    get: (at, params, call) => request('GET', at, params, call),
+    post: (at, params, call) => request('POST', at, params, call),
+    put: (at, params, call) => request('PUT', at, params, call),
+    delete: (at, params, call) => request('DELETE', at, params, call),
+    upload: async file =>
+      waitTask(waiting, await upload(request, file), file.signal ? { signal: file.signal } : {}),
+    waitTask: (upid, wait) => waitTask(waiting, upid, wait),
+    cancelTask: async (upid, call) => {
+      await request('DELETE', path`/nodes/${parseUpid(upid).node}/tasks/${upid}`, {}, call)
+    },
+    whileLocked: (work, patience) => whileLocked(work, { ...patience, clock }),
+    version,
+    catalogue: (call = {}) => {
+      catalogue ??= loadCatalogue({
+        endpoints: () => failover.order(),
+        transport,
+        version: () => version(call),
+        logger,
+        ...(options.cacheDir === undefined ? {} : { cacheDir: options.cacheDir }),
+        ...(call.signal ? { signal: call.signal } : {}),
+      }).catch(error => {
+        catalogue = undefined
+        throw error
+      })
+      return catalogue
+    },
+    close: () => transport.close(),
+  }
+}

@@ -1,0 +1,94 @@
+import { AppError } from '../jobs/errors.ts'
+import { type Environment, read } from './environment.ts'
+
+/** Secrets are functions so that no dump, log line or JSON of the settings can hold one. */
+export type Credentials =
+  | {
+      readonly kind: 'token'
+      readonly user: string
+      readonly tokenName: string
+      readonly id: string
+      readonly secret: () => string
+    }
+  | { readonly kind: 'ticket'; readonly user: string; readonly password: () => string }
+
+const TOKEN_NAMES = ['PROXMOX_TOKEN_ID', 'PROXMOX_API_TOKEN_ID', 'PROXMOX_TOKEN_NAME'] as const
+const SECRET_NAMES = ['PROXMOX_TOKEN_VALUE', 'PROXMOX_TOKEN_SECRET', 'PROXMOX_API_TOKEN_SECRET'] as const
+const USER = /^[^\s:/!@]+@[A-Za-z][A-Za-z0-9.\-_]+$/
+const TOKEN = /^[A-Za-z][A-Za-z0-9.\-_]+$/
+
+export const parseCredentials = (env: Environment): Credentials => {
+  const given = read(env, 'PROXMOX_USER', 'PROXMOX_USERNAME')
+  const value = splitValue(read(env, ...SECRET_NAMES))
+  const id = splitId(read(env, ...TOKEN_NAMES) ?? value.id)
+  const [user, fromUser] = given?.split('!') ?? []
+  const tokenName = id?.name ?? fromUser
+
+  if (tokenName !== undefined || value.secret !== undefined) {
+    return token({ user, tokenUser: id?.user, tokenName, secret: value.secret })
+  }
+  const password = env.PROXMOX_PASSWORD
+  if (password) return { kind: 'ticket', user: checkUser(user), password: () => password }
+  throw new AppError('invalid', 'No Proxmox VE credentials are set.', {
+    hint: 'Set PROXMOX_USER, PROXMOX_TOKEN_NAME and PROXMOX_TOKEN_VALUE (or PROXMOX_USER and PROXMOX_PASSWORD).',
+  })
+}
+
+interface Parts {
+  user: string | undefined
+  tokenUser: string | undefined
+  tokenName: string | undefined
+  secret: string | undefined
+}
+
+const token = ({ user, tokenUser, tokenName, secret }: Parts): Credentials => {
+  if (tokenName === undefined) {
+    throw new AppError('invalid', 'A Proxmox VE token value is set, but no token name.', {
+      hint: 'Set PROXMOX_TOKEN_NAME to the part after the "!" (or PROXMOX_TOKEN_ID=user@realm!name).',
+    })
+  }
+  if (secret === undefined) {
+    throw new AppError('invalid', `The Proxmox VE token "${tokenName}" has no value.`, {
+      hint: 'Set PROXMOX_TOKEN_VALUE; Proxmox VE shows it once, when the token is made.',
+    })
+  }
+  if (tokenUser !== undefined && user !== undefined && tokenUser !== user) {
+    throw new AppError('invalid', `PROXMOX_USER is "${user}", but the token belongs to "${tokenUser}".`, {
+      hint: 'Unset PROXMOX_USER or make both agree.',
+    })
+  }
+  if (!TOKEN.test(tokenName)) {
+    throw new AppError('invalid', `"${tokenName}" is no Proxmox VE token name.`, {
+      hint: 'Use the part after the "!" in the token ID, such as "deputy" in deputy@pve!deputy.',
+    })
+  }
+  if (/[\s\r\n]/.test(secret)) {
+    throw new AppError('invalid', 'The Proxmox VE token value holds white space.', {
+      hint: 'It is a UUID of 36 characters; copy it again.',
+    })
+  }
+  const owner = checkUser(tokenUser ?? user)
+  return { kind: 'token', user: owner, tokenName, id: `${owner}!${tokenName}`, secret: () => secret }
+}
+
+const checkUser = (user: string | undefined): string => {
+  if (user === undefined) {
+    throw new AppError('invalid', 'PROXMOX_USER is not set.', { hint: 'Set it with its realm: deputy@pve' })
+  }
+  if (USER.test(user)) return user
+  throw new AppError('invalid', `PROXMOX_USER is "${user}", which is no Proxmox VE user.`, {
+    hint: user.includes('@') ? 'Write it as name@realm.' : `Add the realm: ${user}@pve or ${user}@pam`,
+  })
+}
+
+const splitId = (text: string | undefined) => {
+  if (text === undefined) return undefined
+  const at = text.lastIndexOf('!')
+  return at < 0 ? { user: undefined, name: text } : { user: text.slice(0, at), name: text.slice(at + 1) }
+}
+
+/** Accepts the whole header too, `PVEAPIToken=user@realm!name=uuid`, because that is what people copy. */
+const splitValue = (text: string | undefined): { id?: string; secret: string | undefined } => {
+  const match = /^(?:PVEAPIToken[= ])?([^=!\s]+![^=\s]+)=(\S+)$/.exec(text ?? '')
+  return match ? { id: match[1]!, secret: match[2] } : { secret: text }
+}

@@ -1,0 +1,30 @@
+import type { Clock } from './clock.ts'
+import type { Endpoint } from './endpoints.ts'
+
+/** A failed host is left alone for this long unless all others failed too. */
+const REST_MS = 30_000
+
+/** Stays with the endpoint that works; the order of the setting decides among those that may. */
+export const createFailover = (endpoints: readonly Endpoint[], clock: Clock) => {
+  const failedAt = new Map<string, number>()
+  const rested = (endpoint: Endpoint) => clock.now() - (failedAt.get(endpoint.origin) ?? -REST_MS) >= REST_MS
+  let current = endpoints[0]!
+
+  return {
+    /** Endpoints in the order in which one call should try them. */
+    order(): Endpoint[] {
+      const others = endpoints.filter(one => one !== current)
+      const all = [current, ...others]
+      return [...all.filter(rested), ...all.filter(one => !rested(one))]
+    },
+    worked(endpoint: Endpoint): void {
+      failedAt.delete(endpoint.origin)
+      current = endpoint
+    },
+    failed(endpoint: Endpoint): void {
+      failedAt.set(endpoint.origin, clock.now())
+    },
+  }
+}
+
+export type Failover = ReturnType<typeof createFailover>

@@ -1,0 +1,8 @@
+/** The part of pino that this client uses. */
+export interface Logger {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+export const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {} }

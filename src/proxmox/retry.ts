@@ -1,0 +1,45 @@
+import { AppError } from '../jobs/errors.ts'
+import { isLockKind } from './classify.ts'
+import type { Clock } from './clock.ts'
+import { proxmoxDetails } from './errors.ts'
+
+export interface Patience {
+  readonly clock: Clock
+  /** In milliseconds since the epoch. */
+  readonly deadline: number
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Repeats work that failed because something else held a lock, until the deadline. Each try must be
+ * complete in itself: the refused one has changed nothing, which holds for every lock of Proxmox VE.
+ */
+export const whileLocked = async <T>(
+  work: () => Promise<T>,
+  { clock, deadline, signal }: Patience,
+): Promise<T> => {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isLockKind(proxmoxDetails(error)?.kind)) throw error
+      const pause = backoff(attempt, { first: 250, most: 4000 })
+      if (clock.now() + pause >= deadline) throw lockedTooLong(error as AppError)
+      await clock.sleep(pause, signal)
+    }
+  }
+}
+
+/** Doubles from `first` to `most`, with up to a quarter of chance so that many callers do not march in step. */
+export const backoff = (attempt: number, { first, most }: { first: number; most: number }): number => {
+  const full = Math.min(most, first * 2 ** attempt)
+  return Math.round(full * (0.75 + Math.random() * 0.25))
+}
+
+const lockedTooLong = (error: AppError): AppError => {
+  const options = { details: error.details, cause: error, retryable: error.retryable }
+  return new AppError(error.code, `${error.message} (still so at the deadline)`, {
+    ...options,
+    ...(error.hint === undefined ? {} : { hint: error.hint }),
+  })
+}

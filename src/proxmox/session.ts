@@ -1,0 +1,83 @@
+import { AppError } from '../jobs/errors.ts'
+import type { Clock } from './clock.ts'
+import type { Credentials } from './credentials.ts'
+
+export interface Session {
+  /** Headers that authenticate one request. */
+  headers(method: string): Promise<Record<string, string>>
+  /** Tells that a request was answered 401; true when it is worth one more try with a fresh ticket. */
+  refused(): boolean
+}
+
+export interface Ticket {
+  readonly ticket: string
+  readonly csrf: string
+}
+
+/** Proxmox VE tickets live for two hours. */
+const RENEW_AFTER_MS = 90 * 60_000
+
+export const createSession = (
+  credentials: Credentials,
+  options: { clock: Clock; login: (user: string, password: string) => Promise<Ticket> },
+): Session => (credentials.kind === 'token' ? tokenSession(credentials) : ticketSession(credentials, options))
+
+/** No cookie beside it, ever: a cookie would win over the token. */
+const tokenSession = (credentials: Credentials & { kind: 'token' }): Session => ({
+  headers: async () => ({ authorization: `PVEAPIToken=${credentials.id}=${credentials.secret()}` }),
+  refused: () => false,
+})
+
+const ticketSession = (
+  credentials: Credentials & { kind: 'ticket' },
+  { clock, login }: Parameters<typeof createSession>[1],
+): Session => {
+  let held: (Ticket & { at: number }) | undefined
+  let pending: Promise<Ticket> | undefined
+  let renewedAfterRefusal = Number.NEGATIVE_INFINITY
+
+  const renew = async (): Promise<Ticket> => {
+    try {
+      held = { ...(await login(credentials.user, credentials.password())), at: clock.now() }
+      return held
+    } finally {
+      pending = undefined
+    }
+  }
+
+  // Callers that arrive during a login wait for that one, so no caller's signal may end it.
+  const current = async (): Promise<Ticket> => {
+    if (held && clock.now() - held.at < RENEW_AFTER_MS) return held
+    pending ??= renew()
+    return pending
+  }
+
+  return {
+    headers: async method => {
+      const { ticket, csrf } = await current()
+      const cookie = { cookie: `PVEAuthCookie=${encodeURIComponent(ticket)}` }
+      return method === 'GET' ? cookie : { ...cookie, csrfpreventiontoken: csrf }
+    },
+    refused: () => {
+      held = undefined
+      if (clock.now() - renewedAfterRefusal < 60_000) return false
+      renewedAfterRefusal = clock.now()
+      return true
+    },
+  }
+}
+
+export const readTicket = (data: unknown): Ticket => {
+  const { ticket, CSRFPreventionToken, NeedTFA } = (data ?? {}) as Record<string, unknown>
+  if (NeedTFA) {
+    throw new AppError('unauthorized', 'This Proxmox VE user needs a second factor to log in.', {
+      hint: 'Use an API token instead: pveum user token add <user> deputy',
+    })
+  }
+  if (typeof ticket !== 'string' || typeof CSRFPreventionToken !== 'string') {
+    throw new AppError('internal', 'Proxmox VE answered the login without a ticket.', {
+      hint: 'Is PROXMOX_HOST really a Proxmox VE host?',
+    })
+  }
+  return { ticket, csrf: CSRFPreventionToken }
+}

@@ -1,0 +1,62 @@
+import { AppError } from '../jobs/errors.ts'
+import { type Environment, read } from './environment.ts'
+
+/**
+ * strict: a chain to a trusted CA and the right name. verify: a chain to the CA that was given, whatever
+ * the name (Proxmox's own CA signs the nodes of one cluster and nothing else), or a pinned fingerprint.
+ * insecure: anything.
+ */
+export type TlsMode = 'strict' | 'verify' | 'insecure'
+
+export interface TlsSettings {
+  readonly mode: TlsMode
+  /** A PEM text or the path of one. */
+  readonly ca?: { readonly pem: string } | { readonly file: string }
+  /** SHA-256 fingerprints as Proxmox VE prints them: upper case, with colons. */
+  readonly fingerprints: readonly string[]
+}
+
+export const parseTlsSettings = (env: Environment): TlsSettings => {
+  const ca = parseCa(read(env, 'PROXMOX_SSL_CA_CERT'))
+  const fingerprints = (read(env, 'PROXMOX_SSL_FINGERPRINT') ?? '')
+    .split(',')
+    .map(text => text.trim())
+    .filter(text => text !== '')
+    .map(parseFingerprint)
+  const mode = parseMode(env, ca !== undefined || fingerprints.length > 0)
+  return ca === undefined ? { mode, fingerprints } : { mode, ca, fingerprints }
+}
+
+export const parseFingerprint = (text: string): string => {
+  const hex = text
+    .replace(/^sha-?256[:= ]/i, '')
+    .replaceAll(':', '')
+    .toUpperCase()
+  if (/^[0-9A-F]{64}$/.test(hex)) return hex.match(/../g)!.join(':')
+  throw new AppError('invalid', `PROXMOX_SSL_FINGERPRINT "${text}" is no SHA-256 fingerprint.`, {
+    hint: 'It has 32 bytes in hexadecimal; on the node: pvenode cert info --output-format yaml | grep fingerprint',
+  })
+}
+
+const parseMode = (env: Environment, pinned: boolean): TlsMode => {
+  const mode = read(env, 'PROXMOX_SSL_MODE')?.toLowerCase()
+  if (mode === 'strict' || mode === 'verify' || mode === 'insecure') return mode
+  if (mode !== undefined) {
+    throw new AppError('invalid', `PROXMOX_SSL_MODE is "${mode}", not strict, verify or insecure.`, {
+      hint: 'For a self-signed certificate: PROXMOX_SSL_MODE=verify with PROXMOX_SSL_FINGERPRINT.',
+    })
+  }
+  const verify = read(env, 'PROXMOX_VERIFY_SSL')?.toLowerCase()
+  if (verify !== undefined && ['0', 'false', 'no', 'off'].includes(verify)) return 'insecure'
+  if (verify !== undefined && !['1', 'true', 'yes', 'on'].includes(verify)) {
+    throw new AppError('invalid', `PROXMOX_VERIFY_SSL is "${verify}", not true or false.`, {
+      hint: 'PROXMOX_SSL_MODE says more: strict, verify or insecure.',
+    })
+  }
+  return pinned ? 'verify' : 'strict'
+}
+
+const parseCa = (text: string | undefined) => {
+  if (text === undefined) return undefined
+  return text.includes('-----BEGIN CERTIFICATE-----') ? { pem: text } : { file: text }
+}

@@ -1,0 +1,100 @@
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { type PeerCertificate, rootCertificates, type TLSSocket } from 'node:tls'
+import { AppError } from '../jobs/errors.ts'
+import type { ProxmoxDetails } from './errors.ts'
+import { osCertificates } from './os-certificates.ts'
+import type { TlsSettings } from './tls-settings.ts'
+
+/** What a connection needs to know: the trusted CAs, and what to say of a socket once it is connected. */
+export interface Trust {
+  readonly ca: readonly string[]
+  /** Undefined when the peer is trusted, else why not. */
+  judge(socket: TLSSocket, host: string): AppError | undefined
+}
+
+export const loadTrust = async (tls: TlsSettings): Promise<Trust> => {
+  if (tls.mode === 'insecure') return { ca: [], judge: () => undefined }
+  const given = tls.ca === undefined ? [] : [await readCa(tls.ca)]
+  // With a CA of their own, users mean that one: the public ones could be asked to sign any name.
+  const ca =
+    tls.mode === 'verify' && given.length > 0
+      ? given
+      : [...rootCertificates, ...(await osCertificates()), ...given]
+  return { ca, judge: (socket, host) => judge(socket, host, tls, given.length > 0) }
+}
+
+const judge = (socket: TLSSocket, host: string, tls: TlsSettings, ownCa: boolean): AppError | undefined => {
+  const seen = socket.getPeerCertificate().fingerprint256
+  const pinned = tls.fingerprints.includes(seen)
+  const chain = chainProblem(socket)
+  const onlyTheName = chain === 'ERR_TLS_CERT_ALTNAME_INVALID'
+  const chained = chain === undefined || (onlyTheName && ownCa && tls.mode === 'verify')
+  if (tls.mode === 'strict') {
+    if (chained && (tls.fingerprints.length === 0 || pinned)) return undefined
+  } else if (pinned || (chained && tls.fingerprints.length === 0) || (chained && ownCa)) {
+    return undefined
+  }
+  return untrusted(host, seen, chain, socket.getPeerCertificate(), tls)
+}
+
+const chainProblem = (socket: TLSSocket): string | undefined => {
+  if (socket.authorized) return undefined
+  const error = socket.authorizationError as (Error & { code?: string }) | string | undefined
+  if (error === undefined || error === null) return 'UNKNOWN'
+  return typeof error === 'string' ? error : (error.code ?? error.message)
+}
+
+const untrusted = (
+  host: string,
+  seen: string,
+  chain: string | undefined,
+  certificate: PeerCertificate,
+  tls: TlsSettings,
+): AppError => {
+  const why =
+    tls.fingerprints.length > 0
+      ? 'its fingerprint is not the pinned one'
+      : chain === 'ERR_TLS_CERT_ALTNAME_INVALID'
+        ? `it is not made out for that name but for ${certificate.subjectaltname ?? 'another'}`
+        : chain === 'CERT_HAS_EXPIRED'
+          ? `it expired on ${certificate.valid_to}`
+          : `no trusted CA signed it (${chain})`
+  return new AppError(
+    'unavailable',
+    `The certificate of ${host} is not trusted: ${why}; its SHA-256 fingerprint is ${seen}.`,
+    {
+      hint: `Compare it with "pvenode cert info" on the node; if it is the same: PROXMOX_SSL_MODE=verify PROXMOX_SSL_FINGERPRINT=${seen}`,
+      retryable: false,
+      details: { source: 'proxmox', kind: 'tls', fingerprint: seen } satisfies ProxmoxDetails,
+    },
+  )
+}
+
+const readCa = async (ca: NonNullable<TlsSettings['ca']>): Promise<string> => {
+  const pem = 'pem' in ca ? ca.pem : await readCaFile(ca.file)
+  try {
+    new X509Certificate(pem)
+    return pem
+  } catch (cause) {
+    throw new AppError(
+      'invalid',
+      `PROXMOX_SSL_CA_CERT ${'file' in ca ? `"${ca.file}" ` : ''}holds no PEM certificate.`,
+      {
+        hint: 'The CA of a cluster is /etc/pve/pve-root-ca.pem on every node.',
+        cause,
+      },
+    )
+  }
+}
+
+const readCaFile = async (file: string): Promise<string> => {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (cause) {
+    throw new AppError('invalid', `PROXMOX_SSL_CA_CERT "${file}" cannot be read.`, {
+      hint: 'Copy /etc/pve/pve-root-ca.pem from a node and give its path.',
+      cause,
+    })
+  }
+}

@@ -1,0 +1,38 @@
+import { AppError } from '../jobs/errors.ts'
+
+export interface Upid {
+  readonly upid: string
+  readonly node: string
+  readonly pid: number
+  readonly startTime: number
+  readonly type: string
+  /** The guest, storage or other thing the task works on; for a clone it is the template, not the new guest. */
+  readonly id: string
+  readonly user: string
+  readonly tokenName: string | undefined
+}
+
+const UPID =
+  /^UPID:([A-Za-z0-9][A-Za-z0-9-]*):([0-9A-Fa-f]{8}):([0-9A-Fa-f]{8,9}):([0-9A-Fa-f]{8}):([^:\s]+):([^:\s]*):([^:\s]+):$/
+
+export const parseUpid = (text: string): Upid => {
+  const match = UPID.exec(text)
+  if (!match) {
+    throw new AppError('invalid', `"${text}" is no Proxmox VE task id.`, {
+      hint: 'A task id looks like UPID:pve1:0000A1B2:00C3D4E5:66F7A8B9:qmclone:9000:user@pve!token:',
+    })
+  }
+  const [user = '', tokenName] = match[7]!.split('!')
+  return {
+    upid: text,
+    node: match[1]!,
+    pid: Number.parseInt(match[2]!, 16),
+    startTime: Number.parseInt(match[4]!, 16),
+    type: match[5]!,
+    id: match[6]!,
+    user,
+    tokenName,
+  }
+}
+
+export const isUpid = (value: unknown): value is string => typeof value === 'string' && UPID.test(value)
