@@ -1,0 +1,92 @@
+import type { ParameterExpansionPart, Word } from 'unbash'
+import type { Scope } from './scope.ts'
+import { globMatches, HOME, isGlob, UNKNOWN } from './text.ts'
+
+interface Tools {
+  scope: Scope
+  texts(word: Word): string[]
+}
+
+/** `${name<operation>}` on every value the name may have. */
+export const applyOperation = (part: ParameterExpansionPart, values: string[], tools: Tools): string[] => {
+  const operation = part.operation
+  switch (operation?.type) {
+    case 'Default':
+      return withDefault(
+        operation.operator,
+        part.parameter,
+        values,
+        () => tools.texts(operation.operand),
+        tools.scope,
+      )
+    case 'Remove': {
+      const pattern = tools.texts(operation.operand)[0] ?? ''
+      return values.map(value => remove(value, operation.operator, pattern))
+    }
+    case 'Replace': {
+      const pattern = tools.texts(operation.pattern)[0] ?? ''
+      const replacement = tools.texts(operation.replacement)[0] ?? ''
+      return values.map(value => replace(value, operation.operator, pattern, replacement))
+    }
+    case 'Slice':
+      return values.map(value => slice(value, operation.offset.value, operation.length?.value))
+    case 'CaseModification':
+      return values.map(value =>
+        operation.operator.startsWith('^') ? value.toUpperCase() : value.toLowerCase(),
+      )
+    case 'Transform':
+      return values
+    default:
+      return [UNKNOWN]
+  }
+}
+
+const withDefault = (
+  operator: string,
+  name: string,
+  values: string[],
+  operand: () => string[],
+  scope: Scope,
+): string[] => {
+  const set = values.filter(value => value !== '')
+  const empty = set.length < values.length
+  if (operator.includes('?')) return set.length > 0 ? set : [UNKNOWN]
+  if (operator.includes('+')) return set.length > 0 ? operand() : ['']
+  const result = empty ? [...set, ...operand()] : set
+  if (empty && operator.includes('=')) scope.assign(name, result)
+  return result
+}
+
+const remove = (value: string, operator: '#' | '##' | '%' | '%%', pattern: string): string => {
+  const lengths = Array.from({ length: Math.min(value.length, 512) + 1 }, (_, length) => length)
+  if (operator.length === 2) lengths.reverse()
+  for (const length of lengths) {
+    const front = operator.startsWith('#')
+    const piece = front ? value.slice(0, length) : value.slice(value.length - length)
+    if (globMatches(pattern, piece))
+      return front ? value.slice(length) : value.slice(0, value.length - length)
+  }
+  return value
+}
+
+const replace = (value: string, operator: string, pattern: string, replacement: string): string => {
+  if (pattern === '' || isGlob(pattern)) return isGlob(pattern) && replacement === '' ? '' : value
+  if (operator === '//') return value.split(pattern).slice(0, 1024).join(replacement)
+  if (operator === '/#') return value.startsWith(pattern) ? replacement + value.slice(pattern.length) : value
+  if (operator === '/%')
+    return value.endsWith(pattern) ? value.slice(0, -pattern.length) + replacement : value
+  const at = value.indexOf(pattern)
+  return at < 0 ? value : value.slice(0, at) + replacement + value.slice(at + pattern.length)
+}
+
+/** The first character of a home or of the working directory is the slash some people spell `${HOME:0:1}`. */
+const slice = (value: string, offset: string, length: string | undefined): string => {
+  const from = Number(offset)
+  const count = length === undefined ? undefined : Number(length)
+  if (!Number.isInteger(from) || (count !== undefined && !Number.isInteger(count))) return UNKNOWN
+  if ((value === HOME || value === UNKNOWN) && from === 0 && count === 1) return '/'
+  if (value.includes(UNKNOWN) || value.includes(HOME)) return UNKNOWN
+  const start = from < 0 ? Math.max(0, value.length + from) : from
+  const end = count === undefined ? undefined : count < 0 ? value.length + count : start + count
+  return value.slice(start, end)
+}

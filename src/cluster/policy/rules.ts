@@ -1,0 +1,191 @@
+import { dangerOf, isDevice } from './targets.ts'
+import { baseName, DOWNLOAD } from './text.ts'
+
+export interface Refusal {
+  rule: string
+  reason: string
+}
+
+export interface Situation {
+  argv: readonly string[]
+  cwds: readonly string[]
+  root: boolean
+}
+
+/** The built-in rules about one resolved simple command. */
+export const judge = (situation: Situation): Refusal | undefined => {
+  const name = baseName(situation.argv[0] ?? '')
+  const args = situation.argv.slice(1)
+  const check = CHECKS[name] ?? (/^mk(?:fs|swap|e2fs)|^newfs/.test(name) ? formats : undefined)
+  return check?.({ name, args, cwds: situation.cwds })
+}
+
+/** The rule about where output goes, for redirections. */
+export const judgeWrite = (path: string, cwds: readonly string[]): Refusal | undefined =>
+  isDevice(path, cwds) ? { rule: 'write-device', reason: `writing to ${path} overwrites a disk` } : undefined
+
+/** The rule about text from the network that a root shell would run. */
+export const judgeShellInput = (text: string, root: boolean): Refusal | undefined =>
+  root && text.includes(DOWNLOAD)
+    ? { rule: 'download-to-root-shell', reason: 'it runs what a server sends as root, unseen' }
+    : undefined
+
+interface Call {
+  name: string
+  args: readonly string[]
+  cwds: readonly string[]
+}
+
+type Check = (call: Call) => Refusal | undefined
+
+const operands = (args: readonly string[]): string[] => {
+  const end = args.indexOf('--')
+  const before = end < 0 ? args : args.slice(0, end)
+  const after = end < 0 ? [] : args.slice(end + 1)
+  return [...before.filter(arg => !arg.startsWith('-') || arg === '-'), ...after]
+}
+
+/** Options before `--`; GNU tools take any unambiguous beginning of a long one. */
+const hasOption = (args: readonly string[], letters: string, long: string): boolean => {
+  const end = args.indexOf('--')
+  return (end < 0 ? args : args.slice(0, end)).some(arg =>
+    arg.startsWith('--') ? arg.length > 3 && long.startsWith(arg.split('=')[0]!) : isLetters(arg, letters),
+  )
+}
+
+const isLetters = (arg: string, letters: string): boolean =>
+  arg.startsWith('-') && [...letters].some(letter => arg.slice(1).includes(letter))
+
+const destroys = (target: string, call: Call, verb: string): Refusal | undefined => {
+  const danger = dangerOf(target, call.cwds)
+  if (!danger) return undefined
+  const what = {
+    root: 'the root of the file system',
+    system: 'a directory the system needs',
+    home: "the user's home",
+  }
+  const rule = { root: 'destroy-root', system: 'destroy-system-directory', home: 'destroy-home' }
+  return { rule: rule[danger], reason: `${call.name} would ${verb} ${what[danger]} (${target})` }
+}
+
+const first = <T>(items: readonly T[], find: (item: T) => Refusal | undefined): Refusal | undefined => {
+  for (const item of items) {
+    const refusal = find(item)
+    if (refusal) return refusal
+  }
+  return undefined
+}
+
+const removes: Check = call =>
+  hasOption(call.args, 'rR', '--recursive')
+    ? first(operands(call.args), target => destroys(target, call, 'delete'))
+    : undefined
+
+const moves: Check = call =>
+  first(operands(call.args).slice(0, -1), target => destroys(target, call, 'move away'))
+
+const permissions: Check = call => {
+  if (!hasOption(call.args, 'R', '--recursive')) return undefined
+  return first(operands(call.args), target => {
+    const danger = dangerOf(target, call.cwds)
+    return danger === 'root' || danger === 'system'
+      ? { rule: 'recursive-permissions', reason: `${call.name} -R would change every file below ${target}` }
+      : undefined
+  })
+}
+
+const mirrors: Check = call =>
+  call.args.some(arg => arg.startsWith('--del'))
+    ? first(operands(call.args).slice(-1), target => destroys(target, call, 'empty'))
+    : undefined
+
+const formats: Check = call =>
+  first(operands(call.args), target =>
+    isDevice(target, call.cwds)
+      ? { rule: 'format-device', reason: `${call.name} would destroy what is on ${target}` }
+      : undefined,
+  )
+
+const formatsWith =
+  (pattern: RegExp): Check =>
+  call =>
+    call.args.some(arg => pattern.test(arg)) ? formats(call) : undefined
+
+const writes: Check = call => first(operands(call.args), target => judgeWrite(target, call.cwds))
+
+const writesLast: Check = call =>
+  first(operands(call.args).slice(-1), target => judgeWrite(target, call.cwds))
+
+const copiesBlocks: Check = call =>
+  first(
+    call.args.filter(arg => arg.startsWith('of=')),
+    arg => judgeWrite(arg.slice(3), call.cwds),
+  )
+
+/** Loops around fork() in the languages people paste one-liners of. */
+const forks: Check = call =>
+  call.args.some(
+    arg => /\bfork\b/.test(arg) && /\bwhile\b|\bloop\b|for\s*\(\s*;\s*;|\bfork\b[\s\S]*\bfork\b/.test(arg),
+  )
+    ? { rule: 'fork-bomb', reason: `${call.name} would fork without end` }
+    : undefined
+
+const CHECKS: Record<string, Check> = {
+  rm: removes,
+  grm: removes,
+  srm: removes,
+  mv: moves,
+  gmv: moves,
+  chmod: permissions,
+  chown: permissions,
+  chgrp: permissions,
+  chattr: permissions,
+  setfacl: permissions,
+  rsync: call => mirrors(call) ?? writesLast(call),
+  dd: copiesBlocks,
+  gdd: copiesBlocks,
+  dcfldd: copiesBlocks,
+  cp: writesLast,
+  install: writesLast,
+  pv: call => (hasOption(call.args, 'o', '--output') ? writes(call) : undefined),
+  tee: writes,
+  sponge: writes,
+  truncate: writes,
+  fallocate: writes,
+  wipefs: formatsWith(/^-\w*a|^--all|^-\w*o|^--offset/),
+  shred: formats,
+  scrub: formats,
+  blkdiscard: formats,
+  badblocks: formatsWith(/^-\w*[wn]/),
+  hdparm: formatsWith(/^--(?:security-erase|trim-sector|write-sector|make-bad-sector|yes-i-know)/),
+  nvme: formatsWith(/^(?:format|sanitize|write-zeroes|write|delete-ns)$/),
+  cryptsetup: formatsWith(/^(?:luksFormat|erase|luksErase|reencrypt)$/),
+  sgdisk: formatsWith(/^-[\w-]*[zZond]|^--(?:zap|clear|new|delete)/),
+  gdisk: formats,
+  fdisk: call => (hasOption(call.args, 'l', '--list') ? undefined : formats(call)),
+  cfdisk: formats,
+  sfdisk: formatsWith(/^(?!-l|--list|-d|--dump|-J|--json)/),
+  parted: formatsWith(/^(?:mklabel|mktable|mkpart|rm|resizepart)$/),
+  pvcreate: formats,
+  pvremove: formats,
+  mdadm: formatsWith(/^-\w*C|^--create|^--zero-superblock/),
+  zpool: formatsWith(/^(?:create|labelclear)$/),
+  diskutil: formatsDisks,
+  perl: forks,
+  python: forks,
+  python2: forks,
+  python3: forks,
+  ruby: forks,
+  php: forks,
+  node: forks,
+  lua: forks,
+}
+
+/** macOS names a disk with or without /dev/. */
+function formatsDisks(call: Call): Refusal | undefined {
+  if (!call.args.some(arg => /^(?:erase|zero|secureErase|partition|reformat)/i.test(arg))) return undefined
+  const target = call.args.find(arg => /^(?:\/dev\/)?r?disk\d/.test(arg))
+  return target === undefined
+    ? undefined
+    : { rule: 'format-device', reason: `diskutil would destroy what is on ${target}` }
+}

@@ -1,0 +1,135 @@
+import { globMatches, HOME, isGlob, UNKNOWN } from './text.ts'
+
+export type Danger = 'root' | 'system' | 'home'
+
+/** What a path names, if destroying it destroys the machine or the user's home. */
+export const dangerOf = (arg: string, cwds: readonly string[]): Danger | undefined => {
+  const dangers = cwds.map(cwd => dangerOfPath(resolvePath(arg, cwd)))
+  return dangers.find(danger => danger === 'root') ?? dangers.find(danger => danger !== undefined)
+}
+
+export const isDevice = (arg: string, cwds: readonly string[]): boolean =>
+  cwds.some(cwd => isDevicePath(resolvePath(arg, cwd)))
+
+/** Collapses `//`, `.` and `..`; `cwd` may be unknown, and then a relative path stays relative. */
+export const resolvePath = (arg: string, cwd: string): string => {
+  const joined = /^[/\uE000\uE001]/.test(arg) ? arg : `${cwd}/${arg}`
+  const parts: string[] = []
+  let climbed = 0
+  for (const part of joined.split('/')) {
+    if (part === '' || part === '.') continue
+    if (part !== '..') parts.push(part)
+    else if (parts.length > 0 && !parts[0]!.startsWith(UNKNOWN) && parts[0] !== HOME) parts.pop()
+    else if (parts.length > 1) parts.pop()
+    else climbed++
+  }
+  // Nobody's working directory is deeper than the climb: such a path ends at the root whatever it started from.
+  if (climbed >= 6 || (joined.startsWith('/') && parts.length === 0)) return `/${parts.slice(1).join('/')}`
+  const first = parts[0]
+  if (first === HOME && climbed > 0) return climbed === 1 ? `/home/${parts.slice(1).join('/')}` : '/'
+  if (first !== undefined && (first.startsWith(UNKNOWN) || first === HOME)) return parts.join('/')
+  return throughProc(`/${parts.join('/')}`)
+}
+
+/** `/proc/1/root/…` is another name of `/…`. */
+const throughProc = (path: string): string => {
+  const match = /^\/proc\/[^/]+\/root(\/.*)?$/.exec(path)
+  return match ? (match[1] ?? '/') : path
+}
+
+const dangerOfPath = (path: string): Danger | undefined => {
+  if (path === '/') return 'root'
+  const parts = path.split('/').filter(part => part !== '')
+  const [first, ...rest] = parts
+  if (first === undefined) return undefined
+  const whole = rest.every(part => matchesEverything(part))
+  if (!whole || rest.length > 3) return undefined
+  if (first === HOME) return 'home'
+  if (!path.startsWith('/')) return undefined
+  if (isGlob(first)) {
+    const reached = SYSTEM_DIRECTORIES.filter(name => globMatches(first, name)).length
+    return reached >= 2 || matchesEverything(first) ? 'root' : undefined
+  }
+  return SYSTEM_DIRECTORIES.includes(first) ? 'system' : undefined
+}
+
+const matchesEverything = (part: string): boolean =>
+  isGlob(part) && (globMatches(part, 'anything') || globMatches(part, '.anything'))
+
+const SYSTEM_DIRECTORIES = [
+  'bin',
+  'boot',
+  'dev',
+  'etc',
+  'home',
+  'lib',
+  'lib32',
+  'lib64',
+  'opt',
+  'proc',
+  'root',
+  'run',
+  'sbin',
+  'srv',
+  'sys',
+  'usr',
+  'var',
+  'Applications',
+  'Library',
+  'System',
+  'Users',
+  'Volumes',
+  'private',
+]
+
+const isDevicePath = (path: string): boolean => {
+  if (!path.startsWith('/dev/')) return false
+  const name = path.slice('/dev/'.length)
+  if (isGlob(name) || name.includes(UNKNOWN)) return DEVICE_SAMPLES.some(sample => globMatches(name, sample))
+  return DEVICE_NAME.test(name) || isVolume(name)
+}
+
+const DEVICE_NAME =
+  /^(?:[shv]d[a-z]+\d*|xvd[a-z]+\d*|nvme\d+(?:n\d+(?:p\d+)?)?|mmcblk\d+(?:p\d+|boot\d|rpmb)?|dm-\d+|md\d+(?:p\d+)?|r?disk\d+(?:s\d+)*|sr\d+|nbd\d+(?:p\d+)?|pmem\d+|bcache\d+|drbd\d+|rbd\d+|zd\d+|mtd(?:block)?\d+|mapper\/.+|disk\/.+|md\/.+|zvol\/.+|block\/.+|mem|kmem|port)$/
+
+const DEVICE_SAMPLES = [
+  'sda',
+  'sda1',
+  'sdb',
+  'vda',
+  'vda1',
+  'nvme0n1',
+  'nvme0n1p1',
+  'mmcblk0',
+  'disk0',
+  'disk0s1',
+  'dm-0',
+  'md0',
+]
+
+/** `/dev/vg/lv`: two names where the first is none of the directories every system has. */
+const isVolume = (name: string): boolean => {
+  const [group, volume, ...more] = name.split('/')
+  return volume !== undefined && volume !== '' && more.length === 0 && !DEVICE_DIRECTORIES.has(group!)
+}
+
+const DEVICE_DIRECTORIES = new Set([
+  'bus',
+  'char',
+  'cpu',
+  'dri',
+  'fd',
+  'hugepages',
+  'input',
+  'mqueue',
+  'net',
+  'pts',
+  'serial',
+  'shm',
+  'snd',
+  'tcp',
+  'udp',
+  'usb',
+  'v4l',
+  'vfio',
+])
