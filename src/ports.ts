@@ -33,7 +33,7 @@ export interface Runtime {
   /** Starts the command on a provisioned machine and stays with it to its end. */
   start(run: Run): Promise<Outcome>
   /** Finds the command again after a restart of the daemon; must never start it. */
-  attach(run: Run): Promise<Outcome>
+  attach(run: AttachRequest): Promise<Outcome>
   /** Idempotent. Resolves when the machine is confirmed gone, however it got there. */
   destroy(machine: Machine, signal: AbortSignal): Promise<void>
   /** Everything of ours that exists, recorded or not. */
@@ -98,6 +98,9 @@ export interface Run {
   readonly detach: AbortSignal
   remember(details: Record<string, unknown>): Promise<void>
 }
+
+/** What is known of a run after a restart: its command, and above all its secrets, are with the machine alone. */
+export type AttachRequest = Omit<Run, 'command'>
 
 /** Why a run is ended from outside. */
 export interface StopReason {
@@ -177,13 +180,21 @@ export interface Store {
   listJobs(query: JobQuery): Promise<Job[]>
   /** Jobs whose machine may exist: not pending, not finished. */
   activeJobs(): Promise<Job[]>
+  /** Pending jobs that wait for a kept machine which is no more. */
+  strandedJobs(): Promise<Job[]>
   counts(): Readonly<Record<JobState, number>>
   queuePosition(job: Job): Promise<number>
   oldestPending(): Promise<number | null>
   /** Takes the next pending job of a runtime and records its machine, in one step. */
   claim(request: ClaimRequest): Promise<{ job: Job; machine: MachineRecord } | undefined>
-  /** Moves a job; undefined when it is not in a state from which that move exists. */
-  move(id: string, to: JobState, change: JobChanges, event: EventBody): Promise<Job | undefined>
+  /** Moves a job; undefined when it is not in a state from which that move exists (or not in one of `from`). */
+  move(
+    id: string,
+    to: JobState,
+    change: JobChanges,
+    event: EventBody,
+    from?: readonly JobState[],
+  ): Promise<Job | undefined>
   /** Changes that are no transition: progress, phases, a wish to cancel. */
   update(id: string, change: JobChanges, event?: NewEvent): Promise<Job | undefined>
   heartbeat(id: string, at: number): Promise<void>

@@ -63,8 +63,7 @@ const fromVariable = (
 ): void => {
   if (text === undefined || text === '') return
   const [section, key] = variable.path.split('.') as [string, string]
-  const inner = (tree[section] ??= {}) as Tree
-  inner[key] = convert(variable, text)
+  tree[section] = { ...(tree[section] as Tree | undefined), [key]: convert(variable, text) }
   origins.set(variable.path, `env ${variable.name}`)
 }
 
@@ -122,16 +121,16 @@ const keysAt = (path: readonly PropertyKey[]): string[] => {
 }
 
 /** Lists and free-form records are one value each; sections are not. */
-const leaves = (tree: Tree, prefix = ''): string[] =>
+const leaves = (tree: object, prefix = ''): string[] =>
   Object.entries(tree).flatMap(([key, value]) =>
-    isSection(value, prefix) ? leaves(value as Tree, `${prefix}${key}.`) : [`${prefix}${key}`],
+    isSection(value, prefix) ? leaves(value as object, `${prefix}${key}.`) : [`${prefix}${key}`],
   )
 
 const isSection = (value: unknown, prefix: string): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && prefix.split('.').length <= 1
 
 const flatten = (config: Config, origins: Map<string, string>): Setting[] =>
-  leaves(config as unknown as Tree).map(path => {
+  leaves(config).map(path => {
     const value = path.split('.').reduce<unknown>((at, key) => (at as Tree)[key], config)
     return { path, value, origin: origins.get(path) ?? 'default' }
   })

@@ -5,7 +5,8 @@ const MIB = 1024 * KIB
 export const LIMITS = {
   /** Whole manifest as JSON, files included. Larger inputs travel as a workspace. */
   manifestBytes: 16 * MIB,
-  taskBytes: 1 * MIB,
+  /** The kernel takes 128 KiB for one argument; a longer task belongs into a file of `files`. */
+  taskBytes: 120 * KIB,
   files: 1000,
   env: 200,
   envValueBytes: 64 * KIB,

@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
-import { canMove, isTerminal, type JobState, sourcesOf, TERMINAL_STATES } from '../jobs/states.ts'
+import { isTerminal, type JobState, sourcesOf, TERMINAL_STATES } from '../jobs/states.ts'
 import type { ClaimRequest, EventBody, JobChanges, JobQuery, NewEvent, NewJob } from '../ports.ts'
 import type { Database, Value } from './database.ts'
 import { insertEvent } from './events.ts'
@@ -99,6 +99,15 @@ export const activeJobs = (database: Database): Job[] =>
     )
     .map(toJob)
 
+export const strandedJobs = (database: Database): Job[] =>
+  database
+    .all(
+      `select * from jobs
+       where completed_at is null and state = 'pending' and wants_machine is not null
+         and not exists (select 1 from machines m where m.id = wants_machine and m.state <> 'destroying')`,
+    )
+    .map(toJob)
+
 export const countJobs = (database: Database): { state: JobState; count: number }[] =>
   database
     .all('select state, count(*) as count from jobs group by state')
@@ -167,10 +176,17 @@ const takeReady = (database: Database, runtime: string): string | undefined => {
 }
 
 /** One guarded statement: a job that is not where the move starts stays as it is. */
-export const move = (database: Database, id: string, to: JobState, change: JobChanges, event: EventBody) => {
-  const sources = sourcesOf(to)
+export const move = (
+  database: Database,
+  id: string,
+  to: JobState,
+  change: JobChanges,
+  event: EventBody,
+  from?: readonly JobState[],
+): Job | undefined => {
+  const sources = sourcesOf(to).filter(source => from === undefined || from.includes(source))
   const before = database.get('select state from jobs where id = ?', id)
-  if (before === undefined || !canMove(String(before.state) as JobState, to)) return undefined
+  if (before === undefined || !sources.includes(String(before.state) as JobState)) return undefined
   const { sql, values } = jobAssignments(change)
   const row = database.get(
     `update jobs set state = ?${sql === '' ? '' : `, ${sql}`}

@@ -48,6 +48,7 @@ const createStore = (database: Database): Store => {
     getManifest: async id => jobs.getManifest(database, id),
     listJobs: async query => jobs.listJobs(database, query),
     activeJobs: async () => jobs.activeJobs(database),
+    strandedJobs: async () => jobs.strandedJobs(database),
     counts: () => ({ ...counts }),
     queuePosition: async job => jobs.queuePosition(database, job),
     oldestPending: async () => jobs.oldestPending(database),
@@ -59,15 +60,15 @@ const createStore = (database: Database): Store => {
           if (claimed !== undefined) moved('pending', 'provisioning')
           return claimed
         }),
-    move: async (id, to, change, event) => {
-      let from: JobState | undefined
+    move: async (id, to, change, event, from) => {
+      let before: JobState | undefined
       const job = await writer.write(db => {
-        from = jobs.getJob(db, id)?.state
-        const result = jobs.move(db, id, to, change, event)
+        before = jobs.getJob(db, id)?.state
+        const result = jobs.move(db, id, to, change, event, from)
         if (result !== undefined && change.result) insertBlobUse(db, id, outputBlobs(change.result))
         return result
       })
-      if (job !== undefined) moved(from, to)
+      if (job !== undefined) moved(before, to)
       return job
     },
     update: (id, change, event) => writer.write(db => jobs.update(db, id, change, event)),

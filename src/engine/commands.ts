@@ -1,0 +1,127 @@
+import type { AgentPreset } from '../config/schema.ts'
+import { AppError } from '../jobs/errors.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import { didYouMean } from '../jobs/nearest.ts'
+import { WORKSPACE } from '../jobs/paths.ts'
+import type { CommandSpec } from '../ports.ts'
+
+/** A command whose secrets are still names. */
+export type CommandPlan = Omit<CommandSpec, 'secrets'> & { readonly secretNames: readonly string[] }
+
+export interface PlanContext {
+  readonly jobId: string
+  readonly presets: Readonly<Record<string, AgentPreset>>
+  readonly secretNames: readonly string[]
+  readonly timeoutSeconds: number
+  /** Finds a program of the daemon's own PATH; undefined when it is not installed. */
+  locate(program: string): { path: string; shows: readonly string[] } | undefined
+}
+
+/** What runs for a manifest. Always an argv: no value of a user ever becomes part of a shell's program text. */
+export const planCommand = (manifest: Manifest, context: PlanContext): CommandPlan => {
+  const plan = agentPlan(manifest, context)
+  const secretNames = [...new Set([...(manifest.secrets ?? []), ...plan.secretNames])]
+  for (const name of secretNames)
+    if (!context.secretNames.includes(name)) throw unknownSecret(name, context.secretNames)
+  return {
+    ...plan,
+    env: { ...plan.env, ...manifest.env, DEPUTY_JOB_ID: context.jobId, DEPUTY_WORKSPACE: WORKSPACE },
+    secretNames: secretNames.filter(name => manifest.env?.[name] === undefined),
+    network: manifest.network ?? plan.network,
+    timeoutSeconds: context.timeoutSeconds,
+  }
+}
+
+type AgentPlan = Pick<CommandPlan, 'argv' | 'env' | 'secretNames' | 'network' | 'programs' | 'format'>
+
+const agentPlan = (manifest: Manifest, context: PlanContext): AgentPlan => {
+  switch (manifest.agentType) {
+    case 'script':
+      return shell(manifest.agent?.command ?? manifest.task, manifest.task)
+    case 'custom':
+      return shell(manifest.agent?.command ?? manifest.task, manifest.task)
+    case 'claude':
+      return claude(manifest, context)
+    default:
+      return preset(manifest, context)
+  }
+}
+
+const shell = (command: string | readonly string[], task: string): AgentPlan => ({
+  argv: typeof command === 'string' ? ['bash', '-c', command] : command,
+  env: { DEPUTY_TASK: task.slice(0, 32_768) },
+  secretNames: [],
+  network: 'none',
+  programs: [],
+  format: 'text',
+})
+
+const CLAUDE_TOKENS = ['ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN']
+const CLAUDE_DOMAINS = ['*.anthropic.com', '*.claude.com', 'claude.ai']
+
+const claude = (manifest: Manifest, context: PlanContext): AgentPlan => {
+  const program = context.locate('claude')
+  const named = [...(manifest.secrets ?? []), ...Object.keys(manifest.env ?? {})]
+  const token = CLAUDE_TOKENS.find(name => context.secretNames.includes(name))
+  const needsToken = !named.some(name => CLAUDE_TOKENS.includes(name) || name === 'ANTHROPIC_AUTH_TOKEN')
+  if (needsToken && token === undefined)
+    throw new AppError('unsupported', 'The claude agent has no token.', {
+      hint: `Set ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN from 'claude setup-token') in the daemon's environment, or configure one of them under secrets, then: deputy daemon restart`,
+    })
+  const model = manifest.agent?.claudeModel
+  return {
+    argv: [
+      program?.path ?? 'claude',
+      '--print',
+      '--output-format',
+      'stream-json',
+      '--verbose',
+      // The machine is the fence: inside it the agent needs nobody's leave, and nobody is there to give it.
+      '--dangerously-skip-permissions',
+      ...(model === undefined ? [] : ['--model', model]),
+      '--',
+      manifest.task,
+    ],
+    env: { DISABLE_AUTOUPDATER: '1', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
+    secretNames: needsToken ? [token!] : [],
+    network: [...CLAUDE_DOMAINS, ...baseUrlDomain(manifest.env?.ANTHROPIC_BASE_URL)],
+    programs: program?.shows ?? [],
+    format: 'claude-stream-json',
+  }
+}
+
+const baseUrlDomain = (url: string | undefined): string[] => {
+  if (url === undefined || !URL.canParse(url)) return []
+  const { host } = new URL(url)
+  return [host]
+}
+
+const preset = (manifest: Manifest, context: PlanContext): AgentPlan => {
+  const found = context.presets[manifest.agentType]
+  if (found === undefined) {
+    const known = ['script', 'claude', 'custom', ...Object.keys(context.presets)]
+    throw new AppError(
+      'invalid',
+      `The agent '${manifest.agentType}' is not known${didYouMean(manifest.agentType, known) || '.'}`,
+      {
+        hint: `Known agents: ${known.join(', ')}. More are added under agents in the configuration.`,
+      },
+    )
+  }
+  const model = manifest.agent?.claudeModel ?? ''
+  const fill = (part: string): string =>
+    part.replace(/\{(task|model)\}/g, (_, word) => (word === 'task' ? manifest.task : model))
+  return {
+    argv: found.argv.map(fill),
+    env: { ...found.env, DEPUTY_TASK: manifest.task.slice(0, 32_768) },
+    secretNames: found.secrets,
+    network: found.network ?? 'none',
+    programs: found.programs,
+    format: found.format,
+  }
+}
+
+const unknownSecret = (name: string, known: readonly string[]): AppError =>
+  new AppError('invalid', `The secret '${name}' is not configured${didYouMean(name, known) || '.'}`, {
+    hint: `Add it to the configuration, for example: secrets: { ${name}: 'env:${name}' }. Configured: ${known.join(', ') || 'none'}.`,
+  })

@@ -1,0 +1,22 @@
+import { AppError } from '../jobs/errors.ts'
+import type { EngineContext } from './context.ts'
+import { pause } from './pause.ts'
+
+/**
+ * A write the daemon owes to a job: repeated while the disk is full or locked, because the runtime still holds
+ * what is to be written. Gives up only when the daemon leaves; its successor finds the same state again.
+ */
+export const durably = async <T>(
+  { log, closing }: Pick<EngineContext, 'log' | 'closing'>,
+  write: () => Promise<T>,
+): Promise<T> => {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await write()
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'unavailable' || closing.aborted) throw error
+      if (attempt === 0) log.error({ err: error }, 'a write failed and is repeated until it works')
+      await pause(Math.min(5000, 250 * 2 ** attempt), closing)
+    }
+  }
+}

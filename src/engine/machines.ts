@@ -1,0 +1,85 @@
+import { toAppError } from '../jobs/errors.ts'
+import type { Machine, MachineRecord } from '../ports.ts'
+import type { EngineContext } from './context.ts'
+import { durably } from './durably.ts'
+
+/** Machines on their way out. A record goes only after the runtime has said that the machine is gone. */
+export interface Disposal {
+  /** Marks and destroys; false when it failed and will be tried again by the sweep. */
+  dispose(machine: Machine): Promise<boolean>
+  /** Resolves when no destruction is under way. */
+  idle(): Promise<void>
+}
+
+export const createDisposal = (context: EngineContext): Disposal => {
+  const underWay = new Map<string, Promise<boolean>>()
+
+  const destroy = async (machine: Machine): Promise<boolean> => {
+    const { store, clock, log, fault } = context
+    const runtime = context.runtimes.get(machine.runtime)
+    if (runtime === undefined) {
+      log.warn(
+        { machine: machine.id, runtime: machine.runtime },
+        'a machine of a runtime that is not configured any more',
+      )
+      return false
+    }
+    const began = clock.monotonic()
+    await durably(context, () => store.updateMachine(machine.id, { state: 'destroying' }))
+    fault('destroying')
+    const current = (await store.getMachine(machine.id)) ?? { ...machine, attempts: 0 }
+    try {
+      await runtime.destroy(current, context.closing)
+    } catch (thrown) {
+      if (context.closing.aborted) return false
+      const error = toAppError(thrown)
+      const attempts = current.attempts + 1
+      log.warn(
+        { machine: machine.id, runtime: machine.runtime, attempts, err: error },
+        'a machine could not be destroyed',
+      )
+      await durably(context, () =>
+        store.updateMachine(machine.id, {
+          attempts,
+          lastError: error.message,
+          notBefore: clock.now() + backoff(attempts),
+        }),
+      )
+      return false
+    }
+    fault('destroyed')
+    await durably(context, () => store.forgetMachine(machine.id))
+    if (current.jobId !== null) {
+      const phases = { destroy: Math.round(clock.monotonic() - began) }
+      await durably(context, () =>
+        store.update(
+          current.jobId!,
+          { phases },
+          { type: 'machine', at: clock.now(), data: { machine: machine.id, gone: true } },
+        ),
+      )
+      context.signals.emit({ jobId: current.jobId, kind: 'state' })
+    }
+    return true
+  }
+
+  return {
+    dispose: machine => {
+      const running = underWay.get(machine.id)
+      if (running !== undefined) return running
+      const promise = destroy(machine).finally(() => underWay.delete(machine.id))
+      underWay.set(machine.id, promise)
+      return promise
+    },
+    idle: async () => {
+      await Promise.allSettled(underWay.values())
+    },
+  }
+}
+
+/** From a second to five minutes: a provider that is down is not hammered, and not forgotten. */
+const backoff = (attempts: number): number => Math.min(300_000, 1000 * 2 ** Math.min(attempts, 9))
+
+/** Whether a failed destruction may be tried again. A wall clock that was set back does not postpone it for long. */
+export const isDue = (machine: MachineRecord, now: number): boolean =>
+  machine.notBefore <= now || machine.notBefore > now + 300_000

@@ -1,0 +1,110 @@
+import type { Job } from '../jobs/job.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import { isTerminal } from '../jobs/states.ts'
+import type { MachineRecord, Outcome, Runtime, StopReason } from '../ports.ts'
+import type { EngineContext } from './context.ts'
+import { durably } from './durably.ts'
+import type { Disposal } from './machines.ts'
+import { type Verdict, verdict } from './settle.ts'
+import { supervise } from './supervise.ts'
+
+/** The jobs this daemon is with at the moment. */
+export interface Runner {
+  run(job: Job, manifest: Manifest, machine: MachineRecord, mode: 'start' | 'attach'): Promise<void>
+  /** Ends a job this daemon is with; false when it is with none of that id. */
+  stop(jobId: string, reason: StopReason): boolean
+  running(runtime: string): number
+  has(jobId: string): boolean
+  /** Resolves when it is with no job any more. */
+  idle(): Promise<void>
+}
+
+interface Active {
+  readonly runtime: string
+  readonly stop: AbortController
+  readonly done: Promise<void>
+}
+
+export const createRunner = (context: EngineContext, disposal: Disposal, onFree: () => void): Runner => {
+  const active = new Map<string, Active>()
+
+  const conclude = async (
+    job: Job,
+    manifest: Manifest,
+    machine: MachineRecord,
+    outcome: Outcome,
+    asked: StopReason | null,
+  ) => {
+    if (outcome.kind === 'detached') return
+    const { store, clock, fault } = context
+    const now = clock.now()
+    const current = (await store.getJob(job.id)) ?? job
+    const decision = verdict(current, manifest, outcome, { now, asked })
+    // A machine the user has kept is not thrown away because a follow-up could not start in it.
+    const keep =
+      manifest.machine !== undefined || (outcome.kind === 'exit' && manifest.lifecycle === 'persistent')
+    // The machine's fate is written before the job's: a job is never finished while its machine is in nobody's hands.
+    await durably(context, () =>
+      store.updateMachine(machine.id, keep ? kept(context, manifest, machine) : { state: 'destroying' }),
+    )
+    await settle(context, job.id, decision)
+    fault('settled')
+    context.signals.emit({ jobId: job.id, kind: 'state' })
+    if (!keep) void disposal.dispose(machine)
+  }
+
+  const run: Runner['run'] = (job, manifest, machine, mode) => {
+    const runtime = context.runtimes.get(machine.runtime) as Runtime
+    const stop = new AbortController()
+    const work = async (): Promise<void> => {
+      const outcome = await supervise(context, { job, manifest, machine, runtime, mode, stop })
+      const asked = stop.signal.aborted ? (stop.signal.reason as StopReason) : null
+      await conclude(job, manifest, machine, outcome, asked)
+    }
+    const done = work()
+      .catch(error => context.log.error({ job: job.id, err: error }, 'a job could not be concluded'))
+      .finally(() => {
+        active.delete(job.id)
+        onFree()
+      })
+    active.set(job.id, { runtime: machine.runtime, stop, done })
+    return done
+  }
+
+  return {
+    run,
+    stop: (jobId, reason) => {
+      const entry = active.get(jobId)
+      if (entry === undefined) return false
+      if (!entry.stop.signal.aborted) entry.stop.abort(reason)
+      return true
+    },
+    running: runtime => [...active.values()].filter(entry => entry.runtime === runtime).length,
+    has: jobId => active.has(jobId),
+    idle: async () => {
+      await Promise.allSettled([...active.values()].map(entry => entry.done))
+    },
+  }
+}
+
+const settle = async (
+  context: EngineContext,
+  jobId: string,
+  { to, change, reason }: Verdict,
+): Promise<void> => {
+  const { store, clock, log } = context
+  const moved = await durably(context, () =>
+    store.move(jobId, to, change, { at: clock.now(), data: { reason } }),
+  )
+  if (moved === undefined) log.warn({ job: jobId, to }, 'a late outcome was ignored: the job is finished')
+  else if (isTerminal(to)) log.info({ job: jobId, state: to, ms: change.phases?.running }, 'job finished')
+}
+
+const kept = (
+  { clock, config }: EngineContext,
+  manifest: Manifest,
+  machine: MachineRecord,
+): Partial<MachineRecord> => ({
+  state: 'kept',
+  leaseUntil: machine.leaseUntil ?? clock.now() + (manifest.lease ?? config.defaults.lease) * 1000,
+})

@@ -1,0 +1,64 @@
+import type { Job } from '../jobs/job.ts'
+import type { Sink } from '../ports.ts'
+import type { EngineContext } from './context.ts'
+import { durably } from './durably.ts'
+
+/** A run may beat as often as it likes; the database hears of it this often. */
+const HEARTBEAT_MS = 5000
+
+export interface JobSink extends Sink {
+  readonly hasStarted: boolean
+  /** Milliseconds since the last sign of life; undefined where the runtime never sends one. */
+  silence(): number | undefined
+}
+
+/** Where a run reports, durably. */
+export const createSink = (context: EngineContext, job: Job, onStarted: () => void): JobSink => {
+  const { store, clock, signals, config, fault } = context
+  const keep = { head: config.keep.outputHead, tail: config.keep.outputTail }
+  let position = job.position
+  let hasStarted = job.state === 'running'
+  let lastBeat: number | undefined
+  let lastStored = Number.NEGATIVE_INFINITY
+
+  return {
+    get position() {
+      return position
+    },
+    get hasStarted() {
+      return hasStarted
+    },
+    silence: () => (lastBeat === undefined ? undefined : clock.monotonic() - lastBeat),
+    async started(at) {
+      if (hasStarted) return
+      hasStarted = true
+      const waited = Math.max(0, clock.now() - (job.provisioningAt ?? at))
+      await durably(context, () =>
+        store.move(
+          job.id,
+          'running',
+          { startedAt: at, phases: { provisioning: waited } },
+          { at: clock.now(), data: { reason: 'the command has started' } },
+        ),
+      )
+      fault('started')
+      onStarted()
+      signals.emit({ jobId: job.id, kind: 'state' })
+    },
+    async write(batch) {
+      await durably(context, () => store.appendOutput(job.id, batch, keep))
+      position = batch.position
+      fault('output')
+      if (batch.chunks.length > 0) signals.emit({ jobId: job.id, kind: 'output' })
+      if (batch.progress !== undefined) signals.emit({ jobId: job.id, kind: 'state' })
+    },
+    heartbeat() {
+      lastBeat = clock.monotonic()
+      if (lastBeat - lastStored < HEARTBEAT_MS) return
+      lastStored = lastBeat
+      store
+        .heartbeat(job.id, clock.now())
+        .catch(error => context.log.warn({ job: job.id, err: error }, 'heartbeat not stored'))
+    },
+  }
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto'
+import { AppError } from '../jobs/errors.ts'
+import { newId } from '../jobs/ids.ts'
+import type { Job } from '../jobs/job.ts'
+import { LIMITS } from '../jobs/limits.ts'
+import { type Manifest, parseManifest } from '../jobs/manifest.ts'
+import { parseSize } from '../jobs/sizes.ts'
+import { chooseRuntime } from './choose.ts'
+import { planCommand } from './commands.ts'
+import type { EngineContext } from './context.ts'
+import { titleOf } from './views.ts'
+
+export interface Submission {
+  readonly manifest: unknown
+  readonly origin: string
+  readonly parentId?: string
+}
+
+/** Packs a local directory for a job; given from outside because it reads the user's files. */
+export type PackDirectory = (path: string) => AsyncIterable<Uint8Array>
+
+/** Everything that can be wrong with a job is found here, before it has an id. */
+export const submit = async (
+  context: EngineContext,
+  pack: PackDirectory,
+  { manifest: input, origin, parentId }: Submission,
+): Promise<{ job: Job; created: boolean }> => {
+  const asked = parseManifest(input)
+  const { store, clock, config } = context
+  refuseFullQueue(context)
+  const id = newId(clock.now())
+  const timeoutSeconds = asked.timeout ?? config.defaults.timeout
+  planCommand(asked, {
+    jobId: id,
+    presets: config.agents,
+    secretNames: context.secrets.names(),
+    timeoutSeconds,
+    locate: context.locate,
+  })
+  const runtime = await runtimeFor(context, asked)
+  const manifestHash = digest(asked)
+  const manifest = await withWorkspace(context, pack, asked)
+  const submitted = await store.insertJob({
+    id,
+    manifest,
+    manifestHash,
+    title: titleOf(asked.task),
+    runtime,
+    origin: origin.slice(0, 100),
+    createdAt: clock.now(),
+    timeoutSeconds,
+    ...(parentId !== undefined && { parentId }),
+  })
+  context.fault('submitted')
+  return submitted
+}
+
+const refuseFullQueue = ({ store, config }: EngineContext): void => {
+  const { pending } = store.counts()
+  if (pending < config.limits.queue) return
+  throw new AppError(
+    'queue_full',
+    `The queue is full: ${pending} jobs wait, and ${config.limits.queue} are allowed.`,
+    {
+      hint: 'Submit again when some have finished, or raise limits.queue in the configuration.',
+    },
+  )
+}
+
+const runtimeFor = async (context: EngineContext, manifest: Manifest): Promise<string> => {
+  if (manifest.machine !== undefined) return keptRuntime(context, manifest.machine)
+  const wanted = manifest.runtime === 'auto' ? context.config.defaults.runtime : manifest.runtime
+  return chooseRuntime(manifest, wanted, {
+    runtimes: context.runtimes,
+    readiness: context.readiness.known,
+  }).name
+}
+
+const keptRuntime = async ({ store }: EngineContext, id: string): Promise<string> => {
+  const machine = await store.getMachine(id)
+  if (machine === undefined || machine.state === 'destroying')
+    throw new AppError('not_found', `There is no machine ${id}.`, {
+      hint: 'deputy machines lists the ones that are kept. Their lease may have ended.',
+    })
+  return machine.runtime
+}
+
+/** A directory becomes a blob now: what the user changes afterwards is not part of the job. */
+const withWorkspace = async (
+  context: EngineContext,
+  pack: PackDirectory,
+  manifest: Manifest,
+): Promise<Manifest> => {
+  const { workspace } = manifest
+  if (workspace?.path !== undefined) {
+    const blob = await context.blobs.put(pack(workspace.path), parseSize(context.config.limits.upload))
+    return { ...manifest, workspace: { blob: blob.sha256, patch: workspace.patch } }
+  }
+  if (workspace?.blob !== undefined && !(await context.blobs.has(workspace.blob)))
+    throw new AppError('not_found', `No upload has the sha256 ${workspace.blob}.`, {
+      hint: 'Upload the tar first (PUT /api/blobs); uploads that no job uses are kept for an hour.',
+    })
+  const size = JSON.stringify(manifest).length
+  if (size > LIMITS.manifestBytes)
+    throw new AppError('too_large', `The manifest has ${size} bytes; ${LIMITS.manifestBytes} are allowed.`, {
+      hint: "Send large inputs as a workspace (deputy run --workspace DIR, or 'workspace.path').",
+    })
+  return manifest
+}
+
+const digest = (manifest: Manifest): string => createHash('sha256').update(stable(manifest)).digest('hex')
+
+/** The same manifest with its keys in another order is the same manifest. */
+const stable = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  )

@@ -1,0 +1,86 @@
+import { AppError, toAppError } from '../jobs/errors.ts'
+import type { Job } from '../jobs/job.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import type { AttachRequest, Machine, Outcome, Runtime, StopReason } from '../ports.ts'
+import { planCommand } from './commands.ts'
+import type { EngineContext } from './context.ts'
+import { createSink, type JobSink } from './sink.ts'
+import { watchdog } from './watchdog.ts'
+
+export interface Supervised {
+  readonly job: Job
+  readonly manifest: Manifest
+  readonly machine: Machine
+  readonly runtime: Runtime
+  /** `attach` never starts anything: the command may be running since before this daemon. */
+  readonly mode: 'start' | 'attach'
+  readonly stop: AbortController
+}
+
+/** Stays with one job from its machine to the end of its command. Never throws: all that happens is an outcome. */
+export const supervise = async (context: EngineContext, supervised: Supervised): Promise<Outcome> => {
+  const { job, stop } = supervised
+  const guard = watchdog(context, job, stop)
+  const sink = createSink(context, job, guard.started)
+  guard.watch(sink)
+  try {
+    const outcome = await Promise.race([drive(context, supervised, sink), guard.gaveUp])
+    context.fault('exited')
+    return outcome
+  } catch (thrown) {
+    if (context.closing.aborted) return { kind: 'detached' }
+    const error = toAppError(thrown)
+    if (error.code === 'internal')
+      context.log.error({ job: job.id, err: thrown }, 'a run failed unexpectedly')
+    return { kind: sink.hasStarted ? 'lost' : 'not-started', error }
+  } finally {
+    guard.end()
+  }
+}
+
+const drive = async (context: EngineContext, supervised: Supervised, sink: JobSink): Promise<Outcome> => {
+  const { job, manifest, runtime, mode, stop } = supervised
+  let { machine } = supervised
+  const remember = async (details: Record<string, unknown>): Promise<void> => {
+    machine = { ...machine, details: { ...machine.details, ...details } }
+    await context.store.updateMachine(machine.id, { details: machine.details })
+  }
+  const request = (): AttachRequest => ({
+    job,
+    manifest,
+    machine,
+    sink,
+    stop: stop.signal,
+    detach: context.closing,
+    remember,
+  })
+  if (mode === 'attach') return runtime.attach(request())
+
+  const plan = planCommand(manifest, {
+    jobId: job.id,
+    presets: context.config.agents,
+    secretNames: context.secrets.names(),
+    timeoutSeconds: job.timeoutSeconds,
+    locate: context.locate,
+  })
+  await runtime.provision({
+    machine,
+    manifest,
+    remember,
+    signal: AbortSignal.any([
+      stop.signal,
+      context.closing,
+      AbortSignal.timeout(context.config.supervision.provisioning * 1000),
+    ]),
+  })
+  context.fault('provisioned')
+  if (stop.signal.aborted) return { kind: 'not-started', error: stopped(stop.signal.reason as StopReason) }
+  const secrets = await context.secrets.resolve(plan.secretNames, stop.signal)
+  context.fault('starting')
+  return runtime.start({ ...request(), command: { ...plan, secrets } })
+}
+
+const stopped = (reason: StopReason): AppError =>
+  new AppError('unavailable', `It was ended before it started (${reason.kind} by ${reason.by}).`, {
+    retryable: false,
+  })

@@ -1,0 +1,138 @@
+import { toAppError } from '../jobs/errors.ts'
+import { parseSize } from '../jobs/sizes.ts'
+import type { FoundMachine, MachineRecord, Runtime } from '../ports.ts'
+import type { EngineContext } from './context.ts'
+import { type Disposal, isDue } from './machines.ts'
+import type { Runner } from './runner.ts'
+
+export interface Sweeper {
+  /** Makes what is recorded and what exists agree, and forgets what is old. */
+  sweep(): Promise<void>
+  start(): void
+}
+
+/** A machine nobody recorded may be one that is being recorded: it is looked at again before it goes. */
+const GRACE_MS = 60_000
+/** An uploaded workspace waits this long for the job that uses it. */
+const UPLOAD_MS = 3_600_000
+const DAY_MS = 86_400_000
+
+export const createSweeper = (context: EngineContext, runner: Runner, disposal: Disposal): Sweeper => {
+  const { store, clock, config, log } = context
+  const firstSeen = new Map<string, number>()
+  const wallStart = clock.now()
+  const monotonicStart = clock.monotonic()
+
+  /** A clock set forward by a year must not empty the house: age counts only while both clocks tell the same. */
+  const clockJumped = (): boolean =>
+    Math.abs(clock.now() - wallStart - (clock.monotonic() - monotonicStart)) > 3_600_000
+
+  const isOld = (found: FoundMachine): boolean => {
+    const seen = firstSeen.get(found.id) ?? clock.monotonic()
+    firstSeen.set(found.id, seen)
+    return clock.monotonic() - seen >= GRACE_MS
+  }
+
+  const reapOrphans = async (runtime: Runtime): Promise<void> => {
+    const found = await runtime.list(context.closing)
+    for (const machine of found) {
+      if ((await store.getMachine(machine.id)) !== undefined || !isOld(machine)) continue
+      log.warn(
+        { machine: machine.id, runtime: runtime.name },
+        'destroying a machine of ours that nobody knows',
+      )
+      await runtime.destroy(
+        { id: machine.id, runtime: runtime.name, jobId: null, details: machine.details },
+        context.closing,
+      )
+      firstSeen.delete(machine.id)
+    }
+    const existing = new Set(found.map(machine => machine.id))
+    for (const id of firstSeen.keys()) if (!existing.has(id)) firstSeen.delete(id)
+    await forgetVanished(runtime, existing)
+  }
+
+  /** A kept machine that its runtime does not have any more (a reboot ends sandboxes). */
+  const forgetVanished = async (runtime: Runtime, existing: ReadonlySet<string>): Promise<void> => {
+    for (const machine of await store.listMachines())
+      if (machine.runtime === runtime.name && machine.state === 'kept' && !existing.has(machine.id)) {
+        log.warn({ machine: machine.id }, 'a kept machine has vanished')
+        await disposal.dispose(machine)
+      }
+  }
+
+  const shouldGo = (machine: MachineRecord): boolean => {
+    if (machine.jobId !== null && runner.has(machine.jobId)) return false
+    if (machine.state === 'destroying') return isDue(machine, clock.now())
+    return (
+      machine.state === 'kept' &&
+      machine.leaseUntil !== null &&
+      machine.leaseUntil <= clock.now() &&
+      !clockJumped()
+    )
+  }
+
+  const sweepMachines = async (): Promise<void> => {
+    for (const machine of await store.listMachines()) if (shouldGo(machine)) await disposal.dispose(machine)
+    for (const runtime of context.runtimes.values())
+      await reapOrphans(runtime).catch(error =>
+        log.warn({ runtime: runtime.name, err: toAppError(error) }, 'orphans not looked for'),
+      )
+  }
+
+  const failStranded = async (): Promise<void> => {
+    for (const job of await store.strandedJobs()) {
+      const message = `The machine ${job.wantsMachine} it was to run in does not exist any more.`
+      const at = clock.now()
+      await store.move(
+        job.id,
+        'failed',
+        { completedAt: at, error: { code: 'machine', message } },
+        { at, data: { reason: message } },
+      )
+      context.signals.emit({ jobId: job.id, kind: 'state' })
+    }
+  }
+
+  const sweepJobs = async (): Promise<void> => {
+    const before = clockJumped() ? Number.NEGATIVE_INFINITY : clock.now() - config.keep.days * DAY_MS
+    const expired = await store.expiredJobs({
+      jobs: config.keep.jobs,
+      bytes: parseSize(config.keep.bytes),
+      before,
+    })
+    for (const id of expired) await store.deleteJob(id)
+    if (expired.length > 0) log.info({ jobs: expired.length }, 'forgot old jobs')
+  }
+
+  const sweepBlobs = async (): Promise<void> => {
+    if (clockJumped()) return
+    for await (const blob of context.blobs.list())
+      if (clock.now() - blob.modifiedAt > UPLOAD_MS && !(await store.isBlobUsed(blob.sha256)))
+        await context.blobs.remove(blob.sha256)
+  }
+
+  const sweep = async (): Promise<void> => {
+    for (const part of [sweepMachines, failStranded, sweepJobs, sweepBlobs])
+      await part().catch(error => {
+        if (!context.closing.aborted) log.error({ err: error }, 'a sweep failed')
+      })
+  }
+
+  return {
+    sweep,
+    start: () => {
+      let busy = false
+      const tick = async (): Promise<void> => {
+        if (busy) return
+        busy = true
+        await sweep().finally(() => {
+          busy = false
+        })
+      }
+      const timer = setInterval(tick, config.supervision.cleanup * 1000)
+      context.closing.addEventListener('abort', () => clearInterval(timer), { once: true })
+      void tick()
+    },
+  }
+}

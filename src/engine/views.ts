@@ -1,0 +1,69 @@
+import type { Job } from '../jobs/job.ts'
+import type { MachineRecord } from '../ports.ts'
+import type { JobSummary, JobView, MachineView } from './deputy.ts'
+
+/** Records become public JSON here. Fields are added over time, never renamed. */
+export const jobView = (job: Job, queuePosition: number | null): JobView => ({
+  job_id: job.id,
+  status: job.state,
+  task: job.title,
+  agent: job.agentType,
+  runtime: job.runtime,
+  machine_id: job.machineId,
+  origin: job.origin,
+  progress: job.progress,
+  queue_position: queuePosition,
+  created_at: iso(job.createdAt),
+  started_at: maybeIso(job.startedAt),
+  completed_at: maybeIso(job.completedAt),
+  duration_seconds: duration(job),
+  timeout_seconds: job.timeoutSeconds,
+  attempts: job.attempts,
+  cancel_requested: job.cancelRequestedAt !== null,
+  phases: job.phases,
+  exit_code: job.exitCode,
+  signal: job.signal,
+  error: job.error,
+  output_bytes: job.outputBytes,
+  labels: job.labels,
+})
+
+export const jobSummary = (job: Job): JobSummary => ({
+  job_id: job.id,
+  status: job.state,
+  task: job.title,
+  agent: job.agentType,
+  runtime: job.runtime,
+  created_at: iso(job.createdAt),
+  duration_seconds: duration(job),
+  exit_code: job.exitCode,
+  ...(Object.keys(job.labels).length > 0 && { labels: job.labels }),
+})
+
+export const machineView = (machine: MachineRecord): MachineView => ({
+  machine_id: machine.id,
+  runtime: machine.runtime,
+  job_id: machine.jobId,
+  state: machine.state,
+  created_at: iso(machine.createdAt),
+  lease_until: maybeIso(machine.leaseUntil),
+})
+
+/** First line of the task, as long as a list can show. */
+export const titleOf = (task: string): string => {
+  const line = task.trim().split('\n', 1)[0] ?? ''
+  const shown = line.length > TITLE ? `${line.slice(0, TITLE - 1)}…` : line
+  return shown === task.trim() || shown.endsWith('…') ? shown : `${shown} …`
+}
+
+const TITLE = 100
+
+/** Measured by the runtime's own clock where it ran; the wall clock may have jumped in between. */
+const duration = (job: Job): number | null => {
+  if (job.completedAt === null || job.startedAt === null) return null
+  const ms = job.phases.running ?? Math.max(0, job.completedAt - job.startedAt)
+  return Math.round(ms) / 1000
+}
+
+const iso = (at: number): string => new Date(at).toISOString()
+const maybeIso = (at: number | null): string | null => (at === null ? null : iso(at))
