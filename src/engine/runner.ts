@@ -57,6 +57,10 @@ export const createRunner = (context: EngineContext, disposal: Disposal, onFree:
     const runtime = context.runtimes.get(machine.runtime) as Runtime
     const stop = new AbortController()
     const work = async (): Promise<void> => {
+      // A wish to cancel may have come between the claim and this moment, when nobody could be told.
+      const current = await context.store.getJob(job.id)
+      if (current !== undefined && current.cancelRequestedAt !== null && !stop.signal.aborted)
+        stop.abort({ kind: 'cancel', by: 'the user' } satisfies StopReason)
       const outcome = await supervise(context, { job, manifest, machine, runtime, mode, stop })
       const asked = stop.signal.aborted ? (stop.signal.reason as StopReason) : null
       await conclude(job, manifest, machine, outcome, asked)
