@@ -18,7 +18,7 @@ const strip = (node: JsonSchema): JsonSchema => {
   const kept: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(node)) {
     if (NOISE.has(key)) continue
-    if (key === 'pattern' && String(value).length > LONGEST_PATTERN) continue
+    if (key === 'pattern' && ('description' in node || String(value).length > LONGEST_PATTERN)) continue
     // zod writes the range of safe integers on every integer.
     if ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER)
       continue
@@ -34,11 +34,10 @@ const stripValue = (value: unknown): unknown => {
 }
 
 /** Outputs explain themselves: their schema names the fields and their types, no more. */
-const outline = (node: JsonSchema): JsonSchema => {
-  const properties = mapValues(node.properties, child => typeOnly(child))
-  const required = Array.isArray(node.required) && node.required.length > 0 ? { required: node.required } : {}
-  return { type: 'object', properties, ...required }
-}
+const outline = (node: JsonSchema): JsonSchema => ({
+  type: 'object',
+  properties: mapValues(node.properties, typeOnly),
+})
 
 const typeOnly = (node: JsonSchema): JsonSchema => {
   const kept: Record<string, unknown> = {}

@@ -32,8 +32,8 @@ export interface ToolContext {
   readonly origin: string
   /** Ends with the request. A job must never be tied to it. */
   readonly signal: AbortSignal
-  /** Tells a client that asked for it how a long call goes on; without effect for others. */
-  progress(message: string): void
+  /** Tells how a long call goes on; absent when the client did not ask for that. */
+  readonly progress?: (message: string) => void
 }
 
 export interface ToolOutcome {

@@ -20,7 +20,6 @@ const tool = (name: string, annotations = reads()) =>
 const context = {
   signal: AbortSignal.timeout(10_000),
   origin: 'test',
-  progress: () => {},
 }
 
 const deputy = new Proxy(Object.create(null), {
@@ -54,7 +53,6 @@ describe('a tool', () => {
     expect(tool('look').output).toEqual({
       type: 'object',
       properties: { name: { type: 'string' } },
-      required: ['name'],
     })
   })
 })

@@ -1,0 +1,104 @@
+import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server'
+import type { Deputy } from '../engine/deputy.ts'
+import { toAppError } from '../jobs/errors.ts'
+import { knowsTasks, originOf } from './client-of.ts'
+import { type InstructionsContext, instructions } from './instructions.ts'
+import { listedSchema } from './listed-schema.ts'
+import { progressOf } from './progress.ts'
+import { registerPrompts } from './prompts.ts'
+import { registerResources } from './resources.ts'
+import { toErrorResult, toResult } from './results.ts'
+import { asTask, registerTasks } from './tasks.ts'
+import type { Tool } from './tool.ts'
+import { type Selection, selectTools, type Toolset } from './toolset.ts'
+
+export interface McpOptions extends Selection {
+  readonly deputy: Deputy
+  /** All there are; `toolsets` of the selection chooses among them. */
+  readonly available: readonly Toolset[]
+  readonly version: string
+  /** Asked at every connection, so it must be quick. */
+  instructionsContext(): InstructionsContext
+  /** Hears of defects: what went wrong although the caller did nothing wrong. */
+  readonly onerror?: (error: Error) => void
+}
+
+const LIST_TTL_MS = 60_000
+
+/**
+ * Makes servers: one for each HTTP request, or for each stdio connection. All that is costly happens here, once;
+ * the factory itself only puts things together.
+ */
+export const createMcpFactory = (options: McpOptions): McpServerFactory => {
+  const { deputy, available, version, readOnly = false } = options
+  const selected = selectTools(available, options)
+  const listed = selected.tools.map(tool => ({
+    tool,
+    config: {
+      title: tool.title,
+      description: tool.description,
+      inputSchema: listedSchema(tool.input),
+      outputSchema: listedSchema(tool.output),
+      annotations: { ...tool.annotations },
+    },
+  }))
+  const fixedList = { ttlMs: LIST_TTL_MS, cacheScope: 'private' as const }
+
+  return ({ era }) => {
+    const server = new McpServer(
+      { name: 'deputy', title: 'Deputy', version },
+      {
+        // Toolsets are fixed when a front starts, so only the list of jobs changes.
+        capabilities: {
+          tools: { listChanged: false },
+          prompts: { listChanged: false },
+          resources: { listChanged: true, subscribe: true },
+        },
+        instructions: instructions({ context: options.instructionsContext(), selected, available, readOnly }),
+        cacheHints: {
+          'tools/list': fixedList,
+          'prompts/list': fixedList,
+          'resources/templates/list': fixedList,
+        },
+      },
+    )
+    for (const { tool, config } of listed) registerTool({ server, options, tool, config })
+    registerResources(server, deputy)
+    registerPrompts(server)
+    if (era === 'modern') registerTasks(server, { deputy, readOnly })
+    return server
+  }
+}
+
+interface Registration {
+  server: McpServer
+  options: McpOptions
+  tool: Tool
+  config: Omit<Parameters<McpServer['registerTool']>[1], 'inputSchema' | 'outputSchema'> & {
+    inputSchema: ReturnType<typeof listedSchema>
+    outputSchema: ReturnType<typeof listedSchema>
+  }
+}
+
+const registerTool = ({ server, options, tool, config }: Registration): void => {
+  const { deputy, onerror } = options
+  server.registerTool(tool.name, config, async (args, ctx) => {
+    const progress = progressOf(ctx)
+    try {
+      const outcome = await tool.call(args, {
+        deputy,
+        origin: originOf(server, ctx),
+        signal: ctx.mcpReq.signal,
+        ...(progress && { progress }),
+      })
+      const result = toResult(outcome)
+      return outcome.startedJob !== undefined && knowsTasks(ctx)
+        ? await asTask(deputy, outcome.startedJob, result)
+        : result
+    } catch (thrown) {
+      const error = toAppError(thrown)
+      if (error.code === 'internal') onerror?.(error)
+      return toErrorResult(error)
+    }
+  })
+}

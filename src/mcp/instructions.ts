@@ -1,0 +1,88 @@
+import type { Selected, Toolset } from './toolset.ts'
+
+/** What the instructions tell of this installation; the daemon fills it in. */
+export interface InstructionsContext {
+  readonly runtimes: readonly { readonly name: string; readonly ready: boolean; readonly reason?: string }[]
+  /** Presets of the configuration, besides script, claude and custom. */
+  readonly agents: readonly string[]
+  /** Names only. */
+  readonly secrets: readonly string[]
+  /** What is wrong or missing in the configuration, a sentence each. */
+  readonly notes: readonly string[]
+}
+
+export interface InstructionsOptions {
+  readonly context: InstructionsContext
+  readonly selected: Selected
+  readonly available: readonly Toolset[]
+  readonly readOnly: boolean
+}
+
+/** Clients cut instructions at 2 KB, some of them in the middle of a word. */
+export const MOST_BYTES = 2048
+
+/** How the tools go together, and what is configured here and what is not. */
+export const instructions = (options: InstructionsOptions): string => {
+  const essential = [...howTo(options), ...whatIsThere(options.context)].join('\n')
+  const all = [essential, ...extras(options)].reduce((text, line) =>
+    Buffer.byteLength(text) + Buffer.byteLength(line) + 1 <= MOST_BYTES ? `${text}\n${line}` : text,
+  )
+  return cut(all)
+}
+
+const howTo = ({ selected, readOnly }: InstructionsOptions): string[] => {
+  if (!selected.toolsets.some(toolset => toolset.name === 'jobs')) return ['Deputy.']
+  if (readOnly)
+    return [
+      'Deputy runs jobs on isolated machines. This connection is read-only: look at jobs, start and end none.',
+    ]
+  return [
+    'Deputy runs scripts, builds and AI agents on isolated machines and brings back output, artifacts and exit status.',
+    'Flow: submit_job → get_job_status (wait_seconds: 50) until finished → get_job_result. Jobs outlive calls and clients: giving up a call never ends a job, only cancel_job does. Resources job://{id}, job://{id}/log, job://{id}/artifacts/{path}.',
+    "A job sees only its manifest: files, workspace, env; it starts in /work. No network unless manifest.network asks. lifecycle: 'persistent' keeps the machine: run more in it with manifest.machine (its machine_id), end it with delete_job.",
+  ]
+}
+
+const whatIsThere = ({ runtimes, agents, secrets }: InstructionsContext): string[] => {
+  const ready = runtimes.filter(runtime => runtime.ready).map(runtime => runtime.name)
+  const lines = [
+    ready.length > 0
+      ? `Runtimes ready: ${names(ready)}.`
+      : 'No runtime is ready: jobs wait or fail. The user should run: deputy doctor',
+  ]
+  if (agents.length > 0) lines.push(`Agent presets: ${names(agents)}.`)
+  lines.push(secrets.length > 0 ? `Secrets, by name: ${names(secrets)}.` : 'No secrets are configured.')
+  return lines
+}
+
+const extras = ({ context, selected, available, readOnly }: InstructionsOptions): string[] => {
+  const missing = context.runtimes.filter(runtime => !runtime.ready)
+  const others = available.filter(toolset => !selected.toolsets.includes(toolset))
+  return [
+    ...selected.toolsets.flatMap(toolset =>
+      toolset.instructions && !readOnly ? [toolset.instructions] : [],
+    ),
+    ...missing.map(({ name, reason }) => `Not ready: ${name}${reason ? ` (${reason.slice(0, 160)})` : ''}.`),
+    ...selected.problems,
+    ...context.notes,
+    ...(others.length > 0
+      ? [
+          `Not enabled: ${others.map(({ name, summary }) => `${name} (${summary})`).join(', ')}; the user enables them with --toolsets.`,
+        ]
+      : []),
+  ]
+}
+
+const MOST_NAMES = 12
+
+const names = (all: readonly string[]): string =>
+  all.length <= MOST_NAMES
+    ? all.join(', ')
+    : `${all.slice(0, MOST_NAMES).join(', ')} and ${all.length - MOST_NAMES} more`
+
+const cut = (text: string): string => {
+  const bytes = Buffer.from(text)
+  return bytes.length <= MOST_BYTES
+    ? text
+    : `${new TextDecoder().decode(bytes.subarray(0, MOST_BYTES - 6)).replace(/�$/, '')}…`
+}

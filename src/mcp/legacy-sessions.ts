@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import { type McpServerFactory, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import { MOST_MESSAGE_BYTES } from './message-limit.ts'
+
+export interface SessionOptions {
+  /** A server for a new session, with what makes sessions differ: a session is only for who opened it. */
+  open(request: Request, scope: string): ReturnType<McpServerFactory>
+  readonly onerror?: (error: Error) => void
+}
+
+interface Session {
+  readonly transport: WebStandardStreamableHTTPServerTransport
+  readonly scope: string
+  usedAt: number
+  streams: number
+}
+
+const MOST_SESSIONS = 256
+const IDLE_MS = 30 * 60_000
+
+/** Sessions of clients that speak a revision before 2026-07-28, which had them. */
+export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
+  const sessions = new Map<string, Session>()
+
+  const drop = (id: string) => {
+    const session = sessions.get(id)
+    sessions.delete(id)
+    session?.transport.close().catch(error => onerror?.(error))
+  }
+  const sweep = setInterval(() => {
+    const limit = performance.now() - IDLE_MS
+    for (const [id, session] of sessions) if (session.streams === 0 && session.usedAt < limit) drop(id)
+  }, IDLE_MS / 10)
+  sweep.unref()
+
+  const makeRoom = () => {
+    if (sessions.size < MOST_SESSIONS) return
+    const [oldest] = [...sessions].sort(([, a], [, b]) => a.streams - b.streams || a.usedAt - b.usedAt)
+    if (oldest) drop(oldest[0])
+  }
+
+  const start = async (request: Request, scope: string): Promise<Response> => {
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      maxRequestBodySize: MOST_MESSAGE_BYTES,
+      onsessioninitialized: id => {
+        makeRoom()
+        sessions.set(id, { transport, scope, usedAt: performance.now(), streams: 0 })
+      },
+      onsessionclosed: id => void sessions.delete(id),
+    })
+    if (onerror) transport.onerror = onerror
+    const server = await open(request, scope)
+    await server.connect(transport)
+    const response = await transport.handleRequest(request)
+    // Anything but an `initialize` was refused, and there is no session to keep.
+    if (transport.sessionId === undefined) await server.close()
+    return response
+  }
+
+  return {
+    handle: async (request: Request, scope: string): Promise<Response> => {
+      const id = request.headers.get('mcp-session-id')
+      if (id === null) return start(request, scope)
+      const session = sessions.get(id)
+      if (session === undefined || session.scope !== scope) return unknownSession()
+      session.usedAt = performance.now()
+      if (request.method === 'GET') {
+        session.streams += 1
+        request.signal.addEventListener('abort', () => {
+          session.streams -= 1
+          session.usedAt = performance.now()
+        })
+      }
+      return session.transport.handleRequest(request)
+    },
+    close: () => {
+      clearInterval(sweep)
+      for (const id of [...sessions.keys()]) drop(id)
+    },
+  }
+}
+
+/** 404 makes a client open a new session: after a restart of the daemon all of them do. */
+const unknownSession = (): Response =>
+  Response.json(
+    { jsonrpc: '2.0', error: { code: -32001, message: 'Session not found: initialize again.' }, id: null },
+    { status: 404 },
+  )

@@ -1,0 +1,51 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { McpServerFactory } from '@modelcontextprotocol/server'
+import { createMcpFactory, type McpOptions } from './factory.ts'
+import { createMcpHttp, type McpHttp } from './http.ts'
+import { selectionKey } from './selection.ts'
+import type { Selection } from './toolset.ts'
+import { createUpdates } from './updates.ts'
+import { createMcpUpgrade } from './upgrade.ts'
+
+export type McpDependencies = Omit<McpOptions, 'toolsets' | 'readOnly'>
+
+/** Everything the daemon serves over MCP. */
+export interface Mcp {
+  /** For the control app at `/mcp`. */
+  readonly http: McpHttp
+  /** For the `upgrade` event of the server on the Unix socket, and of no other. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  connections(): number
+  close(): Promise<void>
+}
+
+const MOST_FACTORIES = 64
+
+export const createMcp = (dependencies: McpDependencies): Mcp => {
+  const factories = new Map<string, McpServerFactory>()
+  const factoryFor = (selection: Selection): McpServerFactory => {
+    const key = selectionKey(selection)
+    const known = factories.get(key)
+    if (known !== undefined) return known
+    const factory = createMcpFactory({ ...dependencies, ...selection })
+    // Selections come from outside: what is not kept is made again.
+    if (factories.size < MOST_FACTORIES) factories.set(key, factory)
+    return factory
+  }
+  const { deputy, version, onerror } = dependencies
+  const updates = createUpdates(deputy)
+  const shared = { factoryFor, updates, ...(onerror && { onerror }) }
+  const http = createMcpHttp(shared)
+  const upgrades = createMcpUpgrade({ ...shared, version })
+  return {
+    http,
+    upgrade: upgrades.handle,
+    connections: upgrades.count,
+    close: async () => {
+      upgrades.close()
+      await http.close()
+      updates.close()
+    },
+  }
+}

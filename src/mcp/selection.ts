@@ -1,0 +1,23 @@
+import type { Selection } from './toolset.ts'
+
+/** What a front chose, as it travels: headers on the socket, the query of the address over HTTP. */
+export const selectionOf = (
+  headers: { get(name: string): string | null | undefined },
+  query: URLSearchParams = new URLSearchParams(),
+): Selection => {
+  const toolsets = query.get('toolsets') ?? headers.get('x-deputy-toolsets')
+  const readOnly = query.get('read_only') ?? headers.get('x-deputy-read-only')
+  return {
+    ...(toolsets && {
+      toolsets: toolsets
+        .split(',')
+        .map(name => name.trim())
+        .filter(Boolean)
+        .slice(0, 50),
+    }),
+    readOnly: readOnly !== null && readOnly !== undefined && !['', '0', 'false'].includes(readOnly),
+  }
+}
+
+export const selectionKey = ({ toolsets, readOnly }: Selection): string =>
+  JSON.stringify([toolsets ? [...new Set(toolsets)].sort() : null, readOnly === true])

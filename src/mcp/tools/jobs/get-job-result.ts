@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import type { Deputy, JobResult, JobView } from '../../../engine/deputy.ts'
+import { AppError } from '../../../jobs/errors.ts'
+import { isTerminal } from '../../../jobs/states.ts'
+import { artifactUri, logUri } from '../../job-uris.ts'
+import { defineTool, type ResourceLink, reads, type ToolOutcome } from '../../tool.ts'
+import { describeJob, prune } from './describe.ts'
+import { jobId } from './job-id.ts'
+
+const DEFAULT_BYTES = 16 * 1024
+/** Beyond that a client cuts the answer itself, without telling where. */
+const MOST_BYTES = 256 * 1024
+const MOST_LINKS = 20
+
+export const getJobResult = defineTool({
+  name: 'get_job_result',
+  title: 'Result of a job',
+  description:
+    'Exit code, output (head and tail), error, artifacts and usage of a finished job, however it ended.',
+  annotations: reads(),
+  input: z.strictObject({
+    job_id: jobId,
+    max_bytes: z.number().int().min(0).max(MOST_BYTES).optional().describe('Of output; default 16384'),
+  }),
+  output: z.looseObject({ job_id: z.string(), status: z.string(), output: z.string() }),
+  run: async (input, { deputy }) => jobResult(deputy, input.job_id, input.max_bytes ?? DEFAULT_BYTES),
+})
+
+export const jobResult = async (
+  deputy: Deputy,
+  id: string,
+  maxBytes: number = DEFAULT_BYTES,
+): Promise<ToolOutcome> => {
+  const job = await deputy.get(id)
+  if (!isTerminal(job.status)) throw notFinished(job)
+  const result = await deputy.result(id, { maxBytes })
+  return { data: describeResult(result), links: linksOf(result) }
+}
+
+const notFinished = (job: JobView): AppError =>
+  new AppError('conflict', `Job ${job.job_id} is not finished: its status is ${job.status}.`, {
+    hint: 'Call get_job_status with wait_seconds: 50 and then get_job_result again; stream_job_output shows the output so far.',
+    retryable: true,
+  })
+
+const describeResult = (result: JobResult): Record<string, unknown> => {
+  const { log_uri, next: _, ...job } = describeJob(result)
+  return {
+    ...job,
+    output: result.output,
+    ...prune({
+      truncated: result.truncated,
+      artifacts: result.artifacts.map(({ path, size }) => ({
+        path,
+        size,
+        uri: artifactUri(result.job_id, path),
+      })),
+      skipped_artifacts: result.skipped_artifacts,
+      patch: result.patch && { size: result.patch.size },
+      usage: result.usage && prune({ ...result.usage }),
+      isolation: result.isolation,
+      limits_hit: result.limits_hit,
+    }),
+    log_uri,
+    ...prune({ next: nextOf(result) }),
+  }
+}
+
+const nextOf = (result: JobResult): string | null => {
+  if (result.truncated !== null)
+    return 'The output was cut: stream_job_output with a cursor pages through all that was kept.'
+  if (result.artifacts.length > 0) return 'Read an artifact as the resource of its uri.'
+  return null
+}
+
+const linksOf = (result: JobResult): ResourceLink[] => [
+  { uri: logUri(result.job_id), name: 'log', mimeType: 'text/plain' },
+  ...result.artifacts
+    .slice(0, MOST_LINKS)
+    .map(({ path, size }) => ({ uri: artifactUri(result.job_id, path), name: path, size })),
+]

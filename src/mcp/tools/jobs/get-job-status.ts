@@ -1,0 +1,24 @@
+import { z } from 'zod'
+import { defineTool, reads } from '../../tool.ts'
+import { describeJob } from './describe.ts'
+import { jobId } from './job-id.ts'
+import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait.ts'
+
+export const getJobStatus = defineTool({
+  name: 'get_job_status',
+  title: 'Status of a job',
+  description: 'Status, progress, queue position, times and error of a job. wait_seconds waits for its end.',
+  annotations: reads(),
+  input: z.strictObject({
+    job_id: jobId,
+    wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
+  }),
+  output: z.looseObject({ job_id: z.string(), status: z.string(), next: z.string() }),
+  run: async (input, context) => ({
+    data: describeJob(
+      input.wait_seconds
+        ? await waitForEnd(input.job_id, input.wait_seconds, context)
+        : await context.deputy.get(input.job_id),
+    ),
+  }),
+})

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import { outputText } from '../../output-text.ts'
+import { defineTool, reads } from '../../tool.ts'
+import { prune } from './describe.ts'
+import { jobId } from './job-id.ts'
+import { LONGEST_WAIT_SECONDS } from './wait.ts'
+
+const DEFAULT_BYTES = 16 * 1024
+const MOST_BYTES = 256 * 1024
+
+export const streamJobOutput = defineTool({
+  name: 'stream_job_output',
+  title: 'Output of a job',
+  description:
+    'Output of a job, running or finished, from cursor on. Call again with next_cursor until done. wait_seconds waits for more.',
+  annotations: reads(),
+  input: z.strictObject({
+    job_id: jobId,
+    cursor: z.number().int().optional().describe('Byte; negative counts from the end'),
+    wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
+    max_bytes: z.number().int().min(16).max(MOST_BYTES).optional(),
+  }),
+  output: z.looseObject({
+    job_id: z.string(),
+    status: z.string(),
+    text: z.string(),
+    next_cursor: z.number(),
+    done: z.boolean(),
+  }),
+  run: async (input, { deputy, signal }) => {
+    const page = await deputy.output(input.job_id, {
+      cursor: input.cursor ?? 0,
+      maxBytes: input.max_bytes ?? DEFAULT_BYTES,
+      waitMs: (input.wait_seconds ?? 0) * 1000,
+      signal,
+    })
+    const { text, next_cursor, skipped_bytes } = outputText(page)
+    return {
+      data: {
+        job_id: page.job_id,
+        status: page.status,
+        text,
+        next_cursor,
+        done: page.done,
+        ...prune({ skipped_bytes: skipped_bytes || null }),
+        next: page.done
+          ? 'That is all. get_job_result has exit code and artifacts.'
+          : `Call again with cursor: ${next_cursor}${text === '' ? ' and wait_seconds: 50' : ''}.`,
+      },
+    }
+  },
+})

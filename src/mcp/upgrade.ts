@@ -1,0 +1,50 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { McpServerFactory } from '@modelcontextprotocol/server'
+import { selectionOf } from './selection.ts'
+import { type StreamOptions, serveMcpStream } from './stream.ts'
+import type { Selection } from './toolset.ts'
+
+export const UPGRADE_PATH = '/mcp/stdio'
+export const UPGRADE_PROTOCOL = 'deputy-mcp'
+
+export interface UpgradeOptions extends Omit<StreamOptions, 'factory'> {
+  readonly version: string
+  factoryFor(selection: Selection): McpServerFactory
+}
+
+/**
+ * Takes over a connection of the control socket for MCP. For the `upgrade` event of the server on the Unix socket
+ * only: who can open that has full rights, and nobody is asked for a token here.
+ */
+export const createMcpUpgrade = (options: UpgradeOptions) => {
+  const streams = new Set<Duplex>()
+  return {
+    handle: (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+      // A peer that is gone before or after is no news.
+      socket.on('error', () => {})
+      const wanted = request.headers.upgrade?.toLowerCase() === UPGRADE_PROTOCOL
+      if (!wanted || request.url?.split('?')[0] !== UPGRADE_PATH) {
+        socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+        return
+      }
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${UPGRADE_PROTOCOL}\r\nx-deputy-version: ${options.version}\r\n\r\n`,
+      )
+      if (head.length > 0) socket.unshift(head)
+      const headers = { get: (name: string) => [request.headers[name] ?? null].flat()[0] ?? null }
+      streams.add(socket)
+      const { updates, onerror } = options
+      const factory = options.factoryFor(selectionOf(headers))
+      void serveMcpStream(socket, { factory, updates, ...(onerror && { onerror }) }).then(() =>
+        streams.delete(socket),
+      )
+    },
+    /** Cuts the connections; bridges find the next daemon and go on. */
+    close: (): void => {
+      for (const stream of streams) stream.destroy()
+    },
+    /** Connected clients. */
+    count: (): number => streams.size,
+  }
+}
