@@ -25,7 +25,7 @@ export const dispatch = (
     return interpreter.runText([alias, ...argv.slice(1).map(quote)].join(' '), scope)
   }
   interpreter.refuse(interpreter.visitor.command(argv, scope))
-  const builtin = BUILTINS[name] ?? (SHELLS.has(name) ? shell : undefined)
+  const builtin = BUILTINS.get(name) ?? (SHELLS.has(name) ? shell : undefined)
   if (builtin) return builtin(interpreter, argv.slice(1), scope, stdin)
   const inner = unwrap(argv)
   if (!inner) return outputOf(argv, stdin)
@@ -262,46 +262,48 @@ const alias: Builtin = (_, args, scope) => {
 
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 
-const BUILTINS: Record<string, Builtin> = {
-  cd: changeDirectory,
-  pushd: changeDirectory,
-  popd: (_, __, scope) => {
-    scope.cwds = [UNKNOWN]
-    return ''
-  },
-  export: declare,
-  declare,
-  local: declare,
-  readonly: declare,
-  typeset: declare,
-  unset: (_, args, scope) => {
-    for (const name of args) scope.unset(name)
-    return ''
-  },
-  read,
-  mapfile: readArray,
-  readarray: readArray,
-  set: setArguments,
-  shift: (_, args, scope) => {
-    scope.args = scope.args.slice(Number(args[0] ?? 1) || 1)
-    return ''
-  },
-  eval: evaluate,
-  source,
-  '.': source,
-  trap,
-  alias,
-  xargs,
-  find,
-  gfind: find,
-  ssh: remote,
-  su: switchUser,
-  flock: lockFile,
-  script: typescript,
-  python: otherLanguage,
-  python3: otherLanguage,
-  perl: otherLanguage,
-  ruby: otherLanguage,
-  node: otherLanguage,
-  php: otherLanguage,
-}
+const BUILTINS = new Map(
+  Object.entries<Builtin>({
+    cd: changeDirectory,
+    pushd: changeDirectory,
+    popd: (_, __, scope) => {
+      scope.cwds = [UNKNOWN]
+      return ''
+    },
+    export: declare,
+    declare,
+    local: declare,
+    readonly: declare,
+    typeset: declare,
+    unset: (_, args, scope) => {
+      for (const name of args) scope.unset(name)
+      return ''
+    },
+    read,
+    mapfile: readArray,
+    readarray: readArray,
+    set: setArguments,
+    shift: (_, args, scope) => {
+      scope.args = scope.args.slice(Number(args[0] ?? 1) || 1)
+      return ''
+    },
+    eval: evaluate,
+    source,
+    '.': source,
+    trap,
+    alias,
+    xargs,
+    find,
+    gfind: find,
+    ssh: remote,
+    su: switchUser,
+    flock: lockFile,
+    script: typescript,
+    python: otherLanguage,
+    python3: otherLanguage,
+    perl: otherLanguage,
+    ruby: otherLanguage,
+    node: otherLanguage,
+    php: otherLanguage,
+  }),
+)

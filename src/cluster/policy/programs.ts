@@ -5,7 +5,7 @@ const MAX_OUTPUT = 65_536
 /** What a program prints, as far as it can be told from its words and its input. */
 export const outputOf = (argv: readonly string[], stdin: string): string => {
   const name = baseName(argv[0] ?? '')
-  const program = PROGRAMS[name]
+  const program = PROGRAMS.get(name)
   if (program) return program(argv.slice(1), stdin).slice(0, MAX_OUTPUT)
   return stdin.includes(DOWNLOAD) ? DOWNLOAD : UNKNOWN
 }
@@ -71,35 +71,37 @@ const list: Program = args => {
   return `${paths.join('\n')}\n`
 }
 
-const PROGRAMS: Record<string, Program> = {
-  echo,
-  printf,
-  cat: passes,
-  tac: passes,
-  base64,
-  xxd,
-  rev,
-  find,
-  ls: list,
-  realpath: list,
-  readlink: list,
-  dirname: args => `${args[0]?.replace(/\/+[^/]*\/*$/, '') || '/'}\n`,
-  tee: (_, stdin) => stdin,
-  curl: download,
-  wget: download,
-  fetch: download,
-  aria2c: download,
-  http: download,
-  https: download,
-  xh: download,
-  lynx: download,
-  true: silent,
-  ':': silent,
-  false: silent,
-  cd: silent,
-  rm: silent,
-  mkdir: silent,
-}
+const PROGRAMS = new Map(
+  Object.entries<Program>({
+    echo,
+    printf,
+    cat: passes,
+    tac: passes,
+    base64,
+    xxd,
+    rev,
+    find,
+    ls: list,
+    realpath: list,
+    readlink: list,
+    dirname: args => `${args[0]?.replace(/\/+[^/]*\/*$/, '') || '/'}\n`,
+    tee: (_, stdin) => stdin,
+    curl: download,
+    wget: download,
+    fetch: download,
+    aria2c: download,
+    http: download,
+    https: download,
+    xh: download,
+    lynx: download,
+    true: silent,
+    ':': silent,
+    false: silent,
+    cd: silent,
+    rm: silent,
+    mkdir: silent,
+  }),
+)
 
 const decodeEscapes = (text: string): string =>
   text.replace(

@@ -76,7 +76,7 @@ const fromSeed = (seed: Seed): Scope => {
       if (/^\d+$/.test(name) && name !== '0') return [scope.args[Number(name) - 1] ?? '']
       const array = arrays.get(name)
       if (array) return lookupElement(array, index)
-      const values = variables.get(name) ?? WELL_KNOWN[name]
+      const values = variables.get(name) ?? WELL_KNOWN.get(name)
       if (values) return values
       if (!/^[A-Za-z_]/.test(name)) return [UNKNOWN]
       seed.missing.add(name)
@@ -131,43 +131,45 @@ const lookupElement = (array: readonly string[], index: string | undefined): str
 }
 
 /** Set in every shell. What is not here and is not assigned is empty on the far side, and is read so. */
-const WELL_KNOWN: Record<string, string[]> = {
-  HOME: [HOME],
-  IFS: [' '],
-  '0': ['bash'],
-  ...Object.fromEntries(
-    [
-      'PATH',
-      'PWD',
-      'OLDPWD',
-      'USER',
-      'LOGNAME',
-      'SHELL',
-      'HOSTNAME',
-      'UID',
-      'EUID',
-      'PPID',
-      'RANDOM',
-      'SRANDOM',
-      'SECONDS',
-      'LINENO',
-      'BASH',
-      'BASHPID',
-      'BASH_VERSION',
-      'BASH_SOURCE',
-      'EPOCHSECONDS',
-      'EPOCHREALTIME',
-      'FUNCNAME',
-      'HOSTTYPE',
-      'MACHTYPE',
-      'OSTYPE',
-      'OPTARG',
-      'OPTIND',
-      'PIPESTATUS',
-      'REPLY',
-      'SHLVL',
-      'LANG',
-      'TERM',
-    ].map(name => [name, [UNKNOWN]]),
-  ),
-}
+const WELL_KNOWN = new Map(
+  Object.entries<string[]>({
+    HOME: [HOME],
+    IFS: [' '],
+    '0': ['bash'],
+    ...Object.fromEntries(
+      [
+        'PATH',
+        'PWD',
+        'OLDPWD',
+        'USER',
+        'LOGNAME',
+        'SHELL',
+        'HOSTNAME',
+        'UID',
+        'EUID',
+        'PPID',
+        'RANDOM',
+        'SRANDOM',
+        'SECONDS',
+        'LINENO',
+        'BASH',
+        'BASHPID',
+        'BASH_VERSION',
+        'BASH_SOURCE',
+        'EPOCHSECONDS',
+        'EPOCHREALTIME',
+        'FUNCNAME',
+        'HOSTTYPE',
+        'MACHTYPE',
+        'OSTYPE',
+        'OPTARG',
+        'OPTIND',
+        'PIPESTATUS',
+        'REPLY',
+        'SHLVL',
+        'LANG',
+        'TERM',
+      ].map(name => [name, [UNKNOWN]]),
+    ),
+  }),
+)

@@ -1,0 +1,62 @@
+import { normalizeArch, normalizeOs } from './platform.ts'
+
+export interface Requirements {
+  os?: string | undefined
+  arch?: string | undefined
+  capabilities?: readonly string[] | undefined
+  labels?: Readonly<Record<string, string>> | undefined
+}
+
+/** What is known of a node's nature: what the user wrote, completed by what a probe found. */
+export interface Traits {
+  os: string | undefined
+  arch: string | undefined
+  capabilities: ReadonlySet<string>
+  labels: Readonly<Record<string, string>>
+}
+
+export interface CompiledRequirements {
+  os: string | undefined
+  arch: string | undefined
+  capabilities: readonly string[]
+  labels: readonly (readonly [string, string])[]
+  empty: boolean
+}
+
+export const compileRequirements = (requirements: Requirements): CompiledRequirements => {
+  const os = requirements.os ? normalizeOs(requirements.os) : undefined
+  const arch = requirements.arch ? normalizeArch(requirements.arch) : undefined
+  const capabilities = (requirements.capabilities ?? [])
+    .map(name => name.trim().toLowerCase())
+    .filter(Boolean)
+  const labels = Object.entries(requirements.labels ?? {})
+  return {
+    os,
+    arch,
+    capabilities,
+    labels,
+    empty: !os && !arch && capabilities.length === 0 && labels.length === 0,
+  }
+}
+
+/** The first requirement a node does not meet, as a clause about the node; nothing when it meets all. */
+export const unmet = (wanted: CompiledRequirements, traits: Traits): string | undefined => {
+  if (wanted.os !== undefined && traits.os !== wanted.os) return `runs ${traits.os ?? 'an unknown system'}`
+  if (wanted.arch !== undefined && traits.arch !== wanted.arch)
+    return `is ${traits.arch ?? 'of unknown architecture'}`
+  for (const name of wanted.capabilities) if (!traits.capabilities.has(name)) return `has no ${name}`
+  for (const [key, value] of wanted.labels) {
+    if (traits.labels[key] !== value) return `has ${key}=${traits.labels[key] ?? '(nothing)'}`
+  }
+  return undefined
+}
+
+export const describeRequirements = (wanted: CompiledRequirements): string =>
+  [
+    wanted.os && `os=${wanted.os}`,
+    wanted.arch && `arch=${wanted.arch}`,
+    ...wanted.capabilities.map(name => `capability=${name}`),
+    ...wanted.labels.map(([key, value]) => `${key}=${value}`),
+  ]
+    .filter(Boolean)
+    .join(', ')

@@ -1,0 +1,141 @@
+import { AppError } from '../jobs/errors.ts'
+import {
+  type CompiledRequirements,
+  compileRequirements,
+  describeRequirements,
+  type Requirements,
+  type Traits,
+  unmet,
+} from './requirements.ts'
+
+/** What one look at a node told; percentages from 0 to 100. */
+export interface Measurement {
+  cpu: number
+  memory: number
+  load: number
+  cores: number
+  latencyMs: number
+  /** Milliseconds on the caller's clock. */
+  at: number
+}
+
+export interface Candidate {
+  id: string
+  traits: Traits
+  priority: number
+  specialties: ReadonlySet<string>
+  maxTasks: number
+  running: number
+  measurement: Measurement | undefined
+  /** Why nothing may be sent there now; a sentence about the node. */
+  closed?: string | undefined
+  overloaded?: boolean | undefined
+}
+
+export interface RouteRequest {
+  requires?: Requirements
+  /** What the work is about; matches a node's specialties. */
+  topics?: readonly string[]
+  now: number
+}
+
+export interface Choice {
+  id: string
+  score: number
+  reason: string
+}
+
+const STALE_AFTER_MS = 60_000
+const WEIGHTS = { cpu: 0.3, load: 0.25, memory: 0.15, tasks: 0.3 }
+
+/**
+ * Picks a node: first what must be true of it, then the best score from what was measured. Requirements are never
+ * bent: when nothing fits the error tells which of them failed where.
+ */
+export const route = (candidates: readonly Candidate[], request: RouteRequest): Choice => {
+  const wanted = compileRequirements(request.requires ?? {})
+  let best: Candidate | undefined
+  let bestScore = Number.NEGATIVE_INFINITY
+  for (const candidate of candidates) {
+    if (!wanted.empty && unmet(wanted, candidate.traits) !== undefined) continue
+    if (candidate.closed !== undefined || candidate.running >= candidate.maxTasks) continue
+    const score = scoreOf(candidate, request)
+    if (score > bestScore) {
+      best = candidate
+      bestScore = score
+    }
+  }
+  if (!best) throw nothingFits(candidates, wanted)
+  return { id: best.id, score: bestScore, reason: explain(best, wanted, request) }
+}
+
+/** Between about -1 and 1.5. Half of the full mark stands for what was not measured or is out of date. */
+export const scoreOf = (candidate: Candidate, request: RouteRequest): number => {
+  const { measurement } = candidate
+  const free = 1 - candidate.running / candidate.maxTasks
+  let score = WEIGHTS.tasks * free + (5 - candidate.priority) * 0.04
+  if (request.topics !== undefined && hasTopic(candidate, request.topics)) score += 0.2
+  if (candidate.overloaded) score -= 0.5
+  if (measurement === undefined) return score + 0.35
+  const loadPerCore = measurement.load / Math.max(1, measurement.cores)
+  const seen =
+    WEIGHTS.cpu * (1 - measurement.cpu / 100) +
+    WEIGHTS.load * (1 - Math.min(loadPerCore, 2) / 2) +
+    WEIGHTS.memory * (1 - measurement.memory / 100)
+  const trust = request.now - measurement.at > STALE_AFTER_MS ? 0.5 : 1
+  return score + seen * trust + 0.35 * (1 - trust) - Math.min(measurement.latencyMs, 1000) / 5000
+}
+
+const hasTopic = (candidate: Candidate, topics: readonly string[]): boolean => {
+  for (const topic of topics) if (candidate.specialties.has(topic)) return true
+  return false
+}
+
+const explain = (candidate: Candidate, wanted: CompiledRequirements, request: RouteRequest): string => {
+  const { measurement } = candidate
+  const reasons = [
+    `${candidate.running} of ${candidate.maxTasks} tasks running`,
+    `priority ${candidate.priority}`,
+  ]
+  if (measurement) {
+    const perCore = measurement.load / Math.max(1, measurement.cores)
+    reasons.unshift(
+      `${Math.round(measurement.cpu)} % cpu`,
+      `load ${perCore.toFixed(2)} per core`,
+      `${Math.round(measurement.memory)} % memory`,
+    )
+  } else reasons.unshift('not measured yet')
+  if (request.topics && hasTopic(candidate, request.topics)) reasons.push('a specialty for this work')
+  const fits = wanted.empty ? '' : ` fits ${describeRequirements(wanted)} and`
+  return `${candidate.id}${fits} scored best: ${reasons.join(', ')}.`
+}
+
+const nothingFits = (candidates: readonly Candidate[], wanted: CompiledRequirements): AppError => {
+  if (candidates.length === 0) {
+    return new AppError('not_found', 'the inventory has no nodes', {
+      hint: 'Add one: deputy nodes add user@host',
+    })
+  }
+  const misfits = candidates.map(candidate => ({ candidate, clause: unmet(wanted, candidate.traits) }))
+  const fitting = misfits.filter(({ clause }) => clause === undefined).map(({ candidate }) => candidate)
+  if (fitting.length === 0) {
+    return new AppError(
+      'unsupported',
+      `no node fits ${describeRequirements(wanted)}: ${listed(misfits.map(({ candidate, clause }) => `${candidate.id} ${clause}`))}`,
+      { hint: 'deputy nodes list shows what each node has; deputy nodes add brings another.' },
+    )
+  }
+  const why = fitting.map(
+    node => `${node.id} ${node.closed ?? `runs ${node.running} of ${node.maxTasks} tasks`}`,
+  )
+  const what = wanted.empty ? 'no node' : `no node that fits ${describeRequirements(wanted)}`
+  return new AppError('unavailable', `${what} can take a command now: ${listed(why)}`, {
+    hint: 'deputy nodes check shows what is wrong; a full node frees itself.',
+    details: { full: fitting.some(node => node.closed === undefined) },
+  })
+}
+
+const listed = (clauses: readonly string[]): string =>
+  clauses.length <= 8
+    ? clauses.join('; ')
+    : `${clauses.slice(0, 8).join('; ')}; and ${clauses.length - 8} more`
