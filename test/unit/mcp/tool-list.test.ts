@@ -12,7 +12,7 @@ describe('the default list of tools', () => {
 
   it('is what it was: a change here is a change for every user', async () => {
     await expect(`${JSON.stringify(await listed('modern'), null, 2)}\n`).toMatchFileSnapshot(
-      './__snapshots__/tools-list.json',
+      './__snapshots__/tools-list.json.snap',
     )
   })
 
