@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
 import { AppError } from '../jobs/errors.ts'
@@ -53,6 +54,8 @@ const GONE_MS = 20_000
 
 export const createEngine = (options: EngineOptions): Engine => {
   const closing = new AbortController()
+  // Every run listens to it, and their number is the configuration's business.
+  setMaxListeners(0, closing.signal)
   const runtimes = new Map(options.runtimes.map(runtime => [runtime.name, runtime]))
   const context: EngineContext = {
     ...options,

@@ -74,6 +74,7 @@ const drive = async (context: EngineContext, supervised: Supervised, sink: JobSi
     ]),
   })
   context.fault('provisioned')
+  if (context.closing.aborted) return { kind: 'detached' }
   if (stop.signal.aborted) return { kind: 'not-started', error: stopped(stop.signal.reason as StopReason) }
   const secrets = await context.secrets.resolve(plan.secretNames, stop.signal)
   context.fault('starting')

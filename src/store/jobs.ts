@@ -136,7 +136,7 @@ export const oldestPending = (database: Database): number | null => {
 export const claim = (database: Database, request: ClaimRequest) => {
   const candidate = database.get(
     `select * from jobs
-     where completed_at is null and state = 'pending' and runtime = ?1 and not_before <= ?2
+     where completed_at is null and state = 'pending' and runtime = ?1 and (not_before <= ?2 or not_before > ?2 + 300000)
        and (wants_machine is null or exists (select 1 from machines m where m.id = wants_machine and m.state in ('kept', 'ready')))
      order by priority desc, seq limit 1`,
     request.runtime,

@@ -99,7 +99,7 @@ const file = (
 ): Promise<void> =>
   new Promise((resolve, reject) => {
     const entry = tar.entry({ ...header, type: 'file' }, error => (error ? reject(error) : resolve()))
-    if (header.size === 0) return entry.end()
+    if (header.size === 0) return void entry.end(null)
     const content = createReadStream(source, { end: header.size - 1 })
     let read = 0
     content.on('data', chunk => {

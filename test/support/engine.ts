@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import { resolveHome } from '../../src/config/home.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { createSecrets } from '../../src/config/secrets.ts'
+import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts'
+import type { Clock, Runtime, Store } from '../../src/ports.ts'
+import { createBlobs } from '../../src/store/blobs.ts'
+import { openStore } from '../../src/store/store.ts'
+import { packDirectory } from '../../src/workspace/pack.ts'
+
+export interface TestClock extends Clock {
+  /** Sets the wall clock alone, as an administrator would. */
+  jump(ms: number): void
+}
+
+export const createTestClock = (): TestClock => {
+  let offset = 0
+  return {
+    now: () => Date.now() + offset,
+    monotonic: () => performance.now(),
+    jump: ms => {
+      offset += ms
+    },
+  }
+}
+
+export interface TestEngine extends Engine {
+  readonly store: Store
+  readonly directory: string
+  readonly clock: TestClock
+}
+
+/** A real engine on a real database in a directory of its own. */
+export const startEngine = async (
+  runtimes: Runtime[],
+  options: { directory?: string; config?: (config: Config) => void; clock?: TestClock } & Partial<
+    Pick<EngineOptions, 'fault' | 'secrets'>
+  > = {},
+): Promise<TestEngine> => {
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'deputy-engine-'))
+  const { config } = loadConfig(resolveHome({ DEPUTY_HOME: directory }), {})
+  config.supervision.grace = 0
+  options.config?.(config)
+  const store = openStore(join(directory, 'deputy.db'))
+  const clock = options.clock ?? createTestClock()
+  const engine = createEngine({
+    store,
+    blobs: createBlobs(join(directory, 'blobs')),
+    runtimes,
+    clock,
+    secrets: options.secrets ?? createSecrets({}, {}),
+    config,
+    log: pino({ level: 'silent' }),
+    locate: () => undefined,
+    pack: packDirectory,
+    ...(options.fault && { fault: options.fault }),
+  })
+  await engine.start()
+  return { ...engine, store, directory, clock }
+}
+
+export const removeDirectory = (directory: string): void =>
+  rmSync(directory, { recursive: true, force: true })
+
+/** Waits for a condition with a deadline; never for a length of time. */
+export const until = async (
+  condition: () => boolean | Promise<boolean>,
+  what = 'the condition',
+  ms = 10_000,
+): Promise<void> => {
+  const deadline = performance.now() + ms
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`${what} did not come true within ${ms} ms`)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}

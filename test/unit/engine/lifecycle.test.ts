@@ -1,0 +1,307 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { AppError } from '../../../src/jobs/errors.ts'
+import { removeDirectory, startEngine, type TestEngine, until } from '../../support/engine.ts'
+import { createScriptedRuntime, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
+
+const never = new AbortController().signal
+const engines: TestEngine[] = []
+
+afterEach(async () => {
+  for (const engine of engines.splice(0)) {
+    await engine.close()
+    removeDirectory(engine.directory)
+  }
+})
+
+const begin = async (
+  runtime: ScriptedRuntime,
+  options: Parameters<typeof startEngine>[1] = {},
+): Promise<TestEngine> => {
+  const engine = await startEngine([runtime], options)
+  engines.push(engine)
+  return engine
+}
+
+const finished = (engine: TestEngine, id: string) =>
+  engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
+
+describe('a job', () => {
+  it('goes from pending to success, and its machine is gone afterwards', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const { deputy, ...engine } = await begin(runtime)
+    const { job_id, status, runtime: chosen } = await deputy.submit({ task: 'echo hi' }, 'test')
+    expect({ status, chosen }).toEqual({ status: 'pending', chosen: 'sandbox' })
+    const run = await runtime.started(job_id)
+    expect((await deputy.get(job_id)).status).toBe('running')
+    await run.print('hello\n')
+    run.finish({ phases: { collect: 3 } })
+    const view = await deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    expect(view).toMatchObject({ status: 'success', exit_code: 0, output_bytes: 6, duration_seconds: 1 })
+    expect(view.phases).toMatchObject({ running: 1000, collect: 3 })
+    await until(async () => (await deputy.machines()).length === 0, 'the machine is gone')
+    expect(runtime.existing.size).toBe(0)
+    const result = await deputy.result(job_id, {})
+    expect(result).toMatchObject({ output: 'hello\n', truncated: null, isolation: ['scripted'] })
+    const events = await engine.store.events({ jobId: job_id, after: 0, limit: 100 })
+    expect(events.filter(e => e.type === 'state').map(e => e.data.to)).toEqual([
+      'provisioning',
+      'running',
+      'success',
+    ])
+  })
+
+  it.each([
+    [{ code: 3 }, 'failed', 'exit_code', 'exited with code 3'],
+    [{ code: null, signal: 'SIGSEGV' }, 'failed', 'signal', 'ended by SIGSEGV'],
+    [{ code: 137, limitsHit: ['memory: 512M'] }, 'failed', 'limit', 'memory: 512M'],
+    [{ code: 0, agentError: 'The agent gave up.' }, 'failed', 'agent', 'gave up'],
+    [
+      { code: null, signal: 'SIGKILL', stopped: 'timeout' as const },
+      'timeout',
+      'timeout',
+      'timeout of 3600 s',
+    ],
+  ])('that ends with %j is %s', async (exit, status, code, words) => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    ;(await runtime.started(job_id)).finish(exit)
+    const view = await finished(engine, job_id)
+    expect(view.status).toBe(status)
+    expect(view.error?.code).toBe(code)
+    expect(view.error?.message).toContain(words)
+  })
+
+  it('is tried again when the machinery fails before the start, and only as often as asked', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    runtime.failNext('provision', new AppError('unavailable', 'no machine to be had'))
+    const { job_id } = await engine.deputy.submit({ task: 'x', retries: 1 }, 'test')
+    const run = await runtime.started(job_id)
+    run.finish()
+    expect(await finished(engine, job_id)).toMatchObject({ status: 'success', attempts: 2 })
+
+    runtime.failNext('start', new AppError('unavailable', 'it did not start'))
+    const second = await engine.deputy.submit({ task: 'x', retries: 0 }, 'test')
+    const view = await finished(engine, second.job_id)
+    expect(view).toMatchObject({
+      status: 'failed',
+      attempts: 1,
+      error: { code: 'machine', message: 'it did not start' },
+    })
+    await until(() => runtime.existing.size === 0, 'no machine is left')
+  })
+
+  it('that was lost after its start is not run again unless the manifest asks for it', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    const lost = { kind: 'lost' as const, error: new AppError('unavailable', 'the machine vanished') }
+    const first = await engine.deputy.submit({ task: 'x' }, 'test')
+    ;(await runtime.started(first.job_id)).end(lost)
+    expect(await finished(engine, first.job_id)).toMatchObject({
+      status: 'failed',
+      attempts: 1,
+      error: { code: 'lost' },
+    })
+
+    const second = await engine.deputy.submit({ task: 'x', retryStarted: true }, 'test')
+    ;(await runtime.started(second.job_id)).end(lost)
+    await until(
+      async () => (await engine.deputy.get(second.job_id)).attempts === 2 && runtime.runs.has(second.job_id),
+      'the second run',
+    )
+    runtime.runs.get(second.job_id)!.finish()
+    expect(await finished(engine, second.job_id)).toMatchObject({ status: 'success', attempts: 2 })
+  })
+
+  it('keeps its record of a machine until the runtime confirms that it is gone', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    runtime.failNext('destroy', new AppError('unavailable', 'the provider is down'))
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    ;(await runtime.started(job_id)).finish()
+    await finished(engine, job_id)
+    await until(
+      async () => (await engine.store.listMachines())[0]?.lastError === 'the provider is down',
+      'the failure is recorded',
+    )
+    expect((await engine.deputy.machines())[0]).toMatchObject({ state: 'destroying' })
+    await engine.deputy.destroyMachine((await engine.deputy.machines())[0]!.machine_id)
+    expect(await engine.deputy.machines()).toEqual([])
+  })
+})
+
+describe('cancelling', () => {
+  it('ends a pending job at once and never makes a machine for it', async () => {
+    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
+    const engine = await begin(runtime)
+    const first = await engine.deputy.submit({ task: 'first' }, 'test')
+    await runtime.started(first.job_id)
+    const second = await engine.deputy.submit({ task: 'second' }, 'test')
+    expect(second.queue_position).toBe(1)
+    expect((await engine.deputy.cancel(second.job_id, 'test')).status).toBe('cancelled')
+    runtime.runs.get(first.job_id)!.finish()
+    await finished(engine, first.job_id)
+    expect(runtime.calls.filter(call => call === 'start')).toHaveLength(1)
+  })
+
+  it('ends a running job, and a second cancel is told that it is finished', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await runtime.started(job_id)
+    await engine.deputy.cancel(job_id, 'somebody')
+    expect(await finished(engine, job_id)).toMatchObject({ status: 'cancelled', cancel_requested: true })
+    await expect(engine.deputy.cancel(job_id, 'test')).rejects.toMatchObject({ code: 'conflict' })
+  })
+
+  it('during provisioning leaves no machine and starts nothing', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    let release = (): void => {}
+    const provision = runtime.provision
+    runtime.provision = async request => {
+      await provision(request)
+      await new Promise<void>(resolve => {
+        release = resolve
+      })
+    }
+    const engine = await begin(runtime)
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await until(() => runtime.existing.size === 1, 'the machine exists')
+    await engine.deputy.cancel(job_id, 'test')
+    release()
+    expect((await finished(engine, job_id)).status).toBe('cancelled')
+    expect(runtime.calls).not.toContain('start')
+    await until(() => runtime.existing.size === 0, 'the machine is gone')
+  })
+
+  it('of many jobs at once leaves every job finished and no machine', async () => {
+    const runtime = createScriptedRuntime('sandbox', { limit: 8 })
+    const engine = await begin(runtime)
+    const views = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => engine.deputy.submit({ task: `job ${i}` }, 'test')),
+    )
+    const wishes = views.map(async ({ job_id }, i) => {
+      if (i % 2 === 0) await engine.deputy.cancel(job_id, 'test').catch(() => undefined)
+      else void runtime.started(job_id).then(run => run.finish())
+    })
+    await Promise.all(wishes)
+    for (const { job_id } of views) await finished(engine, job_id)
+    const statuses = await Promise.all(
+      views.map(async ({ job_id }) => (await engine.deputy.get(job_id)).status),
+    )
+    expect(statuses.filter((_, i) => i % 2 === 1).every(status => status === 'success')).toBe(true)
+    expect(statuses.filter((_, i) => i % 2 === 0).every(status => status === 'cancelled')).toBe(true)
+    await until(async () => (await engine.deputy.machines()).length === 0, 'all machines are gone')
+    expect(runtime.existing.size).toBe(0)
+  })
+})
+
+describe('the queue', () => {
+  it('runs by priority, then by arrival, never more than the limit', async () => {
+    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
+    const engine = await begin(runtime)
+    const order: string[] = []
+    const start = runtime.start
+    runtime.start = run => {
+      order.push(run.manifest.task)
+      return start(run)
+    }
+    const first = await engine.deputy.submit({ task: 'first' }, 'test')
+    await runtime.started(first.job_id)
+    const jobs = []
+    for (const [task, priority] of [
+      ['low', -1],
+      ['a', 0],
+      ['b', 0],
+      ['urgent', 5],
+    ] as const)
+      jobs.push(await engine.deputy.submit({ task, priority }, 'test'))
+    expect((await engine.deputy.get(jobs[0]!.job_id)).queue_position).toBe(4)
+    expect((await engine.deputy.get(jobs[3]!.job_id)).queue_position).toBe(1)
+    for (const { job_id } of [first, ...jobs]) void runtime.started(job_id).then(run => run.finish())
+    for (const { job_id } of jobs) await finished(engine, job_id)
+    expect(order).toEqual(['first', 'urgent', 'a', 'b', 'low'])
+  })
+
+  it('answers with a clear error when it is full', async () => {
+    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
+    const engine = await begin(runtime, {
+      config: config => {
+        config.limits.queue = 2
+      },
+    })
+    const first = await engine.deputy.submit({ task: 'x' }, 'test')
+    await runtime.started(first.job_id)
+    await engine.deputy.submit({ task: 'x' }, 'test')
+    await engine.deputy.submit({ task: 'x' }, 'test')
+    await expect(engine.deputy.submit({ task: 'x' }, 'test')).rejects.toMatchObject({
+      code: 'queue_full',
+      retryable: true,
+    })
+  })
+
+  it('gives the same job for the same key and manifest, and a conflict for another manifest', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    const manifest = { task: 'x', idempotency_key: 'k', env: { A: '1', B: '2' } }
+    const [a, b] = await Promise.all([
+      engine.deputy.submit(manifest, 'test'),
+      engine.deputy.submit(manifest, 'test'),
+    ])
+    expect(a.job_id).toBe(b.job_id)
+    expect([a.deduplicated, b.deduplicated].filter(Boolean)).toHaveLength(1)
+    const reordered = await engine.deputy.submit(
+      { env: { B: '2', A: '1' }, idempotency_key: 'k', task: 'x' },
+      'test',
+    )
+    expect(reordered).toMatchObject({ job_id: a.job_id, deduplicated: true })
+    await expect(engine.deputy.submit({ ...manifest, task: 'y' }, 'test')).rejects.toMatchObject({
+      code: 'conflict',
+    })
+  })
+})
+
+describe('a persistent machine', () => {
+  it('outlives its job, runs a follow-up, and goes with its job', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    const first = await engine.deputy.submit({ task: 'x', lifecycle: 'persistent', lease: 600 }, 'test')
+    ;(await runtime.started(first.job_id)).finish()
+    await finished(engine, first.job_id)
+    const [machine] = await engine.deputy.machines()
+    expect(machine).toMatchObject({ state: 'kept' })
+    const follow = await engine.deputy.submit({ task: 'y', machine: machine!.machine_id }, 'test')
+    const run = await runtime.started(follow.job_id)
+    expect(run.request.machine.id).toBe(machine!.machine_id)
+    run.finish({ code: 1 })
+    expect((await finished(engine, follow.job_id)).status).toBe('failed')
+    expect((await engine.deputy.machines())[0]).toMatchObject({
+      state: 'kept',
+      machine_id: machine!.machine_id,
+    })
+    await engine.deputy.destroyMachine(machine!.machine_id)
+    await expect(
+      engine.deputy.submit({ task: 'z', machine: machine!.machine_id }, 'test'),
+    ).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  it('goes when its lease ends', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime, {
+      config: config => {
+        config.supervision.cleanup = 10
+      },
+    })
+    const { job_id } = await engine.deputy.submit({ task: 'x', lifecycle: 'persistent', lease: 60 }, 'test')
+    ;(await runtime.started(job_id)).finish()
+    await finished(engine, job_id)
+    const [machine] = await engine.store.listMachines()
+    await engine.store.updateMachine(machine!.id, { leaseUntil: engine.clock.now() - 1 })
+    await engine.close()
+    const next = await startEngine([runtime], { directory: engine.directory })
+    engines.splice(0, 1, next)
+    await until(async () => (await next.deputy.machines()).length === 0, 'the machine is gone')
+    expect(runtime.existing.size).toBe(0)
+  })
+})

@@ -1,0 +1,184 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { AppError } from '../../../src/jobs/errors.ts'
+import {
+  createTestClock,
+  removeDirectory,
+  startEngine,
+  type TestEngine,
+  until,
+} from '../../support/engine.ts'
+import { createScriptedRuntime, exitWith } from '../../support/scripted-runtime.ts'
+
+const never = new AbortController().signal
+const open: TestEngine[] = []
+
+afterEach(async () => {
+  for (const engine of open.splice(0)) {
+    await engine.close()
+    removeDirectory(engine.directory)
+  }
+})
+
+const begin = async (...args: Parameters<typeof startEngine>): Promise<TestEngine> => {
+  const engine = await startEngine(...args)
+  open.push(engine)
+  return engine
+}
+
+/** Closes without a word to anybody and starts a successor on the same home. */
+const restart = async (engine: TestEngine, ...args: Parameters<typeof startEngine>): Promise<TestEngine> => {
+  await engine.close()
+  open.splice(open.indexOf(engine), 1)
+  return begin(args[0], { ...args[1], directory: engine.directory })
+}
+
+describe('after a restart', () => {
+  it('a running job is found again, never started again, and its output goes on where it was', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime])
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await (await runtime.started(job_id)).print('before ')
+    const next = createScriptedRuntime('sandbox')
+    next.attachTo(next.runs)
+    const successor = await restart(engine, [next])
+    const run = await next.started(job_id)
+    expect(run.request.sink.position).toBe(1)
+    await run.print('after')
+    run.finish()
+    const view = await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    expect(view).toMatchObject({ status: 'success', attempts: 1 })
+    expect((await successor.deputy.result(job_id, {})).output).toBe('before after')
+    expect(next.calls).not.toContain('start')
+    const types = (await successor.store.events({ jobId: job_id, after: 0, limit: 50 })).map(
+      event => event.type,
+    )
+    expect(types).toContain('reattached')
+  })
+
+  it('a job that never started is taken from the queue again', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime])
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await runtime.started(job_id)
+    const next = createScriptedRuntime('sandbox', { auto: true })
+    next.onAttach = async () => ({
+      kind: 'not-started',
+      error: new AppError('unavailable', 'the daemon died first'),
+    })
+    const successor = await restart(engine, [next])
+    expect(await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })).toMatchObject({
+      status: 'success',
+      attempts: 2,
+    })
+  })
+
+  it('a job whose command started and whose end nobody saw is lost, and says so', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime])
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await runtime.started(job_id)
+    const next = createScriptedRuntime('sandbox')
+    const successor = await restart(engine, [next])
+    const view = await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'lost' } })
+    expect(next.calls).not.toContain('start')
+  })
+
+  it('a wish to cancel is remembered', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime])
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await runtime.started(job_id)
+    await engine.store.update(job_id, { cancelRequestedAt: 1 })
+    const next = createScriptedRuntime('sandbox')
+    next.attachTo(next.runs)
+    next.onAttach = (inner => async request => {
+      if (request.stop.aborted)
+        return { kind: 'exit', exit: exitWith({ code: null, signal: 'SIGKILL', stopped: 'cancel' }) }
+      return inner(request)
+    })(next.onAttach)
+    const successor = await restart(engine, [next])
+    expect((await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })).status).toBe(
+      'cancelled',
+    )
+  })
+
+  it('a job of a runtime that is not configured any more fails with the reason', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime])
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await runtime.started(job_id)
+    const successor = await restart(engine, [createScriptedRuntime('microvm')])
+    const view = await successor.deputy.get(job_id)
+    expect(view.status).toBe('failed')
+    expect(view.error?.message).toContain("'sandbox' is not configured")
+    expect(await successor.deputy.machines()).toHaveLength(1)
+  })
+
+  it('a machine that was on its way out goes, and one that nobody knows goes after a grace period', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime])
+    runtime.failNext('destroy', new AppError('unavailable', 'down'))
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    ;(await runtime.started(job_id)).finish()
+    await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    await until(async () => (await engine.store.listMachines())[0]?.attempts === 1, 'the failed destruction')
+    runtime.existing.set('stranger', { id: 'stranger', details: {} })
+    const successor = await restart(engine, [runtime])
+    await until(async () => (await successor.deputy.machines()).length === 0, 'the machine is gone')
+    expect([...runtime.existing.keys()]).toEqual(['stranger'])
+  })
+})
+
+describe('a clock that jumps', () => {
+  it('neither ends a job nor forgets one, nor holds up a retry', async () => {
+    const clock = createTestClock()
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime], {
+      clock,
+      config: config => {
+        config.supervision.cleanup = 10
+      },
+    })
+    const done = await engine.deputy.submit({ task: 'x' }, 'test')
+    ;(await runtime.started(done.job_id)).finish()
+    await engine.deputy.wait(done.job_id, { timeoutMs: 10_000, signal: never })
+
+    const running = await engine.deputy.submit({ task: 'x', timeout: 60 }, 'test')
+    const run = await runtime.started(running.job_id)
+    clock.jump(400 * 86_400_000)
+    expect(await engine.deputy.get(done.job_id)).toMatchObject({ status: 'success' })
+    expect((await engine.deputy.get(running.job_id)).status).toBe('running')
+    run.finish()
+    expect(await engine.deputy.wait(running.job_id, { timeoutMs: 10_000, signal: never })).toMatchObject({
+      status: 'success',
+      duration_seconds: 1,
+    })
+
+    runtime.failNext('provision', new AppError('unavailable', 'not yet'))
+    const retried = await engine.deputy.submit({ task: 'x' }, 'test')
+    await until(async () => (await engine.deputy.get(retried.job_id)).attempts === 1, 'the first attempt')
+    clock.jump(-800 * 86_400_000)
+    ;(await runtime.started(retried.job_id)).finish()
+    expect((await engine.deputy.wait(retried.job_id, { timeoutMs: 10_000, signal: never })).status).toBe(
+      'success',
+    )
+  })
+})
+
+describe('a pool', () => {
+  it('gives a waiting machine to the next job and is filled again', async () => {
+    const runtime = createScriptedRuntime('sandbox', { poolSize: 2, auto: true })
+    const engine = await begin([runtime])
+    const ready = async () => (await engine.store.listMachines()).filter(machine => machine.state === 'ready')
+    await until(async () => (await ready()).length === 2, 'two machines wait')
+    const waiting = (await ready()).map(machine => machine.id)
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    expect(waiting).toContain(view.machine_id)
+    await until(
+      async () => (await ready()).length === 2 && runtime.existing.size === 2,
+      'the pool is full again',
+    )
+  })
+})
