@@ -1,0 +1,151 @@
+import type { Socket } from 'node:net'
+import { connectDaemon } from './bridge/connect.ts'
+import { createConversation } from './bridge/conversation.ts'
+import { onEnding } from './bridge/ending.ts'
+import { createLines } from './bridge/lines.ts'
+import { errorAnswer, isRequest, parseMessage } from './bridge/message.ts'
+import { bridgeHeaders } from './bridge/options.ts'
+
+export interface BridgeOptions {
+  readonly env: NodeJS.ProcessEnv
+  /** What follows `deputy mcp`: `--toolsets NAMES`, `--read-only`. */
+  readonly argv: readonly string[]
+}
+
+/** How long the last answers may take when the client has closed its end already, as `echo … | deputy mcp` does. */
+const LAST_ANSWERS_MS = 5000
+/** Between two tries to reach a daemon that does not start, so that a busy client does not spawn one a millisecond. */
+const RETRY_AFTER_MS = 2000
+const MOST_QUEUED_BYTES = 48 * 1024 * 1024
+
+/**
+ * The process an MCP client starts: it carries lines between its stdio and the daemon, and owns nothing. It loads
+ * little, because clients start it often, and it survives the daemon, because clients rarely start it twice.
+ * Ends the process; never returns.
+ */
+export const runBridge = ({ env, argv }: BridgeOptions): void => {
+  const { headers, problems } = bridgeHeaders(argv, env)
+  const conversation = createConversation()
+  const { stdin, stdout } = process
+  let daemon: Socket | undefined
+  let connecting = false
+  let queue: Buffer[] = []
+  let queuedBytes = 0
+  let failure: { text: string; at: number } | undefined
+  let inputEnded = false
+
+  const leave = () => process.exit(0)
+  const log = (text: string) => void process.stderr.write(`deputy mcp: ${text}\n`)
+
+  const toClient = (line: string | Buffer) => {
+    const good = stdout.write(typeof line === 'string' ? `${line}\n` : Buffer.concat([line, NEWLINE]))
+    if (good || daemon === undefined) return
+    const paused = daemon
+    paused.pause()
+    stdout.once('drain', () => paused.resume())
+  }
+
+  const toDaemon = (socket: Socket, line: string | Buffer) => {
+    const good = socket.write(typeof line === 'string' ? `${line}\n` : Buffer.concat([line, NEWLINE]))
+    if (good) return
+    stdin.pause()
+    socket.once('drain', () => stdin.resume())
+  }
+
+  const leaveWhenDone = () => {
+    if (inputEnded && conversation.waiting() === 0 && queue.length === 0) leave()
+  }
+
+  const fromClient = (line: Buffer) => {
+    const message = parseMessage(line)
+    if (message === undefined) {
+      log('the client sent a line that is not JSON-RPC')
+      return toClient(errorAnswer(null, -32700, 'That line is not a JSON-RPC message.'))
+    }
+    if (daemon !== undefined) {
+      conversation.sent(message, line.toString())
+      return toDaemon(daemon, line)
+    }
+    if (failure !== undefined && performance.now() - failure.at < RETRY_AFTER_MS) {
+      if (isRequest(message)) toClient(errorAnswer(message.id, -32603, failure.text))
+      return
+    }
+    queue.push(line)
+    queuedBytes += line.length
+    if (queuedBytes > MOST_QUEUED_BYTES) stdin.pause()
+    void reach()
+  }
+
+  const flush = () => {
+    const lines = queue
+    queue = []
+    queuedBytes = 0
+    stdin.resume()
+    for (const line of lines) fromClient(line)
+  }
+
+  const attach = (socket: Socket, rest: Buffer) => {
+    const lines = createLines(line => {
+      const message = parseMessage(line)
+      if (message === undefined) return log('the daemon sent a line that is not JSON-RPC')
+      if (conversation.received(message)) toClient(line)
+      leaveWhenDone()
+    })
+    socket.on('data', lines)
+    // The close that follows says all there is to say.
+    socket.on('error', () => {})
+    socket.once('close', () => {
+      if (daemon !== socket) return
+      daemon = undefined
+      log('lost the daemon, looking for the next one')
+      stdin.resume()
+      for (const line of conversation.lost()) toClient(line)
+      void reach()
+    })
+    daemon = socket
+    if (rest.length > 0) lines(rest)
+    socket.resume()
+  }
+
+  const reach = async () => {
+    if (connecting || daemon !== undefined) return
+    connecting = true
+    try {
+      const { socket, rest } = await connectDaemon(env, headers)
+      failure = undefined
+      attach(socket, rest)
+      const { toDaemon: again, toClient: news } = conversation.resume()
+      for (const line of again) toDaemon(socket, line)
+      for (const line of news) toClient(line)
+    } catch (error) {
+      failure = { text: await explain(error), at: performance.now() }
+      log(failure.text)
+      for (const line of conversation.giveUp(failure.text)) toClient(line)
+    } finally {
+      connecting = false
+    }
+    flush()
+    leaveWhenDone()
+  }
+
+  for (const problem of problems) log(problem)
+  if (stdin.isTTY)
+    log('this speaks MCP on stdin and stdout; a client starts it: claude mcp add deputy -- deputy mcp')
+  onEnding(leave)
+  stdin.on('data', createLines(fromClient))
+  stdin.on('error', leave)
+  stdin.once('end', () => {
+    inputEnded = true
+    leaveWhenDone()
+    setTimeout(leave, LAST_ANSWERS_MS)
+  })
+  void reach()
+}
+
+const NEWLINE = Buffer.from('\n')
+
+const explain = async (thrown: unknown): Promise<string> => {
+  const { toAppError } = await import('../jobs/errors.ts')
+  const { message, hint } = toAppError(thrown)
+  return hint === undefined ? message : `${message}\nNext: ${hint}`
+}
