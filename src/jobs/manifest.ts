@@ -207,21 +207,24 @@ const explain = (issue: z.core.$ZodIssue, input: unknown): string[] => {
 const isMissing = (issue: z.core.$ZodIssue): boolean =>
   issue.code === 'invalid_type' || issue.code === 'invalid_union'
 
-const message = (issue: z.core.$ZodIssue): string =>
-  issue.code === 'custom' || issue.code === 'invalid_format'
-    ? issue.message
-    : issue.message.replace(/^\w/, c => c.toLowerCase())
-
-const NESTED: Record<string, readonly string[]> = {
-  agent: ['command', 'claudeModel'],
-  files: ['path', 'text', 'content', 'mode'],
-  workspace: ['path', 'blob', 'patch'],
-  resources: ['cpu', 'memory', 'disk'],
-  requires: ['os', 'arch', 'capabilities', 'node'],
+const message = (issue: z.core.$ZodIssue): string => {
+  if (issue.code === 'invalid_key') return issue.issues[0]?.message ?? issue.message
+  if (issue.code === 'custom' || issue.code === 'invalid_format') return issue.message
+  return issue.message.replace(/^\w/, first => first.toLowerCase())
 }
 
-const knownKeys = (path: readonly PropertyKey[]): readonly string[] =>
-  path.length === 0 ? Object.keys(manifestSchema.shape) : (NESTED[String(path[0])] ?? [])
+/** The keys an object of the schema knows, whatever it is wrapped in. */
+const knownKeys = (path: readonly PropertyKey[]): readonly string[] => {
+  let schema: unknown =
+    path.length === 0 ? manifestSchema : manifestSchema.shape[String(path[0]) as keyof Manifest]
+  for (let depth = 0; depth < 5; depth++) {
+    if (schema instanceof z.ZodObject) return Object.keys(schema.shape)
+    if (schema instanceof z.ZodArray) schema = schema.element
+    else if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) schema = schema.unwrap()
+    else return []
+  }
+  return []
+}
 
 const valueAt = (input: unknown, path: readonly PropertyKey[]): unknown =>
   path.reduce<unknown>(

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { AppError } from '../jobs/errors.ts'
 
@@ -26,16 +25,17 @@ interface Driver {
   close(): unknown
 }
 
-export const openDatabase = (path: string): Database => {
-  const existed = existsSync(path)
+/** A writer in another process (a backup, a curious sqlite3 shell) is waited for, not an error. */
+export const openDatabase = (path: string, busyMs = 5000): Database => {
   const driver = openDriver(path)
   try {
-    // A writer in another process (a backup, a curious sqlite3 shell) is waited for, not an error.
-    driver.exec('pragma busy_timeout = 5000')
+    driver.exec(`pragma busy_timeout = ${busyMs}`)
     driver.prepare('select count(*) from sqlite_schema').get()
   } catch (error) {
     driver.close()
-    throw existed ? unreadable(path, error) : databaseError(error)
+    throw ['SQLITE_NOTADB', 'SQLITE_CORRUPT'].includes(codeOf(error))
+      ? unreadable(path, error)
+      : databaseError(error)
   }
   return wrap(driver)
 }

@@ -14,8 +14,7 @@ export const takeLock = (path: string): Lock | undefined => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   let database: Database | undefined
   try {
-    database = openDatabase(path)
-    database.exec('pragma busy_timeout = 0')
+    database = openDatabase(path, 0)
     database.exec('begin exclusive')
   } catch (error) {
     database?.close()

@@ -1,0 +1,263 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { newId } from '../../../src/jobs/ids.ts'
+import type { OutputChunk } from '../../../src/jobs/job.ts'
+import { parseManifest } from '../../../src/jobs/manifest.ts'
+import type { Store } from '../../../src/ports.ts'
+import { openDatabase } from '../../../src/store/database.ts'
+import { takeLock } from '../../../src/store/lock.ts'
+import { openStore } from '../../../src/store/store.ts'
+
+let directory: string
+let path: string
+const stores: Store[] = []
+
+const open = (): Store => {
+  const store = openStore(path)
+  stores.push(store)
+  return store
+}
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'deputy-store-'))
+  path = join(directory, 'deputy.db')
+})
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close().catch(() => undefined)
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const submit = async (store: Store, manifest: object = {}, createdAt = 1): Promise<string> => {
+  const id = newId()
+  await store.insertJob({
+    id,
+    manifest: parseManifest({ task: 'x', ...manifest }),
+    manifestHash: 'h',
+    title: 'x',
+    runtime: 'sandbox',
+    origin: 'test',
+    createdAt,
+    timeoutSeconds: 60,
+  })
+  return id
+}
+
+const finish = async (store: Store, id: string, at: number): Promise<void> => {
+  await store.move(id, 'failed', { completedAt: at }, { at, data: {} })
+}
+
+describe('the database', () => {
+  it('that is damaged is refused with the way out, and not touched', () => {
+    writeFileSync(path, 'this is no database at all, and long enough to be read as one'.repeat(40))
+    const before = readFileSync(path)
+    expect(() => openStore(path)).toThrow(/damaged or not a Deputy database/)
+    expect(readFileSync(path).equals(before)).toBe(true)
+  })
+
+  it('of a newer Deputy is refused and not touched', async () => {
+    const store = openStore(path)
+    await submit(store)
+    await store.close()
+    const database = openDatabase(path)
+    database.exec('pragma user_version = 99')
+    database.close()
+    expect(() => openStore(path)).toThrow(/schema 99/)
+    const again = openDatabase(path)
+    expect(again.get('pragma user_version')).toEqual({ user_version: 99 })
+    expect(again.get('select count(*) as jobs from jobs')).toEqual({ jobs: 1 })
+    again.close()
+  })
+
+  it('keeps what it acknowledged when many write at once and one of them is wrong', async () => {
+    const store = open()
+    const results = await Promise.allSettled([
+      submit(store, { idempotency_key: 'a' }),
+      store.insertJob({
+        id: newId(),
+        manifest: parseManifest({ task: 'other', idempotency_key: 'a' }),
+        manifestHash: 'another',
+        title: '',
+        runtime: 'sandbox',
+        origin: '',
+        createdAt: 1,
+        timeoutSeconds: 1,
+      }),
+      submit(store),
+    ])
+    expect(results.map(result => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(store.counts().pending).toBe(2)
+  })
+
+  it('is held by one process at a time, and free when that one lets go', () => {
+    const lock = takeLock(join(directory, 'lock'))
+    expect(lock).toBeDefined()
+    expect(takeLock(join(directory, 'lock'))).toBeUndefined()
+    lock!.release()
+    const again = takeLock(join(directory, 'lock'))
+    expect(again).toBeDefined()
+    again!.release()
+  })
+})
+
+describe('output', () => {
+  const chunk = (offset: number, data: Uint8Array, stream: 'stdout' | 'stderr' = 'stdout'): OutputChunk => ({
+    stream,
+    offset,
+    data,
+    at: 1,
+  })
+
+  it('reads back every byte from every cursor, in order, with its stream', async () => {
+    const store = open()
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.tuple(
+            fc.constantFrom('stdout' as const, 'stderr' as const),
+            fc.uint8Array({ minLength: 1, maxLength: 50 }),
+          ),
+          { maxLength: 20 },
+        ),
+        fc.nat(400),
+        fc.integer({ min: 1, max: 200 }),
+        async (pieces, from, maxBytes) => {
+          const id = await submit(store)
+          let offset = 0
+          const all: [string, number][] = []
+          for (const [stream, data] of pieces) {
+            await store.appendOutput(
+              id,
+              { position: offset, chunks: [chunk(offset, data, stream)], outputBytes: offset + data.length },
+              { head: 10_000, tail: 10_000 },
+            )
+            for (const byte of data) all.push([stream, byte])
+            offset += data.length
+          }
+          const read: [string, number][] = []
+          let cursor = from
+          for (let turns = 0; turns < 500; turns++) {
+            const chunks = await store.readOutput(id, cursor, maxBytes)
+            if (chunks.length === 0) break
+            for (const one of chunks) {
+              expect(one.offset).toBe(cursor)
+              for (const byte of one.data) read.push([one.stream, byte])
+              cursor += one.data.length
+            }
+          }
+          expect(read).toEqual(all.slice(from))
+        },
+      ),
+      { numRuns: 50 },
+    )
+  })
+
+  it('keeps the head and the tail, drops the middle, and stays small', async () => {
+    const store = open()
+    const id = await submit(store)
+    const keep = { head: 1000, tail: 1000 }
+    for (let offset = 0; offset < 100_000; offset += 100)
+      await store.appendOutput(
+        id,
+        {
+          position: offset,
+          chunks: [chunk(offset, Buffer.alloc(100, offset / 100))],
+          outputBytes: offset + 100,
+        },
+        keep,
+      )
+    const chunks = await store.readOutput(id, 0, 1_000_000)
+    const size = chunks.reduce((sum, one) => sum + one.data.length, 0)
+    expect(size).toBeLessThanOrEqual(2300)
+    expect(chunks[0]!.offset).toBe(0)
+    expect(chunks.at(-1)!.offset + chunks.at(-1)!.data.length).toBe(100_000)
+    const head = chunks.filter(one => one.offset < 1000).reduce((sum, one) => sum + one.data.length, 0)
+    const tail = chunks.filter(one => one.offset >= 99_000).reduce((sum, one) => sum + one.data.length, 0)
+    expect({ head, tail }).toEqual({ head: 1000, tail: 1000 })
+  })
+
+  it('that is written twice after a crash is stored once', async () => {
+    const store = open()
+    const id = await submit(store)
+    const batch = { position: 5, chunks: [chunk(0, Buffer.from('hello'))], outputBytes: 5 }
+    await store.appendOutput(id, batch, { head: 100, tail: 100 })
+    await store.appendOutput(id, batch, { head: 100, tail: 100 })
+    const read = await store.readOutput(id, 0, 100)
+    expect(Buffer.concat(read.map(one => one.data)).toString()).toBe('hello')
+  })
+})
+
+describe('lists', () => {
+  it('page through all jobs, newest first, by status and label', async () => {
+    const store = open()
+    const ids: string[] = []
+    for (let i = 0; i < 25; i++)
+      ids.push(await submit(store, { labels: { team: i % 2 === 0 ? 'red' : 'blue' } }))
+    await finish(store, ids[3]!, 5)
+    const pages: string[] = []
+    let before: string | undefined
+    for (;;) {
+      const page = await store.listJobs({ limit: 10, ...(before && { before }) })
+      pages.push(...page.map(job => job.id))
+      if (page.length < 10) break
+      before = page.at(-1)!.id
+    }
+    expect(pages).toEqual([...ids].reverse())
+    expect((await store.listJobs({ limit: 100, status: 'failed' })).map(job => job.id)).toEqual([ids[3]])
+    expect(await store.listJobs({ limit: 100, label: { name: 'team', value: 'blue' } })).toHaveLength(12)
+    expect(await store.listJobs({ limit: 100, label: { name: 'team' } })).toHaveLength(25)
+    expect(await store.listJobs({ limit: 100, label: { name: 'none' } })).toHaveLength(0)
+  })
+})
+
+describe('retention', () => {
+  const forever = { jobs: 1_000_000, bytes: 1e15, before: 0 }
+
+  it('forgets by age, by count and by bytes, oldest first, and never an unfinished job', async () => {
+    const store = open()
+    const ids: string[] = []
+    for (let i = 0; i < 6; i++) ids.push(await submit(store))
+    for (const [i, id] of ids.slice(0, 5).entries()) {
+      await store.appendOutput(
+        id,
+        {
+          position: 0,
+          chunks: [{ stream: 'stdout', offset: 0, data: Buffer.alloc(100), at: 1 }],
+          outputBytes: 100,
+        },
+        { head: 1000, tail: 1000 },
+      )
+      await finish(store, id, 1000 + i)
+    }
+    expect(await store.expiredJobs(forever)).toEqual([])
+    expect(await store.expiredJobs({ ...forever, before: 1002 })).toEqual(ids.slice(0, 2))
+    expect(await store.expiredJobs({ ...forever, jobs: 2 })).toEqual(ids.slice(0, 3))
+    expect(await store.expiredJobs({ ...forever, bytes: 250 })).toEqual(ids.slice(0, 3))
+    expect(await store.expiredJobs({ jobs: 0, bytes: 0, before: 1e15 })).toEqual(ids.slice(0, 5))
+    expect(await store.deleteJob(ids[5]!)).toBe(false)
+    expect(await store.deleteJob(ids[0]!)).toBe(true)
+    expect(await store.getJob(ids[0]!)).toBeUndefined()
+    expect(await store.readOutput(ids[0]!, 0, 1000)).toEqual([])
+    expect(await store.events({ jobId: ids[0]!, after: 0, limit: 10 })).toEqual([])
+  })
+
+  it('knows which blobs are still needed', async () => {
+    const store = open()
+    const blob = 'a'.repeat(64)
+    const id = await submit(store, { workspace: { blob } })
+    expect(await store.isBlobUsed(blob)).toBe(true)
+    await finish(store, id, 1)
+    await store.deleteJob(id)
+    expect(await store.isBlobUsed(blob)).toBe(false)
+  })
+})
+
+describe('a new home', () => {
+  it('is made with directories nobody else can read', () => {
+    path = join(directory, 'state', 'deep', 'deputy.db')
+    open()
+    expect(existsSync(path)).toBe(true)
+  })
+})
