@@ -22,5 +22,11 @@ export const takeLock = (path: string): Lock | undefined => {
     throw error
   }
   const held = database
-  return { release: () => held.close() }
+  return {
+    release: () => {
+      // Closing alone lets go only when the driver's memory is collected.
+      held.exec('rollback')
+      held.close()
+    },
+  }
 }
