@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const SRC = fileURLToPath(new URL('../../src', import.meta.url))
+
+/** What each part of src/ may import, besides itself. A part that is not listed may import nothing but packages. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  jobs: [],
+  ports: ['jobs'],
+  version: [],
+  store: ['ports', 'jobs'],
+  workspace: ['jobs'],
+  config: ['ports', 'jobs', 'proxmox', 'cluster'],
+  observability: ['engine', 'ports', 'jobs'],
+  engine: ['ports', 'jobs', 'config'],
+  // They know nothing of jobs: only the error family, which belongs to everybody.
+  proxmox: ['jobs/errors', 'jobs/nearest'],
+  cluster: ['jobs/errors', 'jobs/nearest', 'workspace'],
+  guest: ['jobs', 'ports'],
+  runtimes: ['ports', 'jobs', 'workspace', 'proxmox', 'cluster', 'guest', 'config', 'version'],
+  control: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
+  http: ['engine', 'jobs', 'ports', 'observability', 'version', 'guest'],
+  mcp: ['engine', 'jobs', 'ports', 'control', 'config', 'version', 'proxmox', 'cluster'],
+  dev: ['proxmox', 'jobs', 'guest', 'version'],
+  daemon: ['*'],
+  cli: ['*'],
+}
+
+const files = (directory: string): string[] =>
+  readdirSync(directory, { withFileTypes: true }).flatMap(entry =>
+    entry.isDirectory() ? files(join(directory, entry.name)) : entry.name.endsWith('.ts') ? [join(directory, entry.name)] : [],
+  )
+
+const withoutExtension = (path: string): string => path.replace(/\.ts$/, '')
+
+const imports = (file: string): string[] =>
+  [...readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(match =>
+    withoutExtension(relative(SRC, resolve(dirname(file), match[1]!))),
+  )
+
+const partOf = (path: string): string => path.split('/')[0]!.replace(/\.ts$/, '')
+
+describe('imports', () => {
+  it('point one way: fronts to the engine to the domain, and adapters to the ports', () => {
+    const wrong: string[] = []
+    for (const file of files(SRC)) {
+      const from = relative(SRC, file)
+      const allowed = MAY_IMPORT[partOf(from)] ?? []
+      for (const target of imports(file)) {
+        const ok =
+          allowed.includes('*') ||
+          partOf(target) === partOf(from) ||
+          allowed.some(prefix => target === prefix || target.startsWith(`${prefix}/`))
+        if (!ok) wrong.push(`${from} imports ${target}`)
+      }
+    }
+    expect(wrong).toEqual([])
+  })
+
+  it('of the domain need no Node at all', () => {
+    const offenders = files(join(SRC, 'jobs')).filter(file => /from 'node:/.test(readFileSync(file, 'utf8')))
+    expect(offenders).toEqual([])
+  })
+})
