@@ -1,0 +1,55 @@
+import { randomBytes } from 'node:crypto'
+import { chmod, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../jobs/errors.ts'
+
+export interface Tokens {
+  readonly full: string
+  /** Gives the scope `read`. */
+  readonly read: string
+}
+
+/** Reads the tokens of a home, and makes them on the first start. */
+export const ensureTokens = async (stateDir: string): Promise<Tokens> => {
+  await mkdir(stateDir, { recursive: true, mode: 0o700 })
+  return {
+    full: await ensureToken(join(stateDir, 'token')),
+    read: await ensureToken(join(stateDir, 'token-readonly')),
+  }
+}
+
+const ensureToken = async (file: string): Promise<string> => {
+  const present = await readToken(file)
+  if (present !== undefined) return present
+  const token = randomBytes(32).toString('base64url')
+  const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`
+  await writeFile(temporary, `${token}\n`, { mode: 0o600, flag: 'wx' })
+  try {
+    // A link appears whole or not at all, and never replaces a token that somebody else has just made.
+    await link(temporary, file)
+    return token
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return (await readToken(file)) ?? token
+  } finally {
+    await rm(temporary, { force: true })
+  }
+}
+
+const readToken = async (file: string): Promise<string | undefined> => {
+  let content: string
+  try {
+    content = await readFile(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  const token = content.trim()
+  if (!/^[\x21-\x7e]{16,512}$/.test(token))
+    throw new AppError('invalid', `${file} does not hold a token of 16 or more characters without spaces.`, {
+      hint: `Remove it to get a new one at the next start: rm '${file}'`,
+    })
+  // A backup or an editor may have left it open to others.
+  await chmod(file, 0o600)
+  return token
+}
