@@ -16,6 +16,7 @@ export const ERROR_TABLE = {
   unauthorized: { http: 401, exit: 2, retryable: false },
   denied: { http: 403, exit: 2, retryable: false },
   not_found: { http: 404, exit: 2, retryable: false },
+  method_not_allowed: { http: 405, exit: 2, retryable: false },
   conflict: { http: 409, exit: 2, retryable: false },
   too_large: { http: 413, exit: 2, retryable: false },
   rate_limited: { http: 429, exit: 1, retryable: true },

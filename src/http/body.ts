@@ -1,0 +1,64 @@
+import { AppError } from '../jobs/errors.ts'
+import { formatSize } from '../jobs/sizes.ts'
+import type { Call } from './route.ts'
+
+/** Reads a JSON body of at most `limit` bytes. An absent body is undefined. */
+export const readJson = async (call: Call, limit: number): Promise<unknown> => {
+  const bytes = await readBytes(call, limit)
+  if (bytes.length === 0) return undefined
+  let body: string
+  try {
+    body = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new AppError('invalid', 'The body is not UTF-8.', { hint: 'Send JSON encoded as UTF-8.' })
+  }
+  try {
+    return JSON.parse(body)
+  } catch (error) {
+    throw new AppError('invalid', `The body is not JSON: ${reason(error)}.`, {
+      hint: 'Send a JSON object, for example {"task": "echo hello"}.',
+    })
+  }
+}
+
+/** The body as it arrives, at most `limit` bytes of it. */
+export const bodyChunks = (call: Call, limit: number): AsyncIterable<Uint8Array> => {
+  checkLength(call, limit)
+  const source: AsyncIterable<Uint8Array> | null = call.env.incoming ?? call.request.body
+  return source === null ? none() : capped(source, limit)
+}
+
+async function* none(): AsyncGenerator<Uint8Array> {}
+
+const readBytes = async (call: Call, limit: number): Promise<Uint8Array> => {
+  // With a declared length the parser holds the sender to it, and the adapter's shortest way is safe.
+  if (checkLength(call, limit)) return new Uint8Array(await call.request.arrayBuffer())
+  const chunks: Uint8Array[] = []
+  for await (const chunk of bodyChunks(call, limit)) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+const checkLength = (call: Call, limit: number): boolean => {
+  const declared = call.request.headers.get('content-length')
+  if (declared === null) return false
+  if (Number(declared) > limit) throw tooLarge(Number(declared), limit)
+  return true
+}
+
+async function* capped(source: AsyncIterable<Uint8Array>, limit: number): AsyncGenerator<Uint8Array> {
+  let size = 0
+  for await (const chunk of source) {
+    size += chunk.length
+    if (size > limit) throw tooLarge(size, limit)
+    yield chunk
+  }
+}
+
+const tooLarge = (size: number, limit: number): AppError =>
+  new AppError('too_large', `The body has ${size} bytes or more; the limit here is ${formatSize(limit)}.`, {
+    hint: 'Large inputs travel as a workspace: upload a tar with PUT /api/blobs and name it in workspace.blob.',
+  })
+
+/** V8 repeats the text around the error; enough of it to find the place, not a megabyte. */
+const reason = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).slice(0, 120).replace(/\s+/g, ' ')

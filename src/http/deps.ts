@@ -1,0 +1,43 @@
+import type { Deputy } from '../engine/deputy.ts'
+import type { Metrics } from '../observability/metrics.ts'
+import type { Tokens } from './tokens.ts'
+
+/** What the control app is made from. */
+export interface ControlDeps {
+  readonly deputy: Deputy
+  readonly daemon: DaemonInfo
+  readonly tokens: Tokens
+  /** More names for the Host and Origin headers, for reverse proxies. */
+  readonly allowedHosts?: readonly string[]
+  /** Streamable HTTP at /mcp. */
+  readonly mcp?: {
+    fetch(request: Request, caller: { readonly readOnly: boolean }): Response | Promise<Response>
+  }
+  /** Every setting with its value and origin; secrets never. */
+  explainConfig(): unknown
+  readonly log: Log
+  readonly metrics: Metrics
+  /** Aborted when the daemon leaves: waits and streams end, so that it need not wait for them. */
+  readonly closing: AbortSignal
+  /** Largest upload, in bytes. */
+  readonly maxUpload?: number
+}
+
+export interface DaemonInfo {
+  readonly version: string
+  readonly socket: string
+  /** The directory that holds its state. */
+  readonly home: string
+  /** Milliseconds of the wall clock. */
+  readonly startedAt: number
+  /** Where it listens on TCP; known only once it does. */
+  url(): string | null
+  /** Begins to stop; the answer to the request that asked for it still goes out. */
+  stop(): void
+}
+
+/** The part of a pino logger that is used here. */
+export interface Log {
+  error(details: object, message: string): void
+  warn(details: object, message: string): void
+}

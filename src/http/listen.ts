@@ -1,0 +1,118 @@
+import { chmod, lstat, mkdir, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { dirname } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { getRequestListener } from '@hono/node-server'
+import { isListening } from '../control/daemon-info.ts'
+import { AppError } from '../jobs/errors.ts'
+import { closeServer } from './close-server.ts'
+import { badRequest } from './respond.ts'
+import type { HttpEnv } from './route.ts'
+
+/** What can be listened for: the control app. */
+export interface Fetcher {
+  fetch(request: Request, env: HttpEnv): Response | Promise<Response>
+}
+
+export interface Listener {
+  /** Takes no new connections, lets requests finish until the deadline, then cuts them. Idempotent. */
+  close(deadlineMs?: number): Promise<void>
+}
+
+export interface UnixOptions {
+  /** Takes over a connection that asks for another protocol, such as the MCP bridge's; it answers by itself. */
+  onUpgrade?(request: IncomingMessage, socket: Duplex, head: Buffer): void
+}
+
+/** The socket of the fronts. Only its owner can reach it: the directory is 0700 and the socket 0600. */
+export const listenUnix = async (
+  app: Fetcher,
+  socketPath: string,
+  options: UnixOptions = {},
+): Promise<Listener> => {
+  await ownDirectory(dirname(socketPath))
+  if (await isListening(socketPath))
+    throw new AppError('conflict', `Another daemon already listens on ${socketPath}.`, {
+      hint: 'deputy daemon status tells about it.',
+    })
+  // Left behind by a daemon that was killed.
+  await rm(socketPath, { force: true })
+  const server = serverFor(app, 'socket')
+  const { onUpgrade } = options
+  if (onUpgrade !== undefined) server.on('upgrade', onUpgrade)
+  const close = closeServer(server)
+  await listening(server, () => server.listen(socketPath))
+  await chmod(socketPath, 0o600)
+  return { close }
+}
+
+export interface LoopbackListener extends Listener {
+  readonly url: string
+  readonly port: number
+  /** Set when the wanted port could not be had: the reason, for the log. */
+  readonly moved: { readonly wanted: number; readonly reason: string } | undefined
+}
+
+/** The TCP listener. A busy port moves to a free one: it must never keep the daemon from starting. */
+export const listenLoopback = async (
+  app: Fetcher,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<LoopbackListener> => {
+  const server = serverFor(app, 'tcp')
+  const close = closeServer(server)
+  let moved: LoopbackListener['moved']
+  try {
+    await listening(server, () => server.listen({ host, port, exclusive: true }))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (port === 0 || (code !== 'EADDRINUSE' && code !== 'EACCES')) throw error
+    moved = { wanted: port, reason: code === 'EACCES' ? 'not permitted' : 'in use' }
+    await listening(server, () => server.listen({ host, port: 0 }))
+  }
+  const address = server.address() as AddressInfo
+  const name = address.family === 'IPv6' ? `[${address.address}]` : address.address
+  return { close, url: `http://${name}:${address.port}`, port: address.port, moved }
+}
+
+const serverFor = (app: Fetcher, listener: 'socket' | 'tcp'): Server => {
+  const handle = getRequestListener(
+    (request, { incoming, outgoing }) =>
+      // Only HTTP/1 servers are made here; the adapter's types know HTTP/2 as well.
+      'stream' in incoming || 'stream' in outgoing
+        ? badRequest(new Error('HTTP/2 is not spoken here'))
+        : app.fetch(request, { listener, incoming, outgoing }),
+    { errorHandler: badRequest, hostname: 'localhost' },
+  )
+  return createServer(
+    // Uploads may take long; a client that keeps a connection must not find it closed at the wrong moment.
+    { requestTimeout: 3_600_000, headersTimeout: 60_000, keepAliveTimeout: 60_000 },
+    handle,
+  )
+}
+
+/** The directory may lie in /tmp, where anybody could have made it first. */
+const ownDirectory = async (directory: string): Promise<void> => {
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const info = await lstat(directory)
+  if (!info.isDirectory() || (process.getuid !== undefined && info.uid !== process.getuid()))
+    throw new AppError('denied', `${directory} belongs to somebody else.`, {
+      hint: `Remove it, or set DEPUTY_HOME to a directory of your own.`,
+    })
+  await chmod(directory, 0o700)
+}
+
+const listening = (server: Server, listen: () => void): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const onError = (error: Error) => {
+      server.off('listening', onListening)
+      reject(error)
+    }
+    const onListening = () => {
+      server.off('error', onError)
+      resolve()
+    }
+    server.once('error', onError)
+    server.once('listening', onListening)
+    listen()
+  })

@@ -1,0 +1,25 @@
+import type { ControlDeps } from '../deps.ts'
+import type { Route } from '../route.ts'
+import { artifactRoutes } from './artifacts.ts'
+import { daemonRoutes } from './daemon.ts'
+import { eventRoutes } from './events.ts'
+import { healthRoutes } from './health.ts'
+import { jobRoutes } from './jobs.ts'
+import { machineRoutes } from './machines.ts'
+import { mcpRoutes } from './mcp.ts'
+import { openApiRoute } from './openapi.ts'
+import { outputRoutes } from './output.ts'
+
+export const controlRoutes = (deps: ControlDeps): Route[] => {
+  const routes = [
+    ...jobRoutes(deps),
+    ...outputRoutes(deps),
+    ...eventRoutes(deps),
+    ...artifactRoutes(deps),
+    ...machineRoutes(deps),
+    ...daemonRoutes(deps),
+    ...healthRoutes(deps),
+    ...mcpRoutes(deps),
+  ]
+  return [...routes, openApiRoute(routes, deps.daemon.version)]
+}

@@ -1,0 +1,100 @@
+import { z } from 'zod'
+import type { DaemonInfo as DaemonView } from '../../control/daemon-info.ts'
+import type { Stats } from '../../engine/deputy.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { isTerminal, STATES } from '../../jobs/states.ts'
+import { readJson } from '../body.ts'
+import type { ControlDeps, DaemonInfo } from '../deps.ts'
+import { json } from '../respond.ts'
+import { type Route, route } from '../route.ts'
+import { withSignal } from '../signal.ts'
+import { daemonSchema, doctorSchema } from '../views.ts'
+
+const stopSchema = z.strictObject({
+  if_idle: z.boolean().default(false).describe('Refuse when a job waits or runs'),
+})
+
+export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: ControlDeps): Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/daemon',
+    tag: 'daemon',
+    summary: 'Tell about the daemon itself',
+    responses: { 200: { description: 'The daemon', schema: daemonSchema } },
+    handle: async () => json(daemonView(daemon, await deputy.stats())),
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/daemon/stop',
+    tag: 'daemon',
+    summary: 'Stop the daemon; jobs on this computer live on and the next daemon finds them',
+    body: { description: 'Nothing, or conditions', type: 'application/json', schema: stopSchema },
+    responses: {
+      202: { description: 'It stops', schema: z.looseObject({ stopping: z.boolean() }) },
+      409: { description: 'It is not idle' },
+    },
+    handle: async call => {
+      const { if_idle } = stopOptions(await readJson(call, 1024))
+      if (if_idle) refuseWhenBusy(await deputy.stats())
+      daemon.stop()
+      return json({ stopping: true }, 202)
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/api/doctor',
+    tag: 'daemon',
+    summary: 'Check every runtime: what works, what is missing, what fixes it',
+    responses: { 200: { description: 'The checks', schema: doctorSchema } },
+    handle: async call => {
+      const runtimes = await withSignal(call, closing, signal => deputy.doctor(signal))
+      return json({ ready: runtimes.some(runtime => runtime.ready), runtimes })
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/api/config',
+    tag: 'daemon',
+    summary: 'Every setting with its value and where it comes from; no secrets',
+    responses: { 200: { description: 'The settings', schema: z.looseObject({}) } },
+    handle: async () => json(await explainConfig()),
+  }),
+]
+
+const daemonView = (daemon: DaemonInfo, stats: Stats): DaemonView => ({
+  pid: process.pid,
+  version: daemon.version,
+  socket: daemon.socket,
+  url: daemon.url(),
+  home: daemon.home,
+  started_at: new Date(daemon.startedAt).toISOString(),
+  idle: busyJobs(stats) === 0,
+  jobs: stats.jobs,
+})
+
+const busyJobs = ({ jobs }: Stats): number =>
+  STATES.filter(state => !isTerminal(state)).reduce((sum, state) => sum + jobs[state], 0)
+
+const refuseWhenBusy = (stats: Stats): void => {
+  const busy = busyJobs(stats)
+  if (busy > 0)
+    throw new AppError(
+      'conflict',
+      `The daemon is not idle: ${busy} ${busy === 1 ? 'job waits or runs' : 'jobs wait or run'}.`,
+      {
+        hint: 'Wait for them (deputy list), or stop it all the same: deputy daemon stop',
+      },
+    )
+}
+
+const stopOptions = (body: unknown): z.output<typeof stopSchema> => {
+  const parsed = stopSchema.safeParse(body ?? {})
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues.map(issue => `${issue.path.join('.') || 'the body'}: ${issue.message}`)
+  throw new AppError('invalid', `Invalid body: ${problems.join('; ')}.`, {
+    hint: 'Send {} or {"if_idle": true}.',
+  })
+}

@@ -1,0 +1,131 @@
+import { z } from 'zod'
+import { AppError } from '../../jobs/errors.ts'
+import { LIMITS } from '../../jobs/limits.ts'
+import { manifestSchema } from '../../jobs/manifest.ts'
+import { readJson } from '../body.ts'
+import type { ControlDeps } from '../deps.ts'
+import { jobId, waitSeconds } from '../params.ts'
+import { json, noContent } from '../respond.ts'
+import { type Call, queryRoute, type Route, route } from '../route.ts'
+import { withSignal } from '../signal.ts'
+import { jobPageSchema, jobSchema, resultSchema, stateSchema } from '../views.ts'
+
+export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
+  route({
+    method: 'POST',
+    path: '/api/jobs',
+    tag: 'jobs',
+    summary: 'Submit a job; it is durable when the answer arrives',
+    body: { description: 'The manifest', type: 'application/json', schema: manifestSchema },
+    headers: { 'Idempotency-Key': "The same as 'idempotency_key' in the manifest" },
+    responses: {
+      201: { description: 'The new job', schema: jobSchema },
+      200: { description: 'The job of an earlier submit with the same idempotency key', schema: jobSchema },
+    },
+    handle: async call => {
+      const manifest = withKey(await readJson(call, LIMITS.manifestBytes), call)
+      const view = await deputy.submit(manifest, call.origin)
+      return view.deduplicated === true
+        ? json(view)
+        : json(view, 201, { location: `/api/jobs/${view.job_id}` })
+    },
+  }),
+
+  queryRoute({
+    method: 'GET',
+    path: '/api/jobs',
+    tag: 'jobs',
+    summary: 'List jobs, newest first',
+    query: z.strictObject({
+      status: stateSchema.exactOptional(),
+      label: z.string().min(1).max(400).exactOptional().describe("'name' or 'name=value'"),
+      limit: z.int().min(1).max(100).exactOptional(),
+      cursor: z.string().min(1).max(200).exactOptional().describe("'next_cursor' of the page before"),
+    }),
+    responses: { 200: { description: 'A page of jobs', schema: jobPageSchema } },
+    handle: async ({ query }) => json(await deputy.list(query)),
+  }),
+
+  queryRoute({
+    method: 'GET',
+    path: '/api/jobs/{id}',
+    tag: 'jobs',
+    summary: 'Tell how a job stands, or wait until that changes',
+    query: z.strictObject({
+      wait_seconds: waitSeconds,
+      since: stateSchema
+        .exactOptional()
+        .describe('Wait until the status is another; else until the job ends'),
+    }),
+    responses: { 200: { description: 'The job', schema: jobSchema } },
+    handle: async call => {
+      const id = jobId(call)
+      const { wait_seconds = 0, since } = call.query
+      if (wait_seconds === 0) return json(await deputy.get(id))
+      const options = { timeoutMs: wait_seconds * 1000, ...(since !== undefined && { since }) }
+      return json(await withSignal(call, closing, signal => deputy.wait(id, { ...options, signal })))
+    },
+  }),
+
+  queryRoute({
+    method: 'GET',
+    path: '/api/jobs/{id}/result',
+    tag: 'jobs',
+    summary: 'Tell what a finished job left: exit status, output, artifacts, usage',
+    query: z.strictObject({
+      max_bytes: z
+        .int()
+        .min(0)
+        .max(16 * 1024 * 1024)
+        .exactOptional()
+        .describe('Of output'),
+    }),
+    responses: { 200: { description: 'The result', schema: resultSchema } },
+    handle: async call => {
+      const { max_bytes } = call.query
+      return json(
+        await deputy.result(jobId(call), { ...(max_bytes !== undefined && { maxBytes: max_bytes }) }),
+      )
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/jobs/{id}/cancel',
+    tag: 'jobs',
+    summary: 'Cancel a job',
+    responses: {
+      200: { description: 'The job, perhaps still ending', schema: jobSchema },
+      409: { description: 'It is finished already' },
+    },
+    handle: async call => json(await deputy.cancel(jobId(call), call.origin)),
+  }),
+
+  route({
+    method: 'DELETE',
+    path: '/api/jobs/{id}',
+    tag: 'jobs',
+    summary: 'Forget a finished job, its output, its artifacts and its kept machine',
+    responses: { 204: { description: 'It is forgotten' } },
+    handle: async call => {
+      await deputy.delete(jobId(call))
+      return noContent()
+    },
+  }),
+]
+
+const withKey = (manifest: unknown, { request }: Call): unknown => {
+  const key = request.headers.get('idempotency-key')
+  if (key === null || typeof manifest !== 'object' || manifest === null || Array.isArray(manifest))
+    return manifest
+  const own = Reflect.get(manifest, 'idempotency_key')
+  if (own === undefined) return { ...manifest, idempotency_key: key }
+  if (own === key) return manifest
+  throw new AppError(
+    'invalid',
+    `The Idempotency-Key '${key.slice(0, 60)}' differs from the manifest's own.`,
+    {
+      hint: "Send the header or 'idempotency_key', or the same in both.",
+    },
+  )
+}

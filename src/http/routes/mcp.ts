@@ -1,0 +1,18 @@
+import type { ControlDeps } from '../deps.ts'
+import type { Method, Route } from '../route.ts'
+
+const METHODS: readonly Method[] = ['POST', 'GET', 'DELETE']
+
+/** The MCP server reads its own query, and decides itself what a reader may do: it offers fewer tools then. */
+export const mcpRoutes = ({ mcp }: ControlDeps): Route[] =>
+  mcp === undefined
+    ? []
+    : METHODS.map(method => ({
+        method,
+        path: '/mcp',
+        tag: 'mcp',
+        readable: true,
+        summary: 'Model Context Protocol, Streamable HTTP',
+        responses: { 200: { description: 'JSON-RPC, or a stream of it' } },
+        run: ({ request, scope }) => mcp.fetch(request, { readOnly: scope === 'read' }),
+      }))

@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { encodePage } from '../../control/wire.ts'
+import type { Deputy } from '../../engine/deputy.ts'
+import type { ControlDeps } from '../deps.ts'
+import { download } from '../download.ts'
+import { createOutputFeeds } from '../output-feed.ts'
+import { jobId, waitSeconds } from '../params.ts'
+import { json, noContent } from '../respond.ts'
+import { resumePoint } from '../resume.ts'
+import { queryRoute, type Route } from '../route.ts'
+import { linkSignals, withSignal } from '../signal.ts'
+import { sse } from '../sse.ts'
+import { outputPageSchema } from '../views.ts'
+
+const cursor = z.int().exactOptional().describe('Byte to go on from; negative: so many before the end')
+
+export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
+  const feeds = createOutputFeeds(deputy)
+  return [
+    queryRoute({
+      method: 'GET',
+      path: '/api/jobs/{id}/output',
+      tag: 'output',
+      summary: 'Read output from a cursor on',
+      query: z.strictObject({
+        cursor,
+        max_bytes: z
+          .int()
+          .min(1)
+          .max(4 * 1024 * 1024)
+          .exactOptional(),
+        wait_seconds: waitSeconds,
+        raw: z.boolean().exactOptional().describe('The bytes of both streams instead of JSON'),
+      }),
+      responses: { 200: { description: 'A page of output, or its bytes', schema: outputPageSchema } },
+      handle: async call => {
+        const id = jobId(call)
+        const { cursor: from = 0, max_bytes, wait_seconds = 0, raw } = call.query
+        if (raw) {
+          await deputy.get(id)
+          const link = linkSignals(call.request.signal, closing)
+          const bytes = rawOutput(deputy, id, { from, max: max_bytes ?? Number.POSITIVE_INFINITY, ...link })
+          return download(call, { name: 'output.log', bytes: () => bytes })
+        }
+        const page = await withSignal(call, closing, signal =>
+          deputy.output(id, {
+            cursor: from,
+            ...(max_bytes !== undefined && { maxBytes: max_bytes }),
+            waitMs: wait_seconds * 1000,
+            signal,
+          }),
+        )
+        return json(encodePage(page))
+      },
+    }),
+
+    queryRoute({
+      method: 'GET',
+      path: '/api/jobs/{id}/output/stream',
+      tag: 'output',
+      summary: "Follow output to its end: events 'output' (a page) and at last 'end'",
+      query: z.strictObject({ cursor }),
+      headers: { 'Last-Event-ID': 'Goes on after this event' },
+      responses: {
+        200: {
+          description: 'Server-sent events; the id of an event is its next cursor',
+          type: 'text/event-stream',
+        },
+        204: { description: 'The end was seen already: a browser need not connect again' },
+      },
+      handle: async call => {
+        const id = jobId(call)
+        const resume = resumePoint(call, call.query.cursor)
+        await deputy.get(id)
+        if (resume.ended) return noContent()
+        return sse({ call, closing, frames: signal => feeds.follow(id, resume.at ?? 0, signal) })
+      },
+    }),
+  ]
+}
+
+interface RawOptions {
+  readonly from: number
+  readonly max: number
+  readonly signal: AbortSignal
+  release(): void
+}
+
+/** All there is now; it waits for nothing. */
+async function* rawOutput(deputy: Deputy, id: string, options: RawOptions): AsyncGenerator<Uint8Array> {
+  const { max, signal } = options
+  let cursor = options.from
+  let left = max
+  try {
+    while (left > 0) {
+      const page = await deputy.output(id, { cursor, maxBytes: Math.min(left, 256 * 1024), signal })
+      for (const piece of page.pieces) {
+        if (!('data' in piece)) continue
+        yield piece.data.subarray(0, left)
+        left -= Math.min(left, piece.data.length)
+      }
+      if (page.done || page.pieces.length === 0) return
+      cursor = page.next_cursor
+    }
+  } finally {
+    options.release()
+  }
+}

@@ -1,0 +1,93 @@
+import { toAppError } from '../jobs/errors.ts'
+import type { Call } from './route.ts'
+import { linkSignals } from './signal.ts'
+
+export interface SseOptions {
+  readonly call: Call
+  readonly closing: AbortSignal
+  /** Encoded messages. It is asked for the next one only when the last one has gone out. */
+  frames(signal: AbortSignal): AsyncIterator<Uint8Array, unknown, undefined>
+  readonly heartbeatMs?: number
+}
+
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  // Proxies that collect answers would hold events back.
+  'x-accel-buffering': 'no',
+} as const
+
+const HEARTBEAT_MS = 15_000
+const encoder = new TextEncoder()
+const PREAMBLE = encoder.encode('retry: 1000\n\n')
+const HEARTBEAT = encoder.encode(': keep-alive\n\n')
+
+/**
+ * Answers with server-sent events. The stream pulls: a watcher that does not read is not read for, so it
+ * costs one frame of memory however far it falls behind, and goes on from its own place later.
+ */
+export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOptions): Response => {
+  if (call.request.method === 'HEAD') return new Response(null, { headers: HEADERS })
+  const link = linkSignals(call.request.signal, closing)
+  const iterator = frames(link.signal)
+  let asked = false
+  let arrived: (() => Uint8Array | undefined) | undefined
+  let wake: (() => void) | undefined
+
+  const arrive = (take: () => Uint8Array | undefined): void => {
+    asked = false
+    arrived = take
+    wake?.()
+  }
+  const ask = (): void => {
+    asked = true
+    iterator.next().then(
+      result => arrive(() => (result.done === true ? undefined : result.value)),
+      error => arrive(() => failureFrame(error, link.signal)),
+    )
+  }
+
+  /** Leaves nothing behind, however long the stream lives. */
+  const wokenOr = (ms: number): Promise<void> =>
+    new Promise(resolve => {
+      const timer = setTimeout(resolve, ms)
+      wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: controller => controller.enqueue(PREAMBLE),
+      async pull(controller) {
+        if (!asked && arrived === undefined) ask()
+        if (arrived === undefined) await wokenOr(heartbeatMs)
+        const take = arrived
+        if (take === undefined) return controller.enqueue(HEARTBEAT)
+        arrived = undefined
+        const frame = take()
+        if (frame !== undefined) return controller.enqueue(frame)
+        link.release()
+        controller.close()
+      },
+      async cancel() {
+        link.abort()
+        link.release()
+        await iterator.return?.()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response(body, { headers: HEADERS })
+}
+
+export const message = (id: string | number, event: string, data: unknown): Uint8Array =>
+  encoder.encode(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+
+/** A daemon that closes just ends its streams: the client comes back and goes on. */
+const failureFrame = (error: unknown, signal: AbortSignal): Uint8Array | undefined =>
+  signal.aborted
+    ? undefined
+    : encoder.encode(`event: error\ndata: ${JSON.stringify({ error: toAppError(error).toBody() })}\n\n`)

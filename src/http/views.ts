@@ -1,0 +1,170 @@
+import { z } from 'zod'
+import { ERROR_TABLE, type ErrorCode } from '../jobs/errors.ts'
+import { STATES } from '../jobs/states.ts'
+
+/**
+ * The answers of the API as schemas, for the OpenAPI document and for tests that hold the real answers
+ * against them. Objects are loose: fields may be added.
+ */
+export const stateSchema = z.enum(STATES)
+
+const time = z.iso.datetime()
+const count = z.int().min(0)
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
+
+const artifact = z.looseObject({
+  path: z.string().describe('Relative to the workspace'),
+  sha256,
+  size: count,
+})
+
+export const summarySchema = z.looseObject({
+  job_id: z.uuid(),
+  status: stateSchema,
+  task: z.string().describe('First line of the task'),
+  agent: z.string(),
+  runtime: z.string(),
+  created_at: time,
+  duration_seconds: z.number().nullable(),
+  exit_code: z.int().nullable(),
+  labels: z.record(z.string(), z.string()).optional(),
+})
+
+export const jobPageSchema = z.looseObject({
+  jobs: z.array(summarySchema),
+  next_cursor: z.string().nullable().describe("Give it as 'cursor' for the next page"),
+})
+
+export const jobSchema = z.looseObject({
+  job_id: z.uuid(),
+  status: stateSchema,
+  task: z.string().describe('First line of the task'),
+  agent: z.string(),
+  runtime: z.string(),
+  machine_id: z.string().nullable(),
+  origin: z.string().describe('Who asked: cli, mcp:claude-code, http…'),
+  progress: z.string().nullable(),
+  queue_position: z.int().nullable().describe('1 is next; only while pending'),
+  created_at: time,
+  started_at: time.nullable(),
+  completed_at: time.nullable(),
+  duration_seconds: z.number().nullable(),
+  timeout_seconds: z.number(),
+  attempts: count,
+  cancel_requested: z.boolean(),
+  phases: z.record(z.string(), z.number()).describe('Milliseconds of each phase'),
+  exit_code: z.int().nullable(),
+  signal: z.string().nullable(),
+  error: z
+    .looseObject({ code: z.string(), message: z.string(), hint: z.string().optional() })
+    .nullable()
+    .describe('Why it did not succeed'),
+  output_bytes: count,
+  labels: z.record(z.string(), z.string()),
+  deduplicated: z.boolean().optional().describe('An earlier submit had the same idempotency key'),
+})
+
+export const resultSchema = jobSchema.extend({
+  output: z.string().describe('Head and tail of the output'),
+  truncated: z.looseObject({ skipped_bytes: count, head_bytes: count, tail_bytes: count }).nullable(),
+  artifacts: z.array(artifact),
+  skipped_artifacts: z.array(z.looseObject({ path: z.string(), reason: z.string() })),
+  patch: z.looseObject({ sha256, size: count }).nullable(),
+  usage: z.looseObject({}).nullable().describe('What an AI agent consumed'),
+  isolation: z.array(z.string()),
+  limits_hit: z.array(z.string()),
+})
+
+const piece = z.union([
+  z.looseObject({
+    stream: z.enum(['stdout', 'stderr']),
+    offset: count,
+    at: time,
+    text: z.string().optional(),
+    base64: z.string().optional().describe('Instead of text where the bytes are not UTF-8'),
+  }),
+  z.looseObject({ skipped: count.describe('Bytes that were dropped here'), offset: count }),
+])
+
+export const outputPageSchema = z.looseObject({
+  job_id: z.uuid(),
+  status: stateSchema,
+  pieces: z.array(piece),
+  next_cursor: count,
+  done: z.boolean().describe('The job is finished and this was the end of its output'),
+})
+
+export const eventSchema = z.looseObject({
+  seq: count,
+  job_id: z.uuid(),
+  at: time,
+  type: z.string(),
+  data: z.record(z.string(), z.unknown()),
+})
+
+export const eventListSchema = z.looseObject({
+  events: z.array(eventSchema),
+  next_after: count.describe("Give it as 'after' to go on"),
+})
+
+export const artifactListSchema = z.looseObject({ artifacts: z.array(artifact) })
+
+export const blobSchema = z.looseObject({ sha256, size: count })
+
+export const machineListSchema = z.looseObject({
+  machines: z.array(
+    z.looseObject({
+      machine_id: z.string(),
+      runtime: z.string(),
+      job_id: z.string().nullable(),
+      state: z.string(),
+      created_at: time,
+      lease_until: time.nullable(),
+    }),
+  ),
+})
+
+export const doctorSchema = z.looseObject({
+  ready: z.boolean().describe('At least one runtime takes jobs'),
+  runtimes: z.array(
+    z.looseObject({
+      runtime: z.string(),
+      ready: z.boolean(),
+      checks: z.array(
+        z.looseObject({
+          name: z.string(),
+          status: z.enum(['ok', 'warning', 'failed']),
+          message: z.string(),
+          fix: z.string().optional(),
+        }),
+      ),
+    }),
+  ),
+})
+
+export const daemonSchema = z.looseObject({
+  pid: count,
+  version: z.string(),
+  socket: z.string(),
+  url: z.string().nullable(),
+  home: z.string(),
+  started_at: time,
+  idle: z.boolean().describe('No job waits or runs'),
+  jobs: z.record(stateSchema, count),
+})
+
+export const readySchema = z.looseObject({
+  ready: z.boolean(),
+  store: z.looseObject({ ready: z.boolean(), message: z.string() }),
+  runtimes: z.array(z.looseObject({ runtime: z.string(), ready: z.boolean() })),
+})
+
+export const errorSchema = z.looseObject({
+  error: z.looseObject({
+    code: z.enum(Object.keys(ERROR_TABLE) as [ErrorCode, ...ErrorCode[]]),
+    message: z.string().describe('One sentence that names the value'),
+    hint: z.string().optional().describe('What to do next'),
+    retryable: z.boolean(),
+    details: z.unknown().optional(),
+  }),
+})
