@@ -41,7 +41,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 
 const files = (directory: string): string[] =>
   readdirSync(directory, { withFileTypes: true }).flatMap(entry =>
-    entry.isDirectory() ? files(join(directory, entry.name)) : entry.name.endsWith('.ts') ? [join(directory, entry.name)] : [],
+    entry.isDirectory()
+      ? files(join(directory, entry.name))
+      : entry.name.endsWith('.ts')
+        ? [join(directory, entry.name)]
+        : [],
   )
 
 const withoutExtension = (path: string): string => path.replace(/\.ts$/, '')
