@@ -40,8 +40,8 @@ export interface Engine {
   readonly deputy: Deputy
   /** Finds again what an earlier daemon left, then begins to take jobs. */
   start(): Promise<void>
-  /** Nothing runs and nothing waits. */
-  isIdle(): boolean
+  /** What is known of each runtime, without asking it. */
+  readiness(): { name: string; ready: boolean; reason?: string }[]
   /** Lets go of all jobs without ending one. */
   close(): Promise<void>
 }
@@ -222,10 +222,12 @@ export const createEngine = (options: EngineOptions): Engine => {
       pool.refill()
       sweeper.start()
     },
-    isIdle: () => {
-      const counts = store.counts()
-      return counts.pending + counts.provisioning + counts.running === 0
-    },
+    readiness: () =>
+      [...runtimes.keys()].map(name => {
+        const known = context.readiness.known(name)
+        const failed = known?.checks.find(check => check.status === 'failed')
+        return { name, ready: known?.ready ?? true, ...(failed && { reason: failed.message }) }
+      }),
     close: async () => {
       closing.abort()
       await dispatcher.idle()

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+import { type PlanContext, planCommand } from '../../../src/engine/commands.ts'
+import { parseManifest } from '../../../src/jobs/manifest.ts'
+
+const context = (more: Partial<PlanContext> = {}): PlanContext => ({
+  jobId: 'id',
+  presets: {},
+  secretNames: ['ANTHROPIC_API_KEY', 'DEPLOY_KEY'],
+  timeoutSeconds: 60,
+  locate: () => ({ path: '/opt/claude/bin/claude', shows: ['/opt/claude/bin'] }),
+  ...more,
+})
+const plan = (manifest: object, more: Partial<PlanContext> = {}) =>
+  planCommand(parseManifest(manifest), context(more))
+
+const HOSTILE = `"; touch /tmp/pwned; $(id) \`id\` ' \\ \n --help`
+
+describe('what runs', () => {
+  it('for a script is the task, or the command, under bash', () => {
+    expect(plan({ task: 'echo $HOME' }).argv).toEqual(['bash', '-c', 'echo $HOME'])
+    expect(plan({ task: 'describe', agent: { command: 'make test' } }).argv).toEqual([
+      'bash',
+      '-c',
+      'make test',
+    ])
+    expect(plan({ task: 'describe', agent: { command: ['printf', '%s', 'a b'] } }).argv).toEqual([
+      'printf',
+      '%s',
+      'a b',
+    ])
+  })
+
+  it('for claude is an argv in which the task is one argument behind --', () => {
+    const { argv, secretNames, format, network, programs } = plan({
+      task: HOSTILE,
+      agentType: 'claude',
+      agent: { claudeModel: 'opus' },
+    })
+    expect(argv[0]).toBe('/opt/claude/bin/claude')
+    expect(argv.slice(-2)).toEqual(['--', HOSTILE])
+    expect(argv.join(' ')).toContain('--model opus')
+    expect(argv).toContain('--print')
+    expect(secretNames).toEqual(['ANTHROPIC_API_KEY'])
+    expect({ format, programs }).toEqual({ format: 'claude-stream-json', programs: ['/opt/claude/bin'] })
+    expect(network).toContain('*.anthropic.com')
+  })
+
+  it('for claude without any token is refused with the way to one', () => {
+    expect(() => plan({ task: 'x', agentType: 'claude' }, { secretNames: [] })).toThrow(/has no token/)
+    expect(
+      plan({ task: 'x', agentType: 'claude', env: { ANTHROPIC_API_KEY: 'k' } }, { secretNames: [] })
+        .secretNames,
+    ).toEqual([])
+  })
+
+  it('for a preset fills the template within its arguments, never into more of them', () => {
+    const presets = {
+      aider: {
+        argv: ['aider', '--message', '{task}', '--model={model}'],
+        env: { A: '1' },
+        secrets: ['DEPLOY_KEY'],
+        programs: [],
+        format: 'text' as const,
+      },
+    }
+    const made = plan({ task: HOSTILE, agentType: 'aider', agent: { claudeModel: 'm' } }, { presets })
+    expect(made.argv).toEqual(['aider', '--message', HOSTILE, '--model=m'])
+    expect(made.secretNames).toEqual(['DEPLOY_KEY'])
+    expect(() => plan({ task: 'x', agentType: 'aidr' }, { presets })).toThrow(/did you mean 'aider'/)
+  })
+
+  it('never sees a secret that is not configured', () => {
+    expect(() => plan({ task: 'x', secrets: ['DEPLOY_KEI'] })).toThrow(
+      /'DEPLOY_KEI' is not configured, did you mean 'DEPLOY_KEY'/,
+    )
+  })
+
+  it('has no network unless it is asked for', () => {
+    expect(plan({ task: 'x' }).network).toBe('none')
+    expect(plan({ task: 'x', network: ['example.org'] }).network).toEqual(['example.org'])
+  })
+})
