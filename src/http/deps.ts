@@ -10,9 +10,7 @@ export interface ControlDeps {
   /** More names for the Host and Origin headers, for reverse proxies. */
   readonly allowedHosts?: readonly string[]
   /** Streamable HTTP at /mcp. */
-  readonly mcp?: {
-    fetch(request: Request, caller: { readonly readOnly: boolean }): Response | Promise<Response>
-  }
+  readonly mcp?: McpHandler
   /** Every setting with its value and origin; secrets never. */
   explainConfig(): unknown
   readonly log: Log
@@ -35,6 +33,11 @@ export interface DaemonInfo {
   /** Begins to stop; the answer to the request that asked for it still goes out. */
   stop(): void
 }
+
+export type McpHandler = (
+  request: Request,
+  caller: { readonly readOnly: boolean },
+) => Response | Promise<Response>
 
 /** The part of a pino logger that is used here. */
 export interface Log {

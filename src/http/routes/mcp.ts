@@ -14,5 +14,5 @@ export const mcpRoutes = ({ mcp }: ControlDeps): Route[] =>
         readable: true,
         summary: 'Model Context Protocol, Streamable HTTP',
         responses: { 200: { description: 'JSON-RPC, or a stream of it' } },
-        run: ({ request, scope }) => mcp.fetch(request, { readOnly: scope === 'read' }),
+        run: ({ request, scope }) => mcp(request, { readOnly: scope === 'read' }),
       }))
