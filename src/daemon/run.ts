@@ -1,0 +1,161 @@
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import type { Home } from '../config/home.ts'
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { createSecrets } from '../config/secrets.ts'
+import { createEngine } from '../engine/engine.ts'
+import { createControlApp } from '../http/app.ts'
+import { type LoopbackListener, listenLoopback, listenUnix } from '../http/listen.ts'
+import { ensureTokens } from '../http/tokens.ts'
+import { parseSize } from '../jobs/sizes.ts'
+import { createMcp } from '../mcp/mcp.ts'
+import { observeJobs } from '../observability/job-metrics.ts'
+import { createLog } from '../observability/log.ts'
+import { createMetrics } from '../observability/metrics.ts'
+import { observeProcess } from '../observability/process-metrics.ts'
+import { createBlobs } from '../store/blobs.ts'
+import { takeLock } from '../store/lock.ts'
+import { openStore } from '../store/store.ts'
+import { VERSION } from '../version.ts'
+import { packDirectory } from '../workspace/pack.ts'
+import { systemClock } from './clock.ts'
+import { faultsFrom } from './faults.ts'
+import { locateProgram } from './locate.ts'
+import { createRuntimes } from './runtimes.ts'
+import { toolsets } from './toolsets.ts'
+
+export interface DaemonOptions {
+  readonly home: Home
+  readonly env: NodeJS.ProcessEnv
+  /** Aborted to make it stop, besides SIGTERM and SIGINT. */
+  readonly signal?: AbortSignal
+}
+
+export type DaemonEnd =
+  /** It served and was stopped. */
+  | 'stopped'
+  /** Another daemon holds this home; the caller is a front of that one. */
+  | 'another'
+
+/** The one process that owns the jobs of a home. Resolves when it has stopped; its jobs go on. */
+export const runDaemon = async ({ home, env, signal }: DaemonOptions): Promise<DaemonEnd> => {
+  process.umask(0o077)
+  const lock = takeLock(join(home.stateDir, 'daemon.lock'))
+  if (lock === undefined) return 'another'
+  try {
+    const loaded = loadConfig(home, env)
+    const log = createLog(loaded.config.log.level)
+    await serve({ home, env, log, loaded, ...(signal && { signal }) })
+    return 'stopped'
+  } finally {
+    lock.release()
+  }
+}
+
+interface ServeOptions extends DaemonOptions {
+  readonly log: Logger
+  readonly loaded: LoadedConfig
+}
+
+const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<void> => {
+  const { config, settings } = loaded
+  const stopping = stopSignal(signal)
+  const startedAt = Date.now()
+  const store = openStore(join(home.stateDir, 'deputy.db'))
+  const blobs = createBlobs(join(home.stateDir, 'blobs'))
+  const secrets = createSecrets(config.secrets, env)
+  const engine = createEngine({
+    store,
+    blobs,
+    runtimes: await createRuntimes({ home, config, env, blobs, log }),
+    clock: systemClock,
+    secrets,
+    config,
+    log,
+    locate: program => locateProgram(program, env.PATH),
+    pack: packDirectory,
+    fault: faultsFrom(env.DEPUTY_FAULT_POINT),
+  })
+  const { deputy } = engine
+  const metrics = createMetrics()
+  observeProcess(metrics, VERSION)
+  observeJobs(metrics, deputy)
+  const mcp = createMcp({
+    deputy,
+    available: toolsets(),
+    version: VERSION,
+    instructionsContext: () => ({
+      runtimes: engine.readiness(),
+      agents: Object.keys(config.agents),
+      secrets: secrets.names(),
+      notes: [],
+    }),
+    onerror: error => log.error({ err: error }, 'MCP'),
+  })
+  let loopback: LoopbackListener | undefined
+  const app = createControlApp({
+    deputy,
+    daemon: {
+      version: VERSION,
+      socket: home.socket,
+      home: home.stateDir,
+      startedAt,
+      url: () => loopback?.url ?? null,
+      stop: stopping.stop,
+    },
+    tokens: await ensureTokens(home.stateDir),
+    allowedHosts: config.http.allowedHosts,
+    mcp: (request, access) => mcp.http.fetch(request, access),
+    explainConfig: () => settings,
+    log,
+    metrics,
+    closing: stopping.signal,
+    maxUpload: parseSize(config.limits.upload),
+  })
+
+  await engine.start()
+  if (config.http.enabled) loopback = await listenTcp(app, config.http, log)
+  // The socket comes last: whoever can connect finds a daemon that is ready.
+  const unix = await listenUnix(app, home.socket, { onUpgrade: mcp.upgrade })
+  log.info({ pid: process.pid, version: VERSION, socket: home.socket, url: loopback?.url }, 'ready')
+
+  await stopping.stopped
+  log.info('stopping; running jobs go on without me')
+  await mcp.close()
+  await Promise.all([unix.close(), loopback?.close()])
+  await engine.close()
+}
+
+type HttpSettings = LoadedConfig['config']['http']
+
+/** The TCP listener is a convenience: without it the fronts on this computer still work. */
+const listenTcp = async (
+  app: Parameters<typeof listenLoopback>[0],
+  { host, port }: HttpSettings,
+  log: Logger,
+): Promise<LoopbackListener | undefined> => {
+  try {
+    const listener = await listenLoopback(app, { host, port })
+    if (listener.moved)
+      log.warn(
+        { wanted: listener.moved.wanted, url: listener.url },
+        `the port is ${listener.moved.reason}; another was taken`,
+      )
+    return listener
+  } catch (error) {
+    log.error({ err: error, host, port }, 'no TCP listener; the Unix socket works')
+    return undefined
+  }
+}
+
+const stopSignal = (outer: AbortSignal | undefined) => {
+  const controller = new AbortController()
+  const stop = (): void => controller.abort()
+  const stopped = new Promise<void>(resolve =>
+    controller.signal.addEventListener('abort', () => resolve(), { once: true }),
+  )
+  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(name, stop)
+  outer?.addEventListener('abort', stop, { once: true })
+  if (outer?.aborted) stop()
+  return { stop, stopped, signal: controller.signal }
+}
