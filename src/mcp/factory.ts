@@ -3,12 +3,13 @@ import type { Deputy } from '../engine/deputy.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { knowsTasks, originOf } from './client-of.ts'
 import { type InstructionsContext, instructions } from './instructions.ts'
+import { jobTasks, taskOf } from './job-tasks.ts'
 import { listedSchema } from './listed-schema.ts'
 import { progressOf } from './progress.ts'
 import { registerPrompts } from './prompts.ts'
 import { registerResources } from './resources.ts'
 import { toErrorResult, toResult } from './results.ts'
-import { asTask, registerTasks } from './tasks.ts'
+import { asTask, registerTasks, type TaskSource } from './tasks.ts'
 import type { Tool } from './tool.ts'
 import { type Selection, selectTools, type Toolset } from './toolset.ts'
 
@@ -19,6 +20,8 @@ export interface McpOptions extends Selection {
   readonly version: string
   /** Asked at every connection, so it must be quick. */
   instructionsContext(): InstructionsContext
+  /** Absent: jobs are the tasks. */
+  readonly tasks?: TaskSource
   /** Hears of defects: what went wrong although the caller did nothing wrong. */
   readonly onerror?: (error: Error) => void
 }
@@ -42,6 +45,7 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
       annotations: { ...tool.annotations },
     },
   }))
+  const tasks = options.tasks ?? jobTasks({ deputy, readOnly })
   const fixedList = { ttlMs: LIST_TTL_MS, cacheScope: 'private' as const }
 
   return ({ era }) => {
@@ -65,7 +69,7 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
     for (const { tool, config } of listed) registerTool({ server, options, tool, config })
     registerResources(server, deputy)
     registerPrompts(server)
-    if (era === 'modern') registerTasks(server, { deputy, readOnly })
+    if (era === 'modern') registerTasks(server, tasks)
     return server
   }
 }
@@ -93,7 +97,7 @@ const registerTool = ({ server, options, tool, config }: Registration): void => 
       })
       const result = toResult(outcome)
       return outcome.startedJob !== undefined && knowsTasks(ctx)
-        ? await asTask(deputy, outcome.startedJob, result)
+        ? asTask(taskOf(await deputy.get(outcome.startedJob)), result)
         : result
     } catch (thrown) {
       const error = toAppError(thrown)

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type McpServerFactory, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import { createEventStore } from './event-store.ts'
 import { MOST_MESSAGE_BYTES } from './message-limit.ts'
 
 export interface SessionOptions {
@@ -17,6 +18,8 @@ interface Session {
 
 const MOST_SESSIONS = 256
 const IDLE_MS = 30 * 60_000
+/** After which a client whose stream broke should come back. */
+const RETRY_MS = 1000
 
 /** Sessions of clients that speak a revision before 2026-07-28, which had them. */
 export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
@@ -43,6 +46,8 @@ export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       maxRequestBodySize: MOST_MESSAGE_BYTES,
+      eventStore: createEventStore(),
+      retryInterval: RETRY_MS,
       onsessioninitialized: id => {
         makeRoom()
         sessions.set(id, { transport, scope, usedAt: performance.now(), streams: 0 })
