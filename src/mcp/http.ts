@@ -6,6 +6,7 @@ import {
   type McpHttpHandler,
   McpServer,
   type McpServerFactory,
+  type ServerEventBus,
 } from '@modelcontextprotocol/server'
 import { createLegacySessions } from './legacy-sessions.ts'
 import { MOST_MESSAGE_BYTES } from './message-limit.ts'
@@ -16,6 +17,8 @@ import { announceUpdates, type Updates } from './updates.ts'
 export interface McpHttpOptions {
   factoryFor(selection: Selection): McpServerFactory
   readonly updates: Updates
+  /** What listening clients hear comes from here; absent: nothing but the updates. */
+  readonly bus?: ServerEventBus
   readonly onerror?: (error: Error) => void
 }
 
@@ -31,9 +34,9 @@ export interface McpHttp {
 }
 
 /** MCP over Streamable HTTP: stateless for the current revision, with sessions for the older ones. */
-export const createMcpHttp = ({ factoryFor, updates, onerror }: McpHttpOptions): McpHttp => {
+export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
+  const { factoryFor, updates, onerror, bus = new InMemoryServerEventBus(onerror) } = options
   const handlers = new Map<string, McpHttpHandler>()
-  const bus = new InMemoryServerEventBus(onerror)
   const stop = updates.subscribe(update =>
     bus.publish(
       update.kind === 'list'
