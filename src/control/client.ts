@@ -9,11 +9,12 @@ import type {
   OutputPage,
   WaitOptions,
 } from '../engine/deputy.ts'
+import { AppError } from '../jobs/errors.ts'
 import type { Artifact, JobEvent } from '../jobs/job.ts'
 import type { Readiness } from '../ports.ts'
 import type { DaemonInfo } from './daemon-info.ts'
 import { followPages } from './follow.ts'
-import { createTransport } from './transport.ts'
+import { type Call, createTransport } from './transport.ts'
 import { decodePage, type WirePage } from './wire.ts'
 import { decodeEvent, type WireEvent } from './wire-event.ts'
 
@@ -39,12 +40,30 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
     'x-deputy-origin': options.origin ?? 'cli',
     ...(options.version && { 'x-deputy-version': options.version }),
   })
-  const { json, open } = transport
-  const follower = { transport, ...(options.revive && { revive: options.revive }) }
+  const { revive } = options
+  const { open } = transport
+  const follower = { transport, ...(revive && { revive }) }
+
+  /** Asks once more when the daemon died in between; only for what may safely be asked twice. */
+  const json = async <T>(call: Call): Promise<T> => {
+    try {
+      return await transport.json<T>(call)
+    } catch (error) {
+      if (!revive || !(error instanceof AppError) || error.code !== 'unavailable') throw error
+      await revive(call.signal ?? new AbortController().signal)
+      return transport.json<T>(call)
+    }
+  }
 
   return {
-    submit: (manifest: unknown, signal?: AbortSignal): Promise<JobView> =>
-      json({ method: 'POST', path: '/api/jobs', json: manifest, ...(signal && { signal }) }),
+    submit: (manifest: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<JobView> =>
+      // Without a key, a second submit would be a second job.
+      ('idempotency_key' in manifest ? json<JobView> : transport.json<JobView>)({
+        method: 'POST',
+        path: '/api/jobs',
+        json: manifest,
+        ...(signal && { signal }),
+      }),
 
     get: (id: string, signal?: AbortSignal): Promise<JobView> =>
       json({ path: job(id), ...(signal && { signal }) }),
@@ -107,7 +126,6 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
         ...follower,
         path: id === undefined ? '/api/events/stream' : `${job(id)}/events/stream`,
         ...(after !== undefined && { after: String(after) }),
-        isLast: () => false,
         signal,
       })
       for await (const event of pages) yield decodeEvent(event)
@@ -118,10 +136,8 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
     delete: (id: string): Promise<void> => json({ method: 'DELETE', path: job(id) }),
 
     artifacts: async (id: string): Promise<readonly Artifact[]> => {
-      const answer = await json<readonly Artifact[] | { artifacts: readonly Artifact[] }>({
-        path: `${job(id)}/artifacts`,
-      })
-      return 'artifacts' in answer ? answer.artifacts : answer
+      const { artifacts } = await json<{ artifacts: readonly Artifact[] }>({ path: `${job(id)}/artifacts` })
+      return artifacts
     },
 
     openArtifact: async (id: string, path: string, signal?: AbortSignal): Promise<Download> =>
@@ -139,7 +155,7 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
       source: AsyncIterable<Uint8Array>,
       signal?: AbortSignal,
     ): Promise<{ sha256: string; size: number }> =>
-      json({
+      transport.json({
         method: 'PUT',
         path: '/api/blobs',
         body: source,
@@ -149,22 +165,20 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
       }),
 
     machines: async (): Promise<readonly MachineView[]> => {
-      const answer = await json<readonly MachineView[] | { machines: readonly MachineView[] }>({
-        path: '/api/machines',
-      })
-      return 'machines' in answer ? answer.machines : answer
+      const { machines } = await json<{ machines: readonly MachineView[] }>({ path: '/api/machines' })
+      return machines
     },
 
     destroyMachine: (id: string): Promise<void> =>
       json({ method: 'DELETE', path: `/api/machines/${encodeURIComponent(id)}`, answerMs: 300_000 }),
 
     doctor: async (signal?: AbortSignal): Promise<readonly Readiness[]> => {
-      const answer = await json<readonly Readiness[] | { runtimes: readonly Readiness[] }>({
+      const { runtimes } = await json<{ runtimes: readonly Readiness[] }>({
         path: '/api/doctor',
         answerMs: 120_000,
         ...(signal && { signal }),
       })
-      return 'runtimes' in answer ? answer.runtimes : answer
+      return runtimes
     },
 
     config: (): Promise<unknown> => json({ path: '/api/config' }),
@@ -172,7 +186,11 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
     daemon: (): Promise<DaemonInfo> => json({ path: '/api/daemon' }),
 
     stopDaemon: (options: { ifIdle?: boolean } = {}): Promise<void> =>
-      json({ method: 'POST', path: '/api/daemon/stop', json: options.ifIdle ? { if_idle: true } : {} }),
+      transport.json({
+        method: 'POST',
+        path: '/api/daemon/stop',
+        json: options.ifIdle ? { if_idle: true } : {},
+      }),
 
     close: () => transport.close(),
   }

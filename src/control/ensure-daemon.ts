@@ -1,16 +1,18 @@
 import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { AppError } from '../jobs/errors.ts'
+import { compareVersions } from '../version.ts'
 import { type DaemonInfo, isListening } from './daemon-info.ts'
 import { createTransport } from './transport.ts'
 
 export interface DaemonHome {
   readonly socket: string
   readonly stateDir: string
+  readonly log: string
 }
 
 export interface EnsureOptions {
@@ -31,11 +33,9 @@ export const ensureDaemon = async (home: DaemonHome, options: EnsureOptions): Pr
   const running = await ask(home.socket)
   if (running === 'none') return start(home, options)
   if (running === 'starting') return untilReady(home, options, undefined)
-  if (!isOlder(running.version, options.version) || !running.idle) return
+  if (compareVersions(running.version, options.version) >= 0 || !running.idle) return
   if (await stopIdle(home, options.signal)) await start(home, options)
 }
-
-export const logFile = (home: DaemonHome): string => join(home.stateDir, 'daemon.log')
 
 /** The daemon's own word, `starting` while it listens without being ready, or `none`. */
 const ask = async (socket: string): Promise<DaemonInfo | 'starting' | 'none'> => {
@@ -69,14 +69,14 @@ const stopIdle = async (home: DaemonHome, signal?: AbortSignal): Promise<boolean
 
 interface Started {
   /** Set when it ended: two starters at once are fine, the one that lost leaves. */
-  exit: { code: number | null; signal: string | null; at: number } | undefined
+  exit: { readonly code: number | null } | undefined
   readonly logFrom: number
 }
 
 const start = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
   mkdirSync(home.stateDir, { recursive: true, mode: 0o700 })
-  const log = openSync(logFile(home), 'a', 0o600)
-  const logFrom = await sizeOf(logFile(home))
+  const log = openSync(home.log, 'a', 0o600)
+  const logFrom = await sizeOf(home.log)
   const started: Started = { exit: undefined, logFrom }
   try {
     const child = spawn(process.execPath, [options.entry ?? defaultEntry(), 'daemon', 'run'], {
@@ -85,11 +85,11 @@ const start = async (home: DaemonHome, options: EnsureOptions): Promise<void> =>
       stdio: ['ignore', log, log],
       env: absoluteHome(options.env ?? process.env),
     })
-    child.once('exit', (code, signal) => {
-      started.exit = { code, signal, at: performance.now() }
+    child.once('exit', code => {
+      started.exit = { code }
     })
     child.once('error', () => {
-      started.exit = { code: null, signal: null, at: performance.now() }
+      started.exit = { code: null }
     })
     child.unref()
   } finally {
@@ -107,8 +107,8 @@ const untilReady = async (
   for (let pause = 10; ; pause = Math.min(pause * 1.5, 200)) {
     signal?.throwIfAborted()
     if ((await isListening(home.socket)) && typeof (await ask(home.socket)) === 'object') return
-    const { exit } = started ?? {}
-    if (exit && exit.code !== 0 && performance.now() - exit.at > 2000)
+    // One that found another at work ends with 0: that one will answer.
+    if (started?.exit && started.exit.code !== 0)
       throw await notStarted(home, 'The Deputy daemon ended while starting', started)
     if (performance.now() > deadline)
       throw await notStarted(home, `The Deputy daemon was not ready after ${deadlineMs / 1000} s`, started)
@@ -119,7 +119,7 @@ const untilReady = async (
 const notStarted = async (home: DaemonHome, what: string, started: Started | undefined) => {
   const tail = await logTail(home, started?.logFrom)
   return new AppError('unavailable', `${what}.${tail === '' ? '' : ` Its last words:\n${tail}`}`, {
-    hint: `Its whole log is ${logFile(home)}. To see it start: deputy serve`,
+    hint: `Its whole log is ${home.log}. To see it start: deputy serve`,
   })
 }
 
@@ -128,7 +128,7 @@ const TAIL_LINES = 12
 
 const logTail = async (home: DaemonHome, from = 0): Promise<string> => {
   try {
-    const file = await open(logFile(home), 'r')
+    const file = await open(home.log, 'r')
     try {
       const { size } = await file.stat()
       const position = Math.max(from, size - TAIL_BYTES)
@@ -157,16 +157,3 @@ const defaultEntry = (): string => fileURLToPath(new URL('../cli/main.js', impor
 /** The daemon lives in `/`, so a relative home would become another one. */
 const absoluteHome = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   env.DEPUTY_HOME ? { ...env, DEPUTY_HOME: resolve(env.DEPUTY_HOME) } : env
-
-/** `1.2.0-beta` is older than `1.2.0`; what cannot be read is not older. */
-export const isOlder = (theirs: string, ours: string): boolean => {
-  const [a, b] = [parseVersion(theirs), parseVersion(ours)]
-  if (!a || !b) return false
-  for (let i = 0; i < 3; i++) if (a.numbers[i] !== b.numbers[i]) return a.numbers[i]! < b.numbers[i]!
-  return a.pre !== b.pre && b.pre === ''
-}
-
-const parseVersion = (text: string): { numbers: number[]; pre: string } | undefined => {
-  const match = /^v?(\d+)\.(\d+)\.(\d+)(?:-([^+]+))?/.exec(text)
-  return match ? { numbers: match.slice(1, 4).map(Number), pre: match[4] ?? '' } : undefined
-}

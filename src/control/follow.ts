@@ -35,14 +35,17 @@ export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator
         signal,
       })
       failingSince = undefined
+      // Nothing more will come: the end was among what arrived before.
+      if (response.statusCode === 204) return
       for await (const event of readServerEvents(response)) {
         if (event.id !== '') cursor = event.id
         if (event.event === 'error') throw AppError.fromBody(JSON.parse(event.data).error)
         // Said after the last event of a job; a stream that ends without it was cut.
         if (event.event === 'end') return
+        if (event.event === 'end') return
         const value = JSON.parse(event.data) as T
         yield value
-        if (isLast(value)) return
+        if (isLast?.(value)) return
       }
     } catch (error) {
       if (signal.aborted) break

@@ -1,0 +1,52 @@
+import { access, constants, mkdir } from 'node:fs/promises'
+import type { Client } from '../control/client.ts'
+import { toAppError } from '../jobs/errors.ts'
+import type { Check } from '../ports.ts'
+import type { Context } from './context.ts'
+
+/** What doctor can tell without a daemon: also why there is none. */
+export const checkThisComputer = async (
+  context: Context,
+): Promise<{ checks: Check[]; client: Client | undefined }> => {
+  const checks: Check[] = [node(), await directory(context)]
+  try {
+    const client = await context.client()
+    const daemon = await client.daemon()
+    const where = daemon.url === null ? daemon.socket : `${daemon.socket} and ${daemon.url}`
+    const message = `version ${daemon.version}, process ${daemon.pid}, listens on ${where}`
+    checks.push({ name: 'daemon', status: 'ok', message })
+    return { checks, client }
+  } catch (thrown) {
+    const { message, hint } = toAppError(thrown)
+    checks.push({ name: 'daemon', status: 'failed', message, ...(hint !== undefined && { fix: hint }) })
+    return { checks, client: undefined }
+  }
+}
+
+const node = (): Check => {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  const good = major > 20 || (major === 20 && minor >= 19)
+  return {
+    name: 'node',
+    status: good ? 'ok' : 'failed',
+    message: `${process.version} on ${process.platform} ${process.arch}`,
+    ...(!good && { fix: 'Install Node.js 20.19 or later' }),
+  }
+}
+
+const directory = async ({ home }: Context): Promise<Check> => {
+  const name = 'state'
+  try {
+    await mkdir(home.stateDir, { recursive: true, mode: 0o700 })
+    await access(home.stateDir, constants.W_OK)
+    return { name, status: 'ok', message: home.stateDir }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return {
+      name,
+      status: 'failed',
+      message: why,
+      fix: 'Make it writable, or set DEPUTY_HOME to a directory that is',
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import type { FlagSpecs, Parsed } from './args/spec.ts'
+import type { Context } from './context.ts'
+
+/** One command. Its file loads only what all of its paths need; the rest is imported where it is used. */
+export interface Command<F extends FlagSpecs = FlagSpecs> {
+  readonly name: string
+  readonly summary: string
+  /** What follows the name: `[flags] ID`. */
+  readonly usage: string
+  readonly description?: string
+  readonly examples?: readonly (readonly [command: string, what: string])[]
+  readonly flags: F
+  /** Words a shell may offer for the first argument. */
+  readonly words?: readonly string[]
+  readonly stopAtWord?: boolean
+  /** Resolves with the exit status. */
+  run(context: Context, input: Parsed<F>): Promise<number>
+}
+
+/** Any command, whatever its flags are. */
+export interface AnyCommand extends Omit<Command, 'run'> {
+  run(context: Context, input: never): Promise<number>
+}
+
+export const defineCommand = <const F extends FlagSpecs>(command: Command<F>): Command<F> => command

@@ -1,0 +1,18 @@
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+import { eachJob } from '../each-job.ts'
+
+export default defineCommand({
+  name: 'cancel',
+  summary: 'End jobs',
+  usage: 'ID…',
+  description:
+    'A running job is asked to end and killed after a grace time; its output and artifacts are kept.',
+  flags: { json: JSON_FLAG },
+  run: (context, { flags, args }) =>
+    eachJob(context, args, {
+      json: flags.json,
+      act: (client, id) => client.cancel(id),
+      say: job => `${job.job_id} ${job.status === 'cancelled' ? 'cancelled' : `${job.status}, will end`}`,
+    }),
+})

@@ -1,0 +1,56 @@
+import { defineCommand } from '../command.ts'
+import { createContext } from '../context.ts'
+import { stopDaemon } from '../daemon-control.ts'
+
+export default defineCommand({
+  name: 'demo',
+  summary: 'Watch Deputy at work, in a home that is removed afterwards',
+  usage: '',
+  description:
+    'Starts a daemon of its own in a temporary directory, delegates four jobs, and leaves nothing behind.',
+  flags: {},
+  async run(outer) {
+    const { buildStage } = await import('../demo/scene.ts')
+    const { demoJobs } = await import('../demo/jobs.ts')
+    const { finalTable, playJob } = await import('../demo/play.ts')
+    const stage = await buildStage()
+    const env = { ...outer.env, DEPUTY_HOME: stage.deputyHome, DEPUTY_HTTP: 'false' }
+    const context = createContext({ env, argv: outer.colors.enabled ? [] : ['--no-color'] })
+    const interrupted = new AbortController()
+    const stop = (): void => interrupted.abort()
+    process.once('SIGINT', stop).once('SIGTERM', stop)
+    const { bold, dim, green, red, cyan } = context.colors
+    try {
+      await context.print(
+        `${bold('Deputy')} hands tasks to isolated machines and brings back what they did.\n`,
+      )
+      const client = await context.client()
+      const { pid } = await client.daemon()
+      await context.print(dim(`A daemon of its own (process ${pid}) runs in ${stage.deputyHome}.\n`))
+      const played = []
+      for (const job of demoJobs(stage)) played.push(await playJob(context, client, job, interrupted.signal))
+      const last = played.at(-1)!.result
+      await context.print(`\n${finalTable(played, context)}`)
+      if (last.isolation.length > 0) await context.print(dim(`isolation: ${last.isolation.join(', ')}\n`))
+      const good = played.every(({ demo, result }) => demo.expect(result))
+      await context.print(
+        `\n${good ? green('Everything went as it should.') : red('Not everything went as it should: deputy doctor tells more.')}\n\n` +
+          `${bold('Now try')}\n` +
+          `  ${cyan('deputy run -- uname -a')}                  ${dim('a command of your own')}\n` +
+          `  ${cyan('deputy run --workspace . -- make test')}   ${dim('on a copy of this directory')}\n` +
+          `  ${cyan('claude mcp add deputy -- deputy mcp')}     ${dim('let your agent delegate')}\n` +
+          `  ${cyan('deputy doctor')}                           ${dim('what else works on this computer')}\n` +
+          dim('(in a checkout: npm run -s deputy -- ARGS)\n'),
+      )
+      return good ? 0 : 1
+    } catch (error) {
+      if (interrupted.signal.aborted) return 130
+      throw error
+    } finally {
+      process.off('SIGINT', stop).off('SIGTERM', stop)
+      await stopDaemon(context, { ifIdle: false }).catch(() => {})
+      context.close()
+      await stage.strike()
+    }
+  },
+})

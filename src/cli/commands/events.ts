@@ -1,0 +1,42 @@
+import { encodeEvent } from '../../control/wire-event.ts'
+import type { JobEvent } from '../../jobs/job.ts'
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+import { resolveJobId } from '../resolve-id.ts'
+import type { Colors } from '../terminal/colors.ts'
+import { shortId } from '../terminal/format.ts'
+import { oneLine } from '../terminal/visible.ts'
+
+export default defineCommand({
+  name: 'events',
+  summary: 'Show what happened to a job, or to all as it happens',
+  usage: '[flags] [ID]',
+  flags: {
+    follow: { type: 'boolean', short: 'f', summary: 'Stay and show what happens; always so without an ID' },
+    json: { ...JSON_FLAG, summary: 'Print JSON, one event a line when following' },
+  },
+  async run(context, { flags, args }) {
+    const client = await context.client()
+    const id = args[0] === undefined ? undefined : await resolveJobId(client, args[0])
+    const show = (event: JobEvent) => context.print(line(event, context.colors))
+    if (id !== undefined && !flags.follow) {
+      const events = await client.events(id)
+      if (flags.json) return context.printJson(events.map(encodeEvent))
+      for (const event of events) await show(event)
+      return 0
+    }
+    const options = { ...(id !== undefined && { id, after: 0 }), signal: context.out.closed }
+    for await (const event of client.followEvents(options))
+      if (flags.json) await context.print(`${JSON.stringify(encodeEvent(event))}\n`)
+      else await show(event)
+    return 0
+  },
+})
+
+const line = (event: JobEvent, { dim, cyan }: Colors): string => {
+  const at = new Date(event.at).toISOString().slice(11, 23)
+  const data = Object.entries(event.data).map(
+    ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  return `${dim(at)} ${shortId(event.jobId)} ${cyan(event.type)} ${oneLine(data.join(' '), 300)}\n`
+}

@@ -1,0 +1,36 @@
+import { parseArgs, usage } from '../args/parse.ts'
+import { defineCommand } from '../command.ts'
+import { exitStatusOf } from '../exit-status.ts'
+import { explainEnd } from '../explain-end.ts'
+import { submitFromInput } from '../submit-job.ts'
+import { MANIFEST_FLAGS, WATCH_FLAGS } from './job-flags.ts'
+
+const { env, secret, timeout, file, artifact, label, json } = MANIFEST_FLAGS
+
+export default defineCommand({
+  name: 'exec',
+  summary: 'Run a command in a kept machine',
+  usage: '[flags] MACHINE -- COMMAND [ARG…]',
+  description: `MACHINE is the id of a machine, or of the job that left it (run --keep). The command is a job of its own, with
+the same workspace. Output and exit status are as with run.`,
+  examples: [['deputy run --keep -- npm ci && deputy exec last -- npm test', 'two commands, one machine']],
+  flags: { timeout, env, secret, file, artifact, label, json, ...WATCH_FLAGS },
+  stopAtWord: true,
+  async run(context, { flags, args, rest }) {
+    const [machine, ...words] = args
+    if (machine === undefined)
+      throw usage('Which machine? Give its id, or that of the job that left it.', 'exec')
+    // Parsing stops at the machine, so the dashes that end the flags are among the words.
+    const command = rest ?? (words[0] === '--' ? words.slice(1) : words)
+    if (command.length === 0) throw usage('What shall run? deputy exec MACHINE -- COMMAND', 'exec')
+    const unset = parseArgs({ flags: MANIFEST_FLAGS, argv: [], command: 'exec' }).flags
+    const input = { flags: { ...unset, ...flags, machine }, args: [], rest: command }
+    const { client, job } = await submitFromInput(context, input, { command: 'exec' })
+    const { watchJob } = await import('../watch-job.ts')
+    const quiet = flags.quiet || flags.json
+    const last = await watchJob(context, client, job, { raw: flags.raw, quiet, mute: flags.json })
+    if (flags.json) await context.printJson(await client.result(last.job_id))
+    else await explainEnd(context, last)
+    return exitStatusOf(last)
+  },
+})

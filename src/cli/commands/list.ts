@@ -1,0 +1,53 @@
+import type { JobSummary } from '../../engine/deputy.ts'
+import { type JobState, STATES } from '../../jobs/states.ts'
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+import type { Colors } from '../terminal/colors.ts'
+import { age, duration, shortId, statusColor, statusMark } from '../terminal/format.ts'
+import { type Column, table } from '../terminal/table.ts'
+
+export default defineCommand({
+  name: 'list',
+  summary: 'List jobs, newest first',
+  usage: '[flags]',
+  flags: {
+    status: { type: 'string', value: 'STATE', choices: STATES, summary: `Only ${STATES.join(', ')}` },
+    label: { type: 'string', short: 'l', value: 'K[=V]', summary: 'Only jobs with this label' },
+    limit: { type: 'number', short: 'n', value: 'N', summary: 'How many (default 20)' },
+    cursor: { type: 'string', value: 'TEXT', summary: 'Go on where the last page ended' },
+    json: JSON_FLAG,
+  },
+  async run(context, { flags }) {
+    const client = await context.client()
+    const page = await client.list({
+      limit: flags.limit ?? 20,
+      ...(flags.status !== undefined && { status: flags.status as JobState }),
+      ...(flags.label !== undefined && { label: flags.label }),
+      ...(flags.cursor !== undefined && { cursor: flags.cursor }),
+    })
+    if (flags.json) return context.printJson(page)
+    if (page.jobs.length === 0) {
+      await context.err.write('There are no such jobs. Start one: deputy run -- echo hello\n')
+      return 0
+    }
+    const { out, colors } = context
+    await context.print(table(page.jobs, columns(colors), { width: out.columns, heading: colors.dim }))
+    if (page.next_cursor !== null && out.isTTY)
+      await context.err.write(context.errColors.dim(`more: deputy list --cursor ${page.next_cursor}\n`))
+    return 0
+  },
+})
+
+const columns = (colors: Colors): Column<JobSummary>[] => [
+  { title: 'ID', value: job => shortId(job.job_id) },
+  {
+    title: 'STATUS',
+    value: job => `${statusMark(job.status)} ${job.status}`,
+    paint: (text, job) => statusColor(job.status, colors)(text),
+  },
+  { title: 'EXIT', value: job => (job.exit_code === null ? '–' : String(job.exit_code)), align: 'right' },
+  { title: 'AGE', value: job => age(job.created_at), align: 'right' },
+  { title: 'TIME', value: job => duration(job.duration_seconds), align: 'right' },
+  { title: 'RUNTIME', value: job => job.runtime },
+  { title: 'TASK', value: job => job.task.replace(/\s+/g, ' ').trim(), rest: true },
+]

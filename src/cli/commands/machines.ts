@@ -1,0 +1,48 @@
+import type { MachineView } from '../../engine/deputy.ts'
+import { usage } from '../args/parse.ts'
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+import { resolveMachineId } from '../resolve-id.ts'
+import { age, shortId } from '../terminal/format.ts'
+import { type Column, table } from '../terminal/table.ts'
+
+export default defineCommand({
+  name: 'machines',
+  summary: 'List or destroy machines',
+  usage: '[rm ID…]',
+  description:
+    'Machines exist while a job runs in them, while they wait in a pool, or because they are kept (run --keep).',
+  flags: { json: JSON_FLAG },
+  words: ['rm'],
+  async run(context, { flags, args }) {
+    const client = await context.client()
+    const [verb, ...ids] = args
+    if (verb === 'rm') {
+      if (ids.length === 0) throw usage('Which machine? deputy machines rm ID', 'machines')
+      const gone: string[] = []
+      for (const text of ids) {
+        const id = await resolveMachineId(client, text)
+        await client.destroyMachine(id)
+        gone.push(id)
+        if (!flags.json) await context.print(`${id} destroyed\n`)
+      }
+      return flags.json ? context.printJson(gone.map(id => ({ machine_id: id, destroyed: true }))) : 0
+    }
+    if (verb !== undefined) throw usage(`machines does not know '${verb}'; it knows rm.`, 'machines')
+    const machines = await client.machines()
+    if (flags.json) return context.printJson(machines)
+    if (machines.length === 0) return context.print('There are no machines.\n')
+    return context.print(
+      table(machines, COLUMNS, { width: context.out.columns, heading: context.colors.dim }),
+    )
+  },
+})
+
+const COLUMNS: Column<MachineView>[] = [
+  { title: 'ID', value: machine => shortId(machine.machine_id) },
+  { title: 'STATE', value: machine => machine.state },
+  { title: 'RUNTIME', value: machine => machine.runtime },
+  { title: 'JOB', value: machine => (machine.job_id === null ? '–' : shortId(machine.job_id)) },
+  { title: 'AGE', value: machine => age(machine.created_at), align: 'right' },
+  { title: 'KEPT UNTIL', value: machine => machine.lease_until ?? '–' },
+]

@@ -1,0 +1,43 @@
+import { didYouMean } from '../../jobs/nearest.ts'
+import { usage } from '../args/parse.ts'
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+import { CLIENT_NAMES } from '../mcp-clients/clients.ts'
+
+export default defineCommand({
+  name: 'mcp',
+  summary: 'Serve an MCP client on stdio, or set one up',
+  usage: '[flags] | install CLIENT [flags]',
+  description: `Without a word it speaks MCP on stdin and stdout, for clients to start. With install it adds itself to the
+configuration of a client: ${CLIENT_NAMES.join(', ')}.`,
+  examples: [
+    ['claude mcp add deputy -- deputy mcp', 'set up Claude Code by hand'],
+    ['deputy mcp install cursor', 'set up Cursor'],
+    ['deputy mcp install vscode --print', 'only show what would be written'],
+  ],
+  flags: {
+    toolsets: { type: 'string', value: 'NAME,…', summary: 'Which tools to offer' },
+    'read-only': { type: 'boolean', summary: 'Only tools that change nothing' },
+    print: { type: 'boolean', summary: 'install: print the configuration instead of writing it' },
+    name: { type: 'string', value: 'NAME', summary: 'install: what the client calls it (default deputy)' },
+    json: JSON_FLAG,
+  },
+  words: ['install'],
+  async run(context, { flags, args }) {
+    const [verb, client] = args
+    if (verb !== 'install')
+      throw usage(`mcp does not know '${verb}'${didYouMean(verb ?? '', ['install']) || '.'}`, 'mcp')
+    if (client === undefined) throw usage(`Which client? One of ${CLIENT_NAMES.join(', ')}.`, 'mcp')
+    const { installClient } = await import('../mcp-clients/install.ts')
+    return installClient(context, {
+      client,
+      name: flags.name ?? 'deputy',
+      print: flags.print,
+      json: flags.json,
+      flags: [
+        ...(flags.toolsets === undefined ? [] : ['--toolsets', flags.toolsets]),
+        ...(flags['read-only'] ? ['--read-only'] : []),
+      ],
+    })
+  },
+})

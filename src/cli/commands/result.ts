@@ -1,0 +1,46 @@
+import { formatSize } from '../../jobs/sizes.ts'
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+import { describeJob } from '../describe-job.ts'
+import { exitStatusOf } from '../exit-status.ts'
+import { resolveJobId } from '../resolve-id.ts'
+import { createSafeOutput } from '../terminal/safe-output.ts'
+import { visible } from '../terminal/visible.ts'
+
+export default defineCommand({
+  name: 'result',
+  summary: 'Show how a job ended, with its output',
+  usage: '[flags] ID',
+  flags: {
+    'max-bytes': { type: 'number', value: 'N', summary: 'How much of the output to show, from both ends' },
+    'exit-code': { type: 'boolean', summary: "Exit with the job's own status" },
+    json: JSON_FLAG,
+  },
+  async run(context, { flags, args }) {
+    const client = await context.client()
+    const id = await resolveJobId(client, args[0])
+    const maxBytes = flags['max-bytes']
+    const result = await client.result(id, maxBytes === undefined ? {} : { maxBytes })
+    const status = flags['exit-code'] ? exitStatusOf(result) : 0
+    if (flags.json) {
+      await context.printJson(result)
+      return status
+    }
+    const { dim } = context.colors
+    const lines = result.artifacts.map(
+      file => `${dim('artifact  ')}${visible(file.path)} (${formatSize(file.size)})\n`,
+    )
+    for (const skipped of result.skipped_artifacts)
+      lines.push(`${dim('skipped   ')}${visible(`${skipped.path}: ${skipped.reason}`)}\n`)
+    if (result.patch) lines.push(`${dim('patch     ')}${formatSize(result.patch.size)}: deputy patch ${id}\n`)
+    if (result.isolation.length > 0)
+      lines.push(`${dim('isolation ')}${visible(result.isolation.join(', '))}\n`)
+    for (const limit of result.limits_hit) lines.push(`${dim('limit     ')}${visible(limit)}\n`)
+    const safe = createSafeOutput({ colors: context.colors.enabled })
+    const output = context.out.isTTY ? safe.push(Buffer.from(result.output)) + safe.end() : result.output
+    const separator = result.output === '' ? '' : `${dim('output')}\n`
+    await context.print(`${describeJob(result, context.colors)}${lines.join('')}${separator}${output}`)
+    if (output !== '' && !output.endsWith('\n') && context.out.isTTY) await context.print('\n')
+    return status
+  },
+})

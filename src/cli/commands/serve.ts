@@ -1,0 +1,23 @@
+import { defineCommand } from '../command.ts'
+
+export default defineCommand({
+  name: 'serve',
+  summary: 'Be the daemon, in the foreground',
+  usage: '[flags]',
+  description: `For service managers and containers, and to watch it work. Listens on a Unix socket and, unless the
+configuration says otherwise, on 127.0.0.1:8764. Ends at SIGINT and SIGTERM; jobs on this computer go on.`,
+  flags: {
+    host: { type: 'string', value: 'ADDRESS', summary: 'Address to listen on' },
+    port: { type: 'number', value: 'N', summary: 'Port to listen on; a busy one moves to a free one' },
+  },
+  async run(context, { flags }) {
+    const { alreadyServed, serve } = await import('../serve-daemon.ts')
+    const env = {
+      ...context.env,
+      ...(flags.host !== undefined && { DEPUTY_HTTP_HOST: flags.host }),
+      ...(flags.port !== undefined && { DEPUTY_HTTP_PORT: String(flags.port) }),
+    }
+    if ((await serve({ ...context, env })) === 'another') throw alreadyServed(context)
+    return 0
+  },
+})

@@ -1,0 +1,23 @@
+import { defineCommand } from '../command.ts'
+import { submitFromInput } from '../submit-job.ts'
+import { MANIFEST_FLAGS } from './job-flags.ts'
+
+export default defineCommand({
+  name: 'submit',
+  summary: 'Hand over a job and print its id',
+  usage: '[flags] -- COMMAND [ARG…]',
+  description: 'The job is durable when its id is printed: it runs on whatever happens to this shell.',
+  examples: [
+    ['id=$(deputy submit -- make test)', 'and later: deputy result "$id"'],
+    ['deputy submit --manifest - < job.json', 'a manifest from stdin'],
+  ],
+  flags: {
+    ...MANIFEST_FLAGS,
+    patch: { type: 'boolean', summary: 'Return the changes to --workspace as a patch' },
+  },
+  stopAtWord: true,
+  async run(context, input) {
+    const { job } = await submitFromInput(context, input, { command: 'submit', patch: input.flags.patch })
+    return input.flags.json ? context.printJson(job) : context.print(`${job.job_id}\n`)
+  },
+})

@@ -1,0 +1,67 @@
+import type { Home } from '../config/home.ts'
+import { resolveHome } from '../config/home.ts'
+import type { Client } from '../control/client.ts'
+import { VERSION } from '../version.ts'
+import { type Colors, chooseColors } from './terminal/colors.ts'
+import { createWriter, type Writer } from './terminal/writer.ts'
+
+/** What a command has to work with. */
+export interface Context {
+  readonly env: NodeJS.ProcessEnv
+  readonly home: Home
+  readonly out: Writer
+  readonly err: Writer
+  /** For stdout; `errColors` for stderr: one may be a terminal and the other a pipe. */
+  readonly colors: Colors
+  readonly errColors: Colors
+  /** A client of a daemon that runs; it is started when none does. */
+  client(): Promise<Client>
+  /** A client of whatever is there, without starting anything. */
+  plainClient(): Promise<Client>
+  /** Writes to stdout; resolves with exit status 0. */
+  print(text: string): Promise<number>
+  printJson(value: unknown): Promise<number>
+  close(): void
+}
+
+export const createContext = (options: { env: NodeJS.ProcessEnv; argv: readonly string[] }): Context => {
+  const { env } = options
+  const end = options.argv.indexOf('--')
+  const off = options.argv.slice(0, end === -1 ? undefined : end).includes('--no-color')
+  const out = createWriter(process.stdout)
+  const err = createWriter(process.stderr)
+  const home = resolveHome(env)
+  const clients: Client[] = []
+
+  const connected = async (revive: boolean): Promise<Client> => {
+    const { connect } = await import('../control/client.ts')
+    const { ensureDaemon } = await import('../control/ensure-daemon.ts')
+    const ensure = (signal?: AbortSignal) =>
+      ensureDaemon(home, { version: VERSION, env, ...(signal && { signal }) })
+    if (revive) await ensure()
+    const client = connect(home, { origin: 'cli', version: VERSION, ...(revive && { revive: ensure }) })
+    clients.push(client)
+    return client
+  }
+
+  const print = async (text: string): Promise<number> => {
+    await out.write(text)
+    return 0
+  }
+
+  return {
+    env,
+    home,
+    out,
+    err,
+    colors: chooseColors({ env, isTTY: out.isTTY, off }),
+    errColors: chooseColors({ env, isTTY: err.isTTY, off }),
+    client: () => connected(true),
+    plainClient: () => connected(false),
+    print,
+    printJson: value => print(`${JSON.stringify(value, null, 2)}\n`),
+    close: () => {
+      for (const client of clients) client.close()
+    },
+  }
+}

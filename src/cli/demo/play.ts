@@ -1,0 +1,89 @@
+import type { Client } from '../../control/client.ts'
+import type { JobResult, JobView } from '../../engine/deputy.ts'
+import type { Context } from '../context.ts'
+import type { Colors } from '../terminal/colors.ts'
+import { duration, shortId, statusColor, statusMark } from '../terminal/format.ts'
+import { createSafeOutput } from '../terminal/safe-output.ts'
+import { type Column, table } from '../terminal/table.ts'
+import { visible } from '../terminal/visible.ts'
+import type { DemoJob } from './jobs.ts'
+
+export interface Played {
+  readonly demo: DemoJob
+  readonly result: JobResult
+}
+
+/** Runs one job of the demo and shows its output as it comes, behind a bar. */
+export const playJob = async (
+  context: Context,
+  client: Client,
+  demo: DemoJob,
+  signal: AbortSignal,
+): Promise<Played> => {
+  const { bold, dim } = context.colors
+  await context.print(`\n${bold(demo.title)}\n`)
+  const job = await client.submit(demo.manifest, signal)
+  let line = ''
+  const flush = async (text: string, color: (text: string) => string): Promise<void> => {
+    const lines = (line + text).split('\n')
+    line = lines.pop() ?? ''
+    for (const whole of lines) await context.print(`  ${dim('│')} ${color(whole)}\n`)
+  }
+  const safe = createSafeOutput({ colors: false })
+  for await (const page of client.follow(job.job_id, { signal }))
+    for (const piece of page.pieces)
+      if ('data' in piece)
+        await flush(safe.push(piece.data), piece.stream === 'stderr' ? context.colors.yellow : text => text)
+  await flush(`${safe.end()}${line === '' ? '' : '\n'}`, text => text)
+  const result = await client.result(job.job_id)
+  await context.print(`  ${summary(result, context.colors)} ${dim(`— ${demo.says}`)}\n`)
+  for (const artifact of result.artifacts) {
+    const { bytes } = await client.openArtifact(job.job_id, artifact.path, signal)
+    const content = await text(bytes)
+    await context.print(
+      `  ${dim('brought back')} ${visible(artifact.path)}${dim(':')} ${visible(content.trim())}\n`,
+    )
+  }
+  if (result.error !== null && !demo.expect(result))
+    await context.print(`  ${visible(result.error.message)}\n  ${visible(result.error.hint ?? '')}\n`)
+  return { demo, result }
+}
+
+const summary = (job: JobView, colors: Colors): string => {
+  const end = job.exit_code === null ? (job.signal ?? '') : `exit ${job.exit_code}`
+  return statusColor(
+    job.status,
+    colors,
+  )(`${statusMark(job.status)} ${[job.status, end].filter(Boolean).join(', ')}`)
+}
+
+export const finalTable = (played: readonly Played[], context: Context): string => {
+  const { colors } = context
+  const columns: Column<Played>[] = [
+    { title: 'JOB', value: ({ result }) => shortId(result.job_id) },
+    {
+      title: 'STATUS',
+      value: ({ result }) => `${statusMark(result.status)} ${result.status}`,
+      paint: (text, { result }) => statusColor(result.status, colors)(text),
+    },
+    {
+      title: 'EXIT',
+      value: ({ result }) => String(result.exit_code ?? result.signal ?? '–'),
+      align: 'right',
+    },
+    { title: 'TIME', value: ({ result }) => duration(result.duration_seconds), align: 'right' },
+    { title: 'PHASES', value: ({ result }) => phaseList(result.phases) },
+  ]
+  return table(played, columns, { width: context.out.columns, heading: colors.dim })
+}
+
+const phaseList = (phases: Readonly<Record<string, number>>): string =>
+  Object.entries(phases)
+    .map(([name, ms]) => `${name} ${ms < 1000 ? `${Math.round(ms)}ms` : `${(ms / 1000).toFixed(1)}s`}`)
+    .join(' · ')
+
+const text = async (bytes: AsyncIterable<Uint8Array>): Promise<string> => {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of bytes) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,36 @@
+import type { JobView } from '../engine/deputy.ts'
+import { formatSize } from '../jobs/sizes.ts'
+import type { Colors } from './terminal/colors.ts'
+import { age, duration, phases, statusColor, statusMark } from './terminal/format.ts'
+import { oneLine, visible } from './terminal/visible.ts'
+
+/** A job for people: one fact a line, nothing that is not known. */
+export const describeJob = (job: JobView, colors: Colors): string => {
+  const end = job.signal ?? (job.exit_code === null ? undefined : String(job.exit_code))
+  const labels = Object.entries(job.labels).map(([name, value]) => (value === '' ? name : `${name}=${value}`))
+  const facts: (readonly [string, string | undefined])[] = [
+    ['job', job.job_id],
+    ['status', statusColor(job.status, colors)(`${statusMark(job.status)} ${job.status}`)],
+    ['exit', end],
+    ['task', oneLine(job.task, 200)],
+    ['agent', job.agent === 'script' ? undefined : job.agent],
+    ['runtime', job.runtime],
+    ['machine', job.machine_id ?? undefined],
+    ['progress', job.progress === null ? undefined : oneLine(job.progress, 200)],
+    ['queue', job.queue_position === null ? undefined : `place ${job.queue_position}`],
+    ['created', `${job.created_at} (${age(job.created_at)} ago, by ${visible(job.origin)})`],
+    ['duration', job.duration_seconds === null ? undefined : duration(job.duration_seconds)],
+    ['timeout', duration(job.timeout_seconds)],
+    ['phases', phases(job.phases) || undefined],
+    ['attempts', job.attempts > 1 ? String(job.attempts) : undefined],
+    ['output', job.output_bytes > 0 ? formatSize(job.output_bytes) : undefined],
+    ['labels', labels.length === 0 ? undefined : visible(labels.join(', '))],
+    ['cancel', job.cancel_requested && job.completed_at === null ? 'asked for' : undefined],
+    ['error', job.error === null ? undefined : colors.red(visible(job.error.message))],
+    ['hint', job.error?.hint === undefined ? undefined : visible(job.error.hint)],
+  ]
+  return facts
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${colors.dim(name.padEnd(10))}${value}\n`)
+    .join('')
+}

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import type { Client } from '../control/client.ts'
+import { AppError } from '../jobs/errors.ts'
+import type { Artifact } from '../jobs/job.ts'
+import { didYouMean } from '../jobs/nearest.ts'
+import { pathProblem } from '../jobs/paths.ts'
+import type { Context } from './context.ts'
+
+export interface FetchOptions {
+  readonly id: string
+  readonly artifacts: readonly Artifact[]
+  /** Which; none: all. */
+  readonly paths: readonly string[]
+  readonly directory: string
+  readonly force: boolean
+}
+
+/** Writes artifacts below a directory, checked against their digests. */
+export const fetchArtifacts = async (
+  client: Client,
+  options: FetchOptions,
+): Promise<{ path: string; size: number }[]> => {
+  const chosen =
+    options.paths.length === 0 ? options.artifacts : options.paths.map(path => find(options, path))
+  const top = resolve(options.directory)
+  const written = []
+  for (const artifact of chosen) {
+    const target = await placeFor(top, artifact.path)
+    if (!options.force && (await lstat(target).catch(() => undefined)))
+      throw new AppError('conflict', `${target} is there already.`, {
+        hint: 'Replace it with --force, or write elsewhere with --output DIR.',
+      })
+    await download(client, options.id, artifact, target)
+    written.push({ path: target, size: artifact.size })
+  }
+  return written
+}
+
+/** One artifact to stdout. */
+export const fetchArtifact = async (
+  context: Context,
+  client: Client,
+  { id, path }: { id: string; path: string },
+): Promise<void> => {
+  const { bytes } = await client.openArtifact(id, path)
+  for await (const chunk of bytes) await context.out.write(chunk)
+}
+
+const find = ({ artifacts, id }: FetchOptions, path: string): Artifact => {
+  const found = artifacts.find(artifact => artifact.path === path)
+  if (found) return found
+  const guess = didYouMean(
+    path,
+    artifacts.map(artifact => artifact.path),
+  )
+  throw new AppError('not_found', `The job brought back no '${path}'${guess || '.'}`, {
+    hint: `deputy artifacts ${id}`,
+  })
+}
+
+/** The names come from the job: none may leave the directory, by itself or through a link that lies there. */
+const placeFor = async (top: string, path: string): Promise<string> => {
+  const problem = path.startsWith('/') ? 'is absolute' : pathProblem(path)
+  if (problem !== undefined)
+    throw new AppError('denied', `The artifact '${path}' is refused: its name ${problem}.`)
+  const parts = path.split('/')
+  for (let i = 1; i < parts.length; i++) {
+    const at = join(top, ...parts.slice(0, i))
+    if ((await lstat(at).catch(() => undefined))?.isSymbolicLink())
+      throw new AppError('denied', `${at} is a symbolic link: nothing is written through it.`)
+  }
+  return join(top, ...parts)
+}
+
+const download = async (client: Client, id: string, artifact: Artifact, target: string): Promise<void> => {
+  await mkdir(dirname(target), { recursive: true })
+  const temporary = `${target}.deputy-${process.pid}`
+  const file = await open(temporary, 'wx')
+  try {
+    const hash = createHash('sha256')
+    const { bytes } = await client.openArtifact(id, artifact.path)
+    for await (const chunk of bytes) {
+      hash.update(chunk)
+      await file.write(chunk)
+    }
+    await file.close()
+    if (hash.digest('hex') !== artifact.sha256)
+      throw new AppError('internal', `The artifact '${artifact.path}' arrived damaged.`, { retryable: true })
+    await rename(temporary, target)
+  } catch (error) {
+    await file.close().catch(() => {})
+    await rm(temporary, { force: true })
+    throw error
+  }
+}

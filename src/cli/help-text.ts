@@ -1,0 +1,55 @@
+import { type FlagSpec, GLOBAL_FLAGS } from './args/spec.ts'
+import type { AnyCommand } from './command.ts'
+import { COMMANDS } from './commands/index.ts'
+import type { Colors } from './terminal/colors.ts'
+
+const GROUPS: readonly (readonly [string, readonly string[]])[] = [
+  ['Delegate', ['run', 'submit', 'exec']],
+  ['Watch', ['status', 'logs', 'events', 'list', 'cancel']],
+  ['Bring back', ['result', 'artifacts', 'patch', 'delete']],
+  [
+    'Set up',
+    ['mcp', 'doctor', 'config', 'machines', 'daemon', 'serve', 'completion', 'demo', 'version', 'help'],
+  ],
+]
+
+export const overview = ({ bold, dim, cyan }: Colors): string => {
+  const rest = Object.keys(COMMANDS).filter(name => !GROUPS.some(([, names]) => names.includes(name)))
+  const groups = rest.length > 0 ? [...GROUPS, ['More', rest] as const] : GROUPS
+  const sections = groups.map(([title, names]) => {
+    const lines = names.map(name => `  ${cyan(name.padEnd(12))}${COMMANDS[name]?.summary ?? ''}`)
+    return `${bold(title)}\n${lines.join('\n')}`
+  })
+  return `${bold('deputy')} hands tasks to isolated machines and brings back what they did.
+
+${dim('$')} deputy run -- make test
+${dim('$')} claude mcp add deputy -- deputy mcp
+
+${sections.join('\n\n')}
+
+deputy COMMAND --help tells more about one of them.
+`
+}
+
+export const commandHelp = (command: AnyCommand, { bold, dim, cyan }: Colors): string => {
+  const parts = [
+    `${command.summary}.`,
+    `${bold('Usage')}\n  deputy ${command.name} ${command.usage}`.trimEnd(),
+  ]
+  if (command.description) parts.push(command.description)
+  const all: [string, FlagSpec][] = Object.entries({ ...command.flags, ...GLOBAL_FLAGS })
+  const width = Math.max(...all.map(([name, spec]) => flagLabel(name, spec).length)) + 2
+  const lines = all.map(([name, spec]) => `  ${cyan(flagLabel(name, spec).padEnd(width))}${spec.summary}`)
+  parts.push(`${bold('Flags')}\n${lines.join('\n')}`)
+  if (command.examples) {
+    const examples = command.examples.map(([line, what]) => `  ${dim(`# ${what}`)}\n  ${line}`)
+    parts.push(`${bold('Examples')}\n${examples.join('\n')}`)
+  }
+  return `${parts.join('\n\n')}\n`
+}
+
+export const flagLabel = (name: string, spec: FlagSpec): string => {
+  const short = spec.short === undefined ? '    ' : `-${spec.short}, `
+  const value = spec.type === 'boolean' ? '' : ` ${spec.value ?? spec.choices?.join('|') ?? 'VALUE'}`
+  return `${short}--${name}${value}`
+}

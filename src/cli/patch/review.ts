@@ -1,0 +1,44 @@
+import type { Client } from '../../control/client.ts'
+import type { Context } from '../context.ts'
+import { quoteArgv } from '../manifest/shell.ts'
+import { confirm } from '../terminal/confirm.ts'
+import { visible } from '../terminal/visible.ts'
+import { applyPatch } from './apply.ts'
+import { showPatch } from './show.ts'
+
+/** Shows what a job changed, asks, and applies it. Resolves with whether it was applied. */
+export const reviewPatch = async (
+  context: Context,
+  client: Client,
+  options: { id: string; directory: string; yes: boolean },
+): Promise<boolean> => {
+  const { err, errColors } = context
+  const patch = await fetchPatch(client, options.id)
+  if (patch.length === 0) {
+    await err.write('The job changed nothing.\n')
+    return false
+  }
+  await err.write(showPatch(new TextDecoder().decode(patch), errColors))
+  const later = `deputy patch --apply ${quoteArgv([options.directory])} ${options.id}`
+  if (!options.yes) {
+    if (!process.stdin.isTTY) {
+      await err.write(`Nothing was applied: there is nobody to ask. Later: ${later}\n`)
+      return false
+    }
+    if (!(await confirm(`Apply this to ${options.directory}?`))) {
+      await err.write(`Nothing was applied. Later: ${later}\n`)
+      return false
+    }
+  }
+  const files = await applyPatch(patch, options.directory)
+  const names = files.length > 5 ? `${files.length} files` : files.map(visible).join(', ')
+  await err.write(`${errColors.green('Applied')} to ${options.directory}: ${names}\n`)
+  return true
+}
+
+export const fetchPatch = async (client: Client, id: string): Promise<Uint8Array> => {
+  const chunks: Uint8Array[] = []
+  const { bytes } = await client.openPatch(id)
+  for await (const chunk of bytes) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,18 @@
+import type { Colors } from '../terminal/colors.ts'
+import { visible } from '../terminal/visible.ts'
+
+/** A patch in colours. Its text comes from a job, so nothing in it can command the terminal. */
+export const showPatch = (text: string, colors: Colors): string =>
+  text
+    .replace(/\n$/, '')
+    .split('\n')
+    .map(line => `${paint(line, colors)(visible(line.replaceAll('\t', '    ')))}\n`)
+    .join('')
+
+const paint = (line: string, { bold, green, red, cyan }: Colors): ((text: string) => string) => {
+  if (/^(diff |index |--- |\+\+\+ |new file|deleted file|rename |similarity |old mode|new mode)/.test(line))
+    return bold
+  if (line.startsWith('@@')) return cyan
+  if (line.startsWith('+')) return green
+  return line.startsWith('-') ? red : text => text
+}

@@ -1,0 +1,51 @@
+import { AppError } from '../jobs/errors.ts'
+import { didYouMean } from '../jobs/nearest.ts'
+import { VERSION } from '../version.ts'
+import { parseArgs } from './args/parse.ts'
+import { GLOBAL_FLAGS } from './args/spec.ts'
+import { COMMANDS } from './commands/index.ts'
+import { createContext } from './context.ts'
+import { reportError } from './report-error.ts'
+
+/** The whole life of one invocation; ends by setting the exit status. */
+export const runCli = async (argv: readonly string[]): Promise<void> => {
+  const context = createContext({ env: process.env, argv })
+  try {
+    process.exitCode = await dispatch(context, argv)
+  } catch (error) {
+    process.exitCode = reportError(context, error)
+  } finally {
+    context.close()
+  }
+}
+
+type Context = ReturnType<typeof createContext>
+
+const dispatch = async (context: Context, argv: readonly string[]): Promise<number> => {
+  const [name, ...rest] = argv
+  if (name === '--version' || name === '-V' || name === '-v') return context.print(`${VERSION}\n`)
+  if (name === undefined || name === '--help' || name === '-h') {
+    const { overview } = await import('./help-text.ts')
+    return context.print(overview(context.colors))
+  }
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (!entry) throw unknownCommand(name)
+  const { default: command } = await entry.load()
+  const parsed = parseArgs({
+    flags: { ...command.flags, ...GLOBAL_FLAGS },
+    argv: rest,
+    command: name,
+    ...(command.stopAtWord && { stopAtWord: true }),
+  })
+  if (parsed.flags.help) {
+    const { commandHelp } = await import('./help-text.ts')
+    return context.print(commandHelp(command, context.colors))
+  }
+  return command.run(context, parsed as never)
+}
+
+const unknownCommand = (name: string): AppError => {
+  const what = name.startsWith('-') ? 'flag' : 'command'
+  const guess = didYouMean(name, Object.keys(COMMANDS))
+  return new AppError('invalid', `Unknown ${what} '${name}'${guess || '.'}`, { hint: 'deputy help' })
+}

@@ -1,0 +1,29 @@
+import type { Client } from '../control/client.ts'
+import type { JobView } from '../engine/deputy.ts'
+import type { Parsed } from './args/spec.ts'
+import type { MANIFEST_FLAGS } from './commands/job-flags.ts'
+import type { Context } from './context.ts'
+import { manifestFromInput } from './manifest/from-input.ts'
+import { resolveMachineId } from './resolve-id.ts'
+
+type Input = Pick<Parsed<typeof MANIFEST_FLAGS>, 'flags' | 'args' | 'rest'>
+
+/** From the command line to a job that is durable. */
+export const submitFromInput = async (
+  context: Context,
+  input: Input,
+  options: { command: string; patch?: boolean },
+): Promise<{ client: Client; job: JobView }> => {
+  // Everything that can be wrong on this side is found before a daemon is started.
+  const manifest = await manifestFromInput(input, { command: options.command, env: context.env })
+  const client = await context.client()
+  if (input.flags.machine !== undefined)
+    manifest.machine = await resolveMachineId(client, input.flags.machine)
+  if (input.flags.workspace !== undefined) {
+    const { uploadWorkspace } = await import('./workspace/upload.ts')
+    const blob = await uploadWorkspace(context, client, input.flags.workspace, { quiet: input.flags.json })
+    const given = typeof manifest.workspace === 'object' ? manifest.workspace : {}
+    manifest.workspace = { ...given, blob, ...(options.patch && { patch: true }) }
+  }
+  return { client, job: await client.submit(manifest) }
+}

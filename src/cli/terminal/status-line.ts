@@ -1,0 +1,55 @@
+import type { Colors } from './colors.ts'
+import { oneLine } from './visible.ts'
+import type { Writer } from './writer.ts'
+
+const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const
+const CLEAR = '\r\x1b[2K'
+
+/** One live line at the bottom of a terminal. Anything else that is printed hides it first. */
+export interface StatusLine {
+  set(text: string): void
+  /** Takes the line away until `show`; what is printed in between stays above it. */
+  hide(): Promise<void>
+  show(): void
+  stop(): Promise<void>
+}
+
+export const createStatusLine = (err: Writer, colors: Colors): StatusLine => {
+  if (!err.isTTY) return { set: () => {}, hide: async () => {}, show: () => {}, stop: async () => {} }
+  let text = ''
+  let frame = 0
+  let hidden = false
+  let drawn = false
+
+  const draw = (): void => {
+    if (hidden || text === '') return
+    frame = (frame + 1) % FRAMES.length
+    const line = `${colors.cyan(FRAMES[frame]!)} ${colors.dim(oneLine(text, err.columns - 4))}`
+    drawn = true
+    err.write(CLEAR + line).catch(() => {})
+  }
+  const clear = async (): Promise<void> => {
+    if (drawn) await err.write(CLEAR)
+    drawn = false
+  }
+  const timer = setInterval(draw, 100)
+  timer.unref()
+
+  return {
+    set: next => {
+      text = next
+    },
+    hide: async () => {
+      hidden = true
+      await clear()
+    },
+    show: () => {
+      hidden = false
+    },
+    stop: async () => {
+      clearInterval(timer)
+      hidden = true
+      await clear()
+    },
+  }
+}

@@ -1,0 +1,48 @@
+import { realpath, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import type { Client } from '../../control/client.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { formatSize } from '../../jobs/sizes.ts'
+import { packDirectory } from '../../workspace/pack.ts'
+import type { Context } from '../context.ts'
+import { createStatusLine } from '../terminal/status-line.ts'
+
+/** Packs a directory and stores it with the daemon; resolves with the blob that a manifest names. */
+export const uploadWorkspace = async (
+  context: Context,
+  client: Client,
+  directory: string,
+  options: { quiet: boolean },
+): Promise<string> => {
+  const top = await workspaceDirectory(directory)
+  const line = createStatusLine(context.err, context.errColors)
+  let bytes = 0
+  const packed = async function* () {
+    for await (const chunk of packDirectory(top)) {
+      bytes += chunk.length
+      if (!options.quiet) line.set(`packing ${directory}, ${formatSize(bytes)}`)
+      yield chunk
+    }
+  }
+  try {
+    return (await client.putBlob(packed())).sha256
+  } finally {
+    await line.stop()
+  }
+}
+
+/** The real directory; the root and a home hold what no job should be handed by a slip of the finger. */
+export const workspaceDirectory = async (directory: string): Promise<string> => {
+  const top = await realpath(directory).catch(() => undefined)
+  if (top === undefined || !(await stat(top)).isDirectory())
+    throw new AppError('invalid', `The workspace ${directory} is not a directory.`)
+  if (top === '/' || top === (await realpath(homedir()).catch(() => undefined)))
+    throw new AppError(
+      'invalid',
+      `The workspace ${directory} is ${top === '/' ? 'the whole disk' : 'your home'}.`,
+      {
+        hint: 'Give the directory of one project: --workspace DIR',
+      },
+    )
+  return top
+}

@@ -1,1 +1,0 @@
-export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
