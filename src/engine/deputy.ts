@@ -109,7 +109,10 @@ export interface JobView {
   readonly runtime: string
   readonly machine_id: string | null
   readonly origin: string
+  /** The latest progress line, unless the status mode is `simple`. */
   readonly progress: string | null
+  /** The last lines of output so far, when the status mode is `streaming` and it is not finished. */
+  readonly output_tail?: string
   /** 1 is next; only while pending. */
   readonly queue_position: number | null
   readonly created_at: string

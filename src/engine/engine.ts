@@ -13,7 +13,7 @@ import type { Deputy, ListFilter } from './deputy.ts'
 import { createDispatcher } from './dispatch.ts'
 import { follow, followEvents, waitFor } from './follow.ts'
 import { createDisposal } from './machines.ts'
-import { excerpt, readPage } from './output.ts'
+import { excerpt, lastLines, readPage } from './output.ts'
 import { createPool } from './pool.ts'
 import { createReadinesses } from './readiness.ts'
 import { recover } from './recover.ts'
@@ -81,7 +81,11 @@ export const createEngine = (options: EngineOptions): Engine => {
     return job
   }
   const view = async (job: Job) =>
-    jobView(job, job.state === 'pending' ? await store.queuePosition(job) : null)
+    jobView(job, {
+      queuePosition: job.state === 'pending' ? await store.queuePosition(job) : null,
+      ...(job.statusMode === 'streaming' &&
+        job.state === 'running' && { outputTail: await lastLines(store, job) }),
+    })
 
   const deputy: Deputy = {
     submit: async (manifest, origin) => {

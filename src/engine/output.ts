@@ -51,6 +51,16 @@ export const excerpt = async (store: Store, job: Job, maxBytes: number): Promise
   }
 }
 
+const TAIL_BYTES = 1024
+
+/** The end of the output so far, from the beginning of a line. */
+export const lastLines = async (store: Store, job: Job): Promise<string> => {
+  const from = Math.max(0, job.outputBytes - TAIL_BYTES)
+  const chunks = await store.readOutput(job.id, from, TAIL_BYTES)
+  const text = decode(Buffer.concat(chunks.map(chunk => chunk.data)), 'start')
+  return from === 0 ? text : text.slice(text.indexOf('\n') + 1)
+}
+
 /** Bytes from `from` on without a gap, at most `max`. */
 const take = (chunks: readonly { offset: number; data: Uint8Array }[], from: number, max: number) => {
   const parts: Uint8Array[] = []

@@ -98,7 +98,10 @@ const settle = async (
 ): Promise<void> => {
   const { store, clock, log } = context
   const moved = await durably(context, () =>
-    store.move(jobId, to, change, { at: clock.now(), data: { reason } }),
+    store.move(jobId, to, change, {
+      at: clock.now(),
+      data: { reason, ...(change.phases && { phases: change.phases }) },
+    }),
   )
   if (moved === undefined) log.warn({ job: jobId, to }, 'a late outcome was ignored: the job is finished')
   else if (isTerminal(to)) log.info({ job: jobId, state: to, ms: change.phases?.running }, 'job finished')

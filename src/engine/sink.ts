@@ -21,6 +21,14 @@ export const createSink = (context: EngineContext, job: Job, onStarted: () => vo
   let lastBeat: number | undefined
   let lastStored = Number.NEGATIVE_INFINITY
 
+  const tellProgress = async (text: string): Promise<void> => {
+    if (job.statusMode === 'simple') return
+    await durably(context, () =>
+      store.update(job.id, {}, { type: 'progress', at: clock.now(), data: { text } }),
+    )
+    signals.emit({ jobId: job.id, kind: 'state' })
+  }
+
   return {
     get position() {
       return position
@@ -50,7 +58,7 @@ export const createSink = (context: EngineContext, job: Job, onStarted: () => vo
       position = batch.position
       fault('output')
       if (batch.chunks.length > 0) signals.emit({ jobId: job.id, kind: 'output' })
-      if (batch.progress !== undefined) signals.emit({ jobId: job.id, kind: 'state' })
+      if (batch.progress !== undefined) await tellProgress(batch.progress)
     },
     heartbeat() {
       lastBeat = clock.monotonic()

@@ -3,7 +3,13 @@ import type { MachineRecord } from '../ports.ts'
 import type { JobSummary, JobView, MachineView } from './deputy.ts'
 
 /** Records become public JSON here. Fields are added over time, never renamed. */
-export const jobView = (job: Job, queuePosition: number | null): JobView => ({
+/** What a view tells that is not in the record. */
+export interface ViewExtras {
+  readonly queuePosition: number | null
+  readonly outputTail?: string
+}
+
+export const jobView = (job: Job, { queuePosition, outputTail }: ViewExtras): JobView => ({
   job_id: job.id,
   status: job.state,
   task: job.title,
@@ -11,7 +17,8 @@ export const jobView = (job: Job, queuePosition: number | null): JobView => ({
   runtime: job.runtime,
   machine_id: job.machineId,
   origin: job.origin,
-  progress: job.progress,
+  progress: job.statusMode === 'simple' ? null : job.progress,
+  ...(outputTail !== undefined && { output_tail: outputTail }),
   queue_position: queuePosition,
   created_at: iso(job.createdAt),
   started_at: maybeIso(job.startedAt),

@@ -16,6 +16,8 @@ export interface Job {
   readonly machineId: string | null
   readonly parentId: string | null
   readonly priority: number
+  /** What its status tells: states; progress as well; the end of its output as well. */
+  readonly statusMode: 'simple' | 'detailed' | 'streaming'
   readonly labels: Readonly<Record<string, string>>
   /** Who asked: `cli`, `mcp:claude-code`, `http`… */
   readonly origin: string

@@ -21,9 +21,10 @@ export const insertJob = (database: Database, job: NewJob): { job: Job; created:
     }
   }
   const { lastId } = database.run(
-    `insert into jobs (id, state, title, agent_type, runtime_wanted, runtime, wants_machine, parent_id, priority, labels,
+    `insert into jobs (id, state, title, agent_type, runtime_wanted, runtime, wants_machine, parent_id, priority,
+       status_mode, labels,
        origin, created_at, timeout_seconds, idempotency_key, manifest_hash)
-     values (?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     values (?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     job.id,
     job.title,
     manifest.agentType,
@@ -32,6 +33,7 @@ export const insertJob = (database: Database, job: NewJob): { job: Job; created:
     manifest.machine ?? null,
     job.parentId ?? null,
     manifest.priority,
+    manifest.statusMode,
     JSON.stringify(manifest.labels ?? {}),
     job.origin,
     job.createdAt,

@@ -19,6 +19,7 @@ const MIGRATIONS: readonly string[] = [
     machine_id text,
     parent_id text,
     priority integer not null,
+    status_mode text not null,
     labels text not null,
     origin text not null,
     created_at integer not null,

@@ -15,6 +15,7 @@ export const toJob = (row: Row): Job => ({
   machineId: maybeText(row.machine_id),
   parentId: maybeText(row.parent_id),
   priority: Number(row.priority),
+  statusMode: text(row.status_mode) as Job['statusMode'],
   labels: json<Record<string, string>>(row.labels) ?? {},
   origin: text(row.origin),
   createdAt: Number(row.created_at),
