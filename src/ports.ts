@@ -174,7 +174,7 @@ export interface SinkBatch {
 /** Jobs and machines, durably. Every method that writes resolves when the write is on disk. */
 export interface Store {
   /** Gives the earlier job when the idempotency key is known; `conflict` when its manifest was another. */
-  insertJob(job: NewJob): Promise<{ job: Job; created: boolean }>
+  insertJob(job: NewJob): Promise<Inserted>
   getJob(id: string): Promise<Job | undefined>
   getManifest(id: string): Promise<Manifest | undefined>
   listJobs(query: JobQuery): Promise<Job[]>
@@ -222,6 +222,13 @@ export interface Store {
 
   flush(): Promise<void>
   close(): Promise<void>
+}
+
+export interface Inserted {
+  readonly job: Job
+  readonly created: boolean
+  /** Its place in the queue when it came; null for an earlier job. */
+  readonly position: number | null
 }
 
 export interface NewJob {

@@ -89,12 +89,12 @@ export const createEngine = (options: EngineOptions): Engine => {
 
   const deputy: Deputy = {
     submit: async (manifest, origin) => {
-      const { job, created } = await submit(context, options.pack, { manifest, origin })
+      const { job, created, position } = await submit(context, options.pack, { manifest, origin })
       if (created) {
         signals.emit({ jobId: job.id, kind: 'state' })
         dispatcher.kick()
       }
-      return created ? view(job) : { ...(await view(job)), deduplicated: true }
+      return created ? jobView(job, position) : { ...(await view(job)), deduplicated: true }
     },
     get: async id => view(await need(id)),
     wait: async (id, wait) => view(await waitFor(signals, () => need(id), wait)),

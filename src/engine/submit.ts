@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { AppError } from '../jobs/errors.ts'
 import { newId } from '../jobs/ids.ts'
-import type { Job } from '../jobs/job.ts'
 import { LIMITS } from '../jobs/limits.ts'
 import { type Manifest, parseManifest } from '../jobs/manifest.ts'
 import { parseSize } from '../jobs/sizes.ts'
+import type { Inserted } from '../ports.ts'
 import { chooseRuntime } from './choose.ts'
 import { planCommand } from './commands.ts'
 import type { EngineContext } from './context.ts'
@@ -24,7 +24,7 @@ export const submit = async (
   context: EngineContext,
   pack: PackDirectory,
   { manifest: input, origin, parentId }: Submission,
-): Promise<{ job: Job; created: boolean }> => {
+): Promise<Inserted> => {
   const asked = parseManifest(input)
   const { store, clock, config } = context
   refuseFullQueue(context)

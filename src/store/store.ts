@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { JobOutcome } from '../jobs/job.ts'
+import type { Job, JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { type JobState, STATES } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
@@ -11,6 +11,7 @@ import * as jobs from './jobs.ts'
 import * as machines from './machines.ts'
 import { migrate } from './migrations.ts'
 import { appendOutput, readOutput } from './output.ts'
+import { createQueueCounts } from './queue-counts.ts'
 import { expiredJobs, insertBlobUse, isBlobUsed } from './retention.ts'
 
 /** Opens (and creates or upgrades) the database of a home. One process at a time: the daemon holds a lock. */
@@ -27,6 +28,7 @@ export const openStore = (path: string): Store => {
 const createStore = (database: Database): Store => {
   const writer = createWriter(database)
   const counts = readCounts(database)
+  const queue = createQueueCounts(database)
   const moved = (from: JobState | undefined, to: JobState | undefined): void => {
     if (from !== undefined) counts[from] -= 1
     if (to !== undefined) counts[to] += 1
@@ -41,8 +43,12 @@ const createStore = (database: Database): Store => {
           return inserted
         })
         .then(inserted => {
-          if (inserted.created) moved(undefined, 'pending')
-          return inserted
+          const { job: stored, created } = inserted
+          if (created) {
+            moved(undefined, 'pending')
+            queue.moved(undefined, stored)
+          }
+          return { ...inserted, position: created ? queue.last(stored) : null }
         }),
     getJob: async id => jobs.getJob(database, id),
     getManifest: async id => jobs.getManifest(database, id),
@@ -57,18 +63,24 @@ const createStore = (database: Database): Store => {
       writer
         .write(db => jobs.claim(db, request))
         .then(claimed => {
-          if (claimed !== undefined) moved('pending', 'provisioning')
+          if (claimed !== undefined) {
+            moved('pending', 'provisioning')
+            queue.moved({ ...claimed.job, state: 'pending' }, claimed.job)
+          }
           return claimed
         }),
     move: async (id, to, change, event, from) => {
-      let before: JobState | undefined
+      let before: Job | undefined
       const job = await writer.write(db => {
-        before = jobs.getJob(db, id)?.state
+        before = jobs.getJob(db, id)
         const result = jobs.move(db, id, to, change, event, from)
         if (result !== undefined && change.result) insertBlobUse(db, id, outputBlobs(change.result))
         return result
       })
-      if (job !== undefined) moved(before, to)
+      if (job !== undefined) {
+        moved(before?.state, to)
+        queue.moved(before, job)
+      }
       return job
     },
     update: (id, change, event) => writer.write(db => jobs.update(db, id, change, event)),
