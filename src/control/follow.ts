@@ -8,7 +8,7 @@ export interface FollowOptions<T> {
   readonly path: string
   /** The cursor to go on from. */
   readonly after?: string
-  readonly isLast: (value: T) => boolean
+  readonly isLast?: (value: T) => boolean
   readonly revive?: (signal: AbortSignal) => Promise<void>
   readonly signal: AbortSignal
 }
@@ -41,7 +41,6 @@ export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator
         if (event.id !== '') cursor = event.id
         if (event.event === 'error') throw AppError.fromBody(JSON.parse(event.data).error)
         // Said after the last event of a job; a stream that ends without it was cut.
-        if (event.event === 'end') return
         if (event.event === 'end') return
         const value = JSON.parse(event.data) as T
         yield value

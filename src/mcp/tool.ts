@@ -16,6 +16,8 @@ export interface Tool {
   readonly output: JsonSchema
   /** Checks the arguments, then runs. Throws AppError; the server turns it into a result the model can act on. */
   call(args: unknown, context: ToolContext): Promise<ToolOutcome>
+  /** What is left of a tool that can also change things where nothing may be changed. */
+  readonly readOnly?: Tool
 }
 
 /** All four, always: a client assumes the worst of what is left out. */
@@ -34,6 +36,13 @@ export interface ToolContext {
   readonly signal: AbortSignal
   /** Tells how a long call goes on; absent when the client did not ask for that. */
   readonly progress?: (message: string) => void
+  /** Absent where the client has no way to ask. */
+  readonly ask?: Ask
+}
+
+/** A client that can ask its user in the middle of a call, and what the user said when it was asked before. */
+export interface Ask {
+  readonly answer?: { readonly action: 'accept' | 'decline' | 'cancel'; readonly state: string }
 }
 
 export interface ToolOutcome {
@@ -42,6 +51,8 @@ export interface ToolOutcome {
   readonly links?: readonly ResourceLink[]
   /** The job this call has started; a client that knows MCP tasks gets it as a task. */
   readonly startedJob?: string
+  /** Nothing was done: the user must agree first. The client calls again with the answer and the state. */
+  readonly question?: { readonly message: string; readonly state: string }
 }
 
 export interface ResourceLink {

@@ -17,6 +17,8 @@ export interface CallOptions {
   readonly timeoutMs?: number
   /** A body that is sent as it is, with its headers; used by uploads. */
   readonly raw?: Pick<Outgoing, 'headers' | 'body'>
+  /** The answer is a file: it is handed over as a Uint8Array, as it came. */
+  readonly bytes?: boolean
 }
 
 export type Request = <T = unknown>(
@@ -48,7 +50,7 @@ export const createRequest = (machinery: Machinery): Request => {
     if (refusal && machinery.clock.now() - refusal.at < REFUSAL_MS) throw refusal.error
     const call = { method, path }
     const answer = await withRetries(machinery, call, params, options)
-    if (answer.status >= 200 && answer.status < 300) return readData<T>(call, answer)
+    if (answer.status >= 200 && answer.status < 300) return readData<T>(call, answer, options)
     const error = errorFromAnswer(call, answer)
     if (answer.status !== 401) throw error
     if (!machinery.session.refused()) {
@@ -57,7 +59,7 @@ export const createRequest = (machinery: Machinery): Request => {
     }
     // A ticket may have died of age or of a restart: one fresh login, then the verdict stands.
     const second = await withRetries(machinery, call, params, options)
-    if (second.status >= 200 && second.status < 300) return readData<T>(call, second)
+    if (second.status >= 200 && second.status < 300) return readData<T>(call, second, options)
     throw errorFromAnswer(call, second)
   }
 }
@@ -172,7 +174,8 @@ const nodeOf = (path: string): string => /^\/nodes\/([^/]+)/.exec(path)?.[1] ?? 
 const isTransient = (status: number): boolean =>
   (status >= 502 && status <= 504) || (status >= 595 && status <= 599)
 
-const readData = <T>(call: Call, answer: Answer): T => {
+const readData = <T>(call: Call, answer: Answer, { bytes }: CallOptions): T => {
+  if (bytes) return answer.body as T
   try {
     return (JSON.parse(new TextDecoder().decode(answer.body)) as { data: T }).data
   } catch (cause) {

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Args, Composite, RowContext } from '../context.ts'
+import type { Item } from '../shape/fields.ts'
+import { asciiOnly, fromGuest } from './agent-text.ts'
+import { item, text, without } from './values.ts'
+
+const OUTPUT_CHARS = 16_000
+
+export const agentExec: Composite = async (args, context) => {
+  const { node, vmid } = args
+  const command = [args.command, ...(Array.isArray(args.args) ? args.args : [])].map(part =>
+    asciiOnly('command', String(part)),
+  )
+  const input = text(args, 'input-data')
+  if (input !== undefined) asciiOnly('input-data', input)
+  const started = item(
+    await context.call(
+      'POST /nodes/{node}/qemu/{vmid}/agent/exec',
+      without({ node, vmid, command, 'input-data': input }),
+    ),
+  )
+  const pid = Number(started.pid)
+  const seconds = args['capture-output'] === false ? 0 : Number(args.timeout ?? 30)
+  return poll({ node, vmid, pid }, context, seconds)
+}
+
+export const agentStatus: Composite = async ({ node, vmid, pid }, { call }) =>
+  report(pid, item(await call('GET /nodes/{node}/qemu/{vmid}/agent/exec-status', { node, vmid, pid })))
+
+/** The agent forgets a process once it has told its end, so the answer that says so is the only one. */
+const poll = async (process: Args, { call, signal }: RowContext, seconds: number) => {
+  const deadline = Date.now() + seconds * 1000
+  for (let pause = 100; Date.now() < deadline; pause = Math.min(pause * 2, 2000)) {
+    await sleep(Math.min(pause, Math.max(0, deadline - Date.now())), undefined, { signal })
+    const status = item(await call('GET /nodes/{node}/qemu/{vmid}/agent/exec-status', process))
+    if (hasExited(status)) return report(process.pid, status)
+  }
+  return {
+    pid: process.pid,
+    exited: false,
+    next: 'proxmox_agent_exec status with this pid; its result is handed over once.',
+  }
+}
+
+const report = (pid: unknown, status: Item) => {
+  if (!hasExited(status)) return { pid, exited: false }
+  const killed = status.signal === undefined ? {} : { killed: true, signal: Number(status.signal) }
+  return {
+    pid,
+    exited: true,
+    exitcode: status.exitcode === undefined ? null : Number(status.exitcode),
+    ...killed,
+    ...output('stdout', status['out-data'], status['out-truncated']),
+    ...output('stderr', status['err-data'], status['err-truncated']),
+  }
+}
+
+const output = (name: string, data: unknown, truncated: unknown) => {
+  const full = fromGuest(data)
+  const cut = full.length > OUTPUT_CHARS
+  return {
+    [name]: cut ? full.slice(-OUTPUT_CHARS) : full,
+    ...(cut || isTrue(truncated) ? { [`${name}_truncated`]: true } : {}),
+  }
+}
+
+const hasExited = (status: Item) => isTrue(status.exited)
+const isTrue = (value: unknown) => value === true || value === 1 || value === '1'

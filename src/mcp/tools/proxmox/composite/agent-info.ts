@@ -1,0 +1,25 @@
+import { type Item, isItem } from '../shape/fields.ts'
+import { items, text } from './values.ts'
+
+/** The agent wraps every answer in `result`. */
+export const result = (data: unknown): unknown => (isItem(data) && 'result' in data ? data.result : data)
+
+/** Answers that are one bare value. */
+export const value = (data: unknown): unknown => {
+  const inner = result(data)
+  return isItem(inner) ? inner : { result: inner }
+}
+
+/** Nanoseconds since the epoch. */
+export const guestTime = (data: unknown): unknown => {
+  const nanoseconds = Number(result(data))
+  return Number.isFinite(nanoseconds) ? { time: new Date(nanoseconds / 1e6).toISOString() } : { time: null }
+}
+
+export const interfaces = (data: unknown): Item[] =>
+  items(result(data)).map(one => ({
+    ...one,
+    addresses: items(one['ip-addresses']).map(
+      address => `${text(address, 'ip-address')}/${text(address, 'prefix')}`,
+    ),
+  }))

@@ -1,0 +1,115 @@
+import { z } from 'zod'
+import {
+  type Annotations,
+  changes,
+  defineTool,
+  type Tool as McpTool,
+  reads,
+  type ToolContext,
+  type ToolOutcome,
+} from '../../tool.ts'
+import type { Args } from './context.ts'
+import { describeTool, titleOf } from './describe.ts'
+import { type Confirmation, ConfirmationNeeded, type Question } from './policy/confirm.ts'
+import type { Caller } from './policy/gate.ts'
+import { runTool } from './run.ts'
+import { inputSchema } from './schema.ts'
+import type { ProxmoxService } from './service.ts'
+import type { Row, Tool } from './table/define.ts'
+
+/** A row's answer explains itself; its columns depend on the action. */
+const output = z.looseObject({})
+
+export const toMcpTool = (service: ProxmoxService, tool: Tool): McpTool => {
+  const mcp = define(service, tool)
+  if (mcp.annotations.readOnlyHint) return mcp
+  const looking = readOnlyPart(tool)
+  return looking ? { ...mcp, readOnly: define(service, looking) } : mcp
+}
+
+const define = (service: ProxmoxService, tool: Tool): McpTool =>
+  defineTool({
+    name: tool.name,
+    title: titleOf(tool.name),
+    description: describeTool(tool),
+    annotations: annotationsOf(tool),
+    input: inputSchema(tool),
+    output,
+    run: async (args, context) =>
+      withConfirmation(context, args, caller => runTool(service, tool, args, caller), tool.name),
+  })
+
+/** The same tool with the actions that change nothing. */
+export const readOnlyPart = (tool: Tool): Tool | undefined => {
+  const kept = Object.entries(tool.actions).filter(([, row]) => row.tier === 'read')
+  return kept.length === 0 ? undefined : { ...tool, actions: Object.fromEntries(kept) }
+}
+
+export const annotationsOf = (tool: Tool): Annotations => {
+  const rows = Object.values(tool.actions)
+  if (rows.every(row => row.tier === 'read')) return reads(true)
+  return changes({
+    destructive: rows.some(row => row.tier === 'destructive'),
+    idempotent: rows.every(isIdempotent),
+    openWorld: true,
+  })
+}
+
+const isIdempotent = (row: Row) => row.method !== 'POST'
+
+/** Runs the call; where the user must decide first, the outcome is the question instead. */
+export const withConfirmation = async (
+  context: ToolContext,
+  args: Args,
+  run: (caller: Caller) => Promise<Readonly<Record<string, unknown>>>,
+  tool: string,
+): Promise<ToolOutcome> => {
+  const caller: Caller = {
+    who: context.origin,
+    tool,
+    action: '',
+    signal: context.signal,
+    confirmation: confirmationOf(context, args),
+  }
+  try {
+    return { data: await run(caller) }
+  } catch (error) {
+    if (!(error instanceof ConfirmationNeeded)) throw error
+    const { question } = error
+    if (question.state !== undefined)
+      return { data: {}, question: { message: askText(question), state: question.state } }
+    return { data: planOf(question) }
+  }
+}
+
+/** A client that gave up on the question (a headless one always does) still has the token. */
+const confirmationOf = ({ ask }: ToolContext, args: Args): Confirmation => {
+  const token = typeof args.plan_token === 'string' ? args.plan_token : undefined
+  if (!ask || token !== undefined || ask.answer?.action === 'cancel') return { kind: 'token', token }
+  if (!ask.answer) return { kind: 'ask' }
+  return { kind: 'ask', answer: { accepted: ask.answer.action === 'accept', state: ask.answer.state } }
+}
+
+const askText = ({ summary, operation, guests }: Question): string =>
+  [
+    `Allow this on the Proxmox cluster? ${summary}`,
+    ...Object.entries(operation.params).map(([key, value]) => `${key} = ${String(value)}`),
+    ...guests.map(guest => `Reaches ${guest}`),
+  ].join('\n')
+
+const planOf = ({ operation, guests, expiresAt, file, token }: Question) => ({
+  status: 'needs_confirmation',
+  done: false,
+  plan: operation,
+  ...(guests.length > 0 && { guests }),
+  expires_at: new Date(expiresAt).toISOString(),
+  ...(file === undefined
+    ? {
+        plan_token: token,
+        next: 'Show the plan to the user. Only if they agree, repeat the same call with plan_token.',
+      }
+    : {
+        plan_file: file,
+        next: 'Nothing was done. Show the plan to the user; if they agree, they find a plan token in plan_file and tell it to you. Then repeat the same call with plan_token.',
+      }),
+})

@@ -1,0 +1,63 @@
+import { mkdir, open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Tier } from '../table/define.ts'
+import { type Operation, operationPath } from './operation.ts'
+import { isSecretName } from './secrets.ts'
+
+export interface AuditEntry {
+  readonly who: string
+  readonly tool: string
+  readonly action: string
+  readonly tier: Tier
+  readonly operation: Operation
+  /** `started` is written before the request leaves, so that a crash cannot hide it. */
+  readonly event: 'started' | 'done' | 'failed' | 'denied' | 'unconfirmed'
+  readonly id: string
+  readonly detail?: string
+  readonly ms?: number
+}
+
+export interface Audit {
+  write(entry: AuditEntry): Promise<void>
+}
+
+/** Append-only JSON lines that only the user can read. One writer at a time keeps lines whole. */
+export const createAudit = (file: string, now: () => number = Date.now): Audit => {
+  let last: Promise<unknown> = Promise.resolve()
+  const append = async (line: string) => {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+    const handle = await open(file, 'a', 0o600)
+    try {
+      await handle.appendFile(line)
+    } finally {
+      await handle.close()
+    }
+  }
+  return {
+    write: entry => {
+      const line = `${JSON.stringify({ at: new Date(now()).toISOString(), ...auditLine(entry) })}\n`
+      const written = last.then(() => append(line))
+      last = written.catch(() => {})
+      return written
+    },
+  }
+}
+
+export const auditLine = ({ operation, ...entry }: AuditEntry) => ({
+  ...entry,
+  method: operation.method,
+  path: operationPath(operation),
+  params: Object.fromEntries(
+    Object.entries(operation.params).map(([key, value]) => [key, shown(key, value)]),
+  ),
+})
+
+/** What a guest is fed is none of the log's business either. */
+const CONTENT = new Set(['content', 'input-data', 'data', 'body', 'certificates'])
+
+const shown = (key: string, value: unknown): unknown => {
+  if (isSecretName(key)) return '[secret]'
+  const text = Array.isArray(value) ? JSON.stringify(value) : String(value)
+  if (CONTENT.has(key) && text.length > 40) return `[${text.length} characters]`
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text
+}

@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto'
+import { AppError, toAppError } from '../../../../jobs/errors.ts'
+import type { Guest } from '../context.ts'
+import type { GuestIndex } from '../guest-index.ts'
+import type { Tier } from '../table/define.ts'
+import type { Audit, AuditEntry } from './audit.ts'
+import { type Confirmation, confirmOrAsk, type PlanFiles } from './confirm.ts'
+import { type Reach, reachOf } from './guests.ts'
+import { type Operation, showPath } from './operation.ts'
+import type { Plans } from './plan.ts'
+import { type Protection, refuseProtected } from './protect.ts'
+import { firstRule, needsGuests, type Rule, type Situation } from './rules.ts'
+import type { PolicySettings } from './settings.ts'
+import { tierOf } from './tier.ts'
+
+export interface Caller {
+  /** Who asked, as the audit log names them. */
+  readonly who: string
+  readonly tool: string
+  readonly action: string
+  readonly confirmation: Confirmation
+  readonly signal: AbortSignal
+}
+
+export interface GateOptions {
+  readonly settings: PolicySettings
+  readonly own: Protection['own']
+  readonly guests: GuestIndex
+  readonly plans: Plans
+  readonly planFiles: PlanFiles
+  readonly audit: Audit
+  readonly rate: { take(who: string): void }
+  readonly now?: () => number
+}
+
+/** The one place every request to Proxmox passes, whichever tool made it. */
+export interface Gate {
+  pass<T>(operation: Operation, caller: Caller, send: () => Promise<T>): Promise<T>
+}
+
+export const createGate = (options: GateOptions): Gate => {
+  const { audit, now = Date.now } = options
+
+  return {
+    async pass(operation, caller, send) {
+      const tier = tierOf(operation)
+      const id = randomBytes(6).toString('hex')
+      const write = (event: AuditEntry['event'], more: { detail?: string; ms?: number } = {}) => {
+        const { who, tool, action } = caller
+        return audit.write({ id, who, tool, action, tier, operation, event, ...more })
+      }
+      try {
+        await judge(options, operation, caller, tier)
+      } catch (error) {
+        const known = toAppError(error)
+        await write(error instanceof AppError && isQuestion(error) ? 'unconfirmed' : 'denied', {
+          detail: known.message,
+        })
+        throw error
+      }
+      const start = now()
+      // Without a line in the log nothing is changed.
+      if (tier !== 'read') await write('started')
+      try {
+        const answer = await send()
+        await write('done', { ms: now() - start, ...(isUpid(answer) && { detail: answer }) })
+        return answer
+      } catch (error) {
+        await write('failed', { ms: now() - start, detail: toAppError(error).message })
+        throw error
+      }
+    },
+  }
+}
+
+const judge = async (
+  options: GateOptions,
+  operation: Operation,
+  caller: Caller,
+  tier: Tier,
+): Promise<void> => {
+  const { settings, rate, own } = options
+  rate.take(caller.who)
+  const reach = reachOf(operation)
+  const guests = await describeReach(options, reach, tier, caller.signal)
+  const situation: Situation = {
+    tool: caller.tool,
+    action: caller.action,
+    tier,
+    operation,
+    guests: guests.touched,
+  }
+  const rule = firstRule(settings.rules, situation)
+  if (rule?.effect === 'deny') throw forbidden(operation, rule)
+  if (tier === 'read') return
+  if (settings.readOnly) throw readOnly(operation)
+  if (!settings.allowElevated && rule?.effect !== 'allow') throw needsElevated(operation, tier)
+  refuseProtected({ ...settings.protected, own }, [...guests.touched, ...created(reach)])
+  if (tier === 'destructive' || rule?.effect === 'confirm') {
+    await confirmOrAsk(options, operation, caller, guests.touched)
+  }
+}
+
+/** An id that is only about to exist can be protected by its number alone. */
+const created = (reach: Reach) => reach.created.map(vmid => ({ vmid }))
+
+const describeReach = async (
+  { guests, settings }: GateOptions,
+  reach: Reach,
+  tier: Tier,
+  signal: AbortSignal,
+): Promise<{ touched: (Guest | { vmid: number })[] }> => {
+  if (tier === 'read' && !needsGuests(settings.rules))
+    return { touched: reach.touched.map(vmid => ({ vmid })) }
+  if (reach.all) {
+    const { all: of } = reach
+    const everyone = await guests.all(signal)
+    return { touched: of === 'cluster' ? everyone : everyone.filter(guest => guest.node === of.node) }
+  }
+  return {
+    touched: await Promise.all(
+      reach.touched.map(async vmid => (await guests.find(vmid, signal)) ?? { vmid }),
+    ),
+  }
+}
+
+const forbidden = (operation: Operation, rule: Rule) =>
+  new AppError('denied', `A rule of the configuration forbids ${operation.method} ${showPath(operation)}.`, {
+    hint: 'Only the user can change proxmox.rules in the configuration.',
+    details: { rule },
+  })
+
+const readOnly = (operation: Operation) =>
+  new AppError(
+    'denied',
+    `Proxmox is read-only here, ${operation.method} ${showPath(operation)} was not sent.`,
+    {
+      hint: 'The user has set PROXMOX_SAFE_MODE or proxmox.readOnly.',
+    },
+  )
+
+const needsElevated = (operation: Operation, tier: Tier) =>
+  new AppError('denied', `${operation.method} ${showPath(operation)} is ${tier} and changes are off.`, {
+    hint: 'Ask the user to set PROXMOX_ALLOW_ELEVATED=true, or to allow it with a rule in the configuration.',
+  })
+
+const isQuestion = (error: AppError) => error.name === 'ConfirmationNeeded'
+const isUpid = (value: unknown): value is string => typeof value === 'string' && value.startsWith('UPID:')

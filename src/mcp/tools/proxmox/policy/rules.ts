@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import type { Guest } from '../context.ts'
+import type { Tier } from '../table/define.ts'
+import type { Operation } from './operation.ts'
+
+const range = z.string().regex(/^\d{3,9}(-\d{3,9})?$/, "is not a VMID or a range such as '100-199'")
+const names = z.array(z.string().min(1)).min(1)
+
+/** All that is named must fit; the first rule that fits decides. */
+export const ruleSchema = z.strictObject({
+  effect: z
+    .enum(['allow', 'deny', 'confirm'])
+    .describe('allow: elevated actions even where they are off; deny: refuse; confirm: ask the user first'),
+  tools: names.optional().describe('Tool names; * stands for any characters'),
+  actions: names.optional(),
+  tiers: z.array(z.enum(['read', 'elevated', 'destructive'])).optional(),
+  nodes: names.optional(),
+  vmids: z.array(range).optional(),
+  pools: names.optional(),
+  tags: names.optional(),
+})
+
+export type Rule = z.output<typeof ruleSchema>
+
+export interface Situation {
+  readonly tool: string
+  readonly action: string
+  readonly tier: Tier
+  readonly operation: Operation
+  /** Every guest it reaches, with what is known of it. */
+  readonly guests: readonly (Guest | { readonly vmid: number })[]
+}
+
+/**
+ * A rule that forbids fits when any guest fits; one that allows must fit them all, or a list of guests would
+ * smuggle one past it.
+ */
+export const firstRule = (rules: readonly Rule[], situation: Situation): Rule | undefined =>
+  rules.find(rule => fits(rule, situation))
+
+/** Whether the rules want to know more of guests than their ids. */
+export const needsGuests = (rules: readonly Rule[]): boolean => rules.some(rule => rule.pools ?? rule.tags)
+
+const fits = (rule: Rule, { tool, action, tier, operation, guests }: Situation): boolean => {
+  if (rule.tools && !rule.tools.some(pattern => glob(pattern, tool))) return false
+  if (rule.actions && !rule.actions.some(pattern => glob(pattern, action))) return false
+  if (rule.tiers && !rule.tiers.includes(tier)) return false
+  if (rule.nodes && !rule.nodes.some(pattern => nodesOf(operation).some(node => glob(pattern, node))))
+    return false
+  if (!rule.vmids && !rule.pools && !rule.tags) return true
+  if (guests.length === 0) return false
+  const fit = (guest: Situation['guests'][number]) => guestFits(rule, guest)
+  return rule.effect === 'allow' ? guests.every(fit) : guests.some(fit)
+}
+
+const guestFits = (rule: Rule, guest: Situation['guests'][number]): boolean => {
+  if (rule.vmids && !inRanges(rule.vmids, guest.vmid)) return false
+  const known = 'node' in guest ? guest : undefined
+  if (rule.pools && !(known?.pool && rule.pools.includes(known.pool))) return false
+  return !rule.tags || (known?.tags.some(tag => rule.tags!.includes(tag)) ?? false)
+}
+
+export const inRanges = (ranges: readonly string[], vmid: number): boolean =>
+  ranges.some(text => {
+    const [first = '', last = first] = text.split('-')
+    return vmid >= Number(first) && vmid <= Number(last)
+  })
+
+const nodesOf = ({ segments, params }: Operation): string[] => {
+  const named = [params.target, params.node].filter(value => typeof value === 'string')
+  return segments[0] === 'nodes' && segments[1] ? [segments[1], ...named] : named
+}
+
+const glob = (pattern: string, text: string): boolean =>
+  new RegExp(`^${pattern.split('*').map(escapeRegExp).join('.*')}$`).test(text)
+
+const escapeRegExp = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')

@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import { AppError } from '../../../../jobs/errors.ts'
+import { changes, defineTool, type Tool } from '../../../tool.ts'
+import { withConfirmation } from '../mcp-tool.ts'
+import { checkParams, type Operation, parsePath, showPath } from '../policy/operation.ts'
+import { isUpid, secretNote } from '../run.ts'
+import type { ProxmoxService } from '../service.ts'
+import { openSession, type Session } from '../session.ts'
+import { isItem, type Json, plain } from '../shape/fields.ts'
+import { toText } from '../shape/lines.ts'
+import { toPage } from '../shape/rows.ts'
+import { METHODS } from './methods.ts'
+
+const value = z.union([z.string(), z.number(), z.boolean()])
+const input = z.strictObject({
+  path: z.string().min(1).max(1000).describe('e.g. nodes/pve1/qemu/100/status/start'),
+  method: z.enum(METHODS).optional().describe('default GET'),
+  data: z
+    .record(z.string(), z.union([value, z.array(value)]))
+    .optional()
+    .describe('parameters'),
+  wait: z.int().min(0).max(50).optional().describe('seconds to wait for the task'),
+  filter: z.string().max(512).optional().describe('of lists'),
+  fields: z.string().max(512).optional(),
+  limit: z.int().min(1).max(500).optional(),
+  cursor: z.string().max(64).optional(),
+  plan_token: z.string().max(200).optional(),
+})
+
+export const apiCall = (service: ProxmoxService): Tool =>
+  defineTool({
+    name: 'proxmox_api_call',
+    title: 'Call the Proxmox API',
+    description:
+      'Any operation of the Proxmox API, checked first. Changes need PROXMOX_ALLOW_ELEVATED; destructive ones the user.',
+    annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
+    input,
+    output: z.looseObject({}),
+    run: async (args, context) =>
+      withConfirmation(
+        context,
+        args,
+        async caller => {
+          const operation: Operation = {
+            method: args.method ?? 'GET',
+            segments: parsePath(args.path),
+            params: checkParams(args.data ?? {}),
+          }
+          await check(service, operation, caller.signal)
+          const session = openSession(service, { ...caller, action: operation.method })
+          const answer = await present(await session.send(operation), operation, args, session)
+          return session.secretFiles.length === 0 ? answer : { ...answer, ...secretNote(session.secretFiles) }
+        },
+        'proxmox_api_call',
+      ),
+  })
+
+/** Mistakes are told before anything is sent; what the catalogue is not sure of is left to the host. */
+const check = async ({ api }: ProxmoxService, operation: Operation, signal: AbortSignal) => {
+  const catalogue = await api.catalogue({ signal }).catch(() => undefined)
+  const problems = catalogue?.check(operation.method, catalogPath(operation), operation.params) ?? []
+  const errors = problems.filter(problem => problem.severity === 'error')
+  if (errors.length === 0) return
+  const told = errors.slice(0, 6).map(({ param, problem }) => (param ? `'${param}' ${problem}` : problem))
+  throw new AppError('invalid', `${operation.method} ${showPath(operation)}: ${told.join('; ')}.`, {
+    hint: `proxmox_api_describe {"path":"${showPath(operation).slice(1)}","method":"${operation.method}"} lists its parameters.`,
+  })
+}
+
+/** The catalogue splits at slashes; a name that holds one must stay one segment. */
+const catalogPath = ({ segments }: Operation) =>
+  `/${segments.map(segment => segment.replaceAll('/', '%2F')).join('/')}`
+
+const present = async (
+  data: unknown,
+  operation: Operation,
+  args: z.output<typeof input>,
+  session: Session,
+): Promise<Record<string, Json>> => {
+  if (isUpid(data)) return plain(await session.settle(data, args.wait ?? 0)) as Record<string, Json>
+  const upid = taskOf(operation)
+  if (upid && args.wait) return plain(await session.settle(upid, args.wait)) as Record<string, Json>
+  if (Array.isArray(data)) return toPage(data, [], args)
+  if (isItem(data)) return { data: plain(data) }
+  return typeof data === 'string' && data.length > 200
+    ? toText(data)
+    : { data: plain(data), ...(data === null && { ok: true }) }
+}
+
+/** Waiting on the status of a task is how a handle is followed with nothing but this tool. */
+const taskOf = ({ method, segments }: Operation): string | undefined =>
+  method === 'GET' && segments[2] === 'tasks' && segments[4] === 'status' ? segments[3] : undefined

@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import { defineTool, reads, type Tool } from '../../../tool.ts'
+import { withConfirmation } from '../mcp-tool.ts'
+import type { ProxmoxService } from '../service.ts'
+import { openSession } from '../session.ts'
+import { fields, type Item, isItem } from '../shape/fields.ts'
+import { toPage } from '../shape/rows.ts'
+
+const COLUMNS = fields(
+  'id name status node cpu:pct maxcpu:int mem:gib maxmem:gib disk:gib maxdisk:gib uptime:s pool tags template:bool content shared:bool',
+)
+const GUEST = fields('vmid:int type name status node cpu:pct mem:gib maxmem:gib pool tags template:bool')
+
+const input = z.strictObject({
+  type: z
+    .enum(['vm', 'qemu', 'lxc', 'node', 'storage', 'sdn', 'pool'])
+    .optional()
+    .describe('vm = VMs and containers'),
+  node: z.string().max(63).optional(),
+  status: z.string().max(32).optional(),
+  pool: z.string().max(128).optional(),
+  tag: z.string().max(64).optional(),
+  filter: z.string().max(512).optional().describe('e.g. name~web mem_gib>8'),
+  fields: z.string().max(512).optional().describe('columns, comma separated'),
+  limit: z.int().min(1).max(500).optional(),
+  cursor: z.string().max(64).optional().describe('next_cursor'),
+})
+
+export const clusterResources = (service: ProxmoxService): Tool =>
+  defineTool({
+    name: 'get_cluster_resources',
+    title: 'Proxmox resources',
+    description: 'Guests, nodes, storages of the Proxmox cluster, filtered and paged.',
+    annotations: reads(true),
+    input,
+    output: z.looseObject({}),
+    run: async (args, context) =>
+      withConfirmation(
+        context,
+        args,
+        async caller => {
+          const asked = KINDS[args.type ?? 'all']
+          const session = openSession(service, caller)
+          const answer = await session.call(
+            'GET /cluster/resources',
+            asked === undefined ? {} : { type: asked },
+          )
+          const found = (Array.isArray(answer) ? answer.filter(isItem) : []).filter(item => fits(item, args))
+          const columns = asked === 'vm' ? GUEST : COLUMNS
+          // The query of a page is its filters too: a cursor must not outlive a change of them.
+          return toPage(sorted(found), columns, args)
+        },
+        'get_cluster_resources',
+      ),
+  })
+
+/** Proxmox filters by these four; the rest is ours. */
+const KINDS: Record<string, string | undefined> = {
+  vm: 'vm',
+  qemu: 'vm',
+  lxc: 'vm',
+  node: 'node',
+  storage: 'storage',
+  sdn: 'sdn',
+}
+
+const fits = (item: Item, { type, node, status, pool, tag }: z.output<typeof input>): boolean => {
+  if (type !== undefined && type !== 'vm' && item.type !== type) return false
+  if (node !== undefined && item.node !== node) return false
+  if (status !== undefined && item.status !== status) return false
+  if (pool !== undefined && item.pool !== pool) return false
+  return (
+    tag === undefined ||
+    String(item.tags ?? '')
+      .split(/[;, ]+/)
+      .includes(tag)
+  )
+}
+
+const sorted = (items: readonly Item[]): Item[] =>
+  [...items].sort(
+    (a, b) => Number(a.vmid ?? 0) - Number(b.vmid ?? 0) || String(a.id).localeCompare(String(b.id)),
+  )

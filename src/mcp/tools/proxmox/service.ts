@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { LxcExec, ProxmoxApi } from './context.ts'
+import { createGuestIndex, type GuestIndex } from './guest-index.ts'
+import { createAudit } from './policy/audit.ts'
+import { createPlanFiles } from './policy/confirm.ts'
+import { createGate, type Gate } from './policy/gate.ts'
+import { createPlans } from './policy/plan.ts'
+import type { Protection } from './policy/protect.ts'
+import { createRate } from './policy/rate.ts'
+import type { PolicySettings } from './policy/settings.ts'
+
+export interface ServiceOptions {
+  readonly api: ProxmoxApi
+  readonly settings: PolicySettings
+  /** How the machines of our own jobs are recognised, so that no tool touches them. */
+  readonly own: Protection['own']
+  /** Audit log, plans, secrets and restored files are kept below it. */
+  readonly stateDir: string
+  readonly lxc?: LxcExec
+  readonly now?: () => number
+}
+
+/** What all Proxmox tools share; made once, by whoever owns the client. */
+export interface ProxmoxService {
+  readonly api: ProxmoxApi
+  readonly gate: Gate
+  readonly guests: GuestIndex
+  readonly settings: PolicySettings
+  readonly filesDir: string
+  readonly lxc: LxcExec | undefined
+  keepSecret(label: string, content: string): Promise<string>
+}
+
+export const createProxmoxService = (options: ServiceOptions): ProxmoxService => {
+  const { api, settings, own, stateDir, lxc, now = Date.now } = options
+  const guests = createGuestIndex(api, { now })
+  const gate = createGate({
+    settings,
+    own,
+    guests,
+    now,
+    plans: createPlans({ now }),
+    planFiles: createPlanFiles(join(stateDir, 'plans')),
+    audit: createAudit(join(stateDir, 'audit.jsonl'), now),
+    rate: createRate({
+      perMinute: settings.callsPerMinute,
+      burst: Math.max(30, settings.callsPerMinute / 4),
+      now,
+    }),
+  })
+  return {
+    api,
+    gate,
+    guests,
+    settings,
+    filesDir: join(stateDir, 'files'),
+    lxc,
+    keepSecret: secretFiles(join(stateDir, 'secrets')),
+  }
+}
+
+const secretFiles = (directory: string) => async (label: string, content: string) => {
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const name = label
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, 60)
+  const file = join(directory, `${name}-${randomBytes(4).toString('hex')}`)
+  await writeFile(file, content, { mode: 0o600, flag: 'wx' })
+  return file
+}

@@ -1,0 +1,25 @@
+import { isItem, type Json } from './fields.ts'
+
+/** Logs come as `[{n, t}]` or as bare strings; the newest lines are kept when there are too many. */
+export const toLines = (data: unknown, { limit = 100, maxChars = 12_000 } = {}): Record<string, Json> => {
+  const all = (Array.isArray(data) ? data : String(data ?? '').split('\n')).map(lineOf)
+  const lines = all[0] === 'no content' && all.length === 1 ? [] : all
+  const kept = lines.slice(-limit)
+  let size = kept.reduce((sum, line) => sum + line.length + 1, 0)
+  while (size > maxChars && kept.length > 1) size -= kept.shift()!.length + 1
+  const answer: Record<string, Json> = { lines: kept.map(line => clip(line, 2000)), total: lines.length }
+  if (kept.length < lines.length) answer.omitted = lines.length - kept.length
+  return answer
+}
+
+const lineOf = (line: unknown): string => (isItem(line) ? String(line.t ?? '') : String(line ?? ''))
+
+/** A long text keeps its head and its tail, and says how much is missing. */
+export const toText = (data: unknown, maxChars = 12_000): Record<string, Json> => {
+  const text = String(data ?? '')
+  if (text.length <= maxChars) return { text }
+  const half = Math.floor(maxChars / 2)
+  return { text: `${text.slice(0, half)}\n…\n${text.slice(-half)}`, omitted_chars: text.length - 2 * half }
+}
+
+const clip = (line: string, max: number) => (line.length > max ? `${line.slice(0, max)}…` : line)

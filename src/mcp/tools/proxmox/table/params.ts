@@ -1,0 +1,118 @@
+/** One parameter of a tool: what the client may send, and how it reaches Proxmox. */
+export interface Param {
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'strings' | 'object'
+  readonly about?: string
+  readonly values?: readonly string[]
+  readonly min?: number
+  readonly max?: number
+  readonly pattern?: RegExp
+  readonly maxLength?: number
+  /** The name Proxmox knows it by, where that differs. */
+  readonly api?: string
+  /** Values that are spelt differently on the wire. */
+  readonly wire?: Readonly<Record<string, string>>
+  /** Never logged, never audited. */
+  readonly secret?: boolean
+  /** An object whose entries are parameters of Proxmox themselves. */
+  readonly spread?: boolean
+  /** Used by us, not sent. */
+  readonly local?: boolean
+}
+
+type Extra = Omit<Param, 'type'>
+
+export const text = (about?: string, extra: Extra = {}): Param => ({
+  type: 'string',
+  ...some(about),
+  ...extra,
+})
+export const int = (min: number, max: number, about?: string, extra: Extra = {}): Param => ({
+  type: 'integer',
+  min,
+  max,
+  ...some(about),
+  ...extra,
+})
+export const num = (min: number, max: number, about?: string, extra: Extra = {}): Param => ({
+  type: 'number',
+  min,
+  max,
+  ...some(about),
+  ...extra,
+})
+export const bool = (about?: string, extra: Extra = {}): Param => ({
+  type: 'boolean',
+  ...some(about),
+  ...extra,
+})
+export const oneOf = (values: string, about?: string, extra: Extra = {}): Param => ({
+  type: 'string',
+  values: values.split('|'),
+  ...some(about),
+  ...extra,
+})
+export const strings = (about?: string, extra: Extra = {}): Param => ({
+  type: 'strings',
+  ...some(about),
+  ...extra,
+})
+export const spread = (about: string): Param => ({ type: 'object', about, spread: true })
+export const secret = (about?: string, extra: Extra = {}): Param => text(about, { secret: true, ...extra })
+
+const some = (about: string | undefined) => (about === undefined ? {} : { about })
+
+/** No name Proxmox gives to anything it keeps in a path starts with a dot or holds a slash. */
+const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.+-]*$/
+export const name = (about?: string, extra: Extra = {}): Param =>
+  text(about, { pattern: NAME, maxLength: 64, ...extra })
+
+const NODE = { pattern: /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?$/, maxLength: 63 }
+export const node = text(undefined, NODE)
+/** In guest tools the node is a courtesy: a VMID is unique in the cluster. */
+export const guestNode = text('found by vmid if omitted', NODE)
+export const target = text('target node', NODE)
+export const vmid = int(100, 999_999_999)
+export const newid = int(100, 999_999_999, 'VMID of the new guest')
+export const guestType = oneOf('vm|lxc', 'found by vmid if omitted', { wire: { vm: 'qemu', lxc: 'lxc' } })
+export const storage = name('storage id')
+export const volume = text('volume id, storage:path', {
+  pattern: /^[A-Za-z][A-Za-z0-9_.-]*:[A-Za-z0-9_+.@:-]+(?:\/[A-Za-z0-9_+.@:-]+)*$/,
+  maxLength: 512,
+})
+export const snapname = text('snapshot name', { pattern: /^[A-Za-z][A-Za-z0-9_-]+$/, maxLength: 40 })
+export const userid = text('user@realm', {
+  pattern: /^[^\s:/@!?#%\\]+@[A-Za-z][A-Za-z0-9._-]+$/,
+  maxLength: 64,
+})
+export const tokenid = text('token name', { pattern: /^[A-Za-z][A-Za-z0-9._-]+$/, maxLength: 64 })
+export const upid = text('task id, UPID:…', {
+  pattern:
+    /^UPID:[A-Za-z0-9-]+:[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:[0-9A-Fa-f]{8}:[^:\s/?#%\\]+:[^:\s/?#%\\]*:[^:\s/?#%\\]+:$/,
+  maxLength: 256,
+})
+export const iface = text('interface', { pattern: /^[A-Za-z][A-Za-z0-9_.-]{0,19}(?::\d+)?$/, maxLength: 20 })
+export const disk = text('e.g. scsi0, rootfs, mp0', {
+  pattern: /^(?:(?:ide|scsi|sata|virtio|mp|unused|efidisk|tpmstate)\d{1,3}|rootfs)$/,
+})
+export const digest = text(undefined, { pattern: /^[0-9a-fA-F]{1,64}$/ })
+export const comment = text(undefined, { maxLength: 4096 })
+/** Settings to drop, comma separated. */
+export const unset = text('settings to unset, comma separated', {
+  pattern: /^[A-Za-z0-9_-]+(?:[,; ][A-Za-z0-9_-]+)*$/,
+  maxLength: 4096,
+})
+export const timeframe = oneOf('hour|day|week|month|year')
+export const cf = oneOf('AVERAGE|MAX')
+
+/** How long to wait for a task before its handle is returned. */
+export const wait = int(0, 50, 'seconds to wait for the task, default 15', { local: true })
+export const WAIT_DEFAULT_S = 15
+
+export const paging = {
+  filter: text('e.g. status=running name~web mem_gib>8', { local: true, maxLength: 512 }),
+  fields: text('columns, comma separated', { local: true, maxLength: 512 }),
+  limit: int(1, 500, 'rows', { local: true }),
+  cursor: text('next_cursor of the last page', { local: true, maxLength: 256 }),
+} satisfies Record<string, Param>
+/** What the rows of a long list accept. */
+export const PAGED = 'filter fields limit cursor'

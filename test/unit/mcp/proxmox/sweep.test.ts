@@ -1,0 +1,69 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { aliases } from '../../../../src/mcp/tools/proxmox/aliases.ts'
+import { TABLE } from '../../../../src/mcp/tools/proxmox/table/index.ts'
+import { createApiChecker } from '../../../support/proxmox/api-checker.ts'
+import { createFakeCluster } from '../../../support/proxmox/fake-cluster.ts'
+import { allNames, leastNames, sampleArgs } from '../../../support/proxmox/samples.ts'
+import { proxmoxTools } from '../../../support/proxmox/tools.ts'
+
+const checker = createApiChecker()
+const cases = [...TABLE, aliases].flatMap(({ tools }) =>
+  tools.flatMap(tool =>
+    Object.entries(tool.actions).map(([action, row]) => ({
+      tool,
+      action,
+      row,
+      label: `${tool.name} ${action}`.trim(),
+    })),
+  ),
+)
+
+/** `pct exec` is no API call; it has tests of its own. */
+const overSsh = (label: string) => label === 'proxmox_lxc_exec'
+
+describe('every action of every tool', () => {
+  it('is checked against an index of the whole API', () => {
+    expect(checker.operations.length).toBeGreaterThan(640)
+    expect(checker.check({ method: 'GET', path: '/cluster/sdn/subnets', params: {} })).toHaveLength(1)
+    expect(
+      checker.check({ method: 'POST', path: '/nodes/a/qemu/1/clone', params: { newid: 'x' } }),
+    ).toHaveLength(1)
+    expect(
+      checker.check({ method: 'POST', path: '/nodes/a/qemu/1/clone', params: { nope: 1 } }),
+    ).toHaveLength(1)
+  })
+
+  for (const { tool, action, row, label } of cases.filter(({ label }) => !overSsh(label))) {
+    for (const [what, names] of [
+      ['required parameters only', leastNames(tool, action, row)],
+      ['all parameters', allNames(tool, action, row)],
+    ] as const) {
+      it(`${label} with ${what} sends only what Proxmox VE knows`, async () => {
+        const api = createFakeCluster()
+        const args = sampleArgs(tool, action, names)
+        const files = mkUploads(args)
+        const { call } = proxmoxTools(api, {
+          policy: { allowElevated: true, confirm: 'token', uploadDirs: files.dirs },
+        })
+        const first = await call(tool.name, { ...args, ...files.args })
+        if (first.data.status === 'needs_confirmation')
+          await call(tool.name, { ...args, ...files.args, plan_token: first.data.plan_token })
+        const problems = api.sent.flatMap(request =>
+          checker.check({ ...request, params: { ...request.params } }),
+        )
+        expect(problems).toEqual([])
+        expect(api.sent.some(request => request.method === row.method || args['dry-run'] === true)).toBe(true)
+      })
+    }
+  }
+})
+
+const mkUploads = (args: Record<string, unknown>) => {
+  if (args.action !== 'upload') return { args: {}, dirs: [] }
+  const dir = join(process.env.TMPDIR ?? '/tmp', `deputy-upload-${process.pid}`)
+  mkdirSync(dir, { recursive: true })
+  writeFileSync(join(dir, 'debian.iso'), 'iso')
+  return args.certificates ? { args: {}, dirs: [] } : { args: { file: join(dir, 'debian.iso') }, dirs: [dir] }
+}
