@@ -1,0 +1,25 @@
+import { mkdirSync } from 'node:fs'
+import { homedir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import type { LaunchPlan } from '../local/box.ts'
+import type { ShimConfig } from '../local/protocol.ts'
+
+/** A plain process on this computer in a private directory. Nothing keeps it apart. */
+export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
+  const directory = join(config.dir, `${config.id}.d`, `work-${name}`)
+  mkdirSync(directory, { mode: 0o700 })
+  const { username } = userInfo()
+  return {
+    argv: ['setsid', '/bin/sh'],
+    env: { PATH: process.env.PATH ?? '/usr/bin:/bin' },
+    feeds: [],
+    tellsInit: false,
+    cgroup: null,
+    isolation: [`none: ran on this computer as ${username}`],
+    directory,
+    filesRoot: directory,
+    ownPids: false,
+    disks: [],
+    jobEnv: { HOME: homedir(), USER: username, DEPUTY_WORKSPACE: directory },
+  }
+}

@@ -1,0 +1,174 @@
+import { spawn } from 'node:child_process'
+import { closeSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Duplex, Readable, Writable } from 'node:stream'
+import type { Cgroup } from './cgroups.ts'
+import { openFifo } from './fifo.ts'
+import { createLineReader } from './lines.ts'
+import { descendantsOf, innerPid, isAlive, signalAll } from './processes.ts'
+import { GREETING } from './runner.ts'
+
+/** How a machine is brought up: made by the sandbox or the host runtime, executed here. */
+export interface LaunchPlan {
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  /** What the program reads from fd 6, 7, … */
+  readonly feeds: readonly Uint8Array[]
+  /** Whether the fd after the feeds carries the JSON with the pid of the first process of the pid namespace. */
+  readonly tellsInit: boolean
+  readonly cgroup: Cgroup | null
+  readonly isolation: readonly string[]
+  /** Where the job finds its workspace. */
+  readonly directory: string
+  /** What the names in the tar of a manifest's files are relative to. */
+  readonly filesRoot: string
+  /** Whether the machine has a pid namespace of its own. */
+  readonly ownPids: boolean
+  readonly disks: readonly string[]
+  /** Environment of every job in it. */
+  readonly jobEnv: Readonly<Record<string, string>>
+  /** Undoes what was set up for it outside, after it is gone. */
+  cleanUp?(): Promise<void> | void
+}
+
+export interface Box {
+  readonly plan: LaunchPlan
+  readonly stdout: Readable
+  readonly stderr: Readable
+  readonly dataIn: Writable
+  readonly dataOut: Readable
+  /** Resolves when the runner reads commands; rejects with what was printed when it never will. */
+  readonly ready: Promise<void>
+  /** Resolves when nothing of it lives any more. */
+  readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+  /** Returns how to stop listening. */
+  onStatus(listener: (line: string) => void): () => void
+  send(text: string): void
+  /** Ends the conversation: the runner leaves, and everything in the machine with it. */
+  leave(): void
+  /** Host ids of everything the job started. */
+  jobProcesses(): number[]
+  kill(): void
+}
+
+const STATUS_LINE_BYTES = 4096
+const BOOT_TEXT_BYTES = 4096
+
+export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
+  const out = openFifo(join(fifoDir, 'out'))
+  const err = openFifo(join(fifoDir, 'err'))
+  const extra = plan.feeds.length + (plan.tellsInit ? 1 : 0)
+  const child = spawn(plan.argv[0]!, plan.argv.slice(1), {
+    cwd: '/',
+    env: plan.env,
+    stdio: ['pipe', out.writeFd, err.writeFd, ...Array<'pipe'>(3 + extra).fill('pipe')],
+  })
+  closeSync(out.writeFd)
+  closeSync(err.writeFd)
+  const fds = child.stdio as readonly (Duplex | null)[]
+  const control = fds[0]!
+  const status = fds[3]!
+  const dataIn = fds[4]!
+  const dataOut = fds[5]!
+  // A dying machine resets its sockets at any moment; what matters is told by `gone`.
+  for (const fd of [...fds, out.reader, err.reader]) fd?.on('error', () => {})
+  plan.feeds.forEach((feed, index) => {
+    fds[6 + index]!.end(feed)
+  })
+
+  let init: number | undefined
+  let runner: number | undefined
+  let booted = false
+  let bootText = ''
+  const listeners = new Set<(line: string) => void>()
+  const { promise: ready, resolve: setReady, reject: setFailed } = withResolvers<void>()
+  ready.catch(() => {})
+  const early = (chunk: Buffer) => {
+    if (!booted && bootText.length < BOOT_TEXT_BYTES) bootText += chunk.toString('utf8')
+  }
+  err.reader.on('data', early)
+  status.on(
+    'data',
+    createLineReader(STATUS_LINE_BYTES, line => {
+      if (!booted && line.startsWith('ready ')) {
+        booted = true
+        runner = Number(line.slice(6))
+        err.reader.off('data', early)
+        err.reader.pause()
+        setReady()
+      } else for (const listener of listeners) listener(line)
+    }),
+  )
+  if (plan.tellsInit) {
+    let text = ''
+    fds[6 + plan.feeds.length]!.on('data', (chunk: Buffer) => {
+      if (init === undefined && text.length < 1024) {
+        text += chunk.toString('utf8')
+        init = Number(/"child-pid":\s*(\d+)/.exec(text)?.[1]) || undefined
+      }
+    })
+  }
+
+  const { promise: gone, resolve: setGone } = withResolvers<{
+    code: number | null
+    signal: NodeJS.Signals | null
+  }>()
+  child.once('error', error => {
+    setFailed(error)
+    setGone({ code: null, signal: null })
+  })
+  child.once('exit', (code, signal) => {
+    void settle().then(() => {
+      setFailed(new Error(bootText.trim() || `it ended with ${signal ?? code} before it was ready`))
+      setGone({ code, signal })
+    })
+  })
+  const settle = async () => {
+    plan.cgroup?.kill()
+    for (let waited = 0; init !== undefined && isAlive(init) && waited < 5000; waited += 5)
+      await new Promise(resolve => setTimeout(resolve, 5))
+    await plan.cgroup?.remove()
+    await plan.cleanUp?.()
+  }
+
+  control.write(GREETING)
+  return {
+    plan,
+    stdout: out.reader,
+    stderr: err.reader,
+    dataIn,
+    dataOut,
+    ready,
+    gone,
+    onStatus: listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    send: text => void control.write(text),
+    leave: () => void control.end('exit 0\n'),
+    jobProcesses: () => {
+      if (child.pid === undefined) return []
+      const all = descendantsOf(child.pid)
+      if (!plan.ownPids) return all
+      const own = all.find(pid => innerPid(pid) === runner)
+      return all.filter(pid => pid !== own && pid !== init && innerPid(pid) !== 1)
+    },
+    kill: () => {
+      const pid = child.pid
+      if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+      const all = [pid, ...(init === undefined ? [] : [init])]
+      signalAll(all, 'SIGKILL')
+      plan.cgroup?.kill()
+    },
+  }
+}
+
+const withResolvers = <T>() => {
+  let resolve!: (value: T) => void
+  let reject!: (error: unknown) => void
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  return { promise, resolve, reject }
+}

@@ -1,0 +1,142 @@
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { type CgroupRoot, readMembers, removeAll } from './cgroups.ts'
+
+/** Where we may make cgroups, or why we may not. */
+export type CgroupFinding =
+  | { readonly root: CgroupRoot; readonly problem: null }
+  | { readonly root: null; readonly problem: string }
+
+/** Looks at our own cgroup: children of it are ours to make where the system allows it. */
+export const findCgroupRoot = (): CgroupFinding => {
+  try {
+    const own = parseOwn(readFileSync('/proc/self/cgroup', 'utf8'))
+    const mounts = parseMounts(readFileSync('/proc/self/mountinfo', 'utf8'))
+    return findV1(own, mounts) ?? findV2(own, mounts)
+  } catch (error) {
+    return { root: null, problem: (error as Error).message }
+  }
+}
+
+interface CgroupMount {
+  readonly root: string
+  readonly path: string
+  readonly version: 1 | 2
+  readonly controllers: readonly string[]
+}
+
+const findV1 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupFinding | undefined => {
+  const dirOf = (controller: string): string | null => {
+    const mount = mounts.find(
+      candidate => candidate.version === 1 && candidate.controllers.includes(controller),
+    )
+    const path = own.get(controller)
+    if (mount === undefined || path === undefined) return null
+    const dir = inside(mount, path)
+    return isUsable(dir) ? dir : null
+  }
+  if (!mounts.some(mount => mount.version === 1 && mount.controllers.includes('memory'))) return undefined
+  const [memory, pids, cpu] = [dirOf('memory'), dirOf('pids'), dirOf('cpu')]
+  if (memory === null && pids === null && cpu === null)
+    return { root: null, problem: 'cgroup v1 belongs to root here' }
+  return { root: { version: 1, memory, pids, cpu }, problem: null }
+}
+
+const WANTED = ['memory', 'pids', 'cpu']
+
+const findV2 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupFinding => {
+  const mount = mounts.find(candidate => candidate.version === 2)
+  const path = own.get('')
+  if (mount === undefined || path === undefined)
+    return { root: null, problem: 'no cgroup file system is mounted' }
+  const dir = inside(mount, path)
+  // In a cgroup of a daemon that ran before us, its parent is the delegated one.
+  const base = dir.endsWith('/supervisor') ? dir.slice(0, -'/supervisor'.length) : dir
+  if (!isUsable(base)) return { root: null, problem: `the cgroup ${base} is not delegated to us` }
+  const available = readFileSync(join(base, 'cgroup.controllers'), 'utf8').trim().split(/\s+/)
+  const controllers = WANTED.filter(controller => available.includes(controller))
+  if (controllers.length === 0)
+    return { root: null, problem: `no controllers are delegated to the cgroup ${base}` }
+  try {
+    makeRoom(base)
+    writeFileSync(join(base, 'cgroup.subtree_control'), controllers.map(name => `+${name}`).join(' '))
+  } catch (error) {
+    return { root: null, problem: `controllers cannot be enabled in ${base}: ${(error as Error).message}` }
+  }
+  return { root: { version: 2, path: base, controllers }, problem: null }
+}
+
+/** Version 2 allows controllers only where no process lives: ours move into a child. */
+const makeRoom = (base: string): void => {
+  const supervisor = join(base, 'supervisor')
+  mkdirSync(supervisor, { recursive: true })
+  for (const pid of readMembers(base)) writeFileSync(join(supervisor, 'cgroup.procs'), String(pid))
+}
+
+const isUsable = (dir: string): boolean => {
+  const trial = join(dir, `deputy-trial-${process.pid}`)
+  try {
+    accessSync(dir, constants.W_OK)
+    mkdirSync(trial)
+    rmdirSync(trial)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A container sees a part of the hierarchy: paths are relative to what is mounted. */
+const inside = (mount: CgroupMount, path: string): string =>
+  join(mount.path, path.startsWith(mount.root) ? path.slice(mount.root.length) : path)
+
+/** Lines such as `4:memory:/path`; the name of version 2 is empty. */
+const parseOwn = (text: string): Map<string, string> =>
+  new Map(
+    text
+      .trim()
+      .split('\n')
+      .flatMap(line => {
+        const [, names = '', ...path] = line.split(':')
+        return names.split(',').map((name): [string, string] => [name, path.join(':')])
+      }),
+  )
+
+const parseMounts = (text: string): CgroupMount[] =>
+  text.split('\n').flatMap(line => {
+    const [left = '', right = ''] = line.split(' - ')
+    const [, , , root = '', path = ''] = left.split(' ')
+    const [type, , options = ''] = right.split(' ')
+    if (type !== 'cgroup' && type !== 'cgroup2') return []
+    return [
+      {
+        root: root === '/' ? '' : root,
+        path,
+        version: type === 'cgroup' ? 1 : 2,
+        controllers: options.split(','),
+      },
+    ]
+  })
+
+/** Cgroups of shims that are gone. Those of living shims are left alone. */
+export const removeStale = async (
+  root: CgroupRoot,
+  prefix: string,
+  living: ReadonlySet<string>,
+): Promise<void> => {
+  const parents =
+    root.version === 2 ? [root.path] : [root.memory, root.pids, root.cpu].filter(dir => dir !== null)
+  const stale = [...new Set(parents)].flatMap(parent =>
+    readdirSync(parent)
+      .filter(name => name.startsWith(prefix) && !living.has(name.slice(prefix.length).split('-')[0]!))
+      .map(name => join(parent, name)),
+  )
+  await removeAll(stale)
+}

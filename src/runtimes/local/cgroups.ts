@@ -1,0 +1,151 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { signalAll } from './processes.ts'
+
+/** Where this daemon may make cgroups: one directory per controller in version 1, a single one in version 2. */
+export type CgroupRoot =
+  | {
+      readonly version: 1
+      readonly memory: string | null
+      readonly pids: string | null
+      readonly cpu: string | null
+    }
+  | { readonly version: 2; readonly path: string; readonly controllers: readonly string[] }
+
+export interface CgroupLimits {
+  readonly memory: number
+  readonly processes: number
+  readonly cpu: number
+}
+
+export interface Cgroup {
+  readonly version: 1 | 2
+  /** A process joins by writing its id into each of these. */
+  readonly joinFiles: readonly string[]
+  /** Which limits the kernel keeps here. */
+  readonly keeps: { readonly memory: boolean; readonly processes: boolean; readonly cpu: boolean }
+  setLimits(limits: CgroupLimits): void
+  /** How often each limit was hit. */
+  events(): { memory: number; processes: number }
+  kill(): void
+  remove(): Promise<void>
+}
+
+const CPU_PERIOD = 100_000
+
+export const createCgroup = (root: CgroupRoot, name: string): Cgroup =>
+  root.version === 1 ? createV1(root, name) : createV2(root, name)
+
+const createV1 = (root: CgroupRoot & { version: 1 }, name: string): Cgroup => {
+  const at = (parent: string | null) => (parent === null ? null : join(parent, name))
+  const [memory, pids, cpu] = [at(root.memory), at(root.pids), at(root.cpu)]
+  // Controllers can share a hierarchy (cpu,cpuacct): then it is one directory.
+  const dirs = [...new Set([memory, pids, cpu].filter(dir => dir !== null))]
+  for (const dir of dirs) mkdirSync(dir, { recursive: true })
+  return {
+    version: 1,
+    joinFiles: dirs.map(dir => join(dir, 'cgroup.procs')),
+    keeps: { memory: memory !== null, processes: pids !== null, cpu: cpu !== null },
+    setLimits: limits => {
+      if (memory !== null) {
+        // Memory with swap must never be smaller than memory alone, whichever way the limit moves.
+        const set = () => put(memory, 'memory.limit_in_bytes', limits.memory)
+        tryPut(memory, 'memory.limit_in_bytes', limits.memory)
+        tryPut(memory, 'memory.memsw.limit_in_bytes', limits.memory)
+        set()
+      }
+      if (pids !== null) put(pids, 'pids.max', limits.processes)
+      if (cpu !== null) {
+        put(cpu, 'cpu.cfs_period_us', CPU_PERIOD)
+        put(cpu, 'cpu.cfs_quota_us', Math.round(limits.cpu * CPU_PERIOD))
+      }
+    },
+    events: () => ({
+      memory: memory === null ? 0 : counter(memory, 'memory.oom_control', 'oom_kill'),
+      processes: pids === null ? 0 : counter(pids, 'pids.events', 'max'),
+    }),
+    kill: () => killMembers(dirs[0]),
+    remove: () => removeAll(dirs),
+  }
+}
+
+const createV2 = (root: CgroupRoot & { version: 2 }, name: string): Cgroup => {
+  const dir = join(root.path, name)
+  mkdirSync(dir, { recursive: true })
+  const has = (controller: string) => root.controllers.includes(controller)
+  return {
+    version: 2,
+    joinFiles: [join(dir, 'cgroup.procs')],
+    keeps: { memory: has('memory'), processes: has('pids'), cpu: has('cpu') },
+    setLimits: limits => {
+      if (has('memory')) {
+        put(dir, 'memory.max', limits.memory)
+        tryPut(dir, 'memory.swap.max', 0)
+      }
+      if (has('pids')) put(dir, 'pids.max', limits.processes)
+      if (has('cpu')) put(dir, 'cpu.max', `${Math.round(limits.cpu * CPU_PERIOD)} ${CPU_PERIOD}`)
+    },
+    events: () => ({
+      memory: has('memory') ? counter(dir, 'memory.events', 'oom_kill') : 0,
+      processes: has('pids') ? counter(dir, 'pids.events', 'max') : 0,
+    }),
+    kill: () => {
+      if (!tryPut(dir, 'cgroup.kill', 1)) killMembers(dir)
+    },
+    remove: () => removeAll([dir]),
+  }
+}
+
+const killMembers = (dir: string | undefined): void => {
+  if (dir === undefined) return
+  // Members may fork while they are listed; a few rounds catch up, the pid limit bounds them.
+  for (let round = 0; round < 20; round++) {
+    const members = readMembers(dir)
+    if (members.length === 0) return
+    signalAll(members, 'SIGKILL')
+  }
+}
+
+export const readMembers = (dir: string): number[] => {
+  try {
+    return readFileSync(join(dir, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean).map(Number)
+  } catch {
+    return []
+  }
+}
+
+/** A cgroup is busy for a moment after its last process has ended. */
+export const removeAll = async (dirs: readonly string[]): Promise<void> => {
+  for (const dir of dirs)
+    for (let attempt = 0; attempt < 200; attempt++) {
+      try {
+        rmdirSync(dir)
+        break
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') break
+        killMembers(dir)
+        await new Promise(resolve => setTimeout(resolve, 10))
+      }
+    }
+}
+
+const put = (dir: string, file: string, value: number | string): void =>
+  writeFileSync(join(dir, file), String(value))
+
+const tryPut = (dir: string, file: string, value: number | string): boolean => {
+  try {
+    put(dir, file, value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const counter = (dir: string, file: string, key: string): number => {
+  try {
+    const text = readFileSync(join(dir, file), 'utf8')
+    return Number(new RegExp(`^${key} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,46 @@
+import { toAppError } from '../../jobs/errors.ts'
+import type { Box } from './box.ts'
+import { readListing } from './listing.ts'
+import type { ShimExit, StartSpec } from './protocol.ts'
+import { listText } from './runner.ts'
+import { selectArtifacts } from './select.ts'
+
+export type Gathered = Pick<ShimExit, 'artifacts' | 'skippedArtifacts' | 'patch'>
+
+export interface GatherOptions {
+  readonly box: Box
+  readonly spec: StartSpec
+  readonly signal: AbortSignal
+}
+
+/** Everything a job leaves besides its output. A failure here never changes how the job ended. */
+export const gather = async ({ box, spec, signal }: GatherOptions): Promise<Gathered> => {
+  if (spec.artifacts.length === 0 && !spec.wantsPatch)
+    return { artifacts: [], skippedArtifacts: [], patch: null }
+  try {
+    box.send(listText(box.plan.directory))
+    const listing = await readListing(box.dataOut, signal)
+    const caps = { files: spec.keep.artifactFiles, bytes: spec.keep.artifactBytes }
+    const selection = selectArtifacts(listing, spec.artifacts, caps)
+    // Loaded when needed: most jobs leave no files.
+    const { collect } = await import('./collect.ts')
+    const collected = await collect({
+      box,
+      wanted: selection.wanted,
+      dir: spec.dir,
+      into: 'artifacts',
+      signal,
+    })
+    return {
+      artifacts: collected.files,
+      skippedArtifacts: [...selection.skipped, ...collected.skipped],
+      patch: null,
+    }
+  } catch (error) {
+    return {
+      artifacts: [],
+      skippedArtifacts: [{ path: '.', reason: toAppError(error).message }],
+      patch: null,
+    }
+  }
+}

@@ -1,0 +1,352 @@
+import { closeSync, createReadStream, openSync, readSync, statSync, writeFileSync } from 'node:fs'
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError, toAppError } from '../../jobs/errors.ts'
+import type { StopReason } from '../../ports.ts'
+import type { Box } from './box.ts'
+import { type Gathered, gather } from './gather.ts'
+import { limitsHit, parseDisk } from './limits-hit.ts'
+import { createOutput, type Output } from './output.ts'
+import { RESULT_FILE, type ShimExit, type ShimResult, STARTED_FILE, type StartSpec } from './protocol.ts'
+import { jobText, unpackText } from './runner.ts'
+import { openSpool } from './spool.ts'
+import { endJob } from './stop.ts'
+
+export interface JobRun {
+  /** Resolves when the result is on the disk. Never rejects. */
+  readonly done: Promise<void>
+  stop(kind: StopReason['kind'], graceSeconds: number): void
+}
+
+export interface JobRunOptions {
+  readonly spec: StartSpec
+  /** Boots the machine, or gives the one that waits. */
+  machine(): Promise<Box>
+  onStarted(at: number): void
+  onLog(): void
+}
+
+const COLLECT_MS = 120_000
+const MAX_ARGUMENT_BYTES = 128 * 1024 - 1
+
+/** One job from its inputs to its result, inside the shim. Nothing here needs the daemon. */
+export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobRun => {
+  const begun = performance.now()
+  const phases: Record<string, number> = {}
+  const spool = openSpool(spec.dir, spec.keep)
+  const output = createOutput({
+    spool,
+    secrets: spec.secrets,
+    format: spec.format,
+    now: Date.now,
+    onWrite: onLog,
+  })
+  const collecting = new AbortController()
+  let box: Box | undefined
+  let stopped: StopReason['kind'] | null = null
+  let startedAt: number | undefined
+  let ended = false
+
+  const lap = (name: string, since: number) => {
+    phases[name] = Math.round((performance.now() - since) * 10) / 10
+  }
+
+  const stop: JobRun['stop'] = (kind, graceSeconds) => {
+    if (stopped !== null) return
+    if (ended) {
+      // The command is over; only its files are still being brought out.
+      if (kind === 'cancel') collecting.abort(new AppError('conflict', 'The job was cancelled.'))
+      return
+    }
+    stopped = kind
+    if (box === undefined) return
+    if (startedAt === undefined) box.kill()
+    else endJob(box, graceSeconds * 1000, () => ended)
+  }
+
+  const run = async (): Promise<ShimResult> => {
+    checkArguments(spec)
+    box = await machine()
+    lap('boot', begun)
+    box.plan.cgroup?.setLimits({
+      memory: spec.limits.memory + spec.limits.disk,
+      processes: spec.limits.processes,
+      cpu: spec.limits.cpu,
+    })
+    const before = box.plan.cgroup?.events() ?? { memory: 0, processes: 0 }
+    const unpacking = performance.now()
+    for (const input of spec.inputs) await unpack(box, input)
+    if (spec.inputs.length > 0) lap('unpack', unpacking)
+    if (stopped !== null) return neverStarted(stopped, box, phases)
+
+    // From here on the command may have run: whoever finds this file must not start it again.
+    startedAt = markStarted(spec.dir)
+    const clock = setTimeout(() => stop('timeout', spec.graceSeconds), spec.timeoutSeconds * 1000)
+    const running = performance.now()
+    const over = execute(box, spec, output)
+    onStarted(startedAt)
+    const end = await over
+    ended = true
+    clearTimeout(clock)
+    lap('run', running)
+    const endedAt = Date.now()
+
+    const collectAt = performance.now()
+    const gathered = end.alive
+      ? await bounded(COLLECT_MS, collecting, signal => gather({ box: box!, spec, signal }))
+      : emptyHanded(spec)
+    if (spec.artifacts.length > 0 || spec.wantsPatch) lap('collect', collectAt)
+    if (spec.lifecycle === 'ephemeral' || !end.alive) await quiet(box)
+    output.end()
+    const after = box.plan.cgroup?.events() ?? before
+    const told = output.agent()
+    const exit: ShimExit = {
+      ...exitOf(end),
+      stopped,
+      startedAt,
+      endedAt,
+      outputBytes: spool.outputBytes,
+      ...gathered,
+      usage: told.usage,
+      isolation: box.plan.isolation,
+      limitsHit: limitsHit({
+        limits: spec.limits,
+        timeoutSeconds: spec.timeoutSeconds,
+        stopped,
+        failed: end.code !== 0,
+        oomKills: after.memory - before.memory,
+        refusedForks: after.processes - before.processes,
+        fullDisks: end.fullDisks,
+        sawNoSpace: output.sawNoSpace,
+      }),
+      agentError: told.error,
+      phases,
+    }
+    return { kind: 'exit', exit }
+  }
+
+  const done = run()
+    .catch((error): ShimResult => {
+      if (stopped !== null && startedAt === undefined) return neverStarted(stopped, box, phases)
+      const failure = toAppError(error).toBody()
+      const told = { ...failure, message: output.redact(failure.message) }
+      return { kind: startedAt === undefined ? 'not-started' : 'lost', error: told }
+    })
+    .then(async result => {
+      spool.close()
+      await saveResult(spec.dir, result)
+    })
+    .catch(() => {
+      // The directory is gone or the disk is full: without a result the job counts as lost.
+    })
+  return { done, stop }
+}
+
+interface End {
+  /** As the shell tells it: 128 + n for a signal. Null when the machine ended with the job in it. */
+  readonly code: number | null
+  readonly alive: boolean
+  readonly fullDisks: readonly string[]
+}
+
+/** Sends the command and waits for its end, or for the end of the machine. */
+const execute = (box: Box, spec: StartSpec, output: Output): Promise<End> =>
+  new Promise(resolve => {
+    let code: number | null = null
+    const fullDisks: string[] = []
+    const settle = (end: End) => {
+      off()
+      resolve(end)
+    }
+    const off = box.onStatus(line => {
+      if (line.startsWith('exit ')) code = Number(line.slice(5))
+      else if (line.startsWith('df ')) fullDisks.push(...parseDisk(line.slice(3)))
+      else if (line === 'settled') {
+        // Everything printed before this line is in the pipes already; one turn of the loop reads it.
+        if (spec.lifecycle === 'persistent')
+          setImmediate(() => setImmediate(() => settle({ code, alive: true, fullDisks })))
+        else settle({ code, alive: true, fullDisks })
+      }
+    })
+    void box.gone.then(() => settle({ code, alive: false, fullDisks }))
+    listen(box, output)
+    box.send(
+      jobText({
+        argv: spec.argv,
+        env: { ...box.plan.jobEnv, ...spec.env, ...spec.secrets },
+        directory: box.plan.directory,
+        limits: {
+          files: 65_536,
+          ...(box.plan.cgroup?.keeps.processes ? {} : { processes: spec.limits.processes }),
+        },
+        killLeftovers: spec.lifecycle === 'ephemeral' && box.plan.ownPids,
+        disks: box.plan.disks,
+      }),
+    )
+  })
+
+const listen = (box: Box, output: Output): void => {
+  for (const name of ['stdout', 'stderr'] as const) {
+    box[name].removeAllListeners('data')
+    box[name].on('data', chunk => output[name](chunk))
+    box[name].resume()
+  }
+}
+
+/** Lets the machine end by itself, and waits until nothing more can be printed. */
+const quiet = async (box: Box): Promise<void> => {
+  box.leave()
+  const timer = setTimeout(() => box.kill(), 2000)
+  await Promise.all([box.stdout, box.stderr].map(ended => closed(ended)))
+  clearTimeout(timer)
+}
+
+const closed = (stream: Box['stdout']): Promise<void> =>
+  new Promise(resolve => {
+    if (stream.destroyed || stream.readableEnded) return resolve()
+    stream.once('end', resolve)
+    stream.once('close', resolve)
+  })
+
+const unpack = async (box: Box, input: StartSpec['inputs'][number]): Promise<void> => {
+  const size = statSync(input.path).size
+  if (size === 0) return
+  const directory = input.into === 'workspace' ? box.plan.directory : box.plan.filesRoot
+  let complaint = ''
+  const onText = (chunk: Buffer) => {
+    if (complaint.length < 2000) complaint += chunk.toString('utf8')
+  }
+  box.dataOut.on('data', onText)
+  const finished = new Promise<string>(resolve => {
+    const off = box.onStatus(line => {
+      if (!line.startsWith('unpacked ')) return
+      off()
+      resolve(line.slice(9))
+    })
+  })
+  box.send(unpackText(directory, size, isGzip(input.path)))
+  const source = createReadStream(input.path)
+  source.pipe(box.dataIn, { end: false })
+  const code = await Promise.race([finished, box.gone.then(() => 'gone')])
+  box.dataOut.off('data', onText)
+  box.dataOut.pause()
+  if (code === '0') return
+  source.destroy()
+  const detail = complaint.trim().split('\n')[0] ?? ''
+  throw new AppError(
+    'invalid',
+    complaint.includes('No space left')
+      ? `The inputs of the job (${size} bytes) do not fit into its disk.`
+      : `The inputs of the job cannot be unpacked: ${detail || `tar ended with ${code}`}.`,
+    { hint: "Ask for more in 'resources.disk', or send a plain or gzipped tar." },
+  )
+}
+
+const isGzip = (path: string): boolean => {
+  const file = openSync(path, 'r')
+  const magic = Buffer.alloc(2)
+  readSync(file, magic, 0, 2, 0)
+  closeSync(file)
+  return magic[0] === 0x1f && magic[1] === 0x8b
+}
+
+const bounded = async (
+  ms: number,
+  controller: AbortController,
+  work: (signal: AbortSignal) => Promise<Gathered>,
+): Promise<Gathered> => {
+  const timer = setTimeout(
+    () =>
+      controller.abort(new AppError('timeout', `Bringing out the files took longer than ${ms / 1000} s.`)),
+    ms,
+  )
+  try {
+    return await work(controller.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const emptyHanded = (spec: StartSpec): Gathered => ({
+  artifacts: [],
+  skippedArtifacts:
+    spec.artifacts.length > 0 || spec.wantsPatch
+      ? [{ path: '.', reason: 'the machine ended with the job, and its workspace with it' }]
+      : [],
+  patch: null,
+})
+
+const exitOf = (end: End): { code: number | null; signal: string | null } => {
+  if (end.code === null) return { code: null, signal: 'SIGKILL' }
+  return { code: end.code, signal: end.code > 128 ? (SIGNALS[end.code - 128] ?? null) : null }
+}
+
+/** A shell tells a signal as 128 + n. Only those a job plausibly dies of are named. */
+const SIGNALS: Readonly<Record<number, string>> = {
+  1: 'SIGHUP',
+  2: 'SIGINT',
+  3: 'SIGQUIT',
+  4: 'SIGILL',
+  6: 'SIGABRT',
+  7: 'SIGBUS',
+  8: 'SIGFPE',
+  9: 'SIGKILL',
+  11: 'SIGSEGV',
+  13: 'SIGPIPE',
+  14: 'SIGALRM',
+  15: 'SIGTERM',
+  24: 'SIGXCPU',
+  25: 'SIGXFSZ',
+  31: 'SIGSYS',
+}
+
+const neverStarted = (
+  stopped: StopReason['kind'],
+  box: Box | undefined,
+  phases: Record<string, number>,
+): ShimResult => {
+  const now = Date.now()
+  return {
+    kind: 'exit',
+    exit: {
+      code: null,
+      signal: null,
+      stopped,
+      startedAt: now,
+      endedAt: now,
+      outputBytes: 0,
+      artifacts: [],
+      skippedArtifacts: [],
+      patch: null,
+      usage: null,
+      isolation: box?.plan.isolation ?? [],
+      limitsHit: [],
+      agentError: null,
+      phases,
+    },
+  }
+}
+
+const checkArguments = (spec: StartSpec): void => {
+  for (const argument of [...spec.argv, ...Object.values(spec.env)])
+    if (Buffer.byteLength(argument) > MAX_ARGUMENT_BYTES)
+      throw new AppError(
+        'invalid',
+        `An argument of the command is longer than the ${MAX_ARGUMENT_BYTES} bytes Linux allows.`,
+        {
+          hint: "Put the text into a file of 'files' and let the command read it.",
+        },
+      )
+}
+
+const markStarted = (dir: string): number => {
+  const now = Date.now()
+  writeFileSync(join(dir, STARTED_FILE), String(now), { flag: 'wx', mode: 0o600 })
+  return now
+}
+
+const saveResult = async (dir: string, result: ShimResult): Promise<void> => {
+  const path = join(dir, RESULT_FILE)
+  await writeFile(`${path}.tmp`, JSON.stringify(result), { mode: 0o600 })
+  await rename(`${path}.tmp`, path)
+}

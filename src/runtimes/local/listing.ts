@@ -1,0 +1,83 @@
+import type { Readable } from 'node:stream'
+
+/** One thing in a workspace that is not a directory, as the machine told it. */
+export interface ListedFile {
+  /** Relative to the workspace. */
+  readonly path: string
+  readonly type: 'file' | 'link' | 'other'
+  readonly size: number
+  readonly mode: number
+}
+
+export interface Listing {
+  readonly files: readonly ListedFile[]
+  /** Set when the list was longer than we care to read. */
+  readonly truncated: boolean
+}
+
+const MAX_ENTRIES = 200_000
+const MAX_BYTES = 64 * 1024 * 1024
+
+/** Reads the answer to `listText`: records ended by NUL, the list by an empty one. Nothing in it is trusted. */
+export const readListing = (source: Readable, signal: AbortSignal): Promise<Listing> =>
+  new Promise((resolve, reject) => {
+    const files: ListedFile[] = []
+    let held: Buffer = Buffer.alloc(0)
+    let bytes = 0
+    const finish = (settle: () => void) => {
+      source.off('data', onData)
+      source.off('end', onEnd)
+      source.off('close', onEnd)
+      signal.removeEventListener('abort', onAbort)
+      source.pause()
+      settle()
+    }
+    const onEnd = () => finish(() => reject(new Error('the machine ended while its files were listed')))
+    const onAbort = () => finish(() => reject(signal.reason))
+    const onData = (chunk: Buffer) => {
+      bytes += chunk.length
+      const buffer = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+      let from = 0
+      for (let end = buffer.indexOf(0); end !== -1; end = buffer.indexOf(0, from)) {
+        if (end === from) return finish(() => resolve({ files, truncated: false }))
+        const file = parseRecord(buffer.subarray(from, end))
+        if (file !== undefined) files.push(file)
+        from = end + 1
+      }
+      held = buffer.subarray(from)
+      if (bytes > MAX_BYTES || files.length > MAX_ENTRIES) finish(() => resolve({ files, truncated: true }))
+    }
+    if (signal.aborted) return reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    source.on('data', onData)
+    source.on('end', onEnd)
+    source.on('close', onEnd)
+    source.resume()
+  })
+
+const RECORD = /^(\S) (\d{1,15}) ([0-7]{1,5}) (.+)$/s
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+const parseRecord = (bytes: Buffer): ListedFile | undefined => {
+  const match = RECORD.exec(decode(bytes) ?? '')
+  if (match === null) return undefined
+  const path = match[4]!
+  if (!isSafePath(path)) return undefined
+  const type = match[1] === 'f' ? 'file' : match[1] === 'l' ? 'link' : 'other'
+  return { path, type, size: Number(match[2]), mode: Number.parseInt(match[3]!, 8) }
+}
+
+/** Names that are no UTF-8 cannot be shown or asked for: they stay behind. */
+const decode = (bytes: Buffer): string | undefined => {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** Relative, without `.` and `..`, of a sane length. */
+export const isSafePath = (path: string): boolean =>
+  path.length <= 4096 &&
+  !path.includes('\0') &&
+  path.split('/').every(part => part !== '' && part !== '.' && part !== '..')

@@ -1,0 +1,182 @@
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError, toAppError } from '../../jobs/errors.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
+import { parseSize } from '../../jobs/sizes.ts'
+import type { Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
+import { conclude, type Followed, follow, readResult } from './follow.ts'
+import { packFiles } from './inputs.ts'
+import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './protocol.ts'
+import type { ShimLink } from './shim-link.ts'
+import type { ShimPool } from './shim-pool.ts'
+
+export interface LocalRuntimeOptions {
+  readonly name: string
+  readonly limit: number
+  /** Where runs keep their logs and results. */
+  readonly runsDir: string
+  readonly blobs: Blobs
+  readonly pool: ShimPool
+  readonly defaults: MachineLimits
+  readonly keep: KeepLimits
+  readonly graceSeconds: number
+  readonly check: Runtime['check']
+  readonly fits: Runtime['fits']
+  /** Whether `files` below /tmp can be placed. */
+  readonly filesBelow: 'root' | 'workspace'
+}
+
+/** What the sandbox and the host runtime share: shims, logs, results, files. */
+export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
+  const { pool, blobs } = options
+  const machineDir = (id: string) => join(options.runsDir, id)
+  const jobDir = (run: Run) => join(machineDir(run.machine.id), run.job.id)
+
+  const finish = async (followed: Followed, dir: string): Promise<Outcome> => {
+    if (followed.kind !== 'finished') return followed
+    const { result } = followed
+    if (result.kind !== 'exit') return { kind: result.kind, error: AppError.fromBody(result.error) }
+    return { kind: 'exit', exit: await takeOver(result.exit, dir, blobs) }
+  }
+
+  const watch = (run: Run, link?: ShimLink, begin?: (link: ShimLink) => void): Promise<Outcome> => {
+    const dir = jobDir(run)
+    return follow({
+      run,
+      dir,
+      graceSeconds: options.graceSeconds,
+      head: options.keep.head,
+      ...(link === undefined ? {} : { link }),
+      ...(begin === undefined ? {} : { begin }),
+    }).then(followed => finish(followed, dir))
+  }
+
+  return {
+    name: options.name,
+    limit: options.limit,
+    check: options.check,
+    fits: options.fits,
+
+    provision: async ({ machine, signal }) => {
+      signal.throwIfAborted()
+      await mkdir(machineDir(machine.id), { recursive: true, mode: 0o700 })
+    },
+
+    start: async run => {
+      let link: ShimLink
+      let spec: StartSpec
+      try {
+        const dir = jobDir(run)
+        await forgetFinished(machineDir(run.machine.id), run.job.id)
+        await mkdir(dir, { recursive: true, mode: 0o700 })
+        spec = await makeSpec(run, dir, options)
+        link = await pool.acquire(run.machine.id, run.detach)
+      } catch (error) {
+        if (run.detach.aborted) return { kind: 'detached' }
+        return { kind: 'not-started', error: toAppError(error) }
+      }
+      return watch(run, link, chosen => {
+        chosen.jobId = run.job.id
+        chosen.reserved = false
+        chosen.send({ type: 'start', spec })
+      })
+    },
+
+    attach: async run => {
+      const dir = jobDir(run)
+      if ((await readResult(dir)) !== undefined) return watch(run)
+      const link = await pool.holderOf(run.machine.id)
+      if (link !== undefined && (link.jobId === run.job.id || (await readResult(dir)) === undefined))
+        if (link.jobId === run.job.id) return watch(run, link)
+      if ((await readResult(dir)) !== undefined) return watch(run)
+      return finish(await conclude(dir), dir)
+    },
+
+    destroy: async (machine, signal) => {
+      const link = await pool.holderOf(machine.id)
+      if (link !== undefined) await endMachine(link, machine, signal)
+      await rm(machineDir(machine.id), { recursive: true, force: true })
+    },
+
+    list: async () => {
+      const held = (await pool.links()).flatMap(link => (link.machineId === null ? [] : [link.machineId]))
+      const names = await readdir(options.runsDir).catch(() => [])
+      return Promise.all([...new Set([...held, ...names])].map(id => describe(id, machineDir(id))))
+    },
+
+    close: () => pool.close(),
+  }
+}
+
+const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Promise<StartSpec> => {
+  const { manifest, command } = run
+  const blob = manifest.workspace?.blob
+  const base = blob === undefined ? null : options.blobs.path(blob)
+  const files = await packFiles(manifest.files ?? [], dir, options.filesBelow)
+  return {
+    ...command,
+    machineId: run.machine.id,
+    jobId: run.job.id,
+    dir,
+    limits: limitsOf(manifest, options.defaults),
+    lifecycle: manifest.lifecycle,
+    inputs: [
+      ...(base === null ? [] : [{ path: base, into: 'workspace' as const }]),
+      ...(files === undefined ? [] : [{ path: files, into: 'root' as const }]),
+    ],
+    patchBase: base,
+    wantsPatch: manifest.workspace?.patch === true,
+    artifacts: manifest.artifacts ?? [],
+    keep: options.keep,
+    graceSeconds: options.graceSeconds,
+  }
+}
+
+export const limitsOf = (manifest: Manifest, defaults: MachineLimits): MachineLimits => ({
+  memory: manifest.resources?.memory === undefined ? defaults.memory : parseSize(manifest.resources.memory),
+  disk: manifest.resources?.disk === undefined ? defaults.disk : parseSize(manifest.resources.disk),
+  cpu: manifest.resources?.cpu ?? defaults.cpu,
+  processes: defaults.processes,
+})
+
+/** Moves the files of a result into the store. Done again after a crash, it finds what was moved already. */
+const takeOver = async (exit: ShimExit, dir: string, blobs: Blobs): Promise<Exit> => {
+  const adopt = async ({ file, sha256, size }: CollectedFile) => {
+    if (!(await blobs.has(sha256))) await blobs.adopt(join(dir, file), { sha256, size })
+  }
+  for (const artifact of exit.artifacts) await adopt(artifact)
+  if (exit.patch !== null) await adopt(exit.patch)
+  const { outputBytes: _, ...rest } = exit
+  return {
+    ...rest,
+    artifacts: exit.artifacts.map(({ path, sha256, size }) => ({ path, sha256, size })),
+    patch: exit.patch === null ? null : { sha256: exit.patch.sha256, size: exit.patch.size },
+  }
+}
+
+/** In a kept machine the logs of earlier jobs have been taken over; they are only in the way. */
+const forgetFinished = async (machineDir: string, jobId: string): Promise<void> => {
+  for (const name of await readdir(machineDir).catch(() => []))
+    if (name !== jobId) await rm(join(machineDir, name), { recursive: true, force: true })
+}
+
+const endMachine = (link: ShimLink, machine: Machine, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const settle = (done: () => void) => {
+      unlisten()
+      signal.removeEventListener('abort', onAbort)
+      done()
+    }
+    const onAbort = () => settle(() => reject(signal.reason))
+    const unlisten = link.listen(message => {
+      if (message.type === 'closed' || (message.type === 'gone' && message.machineId === machine.id))
+        settle(resolve)
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+    link.send({ type: 'destroy', machineId: machine.id })
+  })
+
+const describe = async (id: string, dir: string): Promise<FoundMachine> => {
+  const info = await stat(dir).catch(() => undefined)
+  return { id, details: {}, ...(info === undefined ? {} : { createdAt: info.birthtimeMs || info.mtimeMs }) }
+}

@@ -1,0 +1,82 @@
+import type { Usage } from '../../jobs/job.ts'
+import { createClaudeStream } from './claude-stream.ts'
+import { createProgressScanner } from './progress.ts'
+import { createRedactor, createTextRedactor, secretPatterns } from './redactor.ts'
+import type { Spool } from './spool.ts'
+
+export interface Output {
+  stdout(chunk: Buffer): void
+  stderr(chunk: Buffer): void
+  /** Writes what was held back. */
+  end(): void
+  redact(text: string): string
+  /** What the output itself told about the disk. */
+  readonly sawNoSpace: boolean
+  /** What an AI agent told about itself. */
+  agent(): { usage: Usage | null; error: string | null }
+}
+
+export interface OutputOptions {
+  readonly spool: Spool
+  readonly secrets: Readonly<Record<string, string>>
+  readonly format: 'text' | 'claude-stream-json'
+  now(): number
+  onWrite(): void
+}
+
+const NO_SPACE = 'No space left on device'
+
+/** From the pipes of a job to its log: readable, without secrets, progress marked. */
+export const createOutput = ({ spool, secrets, format, now, onWrite }: OutputOptions): Output => {
+  const patterns = secretPatterns(Object.values(secrets))
+  const redact = createTextRedactor(patterns)
+  let sawNoSpace = false
+
+  const progress = (text: string) => {
+    spool.write('progress', Buffer.from(redact(text)), now())
+  }
+
+  const lane = (kind: 'stdout' | 'stderr') => {
+    const redactor = createRedactor(patterns)
+    const scan = createProgressScanner(progress)
+    const put = (data: Buffer) => {
+      if (data.length === 0) return
+      if (!sawNoSpace && data.includes(NO_SPACE)) sawNoSpace = true
+      spool.write(kind, data, now())
+      scan(data)
+      onWrite()
+    }
+    return {
+      push: (chunk: Buffer) => put(redactor.push(chunk)),
+      flush: () => {
+        put(redactor.flush())
+        scan(Buffer.from('\n'))
+      },
+    }
+  }
+
+  const out = lane('stdout')
+  const err = lane('stderr')
+  const agent =
+    format === 'claude-stream-json'
+      ? createClaudeStream({ onText: text => out.push(Buffer.from(text)), onProgress: progress, redact })
+      : null
+
+  return {
+    stdout: chunk => (agent === null ? out.push(chunk) : agent.push(chunk)),
+    stderr: chunk => err.push(chunk),
+    end: () => {
+      agent?.end()
+      out.flush()
+      err.flush()
+    },
+    redact,
+    get sawNoSpace() {
+      return sawNoSpace
+    },
+    agent: () => {
+      const told = agent?.summary() ?? { usage: null, error: null }
+      return { usage: told.usage, error: told.error === null ? null : redact(told.error) }
+    },
+  }
+}

@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+export interface Proc {
+  readonly pid: number
+  readonly parent: number
+}
+
+/** Every process of this computer with its parent, from the stat files that every kernel has. */
+export const listProcesses = (): Proc[] =>
+  readdirSync('/proc').flatMap(name => {
+    if (!/^\d+$/.test(name)) return []
+    const stat = readText(`/proc/${name}/stat`)
+    if (stat === undefined) return []
+    // The command name may hold spaces and parentheses: fields start after the last one.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return fields[0] === 'Z' ? [] : [{ pid: Number(name), parent: Number(fields[1]) }]
+  })
+
+/** All descendants of a process, itself not included. */
+export const descendantsOf = (root: number, processes: readonly Proc[] = listProcesses()): number[] => {
+  const children = new Map<number, number[]>()
+  for (const { pid, parent } of processes) children.set(parent, [...(children.get(parent) ?? []), pid])
+  const found: number[] = []
+  const queue = [root]
+  for (let pid = queue.pop(); pid !== undefined; pid = queue.pop())
+    for (const child of children.get(pid) ?? []) {
+      found.push(child)
+      queue.push(child)
+    }
+  return found
+}
+
+/** The id a process has in its own, innermost pid namespace. */
+export const innerPid = (pid: number): number | undefined => {
+  const line = readText(`/proc/${pid}/status`)?.match(/^NSpid:(.*)$/m)?.[1]
+  const last = line?.trim().split(/\s+/).at(-1)
+  return last === undefined ? undefined : Number(last)
+}
+
+export const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
+  for (const pid of pids)
+    try {
+      process.kill(pid, signal)
+    } catch {
+      // Gone meanwhile.
+    }
+}
+
+/** A zombie counts as gone: it runs nothing, and whoever inherited it will bury it. */
+export const isAlive = (pid: number): boolean => {
+  const stat = readText(`/proc/${pid}/stat`)
+  return stat !== undefined && stat[stat.lastIndexOf(')') + 2] !== 'Z'
+}
+
+/** A process can be told from a later one with the same id by the time it started. */
+export const startTimeOf = (pid: number): string | undefined => {
+  const stat = readText(`/proc/${pid}/stat`)
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+}
+
+const readText = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,75 @@
+import { isEnvName, quote } from './shell.ts'
+
+/**
+ * The runner is a plain `sh` inside the machine that reads its program from a socket: the shim speaks shell to it.
+ * Fd 3 carries status lines out, fd 4 data in, fd 5 data out. All are sockets, which a job cannot open through
+ * /proc; a job that forged them anyway could only lie about itself, and everything read from them is bounded.
+ */
+export const GREETING = 'umask 022\necho "ready $$" >&3\n'
+
+export interface JobText {
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly directory: string
+  readonly limits: { readonly files: number; readonly processes?: number; readonly fileBytes?: number }
+  /** End everything the job left running. Only ever true inside a pid namespace of its own. */
+  readonly killLeftovers: boolean
+  /** Mounts whose free space tells whether the disk was the limit. */
+  readonly disks: readonly string[]
+}
+
+export const jobText = (job: JobText): string => {
+  const lines = [
+    '(',
+    'exec 3>&- 4<&- 5>&- </dev/null',
+    `cd ${quote(job.directory)} || exit 126`,
+    // The kernel should end the job, not the runner, when memory runs out.
+    'echo 500 2>/dev/null >/proc/self/oom_score_adj',
+    ...limitLines(job.limits),
+    ...Object.entries(job.env).flatMap(([name, value]) =>
+      isEnvName(name) ? [`export ${name}=${quote(value)}`] : [],
+    ),
+    `exec ${job.argv.map(quote).join(' ')}`,
+    ') </dev/null',
+    'code=$?',
+    'echo "exit $code" >&3',
+  ]
+  // Only the first processes of a pid namespace have such low ids: on the host this line must never run.
+  if (job.killLeftovers) lines.push('[ $$ -le 9 ] && kill -9 -1 2>/dev/null')
+  if (job.disks.length > 0)
+    lines.push(
+      `[ $code -ne 0 ] && df -kP ${job.disks.map(quote).join(' ')} 2>/dev/null </dev/null | sed 's/^/df /' >&3`,
+    )
+  lines.push('echo "settled" >&3', '')
+  return lines.join('\n')
+}
+
+/** dash and ash say -p, bash says -u. */
+const limitLines = (limits: JobText['limits']): string[] => [
+  'ulimit -c 0',
+  `ulimit -n ${limits.files} 2>/dev/null`,
+  ...(limits.fileBytes === undefined ? [] : [`ulimit -f ${Math.ceil(limits.fileBytes / 512)} 2>/dev/null`]),
+  ...(limits.processes === undefined
+    ? []
+    : [`ulimit -p ${limits.processes} 2>/dev/null || ulimit -u ${limits.processes} 2>/dev/null`]),
+]
+
+/** Unpacks a tar of `bytes` bytes that follows on fd 4. */
+export const unpackText = (directory: string, bytes: number, gzip: boolean): string =>
+  `head -c ${bytes} <&4 | tar -x${gzip ? 'z' : ''}f - -C ${quote(directory)} 2>&5 >/dev/null
+echo "unpacked $?" >&3
+`
+
+/** Lists everything but directories on fd 5, each record ended by NUL, the list by an empty record. */
+export const listText = (directory: string): string =>
+  `(cd ${quote(directory)} && exec find . -xdev ! -type d -printf '%y %s %m %P\\0') 2>/dev/null >&5 </dev/null
+printf '\\0' >&5
+`
+
+/** Sends a tar of the `bytes` bytes of names that follow on fd 4, then echoes the mark that follows them. */
+export const packText = (directory: string, bytes: number, markBytes: number): string =>
+  `(cd ${quote(directory)} && head -c ${bytes} <&4 | tar --null -T - --no-recursion -cf - 2>/dev/null) >&5
+head -c ${markBytes} <&4 >&5
+`
+
+export const LEAVE = 'exit 0\n'

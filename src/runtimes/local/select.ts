@@ -1,0 +1,46 @@
+import { globMatcher } from '../../jobs/globs.ts'
+import type { SkippedArtifact } from '../../jobs/job.ts'
+import { formatSize } from '../../jobs/sizes.ts'
+import type { ListedFile, Listing } from './listing.ts'
+
+export interface Selection {
+  readonly wanted: readonly ListedFile[]
+  readonly skipped: readonly SkippedArtifact[]
+}
+
+const MAX_SKIPPED = 100
+
+/** Which listed files are artifacts, and why some matches are not. */
+export const selectArtifacts = (
+  listing: Listing,
+  globs: readonly string[],
+  caps: { files: number; bytes: number },
+): Selection => {
+  if (globs.length === 0) return { wanted: [], skipped: [] }
+  const matches = globMatcher(globs)
+  const wanted: ListedFile[] = []
+  const skipped: SkippedArtifact[] = []
+  let bytes = 0
+  const found = listing.files.filter(file => matches(file.path)).sort(byPath)
+  for (const file of found) {
+    const reason =
+      file.type === 'link'
+        ? 'it is a symbolic link'
+        : file.type === 'other'
+          ? 'it is not a regular file'
+          : wanted.length >= caps.files
+            ? `more than ${caps.files} files match`
+            : bytes + file.size > caps.bytes
+              ? `with its ${formatSize(file.size)} the artifacts would exceed ${formatSize(caps.bytes)}`
+              : undefined
+    if (reason === undefined) {
+      wanted.push(file)
+      bytes += file.size
+    } else if (skipped.length < MAX_SKIPPED) skipped.push({ path: file.path, reason })
+  }
+  if (listing.truncated)
+    skipped.push({ path: '.', reason: 'the workspace holds too many files to list all of them' })
+  return { wanted, skipped }
+}
+
+const byPath = (a: ListedFile, b: ListedFile): number => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)

@@ -1,0 +1,84 @@
+import { connect, type Socket } from 'node:net'
+import { AppError } from '../../jobs/errors.ts'
+import {
+  type FromShim,
+  onMessages,
+  PROTOCOL_VERSION,
+  type ShimHello,
+  sendMessage,
+  type ToShim,
+} from './protocol.ts'
+
+/** The daemon's end of the connection to one shim. */
+export interface ShimLink {
+  readonly id: string
+  readonly pid: number
+  readonly uid: number | null
+  machineId: string | null
+  jobId: string | null
+  /** Set between the moment it was chosen and its answer. */
+  reserved: boolean
+  /** No more jobs for it; it leaves when it is free. */
+  retiring: boolean
+  readonly closed: boolean
+  send(message: ToShim): void
+  /** Returns how to stop listening. */
+  listen(listener: (message: FromShim | { type: 'closed' }) => void): () => void
+  disconnect(): void
+}
+
+const HELLO_MS = 5000
+
+export const connectShim = (path: string): Promise<ShimLink> =>
+  new Promise((resolve, reject) => {
+    const socket: Socket = connect(path)
+    const listeners = new Set<(message: FromShim | { type: 'closed' }) => void>()
+    let link: ShimLink | undefined
+    let closed = false
+    const timer = setTimeout(() => socket.destroy(new Error('no answer')), HELLO_MS)
+    const tell = (message: FromShim | { type: 'closed' }) => {
+      for (const listener of [...listeners]) listener(message)
+    }
+    onMessages<FromShim>(socket, message => {
+      if (message.type === 'hello') {
+        clearTimeout(timer)
+        if (message.version !== PROTOCOL_VERSION)
+          return void socket.destroy(
+            new AppError('unavailable', `The shim ${message.id} speaks another protocol.`),
+          )
+        link = makeLink(message)
+        resolve(link)
+      } else if (link !== undefined) {
+        if (message.type === 'gone' && link.machineId === message.machineId) link.machineId = null
+        if (message.type === 'done' && link.jobId === message.jobId) link.jobId = null
+        tell(message)
+      }
+    })
+    socket.on('error', reject)
+    socket.on('close', () => {
+      clearTimeout(timer)
+      closed = true
+      reject(new AppError('unavailable', 'The shim closed the connection.'))
+      tell({ type: 'closed' })
+    })
+
+    const makeLink = (hello: ShimHello): ShimLink => ({
+      id: hello.id,
+      pid: hello.pid,
+      uid: hello.uid,
+      machineId: hello.machineId,
+      jobId: hello.jobId,
+      reserved: false,
+      retiring: false,
+      get closed() {
+        return closed
+      },
+      send: message => sendMessage(socket, message),
+      listen: listener => {
+        listeners.add(listener)
+        if (closed) queueMicrotask(() => listener({ type: 'closed' }))
+        return () => listeners.delete(listener)
+      },
+      disconnect: () => socket.end(),
+    })
+  })

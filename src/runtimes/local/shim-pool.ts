@@ -1,0 +1,189 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../../jobs/errors.ts'
+import { programFile } from './program.ts'
+import type { ShimConfig } from './protocol.ts'
+import { connectShim, type ShimLink } from './shim-link.ts'
+
+export interface ShimPool {
+  /** The shim that holds this machine, else a free one, else a new one. It is reserved for the machine. */
+  acquire(machineId: string, signal: AbortSignal): Promise<ShimLink>
+  holderOf(machineId: string): Promise<ShimLink | undefined>
+  links(): Promise<ShimLink[]>
+  /** Ends free shims and lets go of the others. */
+  close(): Promise<void>
+}
+
+export interface ShimPoolOptions {
+  readonly dir: string
+  /** How many free ones to keep started. */
+  readonly spare: number
+  config(id: string, usedUids: ReadonlySet<number>): Promise<ShimConfig>
+  log(message: string, fields: Record<string, unknown>): void
+}
+
+const START_MS = 15_000
+
+export const createShimPool = (options: ShimPoolOptions): ShimPool => {
+  mkdirSync(options.dir, { recursive: true, mode: 0o700 })
+  const links = new Set<ShimLink>()
+  const starting = new Map<string, Promise<ShimLink>>()
+  const startingUids = new Set<number>()
+  // Held open so that sockets can be reached by a short path however deep the home lies.
+  const dirFd = openSync(options.dir, 'r')
+  let closed = false
+
+  const adopt = (link: ShimLink): ShimLink => {
+    links.add(link)
+    link.listen(message => {
+      if (message.type === 'closed') links.delete(link)
+    })
+    return link
+  }
+
+  const reach = async (id: string): Promise<ShimLink> =>
+    adopt(await connectShim(`/proc/self/fd/${dirFd}/${id}.sock`))
+
+  const found = (async () => {
+    const names = (await readdir(options.dir)).filter(name => name.endsWith('.sock'))
+    await Promise.all(
+      names.map(async name => {
+        const id = name.slice(0, -'.sock'.length)
+        await reach(id).catch(async () => {
+          // Nobody listens: it ended without tidying up.
+          await rm(join(options.dir, name), { force: true })
+          await rm(join(options.dir, `${id}.d`), { recursive: true, force: true })
+        })
+      }),
+    )
+  })()
+
+  const launch = (): Promise<ShimLink> => {
+    const id = randomBytes(4).toString('hex')
+    const starts = (async () => {
+      const used = new Set([...[...links].map(link => link.uid ?? -1), ...startingUids])
+      const config = await options.config(id, used)
+      if (config.uid !== null) startingUids.add(config.uid)
+      try {
+        await startProcess(config, options.dir)
+        return await reach(id)
+      } finally {
+        if (config.uid !== null) startingUids.delete(config.uid)
+      }
+    })().finally(() => starting.delete(id))
+    starting.set(id, starts)
+    return starts
+  }
+
+  const isFree = (link: ShimLink) =>
+    link.machineId === null && !link.reserved && !link.retiring && !link.closed && link.jobId === null
+
+  const refill = () => {
+    if (closed) return
+    const free = [...links].filter(isFree).length + starting.size
+    for (let missing = options.spare - free; missing > 0; missing--)
+      launch().catch(error => options.log('a shim did not start', { error: (error as Error).message }))
+  }
+
+  let waiting = 0
+  /** A free shim now, or the first that becomes free; enough are started for everybody who waits. */
+  const freeLink = async (signal: AbortSignal): Promise<ShimLink> => {
+    waiting += 1
+    try {
+      for (;;) {
+        signal.throwIfAborted()
+        const link = [...links].find(isFree)
+        if (link !== undefined) return link
+        if (starting.size < waiting) void launch().catch(() => {})
+        await Promise.any(starting.values()).catch((error: AggregateError) => {
+          throw error.errors[0]
+        })
+      }
+    } finally {
+      waiting -= 1
+    }
+  }
+
+  void found.then(refill, () => {})
+
+  return {
+    acquire: async (machineId, signal) => {
+      await found
+      signal.throwIfAborted()
+      const holder = [...links].find(link => link.machineId === machineId)
+      if (holder !== undefined) return holder
+      const link = await freeLink(signal)
+      link.reserved = true
+      link.machineId = machineId
+      setImmediate(refill)
+      return link
+    },
+    holderOf: async machineId => {
+      await found
+      return [...links].find(link => link.machineId === machineId)
+    },
+    links: async () => {
+      await found
+      return [...links]
+    },
+    close: async () => {
+      closed = true
+      await found.catch(() => {})
+      await Promise.allSettled(starting.values())
+      for (const link of links) {
+        if (isFree(link)) link.send({ type: 'retire' })
+        link.disconnect()
+      }
+      closeSync(dirFd)
+    },
+  }
+}
+
+/** Resolves when it listens. It has its own session and nothing of our environment. */
+const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const log = openSync(join(dir, 'shims.log'), 'a', 0o600)
+    const child = spawn(
+      process.execPath,
+      [
+        '--max-old-space-size=128',
+        '--max-semi-space-size=1',
+        programFile('./shim.js'),
+        JSON.stringify(config),
+      ],
+      { cwd: '/', detached: true, stdio: ['ignore', 'pipe', log], env: shimEnv() },
+    )
+    closeSync(log)
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      fail('it did not answer in time')
+    }, START_MS)
+    const fail = (reason: string) => {
+      clearTimeout(timer)
+      reject(
+        new AppError('unavailable', `The process that holds jobs did not start: ${reason}.`, {
+          hint: `Its log is ${join(dir, 'shims.log')}.`,
+        }),
+      )
+    }
+    child.once('error', error => fail(error.message))
+    child.once('exit', (code, signal) => fail(`it ended with ${signal ?? code}`))
+    child.stdout!.once('data', () => {
+      clearTimeout(timer)
+      child.stdout!.destroy()
+      child.unref()
+      resolve()
+    })
+  })
+
+const shimEnv = (): Record<string, string> => {
+  const env: Record<string, string> = {}
+  for (const name of ['PATH', 'HOME', 'USER', 'LANG', 'TZ']) {
+    const value = process.env[name]
+    if (value !== undefined) env[name] = value
+  }
+  return env
+}

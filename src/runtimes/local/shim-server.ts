@@ -1,0 +1,228 @@
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { AppError } from '../../jobs/errors.ts'
+import { planHost } from '../host/plan.ts'
+import { planSandbox } from '../sandbox/plan.ts'
+import { type Box, bootBox } from './box.ts'
+import { makeFifos } from './fifo.ts'
+import { type JobRun, runJob } from './job-run.ts'
+import {
+  type FromShim,
+  onMessages,
+  PROTOCOL_VERSION,
+  type ShimConfig,
+  type StartSpec,
+  sendMessage,
+  type ToShim,
+} from './protocol.ts'
+
+const ALIVE_MS = 10_000
+const HOME_CHECK_MS = 15_000
+
+/** Listens for the daemon and runs what it sends, one job at a time. */
+export const serveShim = async (config: ShimConfig): Promise<void> => {
+  // Relative names: the path of a Unix socket must be short, that of a home need not be.
+  process.chdir(config.dir)
+  const socketName = `${config.id}.sock`
+  const ownDir = join(config.dir, `${config.id}.d`)
+  rmSync(ownDir, { recursive: true, force: true })
+  mkdirSync(ownDir, { mode: 0o700 })
+  await makeFifos(ownDir, ['out', 'err'])
+
+  const sockets = new Set<Socket>()
+  let machineId: string | null = null
+  let current: { spec: StartSpec; run: JobRun } | null = null
+  let box: Box | undefined
+  let warm: Box | undefined
+  let boots = 0
+  let jobs = 0
+  let retiring = false
+  let idleSince = performance.now()
+
+  const tell = (message: FromShim) => {
+    for (const socket of sockets) sendMessage(socket, message)
+  }
+
+  const boot = (shape: {
+    network: StartSpec['network']
+    programs: readonly string[]
+    limits: StartSpec['limits']
+  }): Box => {
+    const name = `${config.id}-${boots++}`
+    const plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name) : planHost(config, name)
+    return bootBox(plan, ownDir)
+  }
+
+  const warmUp = () => {
+    if (config.warm === null || warm !== undefined || machineId !== null || retiring) return
+    const next = boot({ network: 'none', programs: [], limits: config.warm })
+    warm = next
+    void next.gone.then(() => {
+      if (warm === next) warm = undefined
+    })
+  }
+
+  /** The waiting machine when it has the wanted shape, else a new one. */
+  const machineFor = async (spec: StartSpec): Promise<Box> => {
+    if (box !== undefined) return box
+    const ready = warm
+    warm = undefined
+    const fits =
+      ready !== undefined &&
+      spec.network === 'none' &&
+      spec.programs.length === 0 &&
+      spec.limits.disk === config.warm?.disk
+    if (ready !== undefined && !fits) {
+      ready.kill()
+      await ready.gone
+    }
+    const next = fits ? ready : boot(spec)
+    box = next
+    void next.gone.then(() => {
+      if (box === next) box = undefined
+    })
+    await next.ready.catch(cause => {
+      throw new AppError('unavailable', `The machine could not be made: ${(cause as Error).message}`, {
+        hint: 'Run: deputy doctor',
+        cause,
+      })
+    })
+    return next
+  }
+
+  const start = (socket: Socket, spec: StartSpec) => {
+    const refuse = (message: string, code: 'conflict' | 'unavailable' = 'conflict') =>
+      sendMessage(socket, {
+        type: 'refused',
+        jobId: spec.jobId,
+        error: new AppError(code, message).toBody(),
+      })
+    if (current !== null) return refuse(`Another job (${current.spec.jobId}) runs in this machine.`)
+    if (retiring || (machineId !== null && machineId !== spec.machineId))
+      return refuse('This shim holds another machine.', 'unavailable')
+    machineId = spec.machineId
+    jobs += 1
+    const alive = setInterval(() => tell({ type: 'alive', jobId: spec.jobId }), ALIVE_MS)
+    const log = coalesce(() => tell({ type: 'log', jobId: spec.jobId }))
+    const run = runJob({
+      spec,
+      machine: () => machineFor(spec),
+      onStarted: at => tell({ type: 'started', jobId: spec.jobId, at }),
+      onLog: log,
+    })
+    current = { spec, run }
+    void run.done.then(async () => {
+      clearInterval(alive)
+      tell({ type: 'done', jobId: spec.jobId })
+      current = null
+      if (spec.lifecycle === 'ephemeral' || box === undefined) await release()
+    })
+  }
+
+  let releasing: Promise<void> | null = null
+  /** Ends the machine; the shim is free again when nothing of it is left. */
+  const release = (): Promise<void> => {
+    releasing ??= endMachine().finally(() => {
+      releasing = null
+    })
+    return releasing
+  }
+
+  const endMachine = async () => {
+    const id = machineId
+    const last = box
+    if (last !== undefined) {
+      last.leave()
+      const timer = setTimeout(() => last.kill(), 1000)
+      await last.gone
+      clearTimeout(timer)
+    }
+    box = undefined
+    machineId = null
+    if (id !== null) tell({ type: 'gone', machineId: id })
+    idleSince = performance.now()
+    if (jobs >= config.maxJobs) retiring = true
+    if (retiring) return leave()
+    warmUp()
+    tell({ type: 'idle' })
+  }
+
+  const destroy = async (socket: Socket, id: string) => {
+    if (machineId !== id) return sendMessage(socket, { type: 'gone', machineId: id })
+    box?.kill()
+    if (current !== null) {
+      current.run.stop('cancel', 0)
+      return // `release` follows the end of the run.
+    }
+    await release()
+  }
+
+  const leave = async () => {
+    retiring = true
+    warm?.kill()
+    await warm?.gone
+    server.close()
+    rmSync(join(config.dir, socketName), { force: true })
+    rmSync(ownDir, { recursive: true, force: true })
+    process.exit(0)
+  }
+
+  const server = createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    onMessages<ToShim>(socket, message => {
+      switch (message.type) {
+        case 'start':
+          return start(socket, message.spec)
+        case 'stop':
+          if (current?.spec.jobId === message.jobId) current.run.stop(message.kind, message.graceSeconds)
+          return
+        case 'destroy':
+          return void destroy(socket, message.machineId)
+        case 'retire':
+          if (machineId === null) void leave()
+          else retiring = true
+      }
+    })
+    sendMessage(socket, {
+      type: 'hello',
+      version: PROTOCOL_VERSION,
+      id: config.id,
+      pid: process.pid,
+      uid: config.uid,
+      machineId,
+      jobId: current?.spec.jobId ?? null,
+      runtime: config.runtime,
+    })
+  })
+  server.listen(socketName, () => {
+    process.stdout.write('ready\n')
+    warmUp()
+  })
+
+  setInterval(() => {
+    if (!existsSync(ownDir)) {
+      // The home is gone, and with it whoever could want the result.
+      current?.run.stop('cancel', 0)
+      box?.kill()
+      return void leave()
+    }
+    const idleMs = performance.now() - idleSince
+    if (machineId === null && sockets.size === 0 && idleMs > config.idleSeconds * 1000) void leave()
+  }, HOME_CHECK_MS)
+}
+
+/** At most one call per turn of the event loop. */
+const coalesce = (call: () => void): (() => void) => {
+  let pending = false
+  return () => {
+    if (pending) return
+    pending = true
+    setImmediate(() => {
+      pending = false
+      call()
+    })
+  }
+}

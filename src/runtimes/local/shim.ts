@@ -1,0 +1,39 @@
+#!/usr/bin/env node
+import { closeSync, readdirSync, readFileSync } from 'node:fs'
+import type { ShimConfig } from './protocol.ts'
+import { serveShim } from './shim-server.ts'
+
+/** The process that holds one local job. It is started by the daemon, outlives it, and waits for the next job. */
+const main = async (): Promise<void> => {
+  closeInherited()
+  // What was printed by mistake must not end the process: the daemon that read it may be gone.
+  process.on('SIGPIPE', () => {})
+  process.on('SIGHUP', () => {})
+  await serveShim(JSON.parse(process.argv[2] ?? '{}') as ShimConfig)
+}
+
+/** Descriptors that came from whoever started the daemon would otherwise reach the job. */
+const closeInherited = (): void => {
+  for (const name of readdirSync('/proc/self/fd')) {
+    const fd = Number(name)
+    if (fd <= 2 || isClosedOnExec(fd)) continue
+    try {
+      closeSync(fd)
+    } catch {
+      // The descriptor of the listing itself.
+    }
+  }
+}
+
+const O_CLOEXEC = 0o2000000
+
+const isClosedOnExec = (fd: number): boolean => {
+  try {
+    const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '0'
+    return (Number.parseInt(flags, 8) & O_CLOEXEC) !== 0
+  } catch {
+    return true
+  }
+}
+
+await main()

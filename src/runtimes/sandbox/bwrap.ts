@@ -1,0 +1,60 @@
+import type { MachineLimits } from '../local/protocol.ts'
+import { JOB_UID, type Shown } from './system.ts'
+
+export interface BwrapOptions {
+  readonly shown: readonly Shown[]
+  readonly limits: MachineLimits
+  readonly hostNetwork: boolean
+  /** Newer versions can forbid further user namespaces. */
+  readonly disableUserns: boolean
+  /** Number of the first fd that is free for us. */
+  readonly firstFd: number
+  readonly seccomp: Buffer | undefined
+}
+
+export interface BwrapCall {
+  /** After the program's name, before the command. */
+  readonly args: readonly string[]
+  /** Contents of `firstFd` and those after it. */
+  readonly feeds: readonly Buffer[]
+}
+
+const DEV_SHM_BYTES = 64 * 1024 * 1024
+
+/** The arguments for bubblewrap. They travel through a descriptor: a command line can be read by every process. */
+export const bwrapCall = (options: BwrapOptions): BwrapCall => {
+  const feeds: Buffer[] = [Buffer.alloc(0)]
+  const feed = (data: Buffer): string => String(options.firstFd + feeds.push(data) - 1)
+  const { disk } = options.limits
+  const args = [
+    ...['--unshare-all', '--unshare-user', ...(options.disableUserns ? ['--disable-userns'] : [])],
+    ...(options.hostNetwork ? ['--share-net'] : []),
+    ...['--uid', String(JOB_UID), '--gid', String(JOB_UID), '--new-session', '--die-with-parent'],
+    ...['--cap-drop', 'ALL', '--clearenv', '--hostname', 'sandbox'],
+    ...['--setenv', 'PATH', SYSTEM_PATH, '--dir', '/etc', '--dir', '/run'],
+    ...options.shown.flatMap(item => showArgs(item, feed)),
+    ...['--proc', '/proc', '--ro-bind', '/proc/sys', '/proc/sys', '--dev', '/dev'],
+    ...['--size', String(DEV_SHM_BYTES), '--perms', '1777', '--tmpfs', '/dev/shm'],
+    ...['--size', String(disk), '--perms', '1777', '--tmpfs', '/tmp'],
+    ...['--size', String(disk), '--perms', '0700', '--tmpfs', '/home/job'],
+    ...['--size', String(disk), '--perms', '0755', '--tmpfs', '/work', '--chdir', '/work'],
+    // Last: until then / and /dev are writable and without a size.
+    ...['--remount-ro', '/dev', '--remount-ro', '/'],
+    ...(options.seccomp === undefined ? [] : ['--seccomp', feed(options.seccomp)]),
+  ]
+  feeds[0] = Buffer.from(args.map(arg => `${arg}\0`).join(''))
+  return { args: ['--args', String(options.firstFd)], feeds }
+}
+
+export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+const showArgs = (item: Shown, feed: (data: Buffer) => string): string[] => {
+  switch (item.kind) {
+    case 'bind':
+      return ['--ro-bind', item.source, item.target]
+    case 'link':
+      return ['--symlink', item.to, item.target]
+    case 'text':
+      return ['--ro-bind-data', feed(Buffer.from(item.text)), item.target]
+  }
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { KEPT } from '../../jobs/limits.ts'
+import type { Blobs, Runtime } from '../../ports.ts'
+import { findCgroupRoot, removeStale } from '../local/cgroup-root.ts'
+import { createLocalRuntime } from '../local/local-runtime.ts'
+import type { KeepLimits, MachineLimits, ShimConfig } from '../local/protocol.ts'
+import { createShimPool } from '../local/shim-pool.ts'
+import { checkSandbox } from './check.ts'
+import { fitsSandbox } from './fits.ts'
+import { type Probe, probeBackend } from './probe.ts'
+import { freeUid, uidRange } from './uids.ts'
+
+export interface SandboxOptions {
+  /** Private to this daemon; must be on the same disk as the blobs. */
+  readonly stateDir: string
+  readonly blobs: Blobs
+  /** How many jobs run at once; 2 x cores when absent. */
+  readonly limit?: number
+  readonly defaults?: Partial<MachineLimits>
+  readonly keep?: Partial<KeepLimits>
+  /** Seconds between SIGTERM and SIGKILL. */
+  readonly graceSeconds?: number
+  /** Shims kept started ahead of need; as many as cores when absent. */
+  readonly spare?: number
+  /** Builds sandboxes this way only, whatever is installed. */
+  readonly backend?: 'bwrap' | 'unshare'
+  /** False: rlimits only, as where no cgroup may be made. */
+  readonly cgroups?: boolean
+  log?(message: string, fields: Record<string, unknown>): void
+}
+
+const MIB = 2 ** 20
+
+export const SANDBOX_DEFAULTS: MachineLimits = {
+  memory: 2048 * MIB,
+  disk: 1024 * MIB,
+  cpu: availableParallelism(),
+  processes: 512,
+}
+
+/** Jobs in Linux namespaces on this computer. */
+export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
+  const defaults = { ...SANDBOX_DEFAULTS, ...options.defaults }
+  const keep = keepLimits(options.keep)
+  const dir = join(options.stateDir, 'sandbox')
+  const uids = uidRange(options.stateDir)
+  const cgroup = options.cgroups === false ? { root: null, problem: 'switched off' } : findCgroupRoot()
+  const cgroupPrefix = `deputy-${createHash('sha256').update(options.stateDir).digest('hex').slice(0, 8)}-`
+  let probing: Promise<Probe> | undefined
+  const probe = () => {
+    probing ??= probeBackend(options.backend, AbortSignal.timeout(10_000))
+    return probing
+  }
+
+  const pool = createShimPool({
+    dir: join(dir, 'shims'),
+    spare: options.spare ?? availableParallelism(),
+    log: options.log ?? (() => {}),
+    config: async (id, used): Promise<ShimConfig> => ({
+      id,
+      dir: join(dir, 'shims'),
+      runtime: 'sandbox',
+      backend: (await probe()).backend,
+      cgroup: cgroup.root,
+      cgroupPrefix,
+      uid: freeUid(uids, used),
+      warm: defaults,
+      maxJobs: 500,
+      idleSeconds: 300,
+    }),
+  })
+  if (cgroup.root !== null) {
+    const root = cgroup.root
+    void pool.links().then(
+      links => removeStale(root, cgroupPrefix, new Set(links.map(link => link.id))),
+      () => {},
+    )
+  }
+
+  return createLocalRuntime({
+    name: 'sandbox',
+    limit: options.limit ?? 2 * availableParallelism(),
+    runsDir: join(dir, 'runs'),
+    blobs: options.blobs,
+    pool,
+    defaults,
+    keep,
+    graceSeconds: options.graceSeconds ?? 5,
+    filesBelow: 'root',
+    fits: manifest => fitsSandbox(manifest, defaults),
+    check: async signal => checkSandbox({ probe: await probe(), cgroup, uids, defaults, signal }),
+  })
+}
+
+export const keepLimits = (given: Partial<KeepLimits> = {}): KeepLimits => ({
+  head: KEPT.outputHeadBytes,
+  tail: KEPT.outputTailBytes,
+  artifactFiles: KEPT.artifactFiles,
+  artifactBytes: KEPT.artifactBytes,
+  patchBytes: KEPT.patchBytes,
+  ...given,
+})

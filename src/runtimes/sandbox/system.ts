@@ -1,0 +1,67 @@
+import { lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+
+/** One thing of this computer that the sandbox shows, read-only, at the same place. */
+export type Shown =
+  | { readonly kind: 'bind'; readonly source: string; readonly target: string }
+  | { readonly kind: 'link'; readonly to: string; readonly target: string }
+  /** A small file of our own. */
+  | { readonly kind: 'text'; readonly text: string; readonly target: string }
+
+/** Directories of the system itself. Nothing of any user is below them. */
+const ROOTS = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/lib32', '/libx32', '/nix/store']
+
+/** What programs look up to run at all; nothing with secrets or names of people in it. */
+const ETC = [
+  ...['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'timezone', 'mime.types'],
+  ...['services', 'protocols', 'ssl', 'ca-certificates', 'ca-certificates.conf', 'pki', 'crypto-policies'],
+  ...[
+    'os-release',
+    'debian_version',
+    'terminfo',
+    'fonts',
+    'perl',
+    'python3',
+    'python3.11',
+    'java-17-openjdk',
+  ],
+]
+
+const PASSWD =
+  'root:x:0:0:root:/root:/usr/sbin/nologin\njob:x:1000:1000:job:/home/job:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n'
+const GROUP = 'root:x:0:\njob:x:1000:\nnogroup:x:65534:\n'
+const HOSTS = '127.0.0.1 localhost sandbox\n::1 localhost\n'
+
+export const JOB_UID = 1000
+
+/** The read-only part of the sandbox. With the host's network come its resolver and host names. */
+export const systemView = (hostNetwork: boolean): Shown[] => [
+  ...ROOTS.flatMap(path => show(path)),
+  ...ETC.flatMap(name => showReal(`/etc/${name}`)),
+  { kind: 'text', text: PASSWD, target: '/etc/passwd' },
+  { kind: 'text', text: GROUP, target: '/etc/group' },
+  ...(hostNetwork
+    ? ['resolv.conf', 'hosts', 'nsswitch.conf', 'gai.conf'].flatMap(name => showReal(`/etc/${name}`))
+    : [
+        { kind: 'text', text: HOSTS, target: '/etc/hosts' } as const,
+        { kind: 'text', text: 'hosts: files\n', target: '/etc/nsswitch.conf' } as const,
+      ]),
+]
+
+/** On most systems /bin and its kin are links into /usr. */
+const show = (path: string): Shown[] => {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) return []
+  if (stat.isSymbolicLink()) return [{ kind: 'link', to: readlinkSync(path), target: path }]
+  return [{ kind: 'bind', source: path, target: path }]
+}
+
+/** The file itself where it is a link to somewhere the sandbox does not show (resolv.conf of systemd). */
+const showReal = (path: string): Shown[] => {
+  try {
+    const source = realpathSync(path)
+    statSync(source)
+    return [{ kind: 'bind', source, target: path }]
+  } catch {
+    return []
+  }
+}

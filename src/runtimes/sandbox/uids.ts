@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+/** No account of any distribution or of systemd is in this range. */
+const HIGH_BASE = 1_900_000_000
+/** For containers that map 65536 ids only. */
+const LOW_BASE = 61_000
+const PER_HOME = 1000
+const LOW_PER_HOME = 180
+
+export interface UidRange {
+  readonly first: number
+  readonly count: number
+}
+
+/**
+ * The ids a root daemon gives to its sandboxes, one each. The kernel judges a process by this id wherever
+ * namespaces do not reach, so it must never be root's. Null for an ordinary user, whose own id serves.
+ */
+export const uidRange = (
+  home: string,
+  uidMap: string = readFileSync('/proc/self/uid_map', 'utf8'),
+): UidRange | null => {
+  if (process.getuid?.() !== 0) return null
+  const size = Math.max(...uidMap.trim().split('\n').map(lastId))
+  const slot = createHash('sha256').update(home).digest().readUInt16LE(0)
+  if (size >= HIGH_BASE + 65_536 * PER_HOME) return { first: HIGH_BASE + slot * PER_HOME, count: PER_HOME }
+  if (size >= LOW_BASE + LOW_PER_HOME) return { first: LOW_BASE, count: LOW_PER_HOME }
+  return null
+}
+
+const lastId = (line: string): number => {
+  const [inside = 0, , count = 0] = line.trim().split(/\s+/).map(Number)
+  return inside + count - 1
+}
+
+export const freeUid = (range: UidRange | null, used: ReadonlySet<number>): number | null => {
+  if (range === null) return null
+  for (let uid = range.first; uid < range.first + range.count; uid++) if (!used.has(uid)) return uid
+  return range.first + range.count - 1
+}
