@@ -1,0 +1,43 @@
+/** What the emulator knows of a guest that is being started. */
+export interface GuestSpec {
+  readonly vmid: number
+  readonly node: string
+  readonly config: Readonly<Record<string, string>>
+  /** Content of the CD-ROM images that are attached. */
+  readonly cdroms: readonly Buffer[]
+  /** Serial number of the SMBIOS, decoded. */
+  readonly serial: string | undefined
+  /** Tells that the guest switched itself off. */
+  poweredOff(): void
+}
+
+/** How guests are run: not at all, as local processes, or in QEMU. */
+export interface GuestDriver {
+  start(spec: GuestSpec): Promise<Guest>
+}
+
+export interface Guest {
+  /** Pulls the plug; resolves when nothing of the guest runs any more. */
+  stop(): Promise<void>
+  /** Asks the system to shut down; false when it does not listen. */
+  shutdown(): Promise<boolean>
+  /** Absent while no agent answers. */
+  agent(): GuestAgent | undefined
+}
+
+export interface GuestAgent {
+  exec(argv: readonly string[], input: Buffer | undefined): Promise<number>
+  /** Undefined for an unknown process. */
+  execStatus(pid: number): ExecStatus | undefined
+  /** Rejects with the words of the agent. */
+  readFile(path: string): Promise<Buffer>
+  writeFile(path: string, content: Buffer): Promise<void>
+}
+
+export interface ExecStatus {
+  readonly exited: boolean
+  readonly exitcode?: number
+  readonly signal?: number
+  readonly out: Buffer
+  readonly err: Buffer
+}

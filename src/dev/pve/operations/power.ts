@@ -1,0 +1,50 @@
+import { die } from '../errors.ts'
+import type { Context } from '../operation.ts'
+import { parseProps } from '../properties.ts'
+import type { State, Vm } from '../state.ts'
+import { drivesOf, volumeOf } from '../vm.ts'
+
+export const powerOn = async (
+  { state, guests }: Pick<Context, 'state' | 'guests'>,
+  vm: Vm,
+): Promise<void> => {
+  const cdroms = drivesOf(vm.config)
+    .filter(drive => drive.cdrom && drive.volid !== 'none')
+    .map(drive => volumeOf(state, drive.volid, vm.node) ?? die(`volume '${drive.volid}' does not exist`))
+  vm.status = 'running'
+  vm.startedAt = Date.now()
+  vm.wedged = false
+  const incarnation = vm.startedAt
+  try {
+    vm.guest = await guests.start({
+      vmid: vm.vmid,
+      node: vm.node,
+      config: { ...vm.config },
+      cdroms: cdroms.map(volume => volume.data ?? Buffer.alloc(0)),
+      serial: serialOf(vm.config.smbios1),
+      poweredOff: () => {
+        if (vm.status === 'running' && vm.startedAt === incarnation) void powerOff(vm)
+      },
+    })
+  } catch (error) {
+    vm.status = 'stopped'
+    throw error
+  }
+}
+
+export const powerOff = async (vm: Vm): Promise<void> => {
+  const guest = vm.guest
+  vm.guest = undefined
+  vm.status = 'stopped'
+  await guest?.stop()
+}
+
+export const stopAll = async (state: State): Promise<void> => {
+  await Promise.all([...state.vms.values()].map(powerOff))
+}
+
+const serialOf = (smbios: string | undefined): string | undefined => {
+  const { serial, base64 } = parseProps(smbios ?? '', '')
+  if (serial === undefined) return undefined
+  return base64 === '1' ? Buffer.from(serial, 'base64').toString() : serial
+}
