@@ -94,7 +94,9 @@ export const createEngine = (options: EngineOptions): Engine => {
         signals.emit({ jobId: job.id, kind: 'state' })
         dispatcher.kick()
       }
-      return created ? jobView(job, position) : { ...(await view(job)), deduplicated: true }
+      return created
+        ? jobView(job, { queuePosition: position })
+        : { ...(await view(job)), deduplicated: true }
     },
     get: async id => view(await need(id)),
     wait: async (id, wait) => view(await waitFor(signals, () => need(id), wait)),

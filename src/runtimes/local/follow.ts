@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError } from '../../jobs/errors.ts'
 import type { OutputChunk } from '../../jobs/job.ts'
-import type { Outcome, Run, StopReason } from '../../ports.ts'
+import type { AttachRequest, Outcome, StopReason } from '../../ports.ts'
 import type { Frame } from './frames.ts'
 import { RESULT_FILE, type ShimResult, STARTED_FILE } from './protocol.ts'
 import type { ShimLink } from './shim-link.ts'
 import { openSpoolReader } from './spool-reader.ts'
 
 export interface FollowOptions {
-  readonly run: Run
+  readonly run: AttachRequest
   /** The job's directory. */
   readonly dir: string
   /** Absent when the shim has finished already. */
@@ -97,7 +97,7 @@ export const follow = async ({
   return conclude(dir)
 }
 
-const deliver = async (run: Run, frames: readonly Frame[], position: number): Promise<number> => {
+const deliver = async (run: AttachRequest, frames: readonly Frame[], position: number): Promise<number> => {
   const chunks: OutputChunk[] = []
   let progress: string | undefined
   let outputBytes = 0

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { parseSize } from '../../jobs/sizes.ts'
-import type { Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
+import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
 import { conclude, type Followed, follow, readResult } from './follow.ts'
 import { packFiles } from './inputs.ts'
 import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './protocol.ts'
@@ -30,7 +30,7 @@ export interface LocalRuntimeOptions {
 export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
   const { pool, blobs } = options
   const machineDir = (id: string) => join(options.runsDir, id)
-  const jobDir = (run: Run) => join(machineDir(run.machine.id), run.job.id)
+  const jobDir = (run: AttachRequest) => join(machineDir(run.machine.id), run.job.id)
 
   const finish = async (followed: Followed, dir: string): Promise<Outcome> => {
     if (followed.kind !== 'finished') return followed
@@ -39,7 +39,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
     return { kind: 'exit', exit: await takeOver(result.exit, dir, blobs) }
   }
 
-  const watch = (run: Run, link?: ShimLink, begin?: (link: ShimLink) => void): Promise<Outcome> => {
+  const watch = (run: AttachRequest, link?: ShimLink, begin?: (link: ShimLink) => void): Promise<Outcome> => {
     const dir = jobDir(run)
     return follow({
       run,

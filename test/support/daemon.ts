@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Home, resolveHome } from '../../src/config/home.ts'
+import { type Client, connect } from '../../src/control/client.ts'
+import { isListening } from '../../src/control/daemon-info.ts'
+import { until } from './engine.ts'
+
+export const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+
+export interface TestDaemon {
+  readonly home: Home
+  readonly directory: string
+  readonly client: Client
+  readonly process: ChildProcess
+  readonly pid: number
+  log(): string
+  /** Resolves with what ended it. */
+  ended(): Promise<number | NodeJS.Signals>
+  kill(signal?: NodeJS.Signals): Promise<void>
+}
+
+export interface DaemonSettings {
+  readonly directory?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** False: do not wait for the socket (the daemon may die first). */
+  readonly ready?: boolean
+}
+
+export const newHome = (): string => mkdtempSync(join(tmpdir(), 'deputy-test-'))
+
+/** The product's own daemon in a process of its own, in a home of its own. */
+export const startDaemon = async ({
+  directory = newHome(),
+  env = {},
+  ready = true,
+}: DaemonSettings = {}): Promise<TestDaemon> => {
+  const home = resolveHome({ DEPUTY_HOME: directory })
+  let log = ''
+  const child = spawn(process.execPath, [CLI, 'daemon', 'run'], {
+    env: { PATH: process.env.PATH, HOME: directory, DEPUTY_HOME: directory, DEPUTY_HTTP_PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', chunk => {
+      log += chunk
+    })
+  const end = new Promise<number | NodeJS.Signals>(resolve => {
+    child.once('exit', (code, signal) => resolve(signal ?? code ?? -1))
+  })
+  const client = connect(home, { origin: 'test' })
+  const daemon: TestDaemon = {
+    home,
+    directory,
+    client,
+    process: child,
+    pid: child.pid ?? -1,
+    log: () => log,
+    ended: () => end,
+    kill: async (signal = 'SIGKILL') => {
+      child.kill(signal)
+      await end
+      client.close()
+    },
+  }
+  if (ready)
+    await until(
+      async () => {
+        if (child.exitCode !== null) throw new Error(`the daemon ended: ${log}`)
+        return isListening(home.socket)
+      },
+      'the daemon listens',
+      30_000,
+    )
+  return daemon
+}
+
+export const removeHome = (directory: string): void =>
+  rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
+
+/** Processes whose command line or environment names a directory: what a home has left behind. */
+export const processesOf = (directory: string, pids: readonly string[]): string[] =>
+  pids.filter(pid => {
+    try {
+      return (
+        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(directory) ||
+        readFileSync(`/proc/${pid}/environ`, 'utf8').includes(directory)
+      )
+    } catch {
+      return false
+    }
+  })
