@@ -20,6 +20,6 @@ export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
     filesRoot: directory,
     ownPids: false,
     disks: [],
-    jobEnv: { HOME: homedir(), USER: username, DEPUTY_WORKSPACE: directory },
+    jobEnv: { HOME: homedir(), USER: username },
   }
 }

@@ -173,7 +173,7 @@ const execute = (box: Box, spec: StartSpec, output: Output): Promise<End> =>
     box.send(
       jobText({
         argv: spec.argv,
-        env: { ...box.plan.jobEnv, ...spec.env, ...spec.secrets },
+        env: { ...box.plan.jobEnv, ...spec.env, DEPUTY_WORKSPACE: box.plan.directory, ...spec.secrets },
         directory: box.plan.directory,
         limits: {
           files: 65_536,

@@ -70,7 +70,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
         await forgetFinished(machineDir(run.machine.id), run.job.id)
         await mkdir(dir, { recursive: true, mode: 0o700 })
         spec = await makeSpec(run, dir, options)
-        link = await pool.acquire(run.machine.id, run.detach)
+        link = await holder(run, pool)
       } catch (error) {
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toAppError(error) }
@@ -86,8 +86,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
       const dir = jobDir(run)
       if ((await readResult(dir)) !== undefined) return watch(run)
       const link = await pool.holderOf(run.machine.id)
-      if (link !== undefined && (link.jobId === run.job.id || (await readResult(dir)) === undefined))
-        if (link.jobId === run.job.id) return watch(run, link)
+      if (link?.jobId === run.job.id) return watch(run, link)
       if ((await readResult(dir)) !== undefined) return watch(run)
       return finish(await conclude(dir), dir)
     },
@@ -108,6 +107,16 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
   }
 }
 
+/** A follow-up needs the very machine it names: its workspace is nowhere else. */
+const holder = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
+  if (run.manifest.machine === undefined) return pool.acquire(run.machine.id, run.detach)
+  const link = await pool.holderOf(run.machine.id)
+  if (link !== undefined) return link
+  throw new AppError('not_found', `The kept machine ${run.machine.id} is gone, and its workspace with it.`, {
+    hint: 'Machines end with their lease and with this computer. Submit the job without machine.',
+  })
+}
+
 const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Promise<StartSpec> => {
   const { manifest, command } = run
   const blob = manifest.workspace?.blob
@@ -119,7 +128,9 @@ const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Pr
     jobId: run.job.id,
     dir,
     limits: limitsOf(manifest, options.defaults),
-    lifecycle: manifest.lifecycle,
+    // A follow-up leaves the machine it was sent to as it found it.
+    lifecycle: manifest.machine === undefined ? manifest.lifecycle : 'persistent',
+    continues: manifest.machine !== undefined,
     inputs: [
       ...(base === null ? [] : [{ path: base, into: 'workspace' as const }]),
       ...(files === undefined ? [] : [{ path: files, into: 'root' as const }]),

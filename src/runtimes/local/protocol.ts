@@ -30,6 +30,8 @@ export interface StartSpec extends CommandSpec {
   readonly dir: string
   readonly limits: MachineLimits
   readonly lifecycle: 'ephemeral' | 'persistent'
+  /** Runs in a machine that must exist already. */
+  readonly continues: boolean
   /** Tar files on this computer to unpack first, in order. */
   readonly inputs: readonly { readonly path: string; readonly into: 'workspace' | 'root' }[]
   /** The tar the workspace began as, when its changes are wanted. */

@@ -66,6 +66,8 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   /** The waiting machine when it has the wanted shape, else a new one. */
   const machineFor = async (spec: StartSpec): Promise<Box> => {
     if (box !== undefined) return box
+    if (spec.continues)
+      throw new AppError('not_found', 'The kept machine has ended, and its workspace with it.')
     const ready = warm
     warm = undefined
     const fits =

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { KEPT } from '../../jobs/limits.ts'
 import type { Blobs, Runtime } from '../../ports.ts'
 import { findCgroupRoot, removeStale } from '../local/cgroup-root.ts'
+import { keepLimits } from '../local/keep.ts'
 import { createLocalRuntime } from '../local/local-runtime.ts'
 import type { KeepLimits, MachineLimits, ShimConfig } from '../local/protocol.ts'
 import { createShimPool } from '../local/shim-pool.ts'
@@ -93,12 +93,3 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
     check: async signal => checkSandbox({ probe: await probe(), cgroup, uids, defaults, signal }),
   })
 }
-
-export const keepLimits = (given: Partial<KeepLimits> = {}): KeepLimits => ({
-  head: KEPT.outputHeadBytes,
-  tail: KEPT.outputTailBytes,
-  artifactFiles: KEPT.artifactFiles,
-  artifactBytes: KEPT.artifactBytes,
-  patchBytes: KEPT.patchBytes,
-  ...given,
-})

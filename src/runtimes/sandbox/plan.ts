@@ -52,7 +52,6 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
       SHELL: '/bin/sh',
       LANG: 'C.UTF-8',
       TMPDIR: '/tmp',
-      DEPUTY_WORKSPACE: '/work',
     },
   }
 }
