@@ -1,6 +1,6 @@
 import { AppError, toAppError } from '../jobs/errors.ts'
+import { nearest } from '../jobs/nearest.ts'
 import { type ClusterConfig, type ClusterNode, parseCluster } from './inventory.ts'
-import { nearest } from './nearest.ts'
 
 export interface ClusterEnvironment {
   config: ClusterConfig

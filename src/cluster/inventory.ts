@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
+import { nearest } from '../jobs/nearest.ts'
 import { isHost, isJump, isUser } from './hosts.ts'
 import { describeIssue } from './issues.ts'
-import { nearest } from './nearest.ts'
 import { normalizeArch, normalizeOs } from './platform.ts'
 
 const NODE_ID = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/

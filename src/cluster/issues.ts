@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nearest } from './nearest.ts'
+import { nearest } from '../jobs/nearest.ts'
 
 type Issue = z.core.$ZodIssue
 

@@ -1,0 +1,17 @@
+import { createSocket } from 'node:dgram'
+import { isIP } from 'node:net'
+
+/** The address this computer has towards another; nothing is sent. */
+export const localAddressTowards = (peer: string, signal: AbortSignal): Promise<string | undefined> =>
+  new Promise(resolve => {
+    const socket = createSocket(isIP(peer) === 6 ? 'udp6' : 'udp4')
+    const done = (address: string | undefined): void => {
+      signal.removeEventListener('abort', onAbort)
+      socket.close()
+      resolve(address)
+    }
+    const onAbort = (): void => done(undefined)
+    signal.addEventListener('abort', onAbort, { once: true })
+    socket.once('error', () => done(undefined))
+    socket.connect(9, peer, () => done(socket.address().address))
+  })

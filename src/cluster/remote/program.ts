@@ -1,0 +1,311 @@
+/**
+ * The program that holds a command on a node: POSIX sh, nothing installed, sent whole with every request. Only its
+ * last line calls anything, so a request cut in the middle does nothing.
+ *
+ * A command has a directory of its own, made with one `mkdir`: whoever makes it starts the command, everybody else
+ * follows, which is what makes a start happen at most once. The supervisor is a subshell that outlives the
+ * connection. Output goes to files; a follower sends it in frames and notes in `index` the order it chose, so that
+ * one number, the bytes sent so far, is enough to go on from after a cut.
+ *
+ * Frames on stdout after the line `<mark>`:
+ *   s 0|1            found running | started now       o N / e N   N bytes of stdout / stderr follow
+ *   x CODE HOW FROM TO   ended                         h           still there
+ *   l WHY            lost                              n WHY       did not start
+ *   q                another follower took over        k N PIDS    N processes survived a kill
+ */
+const SOURCE = `
+umask 077
+PATH="$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+for d in /opt/homebrew/bin "$HOME/.local/bin" "$HOME/.cargo/bin"; do
+  [ -d "$d" ] && case ":$PATH:" in *":$d:"*) ;; *) PATH="$PATH:$d" ;; esac
+done
+export PATH
+base="$HOME/.cache/deputy/jobs"
+
+# Every process of a job: its session or group, what descends from it, and what still carries its mark.
+members() {
+  root=
+  read -r root 2>/dev/null < "$1/cpid"
+  if [ -r /proc/self/stat ]; then
+    marked=" $(grep -lF "DEPUTY_JOB=$2" /proc/[0-9]*/environ 2>/dev/null | tr '\\n' ' ')"
+    table=
+    for f in /proc/[0-9]*/stat; do
+      read -r line 2>/dev/null < "$f" || continue
+      pid=\${line%% *}
+      set -- \${line##*) }
+      [ "$1" = Z ] && continue
+      case $marked in *" /proc/$pid/environ "*) m=1 ;; *) m=0 ;; esac
+      table="$table$pid $2 $3 $4 $m
+"
+    done
+  else
+    marks=$(ps -A -E -o pid= -o command= 2>/dev/null | grep -F "DEPUTY_JOB=$2" | grep -v grep | awk '{print $1}' | tr '\\n' ' ')
+    table=$(ps -A -o pid= -o ppid= -o pgid= -o stat= | awk -v marks=" $marks" '$4 !~ /^Z/ {print $1, $2, $3, $3, index(marks, " " $1 " ") ? 1 : 0}')
+  fi
+  printf '%s' "$table" | awk -v root="$root" -v me="$$" '
+    { pid[NR] = $1; parent[$1] = $2; if ($5 == 1 || (root != "" && ($1 == root || $3 == root || $4 == root))) in_[$1] = 1 }
+    END {
+      do { more = 0; for (i = 1; i <= NR; i++) if (!in_[pid[i]] && in_[parent[pid[i]]]) { in_[pid[i]] = 1; more = 1 } } while (more)
+      for (i = 1; i <= NR; i++) if (in_[pid[i]] && pid[i] != me && pid[i] > 1) printf "%s ", pid[i]
+    }'
+}
+
+# TERM, a grace, then KILL until nothing is left; prints what survived.
+slay() {
+  left=$(members "$1" "$2")
+  [ -n "$left" ] && kill -TERM $left 2>/dev/null
+  n=0
+  while [ -n "$left" ] && [ "$n" -lt 60 ]; do
+    [ "$n" -ge "$3" ] && kill -KILL $left 2>/dev/null
+    sleep 0.1 2>/dev/null || sleep 1
+    left=$(members "$1" "$2")
+    n=$((n + 1))
+  done
+  printf '%s' "$left"
+}
+
+detach() {
+  if command -v setsid >/dev/null 2>&1; then exec setsid "$@"; fi
+  if command -v perl >/dev/null 2>&1; then exec perl -e 'use POSIX; POSIX::setsid(); exec @ARGV' "$@"; fi
+  exec "$@"
+}
+
+myself() {
+  if [ -r /proc/self/stat ]; then read -r me _ < /proc/self/stat; else me=$(exec sh -c 'echo $PPID'); fi
+}
+
+# Tells one life of a process number from the next: sets born.
+birth() {
+  born=
+  if [ -r /proc/self/stat ]; then
+    read -r line 2>/dev/null < "/proc/$1/stat" || return
+    set -- \${line##*) }
+    shift 19
+    born=$1
+  else born=$(ps -o lstart= -p "$1" 2>/dev/null | tr -d ' \\n'); fi
+}
+
+# Is it alive, and the one it was?
+same() {
+  [ -n "$1" ] && kill -0 "$1" 2>/dev/null && birth "$1" && [ "$born" = "$2" ]
+}
+
+# When the command began and ended, for a caller who did not see it.
+clock() {
+  from=$(modified "$dir/cpid") to=$(modified "$dir/exit")
+}
+
+modified() {
+  date -r "$1" +%s 2>/dev/null || stat -f %m "$1" 2>/dev/null || echo 0
+}
+
+wake() {
+  f=
+  read -r f 2>/dev/null < "$dir/follower"
+  [ -n "$f" ] && kill -USR1 "$f" 2>/dev/null
+}
+
+supervise() {
+  trap '' HUP INT USR1
+  myself
+  birth "$me"
+  printf '%s %s\\n' "$me" "$born" > "$dir/super"
+  shell=sh
+  command -v bash > /dev/null && shell=bash
+  (
+    trap - HUP INT USR1
+    cd "$D_CWD" || exit 126
+    DEPUTY_JOB=$D_ID
+    export DEPUTY_JOB
+    eval "$D_ENV"
+    detach "$shell" "$dir/cmd"
+  ) < /dev/null > "$dir/out" 2> "$dir/err" &
+  c=$!
+  printf '%s\\n' "$c" > "$dir/cpid"
+  w=
+  if [ "$D_TIMEOUT" != 0 ]; then
+    (
+      trap 'kill "$s" 2>/dev/null; exit 0' TERM
+      sleep "$D_TIMEOUT" &
+      s=$!
+      wait "$s"
+      trap '' TERM
+      true > "$dir/timedout"
+      slay "$dir" "$D_ID" "$D_GRACE" > /dev/null
+    ) &
+    w=$!
+  fi
+  wait "$c"
+  code=$?
+  [ -n "$w" ] && kill -TERM "$w" 2>/dev/null
+  # In place, so that a full disk cannot take the one thing that must be kept.
+  printf '%-7s\\n' "$code" 1<> "$dir/exit"
+  wake
+}
+
+run() {
+  dir="$base/$D_ID"
+  [ -n "$D_CWD" ] || D_CWD="$dir/work"
+  trap 'woken=1' USR1
+  if mkdir "$dir" "$dir/work" 2>/dev/null || { mkdir -p "$base" 2>/dev/null && mkdir "$dir" "$dir/work" 2>/dev/null; }; then
+    if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && true > "$dir/index"; then
+      printf '%s\\n' "$$" > "$dir/follower"
+      (supervise) < /dev/null > /dev/null 2>&1 &
+      echo 's 1'
+      fast=1
+    else
+      rm -rf "$dir"
+      echo "n the node could not write to $base (is its disk full?)"
+      return
+    fi
+  elif [ -d "$dir" ]; then
+    printf '%s\\n' "$$" > "$dir/follower"
+    echo 's 0'
+  else
+    echo "n the node could not make $dir (is its disk full or read-only?)"
+    return
+  fi
+  follow
+}
+
+attach() {
+  dir="$base/$D_ID"
+  trap 'woken=1' USR1
+  [ -d "$dir" ] || { echo 'l the node does not know this command any more'; return; }
+  printf '%s\\n' "$$" > "$dir/follower"
+  echo 's 0'
+  follow
+}
+
+# send STREAM FILE FROM COUNT
+send() {
+  printf '%s %s\\n' "$1" "$4"
+  if [ "$3" = 0 ]; then head -c "$4" "$dir/$2"; else tail -c +$(($3 + 1)) "$dir/$2" | head -c "$4"; fi
+}
+
+# Sends again, in the order of the index, what the caller has not seen.
+replay() {
+  seen=0 out=0 err=0
+  [ "$D_FROM" = 0 ] && ! [ -s "$dir/index" ] && return
+  while read -r kind count; do
+    case $kind in o) at=$out ;; *) at=$err ;; esac
+    skip=$((D_FROM - seen))
+    [ "$skip" -lt 0 ] && skip=0
+    if [ "$skip" -lt "$count" ]; then
+      case $kind in o) send o out $((at + skip)) $((count - skip)) ;; *) send e err $((at + skip)) $((count - skip)) ;; esac
+    fi
+    seen=$((seen + count))
+    case $kind in o) out=$((out + count)) ;; *) err=$((err + count)) ;; esac
+  done < "$dir/index"
+}
+
+news() {
+  if [ -s "$dir/out" ]; then
+    size=$(($(wc -c < "$dir/out")))
+    if [ "$size" -gt "$out" ]; then
+      echo "o $((size - out))" >> "$dir/index"
+      send o out "$out" $((size - out))
+      out=$size fresh=1
+    fi
+  fi
+  if [ -s "$dir/err" ]; then
+    size=$(($(wc -c < "$dir/err")))
+    if [ "$size" -gt "$err" ]; then
+      echo "e $((size - err))" >> "$dir/index"
+      send e err "$err" $((size - err))
+      err=$size fresh=1
+    fi
+  fi
+}
+
+follow() {
+  replay
+  polls=0 quiet=0
+  while :; do
+    fresh=0 code=
+    read -r code < "$dir/exit"
+    news
+    if [ -n "$code" ]; then
+      how=exit from=0 to=0
+      [ "$fast" = 1 ] || clock
+      [ -e "$dir/timedout" ] && how=timeout
+      [ -e "$dir/cancelled" ] && how=cancel
+      echo "x $code $how \${from:-0} \${to:-0}"
+      return
+    fi
+    f=
+    read -r f 2>/dev/null < "$dir/follower"
+    [ "$f" = "$$" ] || { echo q; return; }
+    polls=$((polls + 1))
+    if [ $((polls % 8)) = 0 ]; then
+      check_super || return
+      kill -0 "$PPID" 2>/dev/null || return
+      echo h
+    fi
+    if [ "$fresh" = 1 ]; then quiet=0; else quiet=$((quiet + 1)); fi
+    if [ "$quiet" -lt 10 ]; then nap=0.05; elif [ "$quiet" -lt 40 ]; then nap=0.2; else nap=0.5; fi
+    woken=
+    sleep "$nap" 2>/dev/null &
+    z=$!
+    # Cut short by a signal, or a sleep that knows no fractions.
+    wait "$z" || { kill "$z" 2>/dev/null; [ -n "$woken" ] || sleep 1; }
+  done
+}
+
+check_super() {
+  s= b=
+  read -r s b 2>/dev/null < "$dir/super"
+  if [ -z "$s" ]; then
+    [ "$polls" -lt 32 ] && return 0
+    echo 'n the node stopped before the command was started'
+    return 1
+  fi
+  same "$s" "$b" && return 0
+  code=
+  read -r code < "$dir/exit"
+  [ -n "$code" ] && return 0
+  echo 'l the node ended everything that ran on it (a reboot, or somebody killed it)'
+  return 1
+}
+
+cancel() {
+  dir="$base/$D_ID"
+  [ -d "$dir" ] || { echo 'k 0'; return; }
+  true > "$dir/cancelled"
+  left=$(slay "$dir" "$D_ID" "$D_GRACE")
+  set -- $left
+  echo "k $# $left"
+}
+
+remove() {
+  for D_ID in $D_ID; do
+    dir="$base/$D_ID"
+    [ -d "$dir" ] || { echo "g $D_ID"; continue; }
+    left=$(slay "$dir" "$D_ID" 0)
+    if [ -n "$left" ]; then echo "k $D_ID $left"; continue; fi
+    s= b=
+    read -r s b 2>/dev/null < "$dir/super"
+    n=0
+    while same "$s" "$b" && [ "$n" -lt 50 ]; do sleep 0.05 2>/dev/null || sleep 1; n=$((n + 1)); done
+    same "$s" "$b" && kill -KILL "$s" 2>/dev/null
+    chmod -R u+rwX "$dir/work" 2>/dev/null
+    rm -rf "$dir" && echo "g $D_ID"
+  done
+}
+
+list() {
+  for dir in "$base"/*/; do
+    dir=\${dir%/}
+    [ -d "$dir" ] || continue
+    code= s= b= state=running from=0 to=0
+    read -r code 2>/dev/null < "$dir/exit"
+    read -r s b 2>/dev/null < "$dir/super"
+    clock
+    if [ -n "$code" ]; then state=ended; elif ! same "$s" "$b"; then state=lost; fi
+    echo "j \${dir##*/} $state \${from:-0}"
+  done
+}
+`
+
+/** Without comments and indentation: it travels with every request. */
+export const PROGRAM = SOURCE.replace(/^\s*(?:#.*)?\n/gm, '').replace(/^ +/gm, '')

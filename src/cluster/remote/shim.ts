@@ -1,0 +1,182 @@
+import { randomBytes } from 'node:crypto'
+import { AppError } from '../../jobs/errors.ts'
+import type { SshTarget } from '../ssh/arguments.ts'
+import { failureError, sshFailureOf } from '../ssh/errors.ts'
+import type { Ssh } from '../ssh/session.ts'
+import { createFrameReader, type Frame } from './frames.ts'
+import { PROGRAM } from './program.ts'
+import { exportLines, shellQuote } from './quote.ts'
+
+export interface RemoteCommand {
+  id: string
+  /** Bash on the far side; sh where there is none. */
+  command: string
+  /** Absolute, or relative to the home there; a clean directory of its own unless given. */
+  cwd?: string | undefined
+  env?: Readonly<Record<string, string>> | undefined
+  timeoutSeconds?: number | undefined
+  /** Between TERM and KILL. */
+  graceSeconds?: number | undefined
+}
+
+export interface FollowOptions {
+  target: SshTarget
+  /** Bytes of output already taken over. */
+  from?: number
+  onStarted?: (fresh: boolean) => void
+  onOutput: (stream: 'stdout' | 'stderr', data: Buffer) => void
+  onAlive?: () => void
+  /** Lets go: the command lives on. */
+  signal: AbortSignal
+}
+
+export type RemoteEnd =
+  | { kind: 'exit'; code: number; how: 'exit' | 'timeout' | 'cancel'; startedAt: number; endedAt: number }
+  | { kind: 'lost'; reason: string }
+  | { kind: 'not-started'; reason: string }
+  /** Somebody else follows it now. */
+  | { kind: 'superseded' }
+  /** The connection broke; attach again from what was received. */
+  | { kind: 'disconnected'; error: AppError }
+
+export interface RemoteJob {
+  id: string
+  state: 'running' | 'ended' | 'lost'
+  startedAt: number
+}
+
+export interface RemoteShim {
+  /** Starts the command unless it was started before under this id, and stays with it. */
+  run(command: RemoteCommand, options: FollowOptions): Promise<RemoteEnd>
+  /** Stays with a command that was started before; never starts it. */
+  attach(id: string, options: FollowOptions): Promise<RemoteEnd>
+  /** Ends the whole tree of processes; returns the numbers of those that survived. */
+  cancel(
+    id: string,
+    options: { target: SshTarget; signal: AbortSignal; graceSeconds?: number },
+  ): Promise<number[]>
+  /** Ends what is left of it and deletes its directory; returns the ids that are confirmed gone. */
+  remove(ids: readonly string[], options: { target: SshTarget; signal: AbortSignal }): Promise<string[]>
+  list(options: { target: SshTarget; signal: AbortSignal }): Promise<RemoteJob[]>
+}
+
+const JOB_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
+const SHORT_MS = 20_000
+
+export const createShim = (ssh: Ssh): RemoteShim => {
+  const follow = async (head: string, verb: string, options: FollowOptions): Promise<RemoteEnd> => {
+    const { target, signal } = options
+    let end: RemoteEnd | undefined
+    const onFrame = (frame: Frame): void => {
+      if (frame.kind === 'started') options.onStarted?.(frame.fresh)
+      else if (frame.kind === 'output') options.onOutput(frame.stream, frame.data)
+      else if (frame.kind === 'alive') options.onAlive?.()
+      else end ??= endOf(frame)
+    }
+    const mark = newMark()
+    const script = assemble(`${head}D_FROM=${options.from ?? 0}\n`, mark, verb)
+    try {
+      const result = await ssh.run({ target, script, signal, onStdout: createFrameReader(mark, onFrame) })
+      return end ?? { kind: 'disconnected', error: failureError(target, 'lost', { stderr: result.stderr }) }
+    } catch (error) {
+      if (end) return end
+      if (error instanceof AppError && sshFailureOf(error)) return { kind: 'disconnected', error }
+      throw error
+    }
+  }
+
+  const ask = async (
+    head: string,
+    verb: string,
+    options: { target: SshTarget; signal: AbortSignal },
+  ): Promise<string[]> => {
+    const lines: string[] = []
+    const mark = newMark()
+    const read = createFrameReader(mark, frame => {
+      if (frame.kind === 'line') lines.push(frame.text)
+    })
+    const script = assemble(head, mark, `${verb}\necho end`)
+    await ssh.run({ ...options, script, onStdout: read, timeoutMs: SHORT_MS })
+    if (lines.at(-1) !== 'end') throw failureError(options.target, 'lost')
+    return lines.slice(0, -1)
+  }
+
+  return {
+    run: (command, options) => {
+      const head = [
+        `D_ID=${checkedId(command.id)}`,
+        `D_CMD=${shellQuote(command.command)}`,
+        `D_ENV=${shellQuote(exportLines(command.env ?? {}))}`,
+        `D_CWD=${directory(command.cwd)}`,
+        `D_TIMEOUT=${Math.ceil(command.timeoutSeconds ?? 0)}`,
+        `D_GRACE=${Math.round((command.graceSeconds ?? 2) * 10)}`,
+        '',
+      ].join('\n')
+      return follow(head, 'run', options)
+    },
+    attach: (id, options) => follow(`D_ID=${checkedId(id)}\n`, 'attach', options),
+    cancel: async (id, options) => {
+      const head = `D_ID=${checkedId(id)}\nD_GRACE=${Math.round((options.graceSeconds ?? 2) * 10)}\n`
+      const lines = await ask(head, 'cancel', options)
+      return lines
+        .flatMap(line => line.split(' ').slice(2))
+        .map(Number)
+        .filter(Number.isInteger)
+        .filter(pid => pid > 0)
+    },
+    remove: async (ids, options) => {
+      if (ids.length === 0) return []
+      const lines = await ask(`D_ID='${ids.map(checkedId).join(' ')}'\n`, 'remove', options)
+      return lines.filter(line => line.startsWith('g ')).map(line => line.slice(2))
+    },
+    list: async options => {
+      const lines = await ask('', 'list', options)
+      return lines.filter(line => line.startsWith('j ')).map(parseJob)
+    },
+  }
+}
+
+const assemble = (head: string, mark: string, verb: string): string =>
+  `${head}${PROGRAM}\necho '${mark}'\n${verb}\n`
+
+const newMark = (): string => `deputy-${randomBytes(9).toString('hex')}`
+
+/** Ids become file names and shell words. */
+const checkedId = (id: string): string => {
+  if (!JOB_ID.test(id)) throw new AppError('invalid', `"${id}" cannot be the id of a command on a node`)
+  return id
+}
+
+const directory = (cwd: string | undefined): string => {
+  if (cwd === undefined) return "''"
+  return cwd.startsWith('/') ? shellQuote(cwd) : `"$HOME"/${shellQuote(cwd)}`
+}
+
+const endOf = (frame: Frame): RemoteEnd | undefined => {
+  switch (frame.kind) {
+    case 'ended':
+      return {
+        kind: 'exit',
+        code: frame.code,
+        how: frame.how,
+        startedAt: frame.from * 1000,
+        endedAt: frame.to * 1000,
+      }
+    case 'lost':
+    case 'not-started':
+      return { kind: frame.kind, reason: frame.reason }
+    case 'superseded':
+      return { kind: 'superseded' }
+    default:
+      return undefined
+  }
+}
+
+const parseJob = (line: string): RemoteJob => {
+  const [, id = '', state, from] = line.split(' ')
+  return {
+    id,
+    state: state === 'ended' || state === 'lost' ? state : 'running',
+    startedAt: (Number(from) || 0) * 1000,
+  }
+}

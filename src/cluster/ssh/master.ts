@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process'
+import { rm } from 'node:fs/promises'
+import { type SshSettings, type SshTarget, sshArguments } from './arguments.ts'
+import { failureError, sshError } from './errors.ts'
+
+export interface Master {
+  readonly controlPath: string
+  readonly alive: boolean
+  /** From the start of ssh to the first word from the far side. */
+  readonly connectMs: number
+  close(): void
+  onExit(listener: () => void): void
+}
+
+const READY = 'deputy-ready'
+
+/**
+ * Opens one connection that other ssh processes share. Its own session is a `cat` on our pipe: when this process
+ * dies, however it dies, the pipe closes, the `cat` ends and the connection with it.
+ */
+export const openMaster = (options: {
+  ssh: string
+  target: SshTarget
+  settings: SshSettings
+  controlPath: string
+  env: NodeJS.ProcessEnv
+  signal: AbortSignal
+}): Promise<Master> => {
+  const { target, settings, controlPath, signal } = options
+  const started = performance.now()
+  const args = [
+    ...sshArguments(target, settings),
+    '-M',
+    '-S',
+    controlPath,
+    '--',
+    target.host,
+    `echo ${READY}; exec cat`,
+  ]
+  const deadlineMs = (settings.connectTimeoutSeconds ?? 5) * 1000 + 5000
+
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    const child = spawn(options.ssh, args, { stdio: ['pipe', 'pipe', 'pipe'], env: options.env })
+    let stderr = ''
+    let stdout = ''
+    let alive = false
+    const listeners: (() => void)[] = []
+    const close = (): void => {
+      child.stdin.destroy()
+      child.kill('SIGTERM')
+    }
+    const fail = (error: unknown): void => {
+      settle()
+      close()
+      reject(error)
+    }
+    const onAbort = (): void => fail(signal.reason)
+    // ConnectTimeout covers the TCP and key exchange; a node that hangs after it is caught here.
+    const timer = setTimeout(() => fail(failureError(target, 'timed-out')), deadlineMs)
+    const settle = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    child.stdin.on('error', () => undefined)
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr = (stderr + text).slice(-8192)
+    })
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (alive) return
+      stdout = (stdout + text).slice(-8192)
+      // What the login shell prints by itself comes first.
+      if (!stdout.split('\n').includes(READY)) return
+      alive = true
+      settle()
+      const connectMs = performance.now() - started
+      unreference(child)
+      resolve({
+        controlPath,
+        get alive() {
+          return alive
+        },
+        connectMs,
+        close,
+        onExit: listener => listeners.push(listener),
+      })
+    })
+    child.on('error', error => fail(error))
+    child.on('close', () => {
+      const wasAlive = alive
+      alive = false
+      void rm(controlPath, { force: true }).catch(() => undefined)
+      if (!wasAlive) fail(sshError(target, stderr, settings.knownHosts))
+      for (const listener of listeners) listener()
+    })
+  })
+}
+
+/** An idle connection must not keep the process alive. */
+const unreference = (child: ReturnType<typeof spawn>): void => {
+  child.unref()
+  for (const stream of [child.stdin, child.stdout, child.stderr]) {
+    if (stream && 'unref' in stream && typeof stream.unref === 'function') stream.unref()
+  }
+}
