@@ -1,0 +1,77 @@
+import { execFileSync } from 'node:child_process'
+import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { until } from '../../support/engine.ts'
+
+/** A small file system of its own; only root may mount one. */
+const mountSmall = (directory: string): boolean => {
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', directory], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const canMount = ((): boolean => {
+  const probe = newHome()
+  const mounted = mountSmall(probe)
+  if (mounted) execFileSync('umount', ['-l', probe])
+  removeHome(probe)
+  return mounted
+})()
+
+let daemon: TestDaemon | undefined
+let directory = ''
+
+afterEach(async () => {
+  await daemon?.kill()
+  execFileSync('umount', ['-l', directory])
+  removeHome(directory)
+})
+
+/** Leaves not a block free. */
+const fill = (file: string): void => {
+  for (let size = 8 * 2 ** 20; size >= 4096; size = Math.floor(size / 2))
+    for (;;) {
+      try {
+        writeFileSync(file, Buffer.alloc(size), { flag: 'a' })
+      } catch {
+        break
+      }
+    }
+}
+
+describe.skipIf(!canMount)('a full disk (needs the right to mount)', () => {
+  it('refuses submits with the reason, ends no job, and everything goes on when there is room again', async () => {
+    directory = newHome()
+    mountSmall(directory)
+    daemon = await startDaemon({ directory })
+    const { client } = daemon
+    const task = 'echo before; while [ ! -e /work/never ]; do echo tick; sleep 0.1; done'
+    const { job_id } = await client.submit({ task, timeout: 300 })
+    await until(async () => (await client.get(job_id)).output_bytes > 20, 'it runs')
+
+    const ballast = join(directory, 'ballast')
+    fill(ballast)
+    expect(statfsSync(directory).bavail).toBe(0)
+    await until(async () => {
+      const error = await client.submit({ task: 'true' }).catch((thrown: unknown) => thrown)
+      return (error as { code?: string }).code === 'unavailable'
+    }, 'a submit is refused')
+    expect((await client.get(job_id)).status).toBe('running')
+
+    rmSync(ballast)
+    await until(
+      async () => (await client.submit({ task: 'true' }).catch(() => undefined)) !== undefined,
+      'submits work again',
+    )
+    const before = (await client.get(job_id)).output_bytes
+    await until(async () => (await client.get(job_id)).output_bytes > before, 'its output goes on', 20_000)
+    await client.cancel(job_id)
+    const view = await client.wait(job_id, { timeoutMs: 20_000, signal: AbortSignal.timeout(30_000) })
+    expect(view.status).toBe('cancelled')
+  })
+})
