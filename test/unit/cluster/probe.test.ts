@@ -1,0 +1,172 @@
+import { execFileSync } from 'node:child_process'
+import { describe, expect, it } from 'vitest'
+import { parseNode } from '../../../src/cluster/inventory.ts'
+import { overloadReason } from '../../../src/cluster/probe/health.ts'
+import { measureLocal } from '../../../src/cluster/probe/local.ts'
+import { createMonitor } from '../../../src/cluster/probe/monitor.ts'
+import { PROBE_PROGRAM } from '../../../src/cluster/probe/program.ts'
+import { type ProbeReport, parseReport } from '../../../src/cluster/probe/report.ts'
+import { AppError } from '../../../src/jobs/errors.ts'
+
+const MAC = `os Darwin
+arch arm64
+cores 10
+load 2.31
+memory 33554432 8388608
+cpu 183
+disk 971350180 485675090
+uid 501
+host studio.local
+tools awk bash curl git
+jobs 0
+end
+`
+
+describe('the answer of a probe', () => {
+  it('is read with one name for each system', () => {
+    expect(parseReport(MAC)).toEqual({
+      os: 'macos',
+      arch: 'arm64',
+      hostName: 'studio.local',
+      cores: 10,
+      load: 2.31,
+      cpu: 18.3,
+      memory: 75,
+      disk: 50,
+      memoryTotalMb: 32768,
+      diskFreeMb: 474292,
+      root: false,
+      tools: ['awk', 'bash', 'curl', 'git'],
+      isolates: false,
+      jobs: 0,
+    })
+  })
+
+  it.each([
+    ['cut off', MAC.replace('end\n', '')],
+    ['without memory', MAC.replace(/^memory.*$/m, '')],
+    ['with empty memory', MAC.replace(/^memory.*$/m, 'memory 0 0')],
+    ['with words for numbers', MAC.replace('load 2.31', 'load many')],
+    ['with nothing for a number', MAC.replace('cores 10', 'cores')],
+    ['with an impossible cpu', MAC.replace('cpu 183', 'cpu 99999')],
+    ['empty', ''],
+  ])('is refused when it is %s', (_, text) => expect(() => parseReport(text)).toThrow())
+
+  it.skipIf(process.platform === 'win32')('comes from a program that runs on this very system', () => {
+    const report = parseReport(execFileSync('sh', { input: PROBE_PROGRAM, encoding: 'utf8' }))
+    expect(report.cores).toBeGreaterThan(0)
+    expect(report.memoryTotalMb).toBeGreaterThan(16)
+    expect(report.cpu).toBeLessThanOrEqual(100)
+    expect(report.tools).toContain('awk')
+    expect(['linux', 'macos', 'freebsd']).toContain(report.os)
+  })
+})
+
+describe('this computer', () => {
+  it('is measured in percent', async () => {
+    const load = await measureLocal(new AbortController().signal)
+    for (const value of [load.cpu, load.memory, load.disk]) {
+      expect(value).toBeGreaterThanOrEqual(0)
+      expect(value).toBeLessThanOrEqual(100)
+    }
+  })
+
+  it('is overloaded by the first threshold it passes', () => {
+    const load = { cpu: 10, memory: 10, load: 3, cores: 4 }
+    expect(overloadReason(load, { cpu: 40, memory: 80 })).toBeUndefined()
+    expect(overloadReason({ ...load, cpu: 41 }, { cpu: 40, memory: 80 })).toBe('cpu 41 % is over 40 %')
+    expect(overloadReason(load, { cpu: 40, memory: 80, load: 2 })).toBe('load 3 is over 2')
+    expect(overloadReason({ ...load, load: 4.5 }, { cpu: 40, memory: 80 })).toBe('load 4.5 is over 4')
+    expect(overloadReason({ ...load, memory: 81 }, { cpu: 40, memory: 80 })).toBe('memory 81 % is over 80 %')
+  })
+})
+
+describe('the monitor', () => {
+  const report: ProbeReport = parseReport(MAC)
+  const node = (id: string) => parseNode({ id, host: id })
+  const at = { time: 1_000_000 }
+  const monitor = (probe: Parameters<typeof createMonitor>[0]['probe'], more = {}) =>
+    createMonitor({ probe, thresholds: { cpu: 40, memory: 80 }, timeoutMs: 200, now: () => at.time, ...more })
+
+  it('looks at all nodes at once and waits for none longer than the time-out', async () => {
+    const watch = monitor(async ({ id }) => {
+      if (id === 'hang') await new Promise(() => undefined)
+      if (id === 'down') throw new AppError('unavailable', 'no route to host')
+      return { report, latencyMs: 4 }
+    })
+    const started = performance.now()
+    const nodes = ['a', 'hang', 'down', ...Array.from({ length: 40 }, (_, i) => `n${i}`)].map(node)
+    const all = await watch.look(nodes)
+    expect(performance.now() - started).toBeLessThan(2000)
+    expect(all.find(({ id }) => id === 'a')).toMatchObject({
+      health: 'healthy',
+      latencyMs: 4,
+      reason: undefined,
+    })
+    expect(all.find(({ id }) => id === 'hang')).toMatchObject({
+      health: 'unreachable',
+      reason: expect.stringContaining('0.2 s'),
+    })
+    expect(all.find(({ id }) => id === 'down')).toMatchObject({
+      health: 'unreachable',
+      reason: 'no route to host',
+    })
+  })
+
+  it('asks a node once for all who want to know, and keeps the answer for seconds', async () => {
+    let asked = 0
+    const watch = monitor(async () => {
+      asked++
+      return { report, latencyMs: 1 }
+    })
+    await Promise.all([watch.look([node('a')]), watch.look([node('a')])])
+    await watch.look([node('a')])
+    expect(asked).toBe(1)
+    at.time += 6000
+    await watch.look([node('a')])
+    expect(asked).toBe(2)
+  })
+
+  it('never makes a request wait: a peek returns what is known and renews it', async () => {
+    let answer: () => void = () => undefined
+    const watch = monitor(
+      () =>
+        new Promise(resolve => {
+          answer = () => resolve({ report, latencyMs: 1 })
+        }),
+    )
+    expect(watch.peek(node('a'))).toBeUndefined()
+    answer()
+    await expect.poll(() => watch.peek(node('a'))?.health).toBe('healthy')
+  })
+
+  it('remembers since when a node is what it is', async () => {
+    let fails = false
+    const watch = monitor(async () => {
+      if (fails) throw new AppError('unavailable', 'gone')
+      return { report, latencyMs: 1 }
+    })
+    const [first] = await watch.look([node('a')])
+    at.time += 10_000
+    const [second] = await watch.look([node('a')])
+    expect(second?.since).toBe(first?.since)
+    fails = true
+    at.time += 10_000
+    const [third] = await watch.look([node('a')], { force: true })
+    expect(third).toMatchObject({ health: 'unreachable', since: at.time })
+    expect(third?.report).toEqual(report)
+  })
+
+  it('calls a busy node overloaded and says why', async () => {
+    const watch = monitor(async () => ({ report: { ...report, cpu: 97 }, latencyMs: 1 }))
+    expect((await watch.look([node('a')]))[0]).toMatchObject({
+      health: 'overloaded',
+      reason: 'cpu 97 % is over 40 %',
+    })
+  })
+
+  it('says so when the answer is nonsense', async () => {
+    const watch = monitor(async () => ({ report: parseReport('hello'), latencyMs: 1 }))
+    expect((await watch.look([node('a')]))[0]?.reason).toContain('answered nonsense')
+  })
+})
