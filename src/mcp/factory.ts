@@ -1,6 +1,7 @@
 import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server'
 import type { Deputy } from '../engine/deputy.ts'
 import { toAppError } from '../jobs/errors.ts'
+import { askOf, toQuestion } from './ask.ts'
 import { knowsTasks, originOf } from './client-of.ts'
 import { type InstructionsContext, instructions } from './instructions.ts'
 import { jobTasks, taskOf } from './job-tasks.ts'
@@ -43,6 +44,7 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
       inputSchema: listedSchema(tool.input),
       outputSchema: listedSchema(tool.output),
       annotations: { ...tool.annotations },
+      ...(tool.meta && { _meta: { ...tool.meta } }),
     },
   }))
   const tasks = options.tasks ?? jobTasks({ deputy, readOnly })
@@ -88,13 +90,16 @@ const registerTool = ({ server, options, tool, config }: Registration): void => 
   const { deputy, onerror } = options
   server.registerTool(tool.name, config, async (args, ctx) => {
     const progress = progressOf(ctx)
+    const ask = askOf(server, ctx)
     try {
       const outcome = await tool.call(args, {
         deputy,
         origin: originOf(server, ctx),
         signal: ctx.mcpReq.signal,
         ...(progress && { progress }),
+        ...(ask && { ask }),
       })
+      if (outcome.question) return toQuestion(outcome.question)
       const result = toResult(outcome)
       return outcome.startedJob !== undefined && knowsTasks(ctx)
         ? asTask(taskOf(await deputy.get(outcome.startedJob)), result)

@@ -16,6 +16,8 @@ export interface Tool {
   readonly output: JsonSchema
   /** Checks the arguments, then runs. Throws AppError; the server turns it into a result the model can act on. */
   call(args: unknown, context: ToolContext): Promise<ToolOutcome>
+  /** Hints for particular clients. */
+  readonly meta?: Readonly<Record<string, unknown>>
   /** What is left of a tool that can also change things where nothing may be changed. */
   readonly readOnly?: Tool
 }

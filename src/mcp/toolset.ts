@@ -36,8 +36,13 @@ export const selectTools = (available: readonly Toolset[], selection: Selection)
   const toolsets = available.filter(
     toolset => wanted.has('all') || wanted.has(toolset.name) || (wanted.has('default') && toolset.byDefault),
   )
-  const tools = toolsets
-    .flatMap(toolset => toolset.tools)
-    .filter(tool => !selection.readOnly || tool.annotations.readOnlyHint)
+  // A tool may belong to two toolsets; it is served once.
+  const chosen = new Map(toolsets.flatMap(toolset => toolset.tools).map(tool => [tool.name, tool]))
+  const tools = [...chosen.values()].flatMap(tool => (selection.readOnly ? withoutChanges(tool) : [tool]))
   return { toolsets, tools, problems }
+}
+
+const withoutChanges = (tool: Tool): Tool[] => {
+  if (tool.annotations.readOnlyHint) return [tool]
+  return tool.readOnly ? [tool.readOnly] : []
 }

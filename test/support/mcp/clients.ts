@@ -12,7 +12,7 @@ import { createMcpFactory } from '../../../src/mcp/factory.ts'
 import { createMcp, type Mcp, type McpDependencies } from '../../../src/mcp/mcp.ts'
 import { serveMcpStream } from '../../../src/mcp/stream.ts'
 import { jobsToolset } from '../../../src/mcp/tools/jobs/index.ts'
-import type { Selection } from '../../../src/mcp/toolset.ts'
+import type { Selection, Toolset } from '../../../src/mcp/toolset.ts'
 import { createUpdates } from '../../../src/mcp/updates.ts'
 import { createMemoryDeputy, type MemoryDeputy } from '../memory-deputy.ts'
 
@@ -38,13 +38,15 @@ export interface ConnectOptions {
   readonly era: Era
   readonly deputy?: MemoryDeputy
   readonly selection?: Selection
+  /** Toolsets besides that of jobs. */
+  readonly more?: readonly Toolset[]
   readonly readOnlyToken?: boolean
   readonly client?: ClientOptions
 }
 
-export const dependencies = (deputy: MemoryDeputy): McpDependencies => ({
+export const dependencies = (deputy: MemoryDeputy, more: readonly Toolset[] = []): McpDependencies => ({
   deputy,
-  available: [jobsToolset],
+  available: [jobsToolset, ...more],
   version: '1.2.3',
   instructionsContext: () => ({
     runtimes: [
@@ -60,7 +62,7 @@ export const dependencies = (deputy: MemoryDeputy): McpDependencies => ({
 /** A client of the official SDK, connected in this process over the wire and era asked for. */
 export const connect = async (options: ConnectOptions): Promise<Connected> => {
   const deputy = options.deputy ?? createMemoryDeputy()
-  const mcp = createMcp(dependencies(deputy))
+  const mcp = createMcp(dependencies(deputy, options.more))
   const updates = createUpdates(deputy)
   const client = new Client(
     { name: 'Test Client', version: '1' },
@@ -80,7 +82,7 @@ export const connect = async (options: ConnectOptions): Promise<Connected> => {
     })
   } else {
     const [ours, theirs] = duplexPair()
-    const factory = createMcpFactory({ ...dependencies(deputy), ...options.selection })
+    const factory = createMcpFactory({ ...dependencies(deputy, options.more), ...options.selection })
     void serveMcpStream(theirs, { factory, updates })
     transport = streamTransport(ours)
   }

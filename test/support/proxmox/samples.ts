@@ -28,6 +28,8 @@ const BY_TOOL: Record<string, unknown> = {
   'proxmox_cluster.options': { keyboard: 'de' },
   'proxmox_guest_config_update.config': { onboot: 1 },
   'proxmox_guest_config_update.delete': 'tags',
+  'proxmox_cluster_backup_job.options': { ionice: 7 },
+  'proxmox_storage_config.settings': { port: 8007 },
   'proxmox_create_vm.options': { tablet: 0 },
   'proxmox_create_lxc.options': { tty: 2 },
   'proxmox_snapshot_create.type': 'vm',

@@ -8,7 +8,7 @@ export const describeTool = (tool: Tool): string => {
 }
 
 /** Few optional fields are named; of many it is enough to know that there are more. */
-const MOST_NAMED = 4
+const MOST_NAMED = 3
 const UNSAID = new Set(['wait', 'filter', 'fields', 'limit', 'cursor', 'node', 'type', 'digest', 'delete'])
 
 const takes = (row: Row): string => {

@@ -49,7 +49,7 @@ export const annotationsOf = (tool: Tool): Annotations => {
   const rows = Object.values(tool.actions)
   if (rows.every(row => row.tier === 'read')) return reads(true)
   return changes({
-    destructive: rows.some(row => row.tier === 'destructive'),
+    destructive: rows.some(row => row.worst === 'destructive'),
     idempotent: rows.every(isIdempotent),
     openWorld: true,
   })

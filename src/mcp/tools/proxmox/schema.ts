@@ -16,7 +16,8 @@ export const inputSchema = (tool: Tool): z.ZodObject => {
     const schema = paramSchema(param)
     shape[name] = rows.every(row => row.required.includes(name)) ? schema : schema.optional()
   }
-  if (rows.some(row => row.tier !== 'read')) shape.plan_token = z.string().max(200).optional()
+  // Where a rule asks for confirmation of anything else, proxmox_api_call takes the token for the same operation.
+  if (rows.some(row => row.worst === 'destructive')) shape.plan_token = z.string().max(200).optional()
   return z.strictObject(shape)
 }
 
@@ -32,21 +33,9 @@ const paramSchema = (param: Param): z.ZodType => {
 const bare = (param: Param): z.ZodType => {
   switch (param.type) {
     case 'integer':
-      return z.preprocess(
-        fromText(Number),
-        z
-          .int()
-          .min(param.min ?? 0)
-          .max(param.max ?? Number.MAX_SAFE_INTEGER),
-      )
+      return z.preprocess(fromText(Number), inRange(z.int(), param))
     case 'number':
-      return z.preprocess(
-        fromText(Number),
-        z
-          .number()
-          .min(param.min ?? 0)
-          .max(param.max ?? Number.MAX_SAFE_INTEGER),
-      )
+      return z.preprocess(fromText(Number), inRange(z.number(), param))
     case 'boolean':
       return z.preprocess(toBoolean, z.boolean())
     case 'strings':
@@ -61,11 +50,16 @@ const bare = (param: Param): z.ZodType => {
   }
 }
 
-const textSchema = ({ pattern, maxLength = 8192 }: Param): z.ZodType => {
+/** Limits are checked and told in the error; in the list they would cost more than they help. */
+const inRange = (schema: z.ZodType<number>, { min = 0, max = Number.MAX_SAFE_INTEGER }: Param) =>
+  schema.refine(value => value >= min && value <= max, `must be from ${min} to ${max}`)
+
+const textSchema = ({ pattern, about, maxLength = 8192 }: Param): z.ZodType => {
   const text = z.string().max(maxLength)
+  const told = about ? `is not what is meant: ${about}` : `does not match ${String(pattern)}`
   return z.preprocess(
     value => (typeof value === 'number' ? String(value) : value),
-    pattern ? text.regex(pattern) : text.min(1),
+    pattern ? text.refine(value => pattern.test(value), told) : text.min(1),
   )
 }
 

@@ -48,7 +48,7 @@ export const access: Toolset = {
       propagate: p.bool(), delete: p.bool('take away'), ...p.paging,
     }, {
       get: read('GET /access/acl', `path userid groupid roleid ${p.PAGED}`, rows('path type ugid roleid propagate:bool'), { run: acl }),
-      update: elevated('PUT /access/acl', 'path* roles* users groups tokens propagate delete', done, { note: '`delete` takes rights away and needs confirmation.' }),
+      update: elevated('PUT /access/acl', 'path* roles* users groups tokens propagate delete', done, { worst: 'destructive', note: '`delete` takes rights away and needs confirmation.' }),
     }),
 
     tool('proxmox_domain', 'Realms users log in with.', {

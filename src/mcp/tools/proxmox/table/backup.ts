@@ -14,7 +14,7 @@ export const backup: Toolset = {
     }, {
       create: elevated('POST /nodes/{node}/vzdump', 'vmid* node type storage mode compress notes-template protected wait', task, { run: createBackup }),
       list: read('GET /nodes/{node}/storage/{storage}/content', `node* storage vmid ${p.PAGED}`, rows('volid vmid:int ctime:time size:gib format protected:bool verification.state notes'), { preset: { content: 'backup', storage: 'local' }, run: listBackups }),
-      restore: elevated('POST /nodes/{node}/qemu', 'type* node* vmid* archive* storage force unique start wait', task, { run: restore }),
+      restore: elevated('POST /nodes/{node}/qemu', 'type* node* vmid* archive* storage force unique start wait', task, { run: restore, worst: 'destructive', note: 'With force it overwrites the guest.' }),
       delete: destructive('DELETE /nodes/{node}/storage/{storage}/content/{volume}', 'node* storage* volume* wait', task),
       config: read('GET /nodes/{node}/vzdump/extractconfig', 'node* volume*', record('config', data => ({ config: data }))),
     }),

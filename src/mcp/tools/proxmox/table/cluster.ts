@@ -5,7 +5,7 @@ import * as p from './params.ts'
 
 const jobId = p.name('job id')
 const BACKUP_JOB =
-  'schedule starttime dow storage all vmid pool exclude enabled comment mode compress node prune-backups notes-template notification-mode mailto mailnotification protected repeat-missed fleecing bwlimit exclude-path stdexcludes ionice lockwait stopwait performance pigz zstd dumpdir tmpdir script quiet remove stop'
+  'schedule starttime dow storage all vmid pool exclude enabled comment mode compress node prune-backups notes-template notification-mode mailto mailnotification protected repeat-missed bwlimit options'
 const replicationId = p.text('guest-number, e.g. 100-0', { pattern: /^\d{3,9}-\d{1,9}$/ })
 const REPLICATION = 'comment disable rate remove_job schedule source'
 
@@ -29,9 +29,7 @@ export const cluster: Toolset = {
       enabled: p.bool(), comment: p.text(undefined, { maxLength: 512 }), mode: p.oneOf('snapshot|suspend|stop'), compress: p.oneOf('0|1|gzip|lzo|zstd'), node: p.node,
       'prune-backups': p.text('e.g. keep-last=3,keep-daily=7'), 'notes-template': p.text(undefined, { maxLength: 1024 }),
       'notification-mode': p.oneOf('auto|legacy-sendmail|notification-system'), mailto: p.text(), mailnotification: p.oneOf('always|failure'),
-      protected: p.bool(), 'repeat-missed': p.bool(), fleecing: p.text(), bwlimit: p.int(0, 100_000_000, 'KiB/s'), 'exclude-path': p.strings(), stdexcludes: p.bool(),
-      ionice: p.int(0, 8), lockwait: p.int(0, 100_000), stopwait: p.int(0, 100_000), performance: p.text(), pigz: p.int(0, 1024), zstd: p.int(0, 1024),
-      dumpdir: p.text(), tmpdir: p.text(), script: p.text(), quiet: p.bool(), remove: p.bool(), stop: p.bool(), delete: p.unset,
+      protected: p.bool(), 'repeat-missed': p.bool(), bwlimit: p.int(0, 100_000_000, 'KiB/s'), options: p.spread('others, e.g. {"ionice":7,"fleecing":"enabled=1"}'), delete: p.unset,
     }, {
       list: read('GET /cluster/backup', '', rows('id enabled:bool schedule storage vmid pool all:bool mode node next-run:time comment')),
       get: read('GET /cluster/backup/{id}', 'id*', record()),

@@ -19,6 +19,8 @@ export interface Row {
   readonly show: Show
   /** Sent unless the caller chose otherwise: `command=reboot`, a default Proxmox does not have. */
   readonly preset: Readonly<Record<string, string>>
+  /** What it becomes with some of its parameters, where that is more than its tier. */
+  readonly worst: Tier
   /** For what one request cannot do; its requests pass the same gate as any other. */
   readonly run?: Composite
   /** What is not obvious from the name; shown in the reference. */
@@ -42,6 +44,7 @@ export interface Toolset {
 }
 
 export interface RowExtras {
+  readonly worst?: Tier
   readonly preset?: Readonly<Record<string, string>>
   readonly run?: Composite
   readonly note?: string
@@ -63,6 +66,7 @@ const row =
       optional: names.filter(name => !name.endsWith('*')),
       show,
       preset: extras.preset ?? {},
+      worst: extras.worst ?? tier,
       ...(extras.run && { run: extras.run }),
       ...(extras.note && { note: extras.note }),
     }

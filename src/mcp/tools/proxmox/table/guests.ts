@@ -80,7 +80,7 @@ export const guests: Toolset = {
       elevated('PUT /nodes/{node}/{type}/{vmid}/config', `${AT} memory cores sockets swap`, done)),
 
     tool('proxmox_guest_config_update', 'Set or unset any configuration key.', { ...guest, config: p.spread('e.g. {"onboot":1,"tags":"web"}'), delete: p.unset, digest: p.digest },
-      elevated('PUT /nodes/{node}/{type}/{vmid}/config', `${AT} config delete digest`, done, { run: updateConfig })),
+      elevated('PUT /nodes/{node}/{type}/{vmid}/config', `${AT} config delete digest`, done, { run: updateConfig, worst: 'destructive', note: 'Deleting an unused disk, or with force, destroys its volume.' })),
 
     tool('proxmox_guest_migrate', 'Move a guest to another node.', {
       ...guest, target: p.target,
@@ -132,23 +132,21 @@ export const guests: Toolset = {
 
     tool('proxmox_create_vm', 'Create a virtual machine.', {
       node: p.node, vmid: p.int(100, 999_999_999, 'next free id if omitted'), name: p.text(undefined, { pattern: DNS }),
-      memory: p.int(16, 4_194_304, 'MiB, default 512'), cores: p.int(1, 8192), sockets: p.int(1, 64), cpu: p.text(),
+      memory: p.int(16, 4_194_304, 'MiB, default 512'), cores: p.int(1, 8192), sockets: p.int(1, 64),
       disk_size: size, storage: p.storage, iso: p.volume, ostype: p.text('default l26', { pattern: /^[a-z0-9]+$/ }), net0: p.text('default virtio,bridge=vmbr0'),
-      bios: p.oneOf('seabios|ovmf'), scsihw: p.text(undefined, { pattern: /^[a-z0-9-]+$/ }), tags: p.text(), description: p.text(), pool: p.text(),
-      onboot: p.bool(), start: p.bool(), agent: p.bool(), options: p.spread('any other parameter'), wait,
-    }, elevated('POST /nodes/{node}/qemu', 'node* vmid name memory cores sockets cpu disk_size storage iso ostype net0 bios scsihw tags description pool onboot start agent options wait', task, { run: createVm })),
+      start: p.bool(), options: p.spread('any other, e.g. {"agent":"1","tags":"web"}'), wait,
+    }, elevated('POST /nodes/{node}/qemu', 'node* vmid name memory cores sockets disk_size storage iso ostype net0 start options wait', task, { run: createVm })),
 
     tool('proxmox_create_lxc', 'Create a container. A password is made and kept in a file unless one or SSH keys are given.', {
       node: p.node, vmid: p.int(100, 999_999_999, 'next free id if omitted'), ostemplate: p.volume, hostname: p.text(undefined, { pattern: DNS }),
-      password: p.secret(), 'ssh-public-keys': p.text(), memory: p.int(16, 4_194_304, 'MiB, default 512'), swap: p.int(0, 4_194_304, 'MiB'), cores: p.int(1, 8192),
+      password: p.secret(), 'ssh-public-keys': p.text(), memory: p.int(16, 4_194_304, 'MiB, default 512'), cores: p.int(1, 8192),
       storage: p.storage, rootfs: size, net0: p.text('e.g. name=eth0,bridge=vmbr0,ip=dhcp'), unprivileged: p.bool('default true'),
-      features: p.text(), nameserver: p.text(), searchdomain: p.text(), tags: p.text(), description: p.text(), pool: p.text(), onboot: p.bool(), start: p.bool(),
-      options: p.spread('any other parameter'), wait,
-    }, elevated('POST /nodes/{node}/lxc', 'node* vmid ostemplate* hostname password ssh-public-keys memory swap cores storage rootfs net0 unprivileged features nameserver searchdomain tags description pool onboot start options wait', task, { run: createLxc })),
+      start: p.bool(), options: p.spread('any other, e.g. {"features":"nesting=1"}'), wait,
+    }, elevated('POST /nodes/{node}/lxc', 'node* vmid ostemplate* hostname password ssh-public-keys memory cores storage rootfs net0 unprivileged start options wait', task, { run: createLxc })),
 
     tool('proxmox_vm_disk', 'Disks of a VM.', { ...qemu, disk: p.disk, storage: p.storage, size, options: p.text('e.g. ssd=1,discard=on', { pattern: /^[A-Za-z0-9_=.,+-]*$/ }), force: p.bool('delete the volume too'), wait }, {
       add: elevated('POST /nodes/{node}/qemu/{vmid}/config', 'vmid* node disk* storage* size* options wait', task, { run: addDisk }),
-      remove: elevated('PUT /nodes/{node}/qemu/{vmid}/unlink', 'vmid* node disk* force', record(), { run: removeDisk, note: 'Detaches; the volume stays as unusedN unless `force`, which is destructive.' }),
+      remove: elevated('PUT /nodes/{node}/qemu/{vmid}/unlink', 'vmid* node disk* force', record(), { run: removeDisk, worst: 'destructive', note: 'Detaches; the volume stays as unusedN unless `force`, which is destructive.' }),
     }),
 
     tool('proxmox_lxc_mountpoint', 'Mount points of a container.', {

@@ -69,50 +69,50 @@ export const name = (about?: string, extra: Extra = {}): Param =>
 const NODE = { pattern: /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?$/, maxLength: 63 }
 export const node = text(undefined, NODE)
 /** In guest tools the node is a courtesy: a VMID is unique in the cluster. */
-export const guestNode = text('found by vmid if omitted', NODE)
+export const guestNode = node
 export const target = text('target node', NODE)
 export const vmid = int(100, 999_999_999)
 export const newid = int(100, 999_999_999, 'VMID of the new guest')
-export const guestType = oneOf('vm|lxc', 'found by vmid if omitted', { wire: { vm: 'qemu', lxc: 'lxc' } })
-export const storage = name('storage id')
-export const volume = text('volume id, storage:path', {
+export const guestType = oneOf('vm|lxc', undefined, { wire: { vm: 'qemu', lxc: 'lxc' } })
+export const storage = name()
+export const volume = text('storage:path', {
   pattern: /^[A-Za-z][A-Za-z0-9_.-]*:[A-Za-z0-9_+.@:-]+(?:\/[A-Za-z0-9_+.@:-]+)*$/,
   maxLength: 512,
 })
-export const snapname = text('snapshot name', { pattern: /^[A-Za-z][A-Za-z0-9_-]+$/, maxLength: 40 })
+export const snapname = text(undefined, { pattern: /^[A-Za-z][A-Za-z0-9_-]+$/, maxLength: 40 })
 export const userid = text('user@realm', {
   pattern: /^[^\s:/@!?#%\\]+@[A-Za-z][A-Za-z0-9._-]+$/,
   maxLength: 64,
 })
-export const tokenid = text('token name', { pattern: /^[A-Za-z][A-Za-z0-9._-]+$/, maxLength: 64 })
-export const upid = text('task id, UPID:…', {
+export const tokenid = text(undefined, { pattern: /^[A-Za-z][A-Za-z0-9._-]+$/, maxLength: 64 })
+export const upid = text('UPID:…', {
   pattern:
     /^UPID:[A-Za-z0-9-]+:[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:[0-9A-Fa-f]{8}:[^:\s/?#%\\]+:[^:\s/?#%\\]*:[^:\s/?#%\\]+:$/,
   maxLength: 256,
 })
-export const iface = text('interface', { pattern: /^[A-Za-z][A-Za-z0-9_.-]{0,19}(?::\d+)?$/, maxLength: 20 })
+export const iface = text(undefined, { pattern: /^[A-Za-z][A-Za-z0-9_.-]{0,19}(?::\d+)?$/, maxLength: 20 })
 export const disk = text('e.g. scsi0, rootfs, mp0', {
   pattern: /^(?:(?:ide|scsi|sata|virtio|mp|unused|efidisk|tpmstate)\d{1,3}|rootfs)$/,
 })
 export const digest = text(undefined, { pattern: /^[0-9a-fA-F]{1,64}$/ })
 export const comment = text(undefined, { maxLength: 4096 })
 /** Settings to drop, comma separated. */
-export const unset = text('settings to unset, comma separated', {
+export const unset = text('settings to unset', {
   pattern: /^[A-Za-z0-9_-]+(?:[,; ][A-Za-z0-9_-]+)*$/,
   maxLength: 4096,
 })
 export const timeframe = oneOf('hour|day|week|month|year')
 export const cf = oneOf('AVERAGE|MAX')
 
-/** How long to wait for a task before its handle is returned. */
-export const wait = int(0, 50, 'seconds to wait for the task, default 15', { local: true })
+/** Seconds to wait for a task before its handle is returned. */
+export const wait = int(0, 50, undefined, { local: true })
 export const WAIT_DEFAULT_S = 15
 
 export const paging = {
-  filter: text('e.g. status=running name~web mem_gib>8', { local: true, maxLength: 512 }),
-  fields: text('columns, comma separated', { local: true, maxLength: 512 }),
-  limit: int(1, 500, 'rows', { local: true }),
-  cursor: text('next_cursor of the last page', { local: true, maxLength: 256 }),
+  filter: text('e.g. status=running name~web', { local: true, maxLength: 512 }),
+  fields: text(undefined, { local: true, maxLength: 512 }),
+  limit: int(1, 500, undefined, { local: true }),
+  cursor: text('next_cursor', { local: true, maxLength: 256 }),
 } satisfies Record<string, Param>
 /** What the rows of a long list accept. */
 export const PAGED = 'filter fields limit cursor'

@@ -8,7 +8,7 @@ const CONTENT = 'volid content format size:gib used:gib vmid:int ctime:time prot
 const USAGE =
   'storage type content active:bool enabled:bool shared:bool used:gib avail:gib total:gib used_fraction:pct'
 const SHARED =
-  'content server username password domain smbversion nodes shared disable prune-backups pool options fingerprint namespace port krbd monhost fsname keyring'
+  'content server username password domain nodes shared disable prune-backups pool options fsname keyring monhost settings'
 const FIXED = 'path export share vgname thinpool portal target datastore'
 
 // biome-ignore format: it is a table
@@ -19,9 +19,9 @@ export const storage: Toolset = {
     tool('proxmox_storage_config', 'Storage definitions of the cluster and their usage.', {
       storage: p.storage, node: p.node, type: p.oneOf('dir|lvm|lvmthin|nfs|cifs|zfspool|btrfs|cephfs|rbd|iscsi|iscsidirect|zfs|pbs|esxi'),
       content: p.text('e.g. images,iso,backup'), path: p.text(), server: p.text(), export: p.text(), share: p.text(), username: p.text(), password: p.secret(), domain: p.text(),
-      smbversion: p.oneOf('default|2.0|2.1|3|3.0|3.11'), nodes: p.text('comma separated'), shared: p.bool(), disable: p.bool(), 'prune-backups': p.text(), pool: p.text(), vgname: p.text(), thinpool: p.text(),
+      nodes: p.text('comma separated'), shared: p.bool(), disable: p.bool(), 'prune-backups': p.text(), pool: p.text(), vgname: p.text(), thinpool: p.text(),
       monhost: p.text(), fsname: p.text(undefined, { api: 'fs-name' }), keyring: p.secret(), portal: p.text(), target: p.text(), options: p.text('mount options'), datastore: p.text('PBS'),
-      fingerprint: p.text('PBS'), namespace: p.text('PBS'), port: p.int(1, 65_535), krbd: p.bool(), delete: p.unset, digest: p.digest,
+      settings: p.spread('others, e.g. {"smbversion":"3.0","fingerprint":"…"}'), delete: p.unset, digest: p.digest,
     }, {
       list: read('GET /storage', '', rows('storage type content path server export share pool vgname nodes shared:bool disable:bool')),
       get: read('GET /storage/{storage}', 'storage*', record()),

@@ -1,0 +1,50 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type InputRequiredResult,
+  inputRequired,
+  inputResponse,
+  type McpServer,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
+import type { Ask, ToolOutcome } from './tool.ts'
+
+const KEY = 'confirm'
+
+/** Whether this client can put a question to its user, and what it brought back if it did. */
+export const askOf = (server: McpServer, ctx: ServerContext): Ask | undefined => {
+  if (!canAsk(server, ctx)) return undefined
+  const response = inputResponse(ctx.mcpReq.inputResponses, KEY)
+  const state = ctx.mcpReq.requestState<string>()
+  if (response.kind !== 'elicit' || typeof state !== 'string') return {}
+  // Agreeing is a box that is ticked, not a form that was merely sent.
+  const agreed = response.action === 'accept' && response.content?.[KEY] === true
+  return { answer: { action: response.action === 'accept' && !agreed ? 'decline' : response.action, state } }
+}
+
+/** The call ends without effect; the client asks and calls again, with the answer and the state. */
+export const toQuestion = ({ message, state }: NonNullable<ToolOutcome['question']>): InputRequiredResult =>
+  inputRequired({
+    requestState: state,
+    inputRequests: {
+      [KEY]: inputRequired.elicit({
+        message,
+        requestedSchema: {
+          type: 'object',
+          properties: { [KEY]: { type: 'boolean', title: 'Do it', description: 'This cannot be undone' } },
+          required: [KEY],
+        },
+      }),
+    },
+  })
+
+const canAsk = (server: McpServer, ctx: ServerContext): boolean => {
+  const envelope: unknown = ctx.mcpReq.envelope
+  const perCall = at(at(envelope, CLIENT_CAPABILITIES_META_KEY), 'elicitation')
+  const elicitation = envelope === undefined ? server.server.getClientCapabilities()?.elicitation : perCall
+  if (typeof elicitation !== 'object' || elicitation === null) return false
+  // A client that says nothing about modes has forms.
+  return 'form' in elicitation || !('url' in elicitation)
+}
+
+const at = (value: unknown, key: string): unknown =>
+  typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined
