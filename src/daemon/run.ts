@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Home } from '../config/home.ts'
@@ -150,6 +151,8 @@ const listenTcp = async (
 
 const stopSignal = (outer: AbortSignal | undefined) => {
   const controller = new AbortController()
+  // Every wait and every stream listens to it.
+  setMaxListeners(0, controller.signal)
   const stop = (): void => controller.abort()
   const stopped = new Promise<void>(resolve =>
     controller.signal.addEventListener('abort', () => resolve(), { once: true }),

@@ -1,0 +1,32 @@
+/** One measured number beside what it is compared with, from the same run on the same machine. */
+export interface Figure {
+  readonly name: string
+  readonly value: number
+  readonly unit: string
+  /** What nobody could beat here (a bare process, a bare socket), or a peer. */
+  readonly floor?: { readonly name: string; readonly value: number }
+  /** What we promise: at most or at least `limit`, of the value or of its ratio to the floor. */
+  readonly target?: { readonly of: 'value' | 'ratio'; readonly at: 'most' | 'least'; readonly limit: number }
+}
+
+/** A group of figures; runs alone and leaves nothing behind. */
+export interface Bench {
+  readonly name: string
+  run(): Promise<Figure[]>
+}
+
+export const ratioOf = (figure: Figure): number | undefined =>
+  figure.floor === undefined ? undefined : figure.value / figure.floor.value
+
+export const isMet = (figure: Figure): boolean | undefined => {
+  const { target } = figure
+  if (target === undefined) return undefined
+  const measured = target.of === 'value' ? figure.value : (ratioOf(figure) ?? Number.NaN)
+  return target.at === 'most' ? measured <= target.limit : measured >= target.limit
+}
+
+/** The value below which a share of all samples lies. */
+export const percentile = (samples: readonly number[], share: number): number => {
+  const sorted = [...samples].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
