@@ -1,8 +1,13 @@
 import { mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { LaunchPlan } from '../local/box.ts'
 import type { ShimConfig } from '../local/protocol.ts'
+import { endMarked } from './marked.ts'
+
+/** In the environment of everything a job starts: tells what to end with it. */
+const MARK = 'DEPUTY_MACHINE'
 
 /** A plain process on this computer in a private directory. Nothing keeps it apart. */
 export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
@@ -20,6 +25,8 @@ export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
     filesRoot: directory,
     ownPids: false,
     disks: [],
-    jobEnv: { HOME: homedir(), USER: username },
+    killLeftovers: () => endMarked(MARK, directory),
+    cleanUp: () => rm(directory, { recursive: true, force: true }),
+    jobEnv: { [MARK]: directory, HOME: homedir(), USER: username },
   }
 }

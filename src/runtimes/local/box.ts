@@ -27,6 +27,8 @@ export interface LaunchPlan {
   readonly disks: readonly string[]
   /** Environment of every job in it. */
   readonly jobEnv: Readonly<Record<string, string>>
+  /** Ends what the job left running, where the machine cannot do it from inside. */
+  killLeftovers?(): Promise<void>
   /** Undoes what was set up for it outside, after it is gone. */
   cleanUp?(): Promise<void> | void
 }
@@ -127,6 +129,7 @@ export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
     plan.cgroup?.kill()
     for (let waited = 0; init !== undefined && isAlive(init) && waited < 5000; waited += 5)
       await new Promise(resolve => setTimeout(resolve, 5))
+    await plan.killLeftovers?.()
     await plan.cgroup?.remove()
     await plan.cleanUp?.()
   }
@@ -149,6 +152,7 @@ export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
     jobProcesses: () => {
       if (child.pid === undefined) return []
       const all = descendantsOf(child.pid)
+      // The launcher becomes the runner: everything below it is the job.
       if (!plan.ownPids) return all
       const own = all.find(pid => innerPid(pid) === runner)
       return all.filter(pid => pid !== own && pid !== init && innerPid(pid) !== 1)

@@ -87,6 +87,7 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
     onStarted(startedAt)
     const end = await over
     ended = true
+    if (spec.lifecycle === 'ephemeral') await box.plan.killLeftovers?.()
     clearTimeout(clock)
     lap('run', running)
     const endedAt = Date.now()

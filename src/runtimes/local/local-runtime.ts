@@ -63,15 +63,16 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
     },
 
     start: async run => {
-      let link: ShimLink
+      let link: ShimLink | undefined
       let spec: StartSpec
       try {
         const dir = jobDir(run)
+        link = await holder(run, pool)
         await forgetFinished(machineDir(run.machine.id), run.job.id)
         await mkdir(dir, { recursive: true, mode: 0o700 })
         spec = await makeSpec(run, dir, options)
-        link = await holder(run, pool)
       } catch (error) {
+        if (link !== undefined) giveBack(link, run)
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toAppError(error) }
       }
@@ -111,10 +112,24 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
 const holder = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
   if (run.manifest.machine === undefined) return pool.acquire(run.machine.id, run.detach)
   const link = await pool.holderOf(run.machine.id)
-  if (link !== undefined) return link
+  if (link !== undefined && link.jobId !== null)
+    throw new AppError('conflict', `The kept machine ${run.machine.id} is busy with the job ${link.jobId}.`, {
+      hint: 'A machine runs one command at a time. Wait for that job, or cancel it.',
+    })
+  if (link !== undefined) {
+    link.jobId = run.job.id
+    return link
+  }
   throw new AppError('not_found', `The kept machine ${run.machine.id} is gone, and its workspace with it.`, {
     hint: 'Machines end with their lease and with this computer. Submit the job without machine.',
   })
+}
+
+/** Nothing was sent to it: it is as free as before. */
+const giveBack = (link: ShimLink, run: Run): void => {
+  link.jobId = null
+  link.reserved = false
+  if (run.manifest.machine === undefined) link.machineId = null
 }
 
 const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Promise<StartSpec> => {

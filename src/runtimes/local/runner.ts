@@ -2,10 +2,10 @@ import { isEnvName, quote } from './shell.ts'
 
 /**
  * The runner is a plain `sh` inside the machine that reads its program from a socket: the shim speaks shell to it.
- * Fd 3 carries status lines out, fd 4 data in, fd 5 data out. All are sockets, which a job cannot open through
+ * Fd 3 carries status lines out, fd 4 data in, fd 5 data out, fd 6 is the job's stderr. All are sockets, which a job cannot open through
  * /proc; a job that forged them anyway could only lie about itself, and everything read from them is bounded.
  */
-export const GREETING = 'umask 022\necho "ready $$" >&3\n'
+export const GREETING = 'umask 022\nexec 6>&2 2>/dev/null\necho "ready $$" >&3\n'
 
 export interface JobText {
   readonly argv: readonly string[]
@@ -21,7 +21,7 @@ export interface JobText {
 export const jobText = (job: JobText): string => {
   const lines = [
     '(',
-    'exec 3>&- 4<&- 5>&- </dev/null',
+    'exec 2>&6 3>&- 4<&- 5>&- 6>&- </dev/null',
     `cd ${quote(job.directory)} || exit 126`,
     // The kernel should end the job, not the runner, when memory runs out.
     'echo 500 2>/dev/null >/proc/self/oom_score_adj',
@@ -68,7 +68,7 @@ printf '\\0' >&5
 
 /** Sends a tar of the `bytes` bytes of names that follow on fd 4, then echoes the mark that follows them. */
 export const packText = (directory: string, bytes: number, markBytes: number): string =>
-  `(cd ${quote(directory)} && head -c ${bytes} <&4 | tar --null -T - --no-recursion -cf - 2>/dev/null) >&5
+  `(cd ${quote(directory)} && head -c ${bytes} <&4 | tar --null -T - --no-recursion --hard-dereference -cf - 2>/dev/null) >&5
 head -c ${markBytes} <&4 >&5
 `
 

@@ -90,13 +90,17 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
 
   let waiting = 0
   /** A free shim now, or the first that becomes free; enough are started for everybody who waits. */
-  const freeLink = async (signal: AbortSignal): Promise<ShimLink> => {
+  const takeFree = async (machineId: string, signal: AbortSignal): Promise<ShimLink> => {
     waiting += 1
     try {
       for (;;) {
         signal.throwIfAborted()
         const link = [...links].find(isFree)
-        if (link !== undefined) return link
+        if (link !== undefined) {
+          link.reserved = true
+          link.machineId = machineId
+          return link
+        }
         if (starting.size < waiting) void launch().catch(() => {})
         await Promise.any(starting.values()).catch((error: AggregateError) => {
           throw error.errors[0]
@@ -115,9 +119,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       signal.throwIfAborted()
       const holder = [...links].find(link => link.machineId === machineId)
       if (holder !== undefined) return holder
-      const link = await freeLink(signal)
-      link.reserved = true
-      link.machineId = machineId
+      const link = await takeFree(machineId, signal)
       setImmediate(refill)
       return link
     },

@@ -1,0 +1,307 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { newId } from '../../src/jobs/ids.ts'
+import type { Job, OutputChunk } from '../../src/jobs/job.ts'
+import { type Manifest, type ManifestInput, parseManifest } from '../../src/jobs/manifest.ts'
+import type {
+  Blobs,
+  CommandSpec,
+  Machine,
+  Outcome,
+  Run,
+  Runtime,
+  Sink,
+  SinkBatch,
+  StopReason,
+} from '../../src/ports.ts'
+import { createBlobs } from '../../src/store/blobs.ts'
+
+/** Where a runtime comes from, as data: a test can make it here and in another process. */
+export interface RuntimeSubject {
+  /** Below dist/. */
+  readonly module: string
+  readonly factory: string
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+export const DIST = new URL('../../dist/', import.meta.url)
+
+export interface RecordingSink extends Sink {
+  readonly chunks: OutputChunk[]
+  readonly batches: SinkBatch[]
+  readonly progress: string[]
+  readonly startedAt: number[]
+  text(stream?: 'stdout' | 'stderr'): string
+  /** Resolves when the condition holds after some report. */
+  until(condition: (sink: RecordingSink) => boolean, what: string): Promise<void>
+}
+
+export const createSink = (position = 0): RecordingSink => {
+  const watchers = new Set<() => void>()
+  const ring = () => {
+    for (const watcher of [...watchers]) watcher()
+  }
+  const sink = {
+    position,
+    chunks: [] as OutputChunk[],
+    batches: [] as SinkBatch[],
+    progress: [] as string[],
+    startedAt: [] as number[],
+    started: async (at: number) => {
+      sink.startedAt.push(at)
+      ring()
+    },
+    write: async (batch: SinkBatch) => {
+      sink.batches.push(batch)
+      sink.chunks.push(...batch.chunks)
+      if (batch.progress !== undefined) sink.progress.push(batch.progress)
+      sink.position = batch.position
+      ring()
+    },
+    heartbeat: () => {},
+    text: (stream?: 'stdout' | 'stderr') =>
+      Buffer.concat(
+        sink.chunks.filter(chunk => stream === undefined || chunk.stream === stream).map(chunk => chunk.data),
+      ).toString('utf8'),
+    until: (condition: (sink: RecordingSink) => boolean, what: string) =>
+      new Promise<void>((resolve, reject) => {
+        const timer = setTimeout(() => {
+          watchers.delete(look)
+          reject(new Error(`not within 30 s: ${what}; output so far: ${sink.text().slice(-500)}`))
+        }, 30_000)
+        const look = () => {
+          if (!condition(sink)) return
+          clearTimeout(timer)
+          watchers.delete(look)
+          resolve()
+        }
+        watchers.add(look)
+        look()
+      }),
+  }
+  return sink
+}
+
+export interface Launched {
+  readonly job: Job
+  readonly manifest: Manifest
+  readonly machine: Machine
+  readonly sink: RecordingSink
+  readonly outcome: Promise<Outcome>
+  stop(kind: StopReason['kind']): void
+  detach(): void
+}
+
+export interface Harness {
+  readonly stateDir: string
+  readonly blobs: Blobs
+  readonly runtime: Runtime
+  /** The command is `bash -c task` unless told otherwise. */
+  launch(input: ManifestInput, command?: Partial<CommandSpec>, machine?: Machine): Promise<Launched>
+  /** Launches, waits for the end, destroys the machine. */
+  run(
+    input: ManifestInput,
+    command?: Partial<CommandSpec>,
+  ): Promise<{ outcome: Outcome; sink: RecordingSink }>
+  /** What a restarted daemon does. */
+  reattach(launched: Pick<Launched, 'job' | 'manifest' | 'machine'>, position: number): Launched
+  /** A second instance on the same state, as after a restart. The first is closed. */
+  restart(): Promise<void>
+  dispose(): Promise<void>
+}
+
+export const createHarness = async (subject: RuntimeSubject): Promise<Harness> => {
+  const stateDir = mkdtempSync(join(tmpdir(), 'deputy-runtime-'))
+  const blobs = createBlobs(join(stateDir, 'blobs'))
+  let runtime = await makeRuntime(subject, stateDir, blobs)
+  const machines: Machine[] = []
+
+  const begin = (
+    parts: Pick<Launched, 'job' | 'manifest' | 'machine'>,
+    position: number,
+    go: (run: Omit<Run, 'command'>) => Promise<Outcome>,
+  ): Launched => {
+    const sink = createSink(position)
+    const stop = new AbortController()
+    const detach = new AbortController()
+    return {
+      ...parts,
+      sink,
+      outcome: go({ ...parts, sink, stop: stop.signal, detach: detach.signal, remember: async () => {} }),
+      stop: kind => stop.abort({ kind, by: 'a test' } satisfies StopReason),
+      detach: () => detach.abort(),
+    }
+  }
+
+  const harness: Harness = {
+    stateDir,
+    blobs,
+    get runtime() {
+      return runtime
+    },
+    launch: async (input, command, kept) => {
+      const manifest = parseManifest(input)
+      const id = newId()
+      const machine = kept ?? { id: newId(), runtime: runtime.name, jobId: id, details: {} }
+      if (kept === undefined) {
+        machines.push(machine)
+        await runtime.provision({
+          machine,
+          manifest,
+          remember: async () => {},
+          signal: AbortSignal.timeout(30_000),
+        })
+      }
+      return begin({ job: jobRecord(id, manifest), manifest, machine }, 0, run =>
+        runtime.start({ ...run, command: commandOf(manifest, command) }),
+      )
+    },
+    run: async (input, command) => {
+      const launched = await harness.launch(input, command)
+      const outcome = await launched.outcome
+      await runtime.destroy(launched.machine, AbortSignal.timeout(30_000))
+      return { outcome, sink: launched.sink }
+    },
+    reattach: (parts, position) => begin(parts, position, run => runtime.attach(run)),
+    restart: async () => {
+      await runtime.close()
+      runtime = await makeRuntime(subject, stateDir, blobs)
+    },
+    dispose: async () => {
+      for (const machine of machines) await runtime.destroy(machine, AbortSignal.timeout(30_000))
+      await runtime.close()
+      rmSync(stateDir, { recursive: true, force: true })
+    },
+  }
+  return harness
+}
+
+const makeRuntime = async (subject: RuntimeSubject, stateDir: string, blobs: Blobs): Promise<Runtime> => {
+  const module = (await import(new URL(subject.module, DIST).href)) as Record<
+    string,
+    (options: Record<string, unknown>) => Runtime
+  >
+  return module[subject.factory]!({ ...subject.options, stateDir, blobs })
+}
+
+export const commandOf = (manifest: Manifest, given: Partial<CommandSpec> = {}): CommandSpec => ({
+  argv: ['bash', '-c', manifest.task],
+  env: manifest.env ?? {},
+  secrets: {},
+  format: 'text',
+  network: manifest.network ?? 'none',
+  timeoutSeconds: manifest.timeout ?? 60,
+  programs: [],
+  ...given,
+})
+
+/** Starts a job in a process of its own, which can then be killed as a daemon is. */
+export const launchElsewhere = async (
+  harness: Harness,
+  subject: RuntimeSubject,
+  input: ManifestInput,
+): Promise<
+  Pick<Launched, 'job' | 'manifest' | 'machine'> & { seen: string; position: number; kill(): Promise<void> }
+> => {
+  const manifest = parseManifest(input)
+  const id = newId()
+  const machine: Machine = { id: newId(), runtime: harness.runtime.name, jobId: id, details: {} }
+  const parts = { job: jobRecord(id, manifest), manifest, machine }
+  const order = { ...parts, subject, stateDir: harness.stateDir, command: commandOf(manifest) }
+  const child = spawn(
+    process.execPath,
+    ['--input-type=module', '-e', DAEMON, DIST.href, JSON.stringify(order)],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  const seen = { text: '', position: 0 }
+  await new Promise<void>((resolve, reject) => {
+    let held = ''
+    const timer = setTimeout(() => reject(new Error('the other daemon reported nothing within 30 s')), 30_000)
+    child.once('exit', code => reject(new Error(`the other daemon ended with ${code}`)))
+    child.stdout.on('data', (chunk: Buffer) => {
+      held += chunk.toString()
+      const lines = held.split('\n')
+      held = lines.pop()!
+      for (const line of lines) {
+        const report = JSON.parse(line) as { text: string; position: number }
+        seen.text += report.text
+        seen.position = report.position
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  })
+  return {
+    ...parts,
+    get seen() {
+      return seen.text
+    },
+    get position() {
+      return seen.position
+    },
+    kill: async () => {
+      const gone = new Promise(resolve => child.once('close', resolve))
+      child.kill('SIGKILL')
+      await gone
+    },
+  }
+}
+
+/** Reports each batch on stdout, as a daemon would commit it. */
+const DAEMON = `
+const [dist, text] = process.argv.slice(1)
+const order = JSON.parse(text)
+const { createBlobs } = await import(dist + 'store/blobs.js')
+const module = await import(dist + order.subject.module)
+const blobs = createBlobs(order.stateDir + '/blobs')
+const runtime = module[order.subject.factory]({ ...order.subject.options, stateDir: order.stateDir, blobs })
+const never = new AbortController().signal
+const sink = {
+  position: 0,
+  started: async () => {},
+  heartbeat: () => {},
+  write: async batch => {
+    const text = Buffer.concat(batch.chunks.map(chunk => chunk.data)).toString()
+    process.stdout.write(JSON.stringify({ text, position: batch.position }) + '\\n')
+  },
+}
+const { job, manifest, machine, command } = order
+await runtime.provision({ machine, manifest, remember: async () => {}, signal: never })
+await runtime.start({ job, manifest, machine, command, sink, stop: never, detach: never, remember: async () => {} })
+`
+
+const jobRecord = (id: string, manifest: Manifest): Job => ({
+  id,
+  state: 'provisioning',
+  title: manifest.task.slice(0, 80),
+  agentType: manifest.agentType,
+  runtimeWanted: manifest.runtime,
+  runtime: manifest.runtime,
+  wantsMachine: manifest.machine ?? null,
+  machineId: null,
+  parentId: null,
+  priority: 0,
+  statusMode: 'simple',
+  labels: {},
+  origin: 'test',
+  createdAt: 0,
+  provisioningAt: 0,
+  startedAt: null,
+  completedAt: null,
+  timeoutSeconds: manifest.timeout ?? 60,
+  attempts: 1,
+  cancelRequestedAt: null,
+  heartbeatAt: null,
+  progress: null,
+  outputBytes: 0,
+  position: 0,
+  exitCode: null,
+  signal: null,
+  error: null,
+  result: null,
+  phases: {},
+})
