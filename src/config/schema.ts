@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { KEPT, LIMITS } from '../jobs/limits.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
+import { proxmoxToolsSchema } from './proxmox-tools.ts'
 
 const size = z.string().regex(SIZE_PATTERN, "is not a size such as '512M' or '2G'")
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is not a name for an environment variable')
@@ -106,6 +107,7 @@ export const configSchema = z.strictObject({
   host: z.strictObject({
     allow: z.boolean().default(false).describe('Let jobs run on this computer without isolation'),
   }),
+  proxmoxTools: proxmoxToolsSchema,
   secrets: z
     .record(name, source)
     .default({
@@ -155,6 +157,8 @@ export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'CLEANUP_INTERVAL_SECONDS', path: 'supervision.cleanup', type: 'number' },
   { name: 'DEPUTY_SANDBOX_BACKEND', path: 'sandbox.backend', type: 'string' },
   { name: 'DEPUTY_ALLOW_HOST', path: 'host.allow', type: 'boolean' },
+  { name: 'PROXMOX_ALLOW_ELEVATED', path: 'proxmoxTools.allowElevated', type: 'boolean' },
+  { name: 'PROXMOX_SAFE_MODE', path: 'proxmoxTools.readOnly', type: 'boolean' },
   { name: 'DEPUTY_LOG_LEVEL', path: 'log.level', type: 'string' },
 ]
 

@@ -23,7 +23,7 @@ import { systemClock } from './clock.ts'
 import { faultsFrom } from './faults.ts'
 import { locateProgram } from './locate.ts'
 import { createRuntimes } from './runtimes.ts'
-import { toolsets } from './toolsets.ts'
+import { createToolsets } from './toolsets.ts'
 
 export interface DaemonOptions {
   readonly home: Home
@@ -81,15 +81,16 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
   observeJobs(metrics, deputy)
+  const toolsets = createToolsets({ home, config, env, log })
   const mcp = createMcp({
     deputy,
-    available: toolsets(),
+    available: toolsets.available,
     version: VERSION,
     instructionsContext: () => ({
       runtimes: engine.readiness(),
       agents: Object.keys(config.agents),
       secrets: secrets.names(),
-      notes: [],
+      notes: toolsets.notes,
     }),
     onerror: error => log.error({ err: error }, 'MCP'),
   })
@@ -123,6 +124,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   await stopping.stopped
   log.info('stopping; running jobs go on without me')
   await mcp.close()
+  await toolsets.close()
   await Promise.all([unix.close(), loopback?.close()])
   await engine.close()
 }

@@ -1,5 +1,51 @@
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import type { Home } from '../config/home.ts'
+import type { Config } from '../config/schema.ts'
+import { toAppError } from '../jobs/errors.ts'
 import { jobsToolset } from '../mcp/tools/jobs/index.ts'
+import { createProxmoxToolsets } from '../mcp/tools/proxmox/index.ts'
 import type { Toolset } from '../mcp/toolset.ts'
+import { createProxmox } from '../proxmox/client.ts'
+import { isConfigured, parseSettings } from '../proxmox/settings.ts'
+
+export interface ToolsetsOptions {
+  readonly home: Home
+  readonly config: Config
+  readonly env: NodeJS.ProcessEnv
+  readonly log: Logger
+}
+
+export interface Toolsets {
+  readonly available: Toolset[]
+  /** What is wrong with the settings of some, in sentences for whoever connects. */
+  readonly notes: string[]
+  close(): Promise<void>
+}
 
 /** Every toolset there is; a front chooses among them when it starts. */
-export const toolsets = (): Toolset[] => [jobsToolset]
+export const createToolsets = (options: ToolsetsOptions): Toolsets => {
+  const nothing: Toolsets = { available: [jobsToolset], notes: [], close: async () => {} }
+  if (!isConfigured(options.env)) return nothing
+  try {
+    const { toolsets, close } = proxmox(options)
+    return { available: [jobsToolset, ...toolsets], notes: [], close }
+  } catch (error) {
+    // A wrong setting of the cluster must not take the jobs away.
+    const { message, hint } = toAppError(error)
+    options.log.error({ err: error }, 'the Proxmox tools are off')
+    return { ...nothing, notes: [`The Proxmox tools are off: ${message}${hint ? ` ${hint}` : ''}`] }
+  }
+}
+
+const proxmox = ({ home, config, env, log }: ToolsetsOptions) => {
+  const client = createProxmox(parseSettings(env), { logger: log, cacheDir: join(home.cacheDir, 'proxmox') })
+  const toolsets = createProxmoxToolsets({
+    api: client,
+    config: config.proxmoxTools,
+    env,
+    stateDir: home.stateDir,
+    own: { vmids: [], tags: ['deputy'] },
+  })
+  return { toolsets, close: () => client.close() }
+}

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { proxmoxToolsSchema } from '../../../src/config/proxmox-tools.ts'
 import type { Tool, ToolContext } from '../../../src/mcp/tool.ts'
 import { aliases } from '../../../src/mcp/tools/proxmox/aliases.ts'
 import type { LxcExec, ProxmoxApi } from '../../../src/mcp/tools/proxmox/context.ts'
 import { toMcpTool } from '../../../src/mcp/tools/proxmox/mcp-tool.ts'
-import { policySchema } from '../../../src/mcp/tools/proxmox/policy/settings.ts'
 import { createProxmoxService, type ProxmoxService } from '../../../src/mcp/tools/proxmox/service.ts'
 import { TABLE } from '../../../src/mcp/tools/proxmox/table/index.ts'
 import { proxmoxToolsets } from '../../../src/mcp/tools/proxmox/toolsets.ts'
@@ -26,7 +26,7 @@ export const proxmoxTools = (api: ProxmoxApi, { policy = {}, lxc, now }: ToolsOp
   const service = createProxmoxService({
     api,
     stateDir,
-    settings: policySchema.parse({ protected: {}, callsPerMinute: 100_000, ...policy }),
+    settings: proxmoxToolsSchema.parse({ callsPerMinute: 100_000, ...policy }),
     own: { vmids: ['100000-199999'], tags: ['deputy'] },
     ...(lxc && { lxc }),
     ...(now && { now }),

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ProxmoxToolsConfig } from '../../../config/proxmox-tools.ts'
 import type { LxcExec, ProxmoxApi } from './context.ts'
 import { createGuestIndex, type GuestIndex } from './guest-index.ts'
 import { createAudit } from './policy/audit.ts'
@@ -9,11 +10,10 @@ import { createGate, type Gate } from './policy/gate.ts'
 import { createPlans } from './policy/plan.ts'
 import type { Protection } from './policy/protect.ts'
 import { createRate } from './policy/rate.ts'
-import type { PolicySettings } from './policy/settings.ts'
 
 export interface ServiceOptions {
   readonly api: ProxmoxApi
-  readonly settings: PolicySettings
+  readonly settings: ProxmoxToolsConfig
   /** How the machines of our own jobs are recognised, so that no tool touches them. */
   readonly own: Protection['own']
   /** Audit log, plans, secrets and restored files are kept below it. */
@@ -27,7 +27,7 @@ export interface ProxmoxService {
   readonly api: ProxmoxApi
   readonly gate: Gate
   readonly guests: GuestIndex
-  readonly settings: PolicySettings
+  readonly settings: ProxmoxToolsConfig
   readonly filesDir: string
   readonly lxc: LxcExec | undefined
   keepSecret(label: string, content: string): Promise<string>

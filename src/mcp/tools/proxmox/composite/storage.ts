@@ -46,7 +46,7 @@ const allowedFile = async (file: string, dirs: readonly string[]): Promise<strin
     hint:
       dirs.length > 0
         ? `Allowed: ${dirs.join(', ')}.`
-        : 'The user can name directories in the configuration under proxmox.uploadDirs.',
+        : 'The user can name directories in the configuration under proxmoxTools.uploadDirs.',
   })
 }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { ProxmoxToolsConfig, ProxmoxRule as Rule } from '../../../../config/proxmox-tools.ts'
 import { AppError, toAppError } from '../../../../jobs/errors.ts'
 import type { Guest } from '../context.ts'
 import type { GuestIndex } from '../guest-index.ts'
@@ -9,8 +10,7 @@ import { type Reach, reachOf } from './guests.ts'
 import { type Operation, showPath } from './operation.ts'
 import type { Plans } from './plan.ts'
 import { type Protection, refuseProtected } from './protect.ts'
-import { firstRule, needsGuests, type Rule, type Situation } from './rules.ts'
-import type { PolicySettings } from './settings.ts'
+import { firstRule, needsGuests, type Situation } from './rules.ts'
 import { tierOf } from './tier.ts'
 
 export interface Caller {
@@ -23,7 +23,7 @@ export interface Caller {
 }
 
 export interface GateOptions {
-  readonly settings: PolicySettings
+  readonly settings: ProxmoxToolsConfig
   readonly own: Protection['own']
   readonly guests: GuestIndex
   readonly plans: Plans
@@ -95,11 +95,18 @@ const judge = async (
   if (tier === 'read') return
   if (settings.readOnly) throw readOnly(operation)
   if (!settings.allowElevated && rule?.effect !== 'allow') throw needsElevated(operation, tier)
-  refuseProtected({ ...settings.protected, own }, [...guests.touched, ...created(reach)])
+  refuseProtected(protectionOf(settings, own), [...guests.touched, ...created(reach)])
   if (tier === 'destructive' || rule?.effect === 'confirm') {
     await confirmOrAsk(options, operation, caller, guests.touched)
   }
 }
+
+const protectionOf = (settings: ProxmoxToolsConfig, own: Protection['own']): Protection => ({
+  own,
+  vmids: settings.protectedVmids,
+  tags: settings.protectedTags,
+  pools: settings.protectedPools,
+})
 
 /** An id that is only about to exist can be protected by its number alone. */
 const created = (reach: Reach) => reach.created.map(vmid => ({ vmid }))
@@ -126,7 +133,7 @@ const describeReach = async (
 
 const forbidden = (operation: Operation, rule: Rule) =>
   new AppError('denied', `A rule of the configuration forbids ${operation.method} ${showPath(operation)}.`, {
-    hint: 'Only the user can change proxmox.rules in the configuration.',
+    hint: 'Only the user can change proxmoxTools.rules in the configuration.',
     details: { rule },
   })
 
@@ -135,7 +142,7 @@ const readOnly = (operation: Operation) =>
     'denied',
     `Proxmox is read-only here, ${operation.method} ${showPath(operation)} was not sent.`,
     {
-      hint: 'The user has set PROXMOX_SAFE_MODE or proxmox.readOnly.',
+      hint: 'The user has set PROXMOX_SAFE_MODE or proxmoxTools.readOnly.',
     },
   )
 

@@ -25,7 +25,7 @@ export const refuseProtected = (protection: Protection, guests: readonly Known[]
     const why = reason(protection, guest)
     if (why) {
       throw new AppError('denied', `${nameOf(guest)} is protected (${why}).`, {
-        hint: 'Only the user can lift this, in the configuration under proxmox.protected or by removing the tag.',
+        hint: 'Only the user can lift this, in the configuration under proxmoxTools, or by removing the tag.',
       })
     }
   }

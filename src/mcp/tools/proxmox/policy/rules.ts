@@ -1,26 +1,7 @@
-import { z } from 'zod'
+import type { ProxmoxRule as Rule } from '../../../../config/proxmox-tools.ts'
 import type { Guest } from '../context.ts'
 import type { Tier } from '../table/define.ts'
 import type { Operation } from './operation.ts'
-
-const range = z.string().regex(/^\d{3,9}(-\d{3,9})?$/, "is not a VMID or a range such as '100-199'")
-const names = z.array(z.string().min(1)).min(1)
-
-/** All that is named must fit; the first rule that fits decides. */
-export const ruleSchema = z.strictObject({
-  effect: z
-    .enum(['allow', 'deny', 'confirm'])
-    .describe('allow: elevated actions even where they are off; deny: refuse; confirm: ask the user first'),
-  tools: names.optional().describe('Tool names; * stands for any characters'),
-  actions: names.optional(),
-  tiers: z.array(z.enum(['read', 'elevated', 'destructive'])).optional(),
-  nodes: names.optional(),
-  vmids: z.array(range).optional(),
-  pools: names.optional(),
-  tags: names.optional(),
-})
-
-export type Rule = z.output<typeof ruleSchema>
 
 export interface Situation {
   readonly tool: string

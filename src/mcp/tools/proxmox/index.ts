@@ -1,0 +1,40 @@
+import { join } from 'node:path'
+import type { ProxmoxToolsConfig } from '../../../config/proxmox-tools.ts'
+import type { Environment } from '../../../proxmox/environment.ts'
+import type { Toolset } from '../../toolset.ts'
+import type { ProxmoxApi } from './context.ts'
+import type { Protection } from './policy/protect.ts'
+import { createProxmoxService } from './service.ts'
+import { createLxcExec } from './ssh/lxc-exec.ts'
+import { parseSshSettings } from './ssh/settings.ts'
+import { proxmoxToolsets } from './toolsets.ts'
+
+export interface ProxmoxToolsOptions {
+  readonly api: ProxmoxApi
+  readonly config: ProxmoxToolsConfig
+  /** For PROXMOX_SSH_*. */
+  readonly env: Environment
+  readonly stateDir: string
+  /** The machines of our own jobs: no tool touches them. */
+  readonly own: Protection['own']
+}
+
+/** The Proxmox toolsets of a daemon that has a cluster. */
+export const createProxmoxToolsets = ({
+  api,
+  config,
+  env,
+  stateDir,
+  own,
+}: ProxmoxToolsOptions): Toolset[] => {
+  const directory = join(stateDir, 'proxmox')
+  const ssh = parseSshSettings(env)
+  const service = createProxmoxService({
+    api,
+    own,
+    settings: config,
+    stateDir: directory,
+    ...(ssh && { lxc: createLxcExec({ settings: ssh, stateDir: directory }) }),
+  })
+  return proxmoxToolsets(service)
+}
