@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { type Context, Hono } from 'hono'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import { createGuard } from './auth.ts'
@@ -18,6 +19,8 @@ export const createControlApp = (deps: ControlDeps): ControlApp => {
   const guard = createGuard({ tokens, allowedHosts })
   const measure = createHttpMetrics(metrics)
   const routes = controlRoutes(deps)
+  // Every waiting request listens to it; hundreds of them are no leak.
+  setMaxListeners(0, deps.closing)
   const app: ControlApp = new Hono()
 
   const admit = (c: Context<{ Bindings: HttpEnv }>, route: Route | undefined): Call => {

@@ -24,11 +24,10 @@ export const readJson = async (call: Call, limit: number): Promise<unknown> => {
 /** The body as it arrives, at most `limit` bytes of it. */
 export const bodyChunks = (call: Call, limit: number): AsyncIterable<Uint8Array> => {
   checkLength(call, limit)
-  const source: AsyncIterable<Uint8Array> | null = call.env.incoming ?? call.request.body
-  return source === null ? none() : capped(source, limit)
+  // Left open when somebody stops reading: the refusal still has to go out on that connection.
+  const source = call.env.incoming?.iterator({ destroyOnReturn: false }) ?? call.request.body ?? []
+  return capped(source, limit)
 }
-
-async function* none(): AsyncGenerator<Uint8Array> {}
 
 const readBytes = async (call: Call, limit: number): Promise<Uint8Array> => {
   // With a declared length the parser holds the sender to it, and the adapter's shortest way is safe.
@@ -45,7 +44,10 @@ const checkLength = (call: Call, limit: number): boolean => {
   return true
 }
 
-async function* capped(source: AsyncIterable<Uint8Array>, limit: number): AsyncGenerator<Uint8Array> {
+async function* capped(
+  source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  limit: number,
+): AsyncGenerator<Uint8Array> {
   let size = 0
   for await (const chunk of source) {
     size += chunk.length

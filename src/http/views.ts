@@ -44,6 +44,7 @@ export const jobSchema = z.looseObject({
   machine_id: z.string().nullable(),
   origin: z.string().describe('Who asked: cli, mcp:claude-code, http…'),
   progress: z.string().nullable(),
+  output_tail: z.string().optional().describe("The last lines so far, when 'statusMode' is 'streaming'"),
   queue_position: z.int().nullable().describe('1 is next; only while pending'),
   created_at: time,
   started_at: time.nullable(),
@@ -124,22 +125,22 @@ export const machineListSchema = z.looseObject({
   ),
 })
 
-export const doctorSchema = z.looseObject({
-  ready: z.boolean().describe('At least one runtime takes jobs'),
-  runtimes: z.array(
+const readiness = z.looseObject({
+  runtime: z.string(),
+  ready: z.boolean(),
+  checks: z.array(
     z.looseObject({
-      runtime: z.string(),
-      ready: z.boolean(),
-      checks: z.array(
-        z.looseObject({
-          name: z.string(),
-          status: z.enum(['ok', 'warning', 'failed']),
-          message: z.string(),
-          fix: z.string().optional(),
-        }),
-      ),
+      name: z.string(),
+      status: z.enum(['ok', 'warning', 'failed']),
+      message: z.string(),
+      fix: z.string().optional(),
     }),
   ),
+})
+
+export const doctorSchema = z.looseObject({
+  ready: z.boolean().describe('At least one runtime takes jobs'),
+  runtimes: z.array(readiness),
 })
 
 export const daemonSchema = z.looseObject({
@@ -156,7 +157,7 @@ export const daemonSchema = z.looseObject({
 export const readySchema = z.looseObject({
   ready: z.boolean(),
   store: z.looseObject({ ready: z.boolean(), message: z.string() }),
-  runtimes: z.array(z.looseObject({ runtime: z.string(), ready: z.boolean() })),
+  runtimes: z.array(readiness),
 })
 
 export const errorSchema = z.looseObject({

@@ -1,10 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { pino } from 'pino'
 import { resolveHome } from '../../../src/config/home.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { createSecrets } from '../../../src/config/secrets.ts'
+import type { Deputy } from '../../../src/engine/deputy.ts'
 import { createEngine } from '../../../src/engine/engine.ts'
 import { createControlApp } from '../../../src/http/app.ts'
 import type { ControlDeps } from '../../../src/http/deps.ts'
@@ -21,10 +23,13 @@ export type Control = Awaited<ReturnType<typeof startControl>>
 
 export interface ControlOptions extends Partial<Pick<ControlDeps, 'mcp' | 'allowedHosts' | 'maxUpload'>> {
   readonly runtime?: ScriptedRuntime
+  /** Lets a test listen in on what the app asks of the engine. */
+  readonly wrap?: (deputy: Deputy) => Deputy
 }
 
 /** The real engine, store and listeners of a daemon, in this process and in a directory of their own. */
-export const startControl = async ({ runtime = createScriptedRuntime(), ...deps }: ControlOptions = {}) => {
+export const startControl = async (options: ControlOptions = {}) => {
+  const { runtime = createScriptedRuntime(), wrap = deputy => deputy, ...deps } = options
   const directory = await mkdtemp(join(tmpdir(), 'deputy-http-'))
   const home = resolveHome({ DEPUTY_HOME: directory })
   const blobs = createBlobs(join(home.stateDir, 'blobs'))
@@ -51,7 +56,7 @@ export const startControl = async ({ runtime = createScriptedRuntime(), ...deps 
   let stopped = false
   let url: string | null = null
   const app = createControlApp({
-    deputy,
+    deputy: wrap(deputy),
     daemon: {
       version: '1.2.3',
       socket: home.socket,
@@ -81,6 +86,7 @@ export const startControl = async ({ runtime = createScriptedRuntime(), ...deps 
     tokens,
     home,
     metrics,
+    closing,
     /** Defects that were logged. */
     errors,
     url: tcp.url,
@@ -104,6 +110,12 @@ export const startControl = async ({ runtime = createScriptedRuntime(), ...deps 
       )
       playing.exit(0, refs)
       await deputy.wait(id, { timeoutMs: 10_000, signal: closing.signal })
+      // Its last event tells that the machine is gone.
+      const deadline = performance.now() + 10_000
+      while ((await deputy.machines()).some(machine => machine.job_id === id)) {
+        if (performance.now() > deadline) throw new Error('its machine is still there')
+        await setTimeout(2)
+      }
       return id
     },
     async close() {

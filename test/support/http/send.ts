@@ -1,4 +1,5 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
+import { Readable } from 'node:stream'
 
 export interface Asked {
   readonly method?: string
@@ -55,22 +56,17 @@ export const send = (
         json: () => JSON.parse(bytes.toString('utf8')),
       })
     })
-    void transmit(outgoing, body)
+    transmit(outgoing, body)
   })
 }
 
-const transmit = async (outgoing: ReturnType<typeof request>, body: Asked['body']): Promise<void> => {
+const transmit = (outgoing: ReturnType<typeof request>, body: Asked['body']): void => {
   if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) {
     outgoing.end(body)
     return
   }
-  for await (const chunk of body) {
-    if (outgoing.destroyed) return
-    if (!outgoing.write(chunk))
-      await new Promise<void>(resolve => {
-        outgoing.once('drain', resolve)
-        outgoing.once('close', resolve)
-      })
-  }
-  outgoing.end()
+  const source = Readable.from(body, { objectMode: false })
+  // The answer may come, and the connection end, before everything was said.
+  outgoing.once('close', () => source.destroy())
+  source.pipe(outgoing)
 }
