@@ -13,7 +13,7 @@ export default defineCommand({
 128+N when signal N ended it, 130 when it was cancelled. Ctrl-C cancels the job; a second one only leaves.
 Several words are an argument list, passed on exactly; a single word with shell syntax in it is a script.`,
   examples: [
-    ['deputy run -- npm test', 'a command, in an empty workspace without network'],
+    ['deputy run -- uname -a', 'a command, in an empty workspace without network'],
     [
       "deputy run --timeout 5m --file in.txt --artifact 'out/*' -- 'mkdir out; wc in.txt > out/count'",
       'a script with a file, and what it made',
