@@ -11,28 +11,24 @@ export const resolveJobId = async (client: Client, text: string | undefined): Pr
   if (text === undefined) throw new AppError('invalid', 'Which job? Give its id.', { hint: 'deputy list' })
   if (isId(text.toLowerCase())) return text.toLowerCase()
   if (text === 'last') return latest(client)
-  return pick(text, recentIds(client), 'job')
+  return pick(text, recentIds(client))
 }
 
-/** The same for machines; the id of a job stands for the machine it left. */
+/** The same for machines; the id of a job stands for the machine that it ran in. */
 export const resolveMachineId = async (client: Client, text: string): Promise<string> => {
-  const machines = await client.machines()
-  if (text === 'last' && machines.length > 0)
-    return machines.reduce((a, b) => (a.created_at > b.created_at ? a : b)).machine_id
-  const byJob = machines.find(machine => machine.job_id === text.toLowerCase())
-  if (byJob) return byJob.machine_id
-  const exact = machines.find(machine => machine.machine_id === text.toLowerCase())
-  if (exact) return exact.machine_id
-  const ids = async function* () {
-    for (const machine of machines) yield machine.machine_id
+  const ids = (await client.machines()).map(machine => machine.machine_id)
+  if (text !== 'last') {
+    const found = ids.filter(id => fits(id, text))
+    if (found.length === 1 && text.length >= SHORTEST) return found[0]!
   }
-  try {
-    return await pick(text, ids(), 'machine')
-  } catch (error) {
-    const jobs = machines.filter(machine => machine.job_id !== null && fits(machine.job_id, text))
-    if (text.length >= SHORTEST && jobs.length === 1) return jobs[0]!.machine_id
-    throw error
-  }
+  const job = await client.get(await resolveJobId(client, text).catch(() => noMachine(text)))
+  return job.machine_id !== null && ids.includes(job.machine_id) ? job.machine_id : noMachine(text)
+}
+
+const noMachine = (text: string): never => {
+  throw new AppError('not_found', `There is no machine '${text}', and no job that left one.`, {
+    hint: 'deputy machines lists them; run --keep leaves one.',
+  })
 }
 
 const latest = async (client: Client): Promise<string> => {
@@ -55,9 +51,9 @@ async function* recentIds(client: Client): AsyncGenerator<string> {
   }
 }
 
-const pick = async (text: string, ids: AsyncIterable<string>, what: string): Promise<string> => {
-  const hint = what === 'job' ? 'deputy list' : 'deputy machines'
-  if (!/^[0-9a-f-]+$/i.test(text)) throw new AppError('invalid', `'${text}' is no ${what} id.`, { hint })
+const pick = async (text: string, ids: AsyncIterable<string>): Promise<string> => {
+  const hint = 'deputy list'
+  if (!/^[0-9a-f-]+$/i.test(text)) throw new AppError('invalid', `'${text}' is no job id.`, { hint })
   if (text.replaceAll('-', '').length < SHORTEST)
     throw new AppError('invalid', `'${text}' is too short: give at least ${SHORTEST} characters of the id.`, {
       hint,
@@ -65,12 +61,11 @@ const pick = async (text: string, ids: AsyncIterable<string>, what: string): Pro
   const found: string[] = []
   for await (const id of ids) if (fits(id, text)) found.push(id)
   if (found.length === 1) return found[0]!
-  if (found.length === 0) throw new AppError('not_found', `No ${what} has an id like '${text}'.`, { hint })
-  throw new AppError(
-    'conflict',
-    `'${text}' fits ${found.length} ${what}s: ${found.slice(0, 4).join(', ')}${found.length > 4 ? ', …' : ''}.`,
-    { hint: 'Give more characters; ids differ most at their end.' },
-  )
+  if (found.length === 0) throw new AppError('not_found', `No job has an id like '${text}'.`, { hint })
+  const shown = `${found.slice(0, 4).join(', ')}${found.length > 4 ? ', …' : ''}`
+  throw new AppError('conflict', `'${text}' fits ${found.length} jobs: ${shown}.`, {
+    hint: 'Give more characters; ids differ most at their end.',
+  })
 }
 
 /** Dashes do not count: a double click takes only a part of an id. */

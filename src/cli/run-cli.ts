@@ -35,7 +35,7 @@ const dispatch = async (context: Context, argv: readonly string[]): Promise<numb
     flags: { ...command.flags, ...GLOBAL_FLAGS },
     argv: rest,
     command: name,
-    ...(command.stopAtWord && { stopAtWord: true }),
+    ...(command.stopAt && { stopAt: command.stopAt }),
   })
   if (parsed.flags.help) {
     const { commandHelp } = await import('./help-text.ts')

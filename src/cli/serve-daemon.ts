@@ -1,10 +1,13 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Context } from './context.ts'
 
-/** Becomes the daemon of this home. Resolves with `another` when there is one already. */
-export const serve = async (context: Pick<Context, 'home' | 'env'>): Promise<'stopped' | 'another'> => {
+/** Becomes the daemon of this home and ends the process with it. Returns only when there is a daemon already. */
+export const serve = async (context: Pick<Context, 'home' | 'env'>): Promise<'another'> => {
   const { runDaemon } = await import('../daemon/run.ts')
-  return runDaemon({ home: context.home, env: context.env })
+  const end = await runDaemon({ home: context.home, env: context.env })
+  if (end === 'another') return end
+  // Everything is let go of by now; a connection that is slow to close must not keep the process.
+  process.exit(0)
 }
 
 export const alreadyServed = ({ home }: Pick<Context, 'home'>): AppError =>

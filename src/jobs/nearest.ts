@@ -21,14 +21,19 @@ export const didYouMean = (word: string, candidates: readonly string[]): string 
 /** `agent_type`, `agent-type` and `agentType` are the same word to the person who typed it. */
 const fold = (text: string): string => text.toLowerCase().replace(/[_-]/g, '').slice(0, 64)
 
+/** Insertions, deletions, substitutions and neighbours that changed places, each as one slip of the finger. */
 const editDistance = (a: string, b: string): number => {
+  let beforePrevious: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {
     const row = [i]
     for (let j = 1; j <= b.length; j++) {
       const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      row.push(Math.min(previous[j]! + 1, row[j - 1]! + 1, substitution))
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const swap = swapped ? beforePrevious[j - 2]! + 1 : Number.POSITIVE_INFINITY
+      row.push(Math.min(previous[j]! + 1, row[j - 1]! + 1, substitution, swap))
     }
+    beforePrevious = previous
     previous = row
   }
   return previous[b.length]!

@@ -5,15 +5,15 @@ import type { FlagSpec, FlagSpecs, FlagValues, Parsed } from './spec.ts'
 export interface ParseOptions<F extends FlagSpecs> {
   readonly flags: F
   readonly argv: readonly string[]
-  /** The first word that is no flag ends the flags: what follows belongs to somebody else's command. */
-  readonly stopAtWord?: boolean
+  /** Whether a word ends the flags: it and what follows belong to somebody else's command. */
+  readonly stopAt?: (word: string) => boolean
   /** For the hint of an error. */
   readonly command: string
 }
 
 /** Reads an argument list. Anything unknown is an error that names the nearest flag. */
 export const parseArgs = <F extends FlagSpecs>(options: ParseOptions<F>): Parsed<F> => {
-  const { flags, stopAtWord = false, command } = options
+  const { flags, stopAt = () => false, command } = options
   const values: Record<string, unknown> = {}
   for (const [name, spec] of Object.entries(flags)) values[name] = initial(spec)
   const args: string[] = []
@@ -44,7 +44,7 @@ export const parseArgs = <F extends FlagSpecs>(options: ParseOptions<F>): Parsed
     } else if (word.startsWith('-') && word.length > 1) takeShort(word)
     else {
       args.push(word)
-      if (!stopAtWord) continue
+      if (!stopAt(word)) continue
       // `deputy run make -- -j2`: the dashes are part of the other command.
       args.push(...queue.splice(0))
     }

@@ -15,7 +15,7 @@ export default defineCommand({
 the same workspace. Output and exit status are as with run.`,
   examples: [['deputy run --keep -- npm ci && deputy exec last -- npm test', 'two commands, one machine']],
   flags: { timeout, env, secret, file, artifact, label, json, ...WATCH_FLAGS },
-  stopAtWord: true,
+  stopAt: () => true,
   async run(context, { flags, args, rest }) {
     const [machine, ...words] = args
     if (machine === undefined)

@@ -2,6 +2,7 @@ import { usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 import { exitStatusOf } from '../exit-status.ts'
 import { explainEnd } from '../explain-end.ts'
+import { isManifestFile } from '../manifest/read.ts'
 import { submitFromInput } from '../submit-job.ts'
 import { MANIFEST_FLAGS, WATCH_FLAGS } from './job-flags.ts'
 
@@ -32,7 +33,7 @@ Several words are an argument list, passed on exactly; a single word with shell 
     detach: { type: 'boolean', short: 'd', summary: 'Do not stay: print the id, as submit does' },
     ...WATCH_FLAGS,
   },
-  stopAtWord: true,
+  stopAt: word => !isManifestFile(word),
   async run(context, input) {
     const { flags } = input
     if (flags.apply && flags.workspace === undefined)

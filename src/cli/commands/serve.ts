@@ -17,7 +17,7 @@ configuration says otherwise, on 127.0.0.1:8764. Ends at SIGINT and SIGTERM; job
       ...(flags.host !== undefined && { DEPUTY_HTTP_HOST: flags.host }),
       ...(flags.port !== undefined && { DEPUTY_HTTP_PORT: String(flags.port) }),
     }
-    if ((await serve({ ...context, env })) === 'another') throw alreadyServed(context)
-    return 0
+    await serve({ ...context, env })
+    throw alreadyServed(context)
   },
 })

@@ -1,4 +1,5 @@
 import { defineCommand } from '../command.ts'
+import { isManifestFile } from '../manifest/read.ts'
 import { submitFromInput } from '../submit-job.ts'
 import { MANIFEST_FLAGS } from './job-flags.ts'
 
@@ -15,7 +16,7 @@ export default defineCommand({
     ...MANIFEST_FLAGS,
     patch: { type: 'boolean', summary: 'Return the changes to --workspace as a patch' },
   },
-  stopAtWord: true,
+  stopAt: word => !isManifestFile(word),
   async run(context, input) {
     const { job } = await submitFromInput(context, input, { command: 'submit', patch: input.flags.patch })
     return input.flags.json ? context.printJson(job) : context.print(`${job.job_id}\n`)

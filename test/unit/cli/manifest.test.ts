@@ -5,10 +5,16 @@ import { describe, expect, it } from 'vitest'
 import { parseArgs } from '../../../src/cli/args/parse.ts'
 import { MANIFEST_FLAGS } from '../../../src/cli/commands/job-flags.ts'
 import { manifestFromInput } from '../../../src/cli/manifest/from-input.ts'
+import { isManifestFile } from '../../../src/cli/manifest/read.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 
 const manifest = async (...argv: string[]) => {
-  const input = parseArgs({ flags: MANIFEST_FLAGS, argv, command: 'run', stopAtWord: true })
+  const input = parseArgs({
+    flags: MANIFEST_FLAGS,
+    argv,
+    command: 'run',
+    stopAt: word => !isManifestFile(word),
+  })
   const made = await manifestFromInput(input, { command: 'run', env: { FROM_HERE: 'yes' } })
   // Whatever flags are combined, the daemon must understand the result.
   parseManifest(made)
@@ -132,7 +138,7 @@ describe('a manifest from the command line', () => {
 
   it('starts from a JSON or YAML file, and lets flags change it', async () => {
     const yaml = file('job.yaml', 'task: make\nenv: {A: x, B: y}\nlabels:\n  team: blue\n')
-    const made = await manifest('--env', 'B=z', '--timeout', '9', yaml)
+    const made = await manifest('--env', 'B=z', yaml, '--timeout', '9')
     expect(made).toMatchObject({
       task: 'make',
       env: { A: 'x', B: 'z' },

@@ -11,8 +11,8 @@ const FLAGS = {
   state: { type: 'string', choices: ['on', 'off'], summary: '' },
 } as const
 
-const parse = (argv: string[], stopAtWord = false) =>
-  parseArgs({ flags: FLAGS, argv, command: 'x', stopAtWord })
+const parse = (argv: string[], stop = false) =>
+  parseArgs({ flags: FLAGS, argv, command: 'x', stopAt: () => stop })
 
 const failure = (argv: string[]): AppError => {
   try {

@@ -1,0 +1,265 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { createTestCli, hasTerminal, MAIN, noRuntime } from '../../support/cli.ts'
+
+const missing = await noRuntime()
+const cli = createTestCli()
+afterAll(() => cli.close())
+
+interface Summary {
+  job_id: string
+  status: string
+}
+
+const submit = async (...args: string[]): Promise<string> => {
+  const { stdout } = await cli.run(['submit', ...args])
+  const id = stdout.trim()
+  await cli.run(['status', id, '--wait'])
+  return id
+}
+
+describe('errors', () => {
+  it.each([
+    [['lst'], "Unknown command 'lst', did you mean 'list'?"],
+    [['--verson'], "Unknown flag '--verson', did you mean"],
+    [['list', '--stauts', 'x'], "Unknown flag --stauts, did you mean '--status'?"],
+    [['list', '--status', 'sucess'], "did you mean 'success'?"],
+    [['daemon', 'stpo'], "did you mean 'stop'?"],
+    [['completion', 'tcsh'], 'Completion exists for bash, zsh, fish'],
+    [['help', 'rnu'], "did you mean 'run'?"],
+    [['status', 'zzz'], "'zzz' is no job id"],
+    [['status', 'abc'], 'too short'],
+    [['status', '01a1dd95-0000-7000-8000-000000000000'], 'There is no job'],
+    [['status', 'abcdef12'], "No job has an id like 'abcdef12'"],
+    [['status'], 'Which job?'],
+    [['run'], 'What shall run?'],
+    [['run', '--apply', '--', 'x'], '--apply needs --workspace'],
+    [['mcp', 'install', 'emacs'], "The client 'emacs' is not known"],
+    [['config', 'explain', 'limtis'], "did you mean 'limits'?"],
+  ])('%j is explained in words and ends with 2', async (args, text) => {
+    const done = await cli.run(args)
+    expect(done).toMatchObject({ code: 2, stdout: '' })
+    expect(done.stderr).toContain(text)
+    expect(done.stderr).not.toMatch(/\n\s+at /)
+  })
+
+  it('a broken configuration is told from the log of the daemon that could not start', async () => {
+    const other = createTestCli()
+    mkdirSync(join(other.home, 'config'), { recursive: true })
+    writeFileSync(join(other.home, 'config/config.yaml'), 'defaults:\n  timeot: 5\n')
+    const done = await other.run(['list'])
+    expect(done.code).toBe(1)
+    expect(done.stderr).toContain("unknown setting 'defaults.timeot', did you mean 'timeout'?")
+    const doctor = await other.run(['doctor'])
+    expect(doctor).toMatchObject({ code: 1, stdout: expect.stringContaining('timeot') })
+    await other.close()
+  })
+})
+
+describe('the daemon', () => {
+  it('is not started by those who only look', async () => {
+    const other = createTestCli()
+    expect(await other.run(['daemon', 'status'])).toMatchObject({ code: 1 })
+    expect(await other.json(['daemon', 'status', '--json'])).toMatchObject({ running: false })
+    expect(await other.run(['daemon', 'stop'])).toMatchObject({ code: 0, stdout: 'no daemon was running\n' })
+    expect((await other.run(['config', 'explain'])).code).toBe(0)
+    expect(await other.json(['daemon', 'status', '--json'])).toMatchObject({ running: false })
+    await other.close()
+  })
+
+  it('is one, however many start it at once', async () => {
+    const other = createTestCli()
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => other.run(['daemon', 'start', '--json'])),
+    )
+    const pids = new Set(answers.map(answer => JSON.parse(answer.stdout).pid))
+    expect(pids.size).toBe(1)
+    await other.close()
+  })
+
+  it('tells who and where it is, and restarts as another process', async () => {
+    const before = await cli.json<{ pid: number }>(['daemon', 'start', '--json'])
+    expect(before).toMatchObject({
+      running: true,
+      socket: expect.any(String),
+      url: null,
+      version: expect.any(String),
+    })
+    const after = await cli.json<{ pid: number }>(['daemon', 'restart', '--json'])
+    expect(after.pid).not.toBe(before.pid)
+    expect(await cli.run(['serve'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Another daemon'),
+    })
+  })
+
+  it('works with a home given as a relative path', async () => {
+    const done = await cli.run(['daemon', 'status', '--json'], {
+      cwd: '/tmp',
+      env: { DEPUTY_HOME: `../${cli.home}` },
+    })
+    expect(JSON.parse(done.stdout)).toMatchObject({ running: true })
+  })
+})
+
+describe.skipIf(missing)('jobs', () => {
+  it('are found by the beginning and the end of their ids, unless that fits several', async () => {
+    const [one, two] = [await submit('--', 'echo one'), await submit('--', 'echo two')]
+    for (const text of [one, one.toUpperCase(), one.slice(-6), one.slice(-12), one.slice(0, 30)])
+      expect((await cli.json<Summary>(['status', text, '--json'])).job_id).toBe(one)
+    expect((await cli.json<Summary>(['status', 'last', '--json'])).job_id).toBe(two)
+    const both = await cli.run(['status', one.slice(0, 6)])
+    expect(both).toMatchObject({ code: 2, stderr: expect.stringMatching(/fits \d+ jobs/) })
+  })
+
+  it('are listed, filtered and paged', async () => {
+    const id = await submit('--label', 'team=blue', '--', 'exit 9')
+    const page = await cli.json<{ jobs: Summary[] }>(['list', '--label', 'team=blue', '--json'])
+    expect(page.jobs.map(job => job.job_id)).toEqual([id])
+    const failed = await cli.json<{ jobs: Summary[] }>(['list', '--status', 'failed', '--json'])
+    expect(failed.jobs.every(job => job.status === 'failed')).toBe(true)
+    const first = await cli.json<{ jobs: Summary[]; next_cursor: string }>(['list', '-n', '1', '--json'])
+    const next = await cli.json<{ jobs: Summary[] }>([
+      'list',
+      '-n',
+      '1',
+      '--cursor',
+      first.next_cursor,
+      '--json',
+    ])
+    expect(next.jobs[0]!.job_id).not.toBe(first.jobs[0]!.job_id)
+    const table = await cli.run(['list'])
+    expect(table.stdout).toMatch(/^ID +STATUS +EXIT/)
+    expect(table.stdout).toContain(id.slice(-8))
+    expect(table.stdout).not.toContain('\x1b')
+  })
+
+  it('show their log, its end, and follow it as it grows', async () => {
+    const id = await submit('--', 'for i in 1 2 3 4 5; do echo "line $i"; done; echo oops >&2')
+    expect(await cli.run(['logs', id])).toMatchObject({
+      stdout: 'line 1\nline 2\nline 3\nline 4\nline 5\n',
+      stderr: 'oops\n',
+    })
+    expect(await cli.run(['logs', '-n', '2', id])).toMatchObject({ stdout: 'line 5\n', stderr: 'oops\n' })
+    const page = await cli.json<{ pieces: unknown[]; done: boolean }>(['logs', id, '--json'])
+    expect(page.done).toBe(true)
+    const { stdout } = await cli.run(['submit', '--', 'echo a; sleep 0.5; echo b; sleep 0.5; echo c'])
+    expect((await cli.run(['logs', '-f', stdout.trim()])).stdout).toBe('a\nb\nc\n')
+  })
+
+  it('let a reader leave in the middle of a log', async () => {
+    const id = await submit('--', 'seq 100000')
+    const done = await cli.shell(
+      `set -o pipefail; deputy logs ${id} | head -n 2; echo "status ${'$'}{PIPESTATUS[0]}" >&2`,
+    )
+    expect(done.stdout).toBe('1\n2\n')
+    expect(done.stderr).toMatch(/^status (141|0)\n$/)
+  })
+
+  it('tell their result and their events', async () => {
+    const id = await submit('--', 'echo out; exit 5')
+    const result = await cli.run(['result', id, '--exit-code'])
+    expect(result).toMatchObject({
+      code: 5,
+      stdout: expect.stringMatching(/failed[\s\S]*exit +5[\s\S]*out\n$/),
+    })
+    expect(await cli.json(['result', id, '--json'])).toMatchObject({ output: 'out\n', exit_code: 5 })
+    const events = await cli.json<{ type: string; job_id: string }[]>(['events', id, '--json'])
+    expect(events[0]).toMatchObject({ type: 'submitted', job_id: id })
+    expect((await cli.run(['events', '-f', id])).stdout).toContain('from=running to=failed')
+  })
+
+  it('are cancelled and deleted, several at a time', async () => {
+    const ids = (await Promise.all([1, 2].map(() => cli.run(['submit', '--', 'sleep 600'])))).map(done =>
+      done.stdout.trim(),
+    )
+    const cancelled = await cli.run(['cancel', ...ids, 'ffffffffffff'])
+    expect(cancelled).toMatchObject({ code: 2, stderr: expect.stringContaining('No job has an id like') })
+    for (const id of ids)
+      expect(await cli.json(['status', id, '--wait', '--json'])).toMatchObject({ status: 'cancelled' })
+    expect((await cli.run(['delete', ...ids])).code).toBe(0)
+    expect((await cli.run(['status', ids[0]!])).code).toBe(2)
+  })
+
+  it('are the same job when the same key is sent again', async () => {
+    const args = ['submit', '--key', 'once', '--', 'true']
+    const [one, two] = [await cli.run(args), await cli.run(args)]
+    expect(one.stdout).toBe(two.stdout)
+  })
+})
+
+describe.skipIf(missing !== undefined || !hasTerminal)('on a terminal', () => {
+  const nasty = "printf '\\033]0;owned\\007\\033[2J\\033[31mred\\033[0m\\rover'"
+
+  it('a job cannot command it, unless --raw', async () => {
+    const safe = await cli.tty(['run', '--quiet', '--', nasty])
+    expect(safe.stdout).toContain('^[]0;owned^G^[[2J\x1b[31mred\x1b[0m')
+    expect(safe.stdout).not.toContain('\x1b]0;')
+    const raw = await cli.tty(['run', '--quiet', '--raw', '--', nasty])
+    expect(raw.stdout).toContain('\x1b]0;owned\x07\x1b[2J')
+    const logs = await cli.tty(['logs', 'last'])
+    expect(logs.stdout).not.toContain('\x1b]0;')
+  })
+
+  it('the end of a job is told in one line, in colours unless NO_COLOR', async () => {
+    const colour = await cli.tty(['run', '--', 'exit 3'])
+    expect(colour.code).toBe(3)
+    expect(colour.stdout).toContain('\x1b[31m✗ failed\x1b[39m')
+    const plain = await cli.tty(['list'], { NO_COLOR: '1' })
+    expect(plain.stdout).not.toContain('\x1b[')
+  })
+})
+
+describe('what needs no daemon', () => {
+  it('is quick to load: --version and completion stay near a bare start of Node', () => {
+    // The least of several starts, taken in turns: a busy machine slows all of them, seldom every one.
+    const commands = [
+      ['-e', '0'],
+      [MAIN, '--version'],
+      [MAIN, 'completion', 'bash'],
+    ]
+    const least = commands.map(() => Number.POSITIVE_INFINITY)
+    for (let round = 0; round < 12; round++)
+      commands.forEach((args, index) => {
+        const begun = performance.now()
+        spawnSync(process.execPath, args)
+        least[index] = Math.min(least[index]!, performance.now() - begun)
+      })
+    const [bare, version, completion] = least
+    expect(version).toBeLessThan(bare! * 2)
+    expect(completion).toBeLessThan(bare! * 2)
+  })
+
+  it.each(['bash', 'zsh', 'fish'])('completion for %s is understood by that shell', async shell => {
+    const { stdout } = await cli.run(['completion', shell])
+    expect(stdout).toContain('doctor')
+    const check = spawnSync(shell, ['-n'], { input: stdout })
+    if (check.error) return
+    expect(check.stderr.toString()).toBe('')
+    expect(check.status).toBe(0)
+  })
+
+  it('every command has help that names its flags', async () => {
+    const { stdout } = await cli.run(['help'])
+    const names = [...stdout.matchAll(/^ {2}([a-z]+) {2,}/gm)].map(match => match[1]!)
+    expect(names.length).toBeGreaterThan(20)
+    for (const name of names) {
+      const help = await cli.run([name, '--help'])
+      expect(help, name).toMatchObject({ code: 0, stderr: '' })
+      expect(help.stdout, name).toContain(`deputy ${name}`)
+    }
+  })
+
+  it('prints how to set up a client without touching anything', async () => {
+    const print = await cli.run(['mcp', 'install', 'cursor', '--print', '--read-only'], {
+      env: { HOME: cli.home },
+    })
+    expect(print.stdout).toContain('"--read-only"')
+    const write = await cli.run(['mcp', 'install', 'cursor'], { env: { HOME: cli.home } })
+    expect(write.stdout).toBe(`Added to ${join(cli.home, '.cursor/mcp.json')}\n`)
+    const claude = await cli.run(['mcp', 'install', 'claude', '--print'])
+    expect(claude.stdout).toMatch(/^claude mcp add --scope user deputy -- /)
+  })
+})
