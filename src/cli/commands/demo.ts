@@ -12,7 +12,7 @@ export default defineCommand({
   async run(outer) {
     const { buildStage } = await import('../demo/scene.ts')
     const { demoJobs } = await import('../demo/jobs.ts')
-    const { finalTable, playJob } = await import('../demo/play.ts')
+    const { finalTable, isolationText, playJob } = await import('../demo/play.ts')
     const stage = await buildStage()
     const env = { ...outer.env, DEPUTY_HOME: stage.deputyHome, DEPUTY_HTTP: 'false' }
     const context = createContext({ env, argv: outer.colors.enabled ? [] : ['--no-color'] })
@@ -31,7 +31,10 @@ export default defineCommand({
       for (const job of demoJobs(stage)) played.push(await playJob(context, client, job, interrupted.signal))
       const last = played.at(-1)!.result
       await context.print(`\n${finalTable(played, context)}`)
-      if (last.isolation.length > 0) await context.print(dim(`isolation: ${last.isolation.join(', ')}\n`))
+      if (last.isolation.length > 0)
+        await context.print(
+          `\n${dim(isolationText(last.isolation, Math.min(context.out.columns, 100) - 12))}`,
+        )
       const good = played.every(({ demo, result }) => demo.expect(result))
       await context.print(
         `\n${good ? green('Everything went as it should.') : red('Not everything went as it should: deputy doctor tells more.')}\n\n` +

@@ -79,8 +79,23 @@ export const finalTable = (played: readonly Played[], context: Context): string 
 
 const phaseList = (phases: Readonly<Record<string, number>>): string =>
   Object.entries(phases)
+    // The daemon's view of the same time as `run`, which is the machine's own.
+    .filter(([name]) => name !== 'running' || phases.run === undefined)
     .map(([name, ms]) => `${name} ${ms < 1000 ? `${Math.round(ms)}ms` : `${(ms / 1000).toFixed(1)}s`}`)
     .join(' · ')
+
+/** How the jobs were kept apart, broken into lines. */
+export const isolationText = (parts: readonly string[], width: number): string => {
+  const lines = ['']
+  for (const part of parts) {
+    const more = `${part}${part === parts.at(-1) ? '' : ', '}`
+    if (lines.at(-1)!.length + more.length > width) lines.push('')
+    lines[lines.length - 1] += more
+  }
+  return lines
+    .map((line, index) => `${index === 0 ? 'isolation: ' : '           '}${line.trimEnd()}\n`)
+    .join('')
+}
 
 const text = async (bytes: AsyncIterable<Uint8Array>): Promise<string> => {
   const chunks: Uint8Array[] = []
