@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { type Home, resolveHome } from '../src/config/home.ts'
 import { type Client, connect } from '../src/control/client.ts'
 import { isListening } from '../src/control/daemon-info.ts'
+import { DAEMON_FLAGS } from '../src/control/ensure-daemon.ts'
 
 const CLI = fileURLToPath(new URL('../src/cli/main.js', import.meta.url))
 
@@ -27,7 +28,7 @@ export const startDaemon = async (
   const directory = mkdtempSync(join(tmpdir(), 'deputy-bench-'))
   const home = resolveHome({ DEPUTY_HOME: directory })
   await prepare(home)
-  const child = spawn(process.execPath, [CLI, 'daemon', 'run'], {
+  const child = spawn(process.execPath, [...DAEMON_FLAGS, CLI, 'daemon', 'run'], {
     env: {
       PATH: process.env.PATH,
       HOME: directory,

@@ -9,7 +9,7 @@ const BENCHES: Bench[] = [...jobBenches]
 const main = async (args: string[]): Promise<void> => {
   const json = args.indexOf('--json')
   const file = json === -1 ? undefined : args[json + 1]
-  const wanted = args.filter((arg, i) => !arg.startsWith('--') && i !== json + 1)
+  const wanted = args.filter((arg, i) => !arg.startsWith('--') && (json === -1 || i !== json + 1))
   const figures: (Figure & { bench: string })[] = []
   for (const bench of BENCHES.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
     process.stderr.write(`${bench.name}…\n`)

@@ -25,6 +25,9 @@ export interface EnsureOptions {
   readonly deadlineMs?: number
 }
 
+/** A small nursery for garbage: the daemon moves bytes along and must not swell when a job prints a gigabyte. */
+export const DAEMON_FLAGS = ['--max-semi-space-size=2']
+
 const START_MS = 30_000
 const STOP_MS = 10_000
 
@@ -79,12 +82,16 @@ const start = async (home: DaemonHome, options: EnsureOptions): Promise<void> =>
   const logFrom = await sizeOf(home.log)
   const started: Started = { exit: undefined, logFrom }
   try {
-    const child = spawn(process.execPath, [options.entry ?? defaultEntry(), 'daemon', 'run'], {
-      cwd: '/',
-      detached: true,
-      stdio: ['ignore', log, log],
-      env: absoluteHome(options.env ?? process.env),
-    })
+    const child = spawn(
+      process.execPath,
+      [...DAEMON_FLAGS, options.entry ?? defaultEntry(), 'daemon', 'run'],
+      {
+        cwd: '/',
+        detached: true,
+        stdio: ['ignore', log, log],
+        env: absoluteHome(options.env ?? process.env),
+      },
+    )
     child.once('exit', code => {
       started.exit = { code }
     })

@@ -19,7 +19,7 @@ export const openStore = (path: string): Store => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const database = openDatabase(path)
   // FULL: an acknowledged submit survives a power cut, not only the death of this process.
-  for (const pragma of ['journal_mode = wal', 'synchronous = full', 'cache_size = -8000', 'mmap_size = 0'])
+  for (const pragma of ['journal_mode = wal', 'synchronous = full', 'cache_size = -4000', 'mmap_size = 0'])
     database.get(`pragma ${pragma}`)
   migrate(database, path)
   return createStore(database)

@@ -28,7 +28,7 @@ export type Followed =
 
 /** A batch this large means the job prints faster than people read; let it run ahead and skip. */
 const EAGER_BYTES = 128 * 1024
-const PAUSE_MS = 15
+const PAUSE_MS = 40
 
 /** Carries the log of one job from the shim's files to the sink, to the end of the job or of our interest. */
 export const follow = async ({
