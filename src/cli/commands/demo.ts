@@ -26,15 +26,13 @@ export default defineCommand({
       )
       const client = await context.client()
       const { pid } = await client.daemon()
-      await context.print(dim(`A daemon of its own (process ${pid}) runs in ${stage.deputyHome}.\n`))
+      await context.print(`${dim(`A daemon of its own (process ${pid}) runs in ${stage.deputyHome}.`)}\n`)
       const played = []
       for (const job of demoJobs(stage)) played.push(await playJob(context, client, job, interrupted.signal))
       const last = played.at(-1)!.result
       await context.print(`\n${finalTable(played, context)}`)
-      if (last.isolation.length > 0)
-        await context.print(
-          `\n${dim(isolationText(last.isolation, Math.min(context.out.columns, 100) - 12))}`,
-        )
+      const isolation = isolationText(last.isolation, Math.min(context.out.columns, 100) - 12)
+      if (last.isolation.length > 0) await context.print(`\n${isolation.map(dim).join('\n')}\n`)
       const good = played.every(({ demo, result }) => demo.expect(result))
       await context.print(
         `\n${good ? green('Everything went as it should.') : red('Not everything went as it should: deputy doctor tells more.')}\n\n` +

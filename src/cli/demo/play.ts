@@ -85,16 +85,14 @@ const phaseList = (phases: Readonly<Record<string, number>>): string =>
     .join(' · ')
 
 /** How the jobs were kept apart, broken into lines. */
-export const isolationText = (parts: readonly string[], width: number): string => {
+export const isolationText = (parts: readonly string[], width: number): string[] => {
   const lines = ['']
   for (const part of parts) {
     const more = `${part}${part === parts.at(-1) ? '' : ', '}`
-    if (lines.at(-1)!.length + more.length > width) lines.push('')
+    if (lines.at(-1) !== '' && lines.at(-1)!.length + more.length > width) lines.push('')
     lines[lines.length - 1] += more
   }
-  return lines
-    .map((line, index) => `${index === 0 ? 'isolation: ' : '           '}${line.trimEnd()}\n`)
-    .join('')
+  return lines.map((line, index) => `${index === 0 ? 'isolation: ' : '           '}${line.trimEnd()}`)
 }
 
 const text = async (bytes: AsyncIterable<Uint8Array>): Promise<string> => {

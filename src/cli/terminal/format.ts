@@ -38,9 +38,9 @@ export const statusMark = (status: JobState): string => MARKS[status]
 const MARKS: Record<JobState, string> = {
   pending: '…',
   provisioning: '…',
-  running: '▶',
+  running: '▸',
   success: '✓',
   failed: '✗',
-  timeout: '⏱',
+  timeout: '◔',
   cancelled: '⊘',
 }
