@@ -31,7 +31,7 @@ export const aliases: Toolset = {
   about: 'The tools of mcp-proxmox-admin under their names.',
   tools: [
     tool('proxmox_vm_list', 'VMs of the cluster.', { node: p.node, transport: at.transport, ...p.paging },
-      read('GET /cluster/resources', `node transport ${p.PAGED}`, rows(VM_COLUMNS), { preset: { type: 'vm' }, run: guestsOf('qemu') })),
+      read('GET /cluster/resources', `node transport ${p.PAGED}`, rows(VM_COLUMNS), { run: guestsOf('qemu') })),
     power('proxmox_vm_start', 'Start a VM.', 'qemu', 'start'),
     power('proxmox_vm_stop', 'Power a VM off.', 'qemu', 'stop'),
     power('proxmox_vm_restart', 'Reboot a VM.', 'qemu', 'reboot'),
@@ -47,7 +47,7 @@ export const aliases: Toolset = {
       elevated('POST /nodes/{node}/qemu/{vmid}/clone', `${AT} newid* name target full storage format description wait`, task, { preset: { full: '1' } })),
 
     tool('proxmox_ct_list', 'Containers of the cluster.', { node: p.node, transport: at.transport, ...p.paging },
-      read('GET /cluster/resources', `node transport ${p.PAGED}`, rows(VM_COLUMNS), { preset: { type: 'vm' }, run: guestsOf('lxc') })),
+      read('GET /cluster/resources', `node transport ${p.PAGED}`, rows(VM_COLUMNS), { run: guestsOf('lxc') })),
     power('proxmox_ct_start', 'Start a container.', 'lxc', 'start'),
     power('proxmox_ct_stop', 'Power a container off.', 'lxc', 'stop'),
     power('proxmox_ct_restart', 'Reboot a container.', 'lxc', 'reboot'),
@@ -65,7 +65,7 @@ export const aliases: Toolset = {
     tool('proxmox_node_status', 'State of a node.', { node: p.node, transport: at.transport },
       read('GET /nodes', 'node* transport', record('node status cpu:pct maxcpu:int mem:gib maxmem:gib disk:gib maxdisk:gib uptime:s'), { run: nodeStatus })),
     tool('proxmox_storage_list', 'Storages, of one node or all.', { node: p.node, transport: at.transport, ...p.paging },
-      read('GET /cluster/resources', `node transport ${p.PAGED}`, rows('storage node type content status shared:bool used:gib total:gib avail:gib'), { preset: { type: 'storage' }, run: storages })),
+      read('GET /cluster/resources', `node transport ${p.PAGED}`, rows('storage node type content status shared:bool used:gib total:gib avail:gib'), { run: storages })),
 
     tool('proxmox_snapshot_list', 'Snapshots of a guest.', { ...at, type: kind },
       read('GET /nodes/{node}/{type}/{vmid}/snapshot', `${AT} type*`, rows('name description snaptime:time parent'))),

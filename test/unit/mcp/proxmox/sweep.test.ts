@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -65,5 +66,13 @@ const mkUploads = (args: Record<string, unknown>) => {
   const dir = join(process.env.TMPDIR ?? '/tmp', `deputy-upload-${process.pid}`)
   mkdirSync(dir, { recursive: true })
   writeFileSync(join(dir, 'debian.iso'), 'iso')
-  return args.certificates ? { args: {}, dirs: [] } : { args: { file: join(dir, 'debian.iso') }, dirs: [dir] }
+  return args.certificates
+    ? { args: {}, dirs: [] }
+    : {
+        args: {
+          file: join(dir, 'debian.iso'),
+          ...(args.checksum ? { checksum: createHash('md5').update('iso').digest('hex') } : {}),
+        },
+        dirs: [dir],
+      }
 }

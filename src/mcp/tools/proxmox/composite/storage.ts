@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { sep } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { AppError } from '../../../../jobs/errors.ts'
 import { upload as send } from '../../../../proxmox/upload.ts'
 import type { Args, Composite } from '../context.ts'
@@ -11,20 +14,30 @@ export const listTemplates: Composite = ({ node, storage }, { call }) =>
 /** Only from directories the user named: an agent must not be able to carry any file of this computer away. */
 export const upload: Composite = async (args, { perform, api, uploadDirs, signal }) => {
   const { node, storage, filename, checksum } = args
-  const algorithm = args['checksum-algorithm']
   const content = uploadable(args.content)
-  const file = await allowedFile(String(args.file), uploadDirs)
-  const operation = without({ node, storage, content, filename, checksum, 'checksum-algorithm': algorithm })
-  return perform('POST /nodes/{node}/storage/{storage}/upload', operation, () =>
-    send(api.request, {
+  const operation = without({ node, storage, content, filename })
+  return perform('POST /nodes/{node}/storage/{storage}/upload', operation, async () => {
+    const file = { path: await allowedFile(String(args.file), uploadDirs) }
+    if (checksum !== undefined)
+      await verify(file.path, String(checksum), text(args, 'checksum-algorithm') ?? 'sha256')
+    return send(api.request, {
       node: String(node),
       storage: String(storage),
       content,
       filename: String(filename),
-      file: { path: file },
+      file,
       signal,
-    }),
-  )
+    })
+  })
+}
+
+/** Checked here: what arrives at the node is what TLS carried. */
+const verify = async (file: string, wanted: string, algorithm: string) => {
+  const hash = createHash(algorithm)
+  await pipeline(createReadStream(file), hash)
+  const found = hash.digest('hex')
+  if (found !== wanted.toLowerCase())
+    throw new AppError('conflict', `The ${algorithm} of ${file} is ${found}, not ${wanted}.`)
 }
 
 const uploadable = (content: unknown): 'iso' | 'vztmpl' | 'import' => {

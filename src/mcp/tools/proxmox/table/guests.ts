@@ -31,7 +31,7 @@ export const guests: Toolset = {
   tools: [
     tool('proxmox_guest_list', 'VMs and containers of the whole cluster.', {
       node: p.node, type: p.oneOf('qemu|lxc|all'), ...p.paging,
-    }, read('GET /cluster/resources', `node type ${p.PAGED}`, rows(GUEST_COLUMNS), { preset: { type: 'vm' }, run: listGuests })),
+    }, read('GET /cluster/resources', `node type ${p.PAGED}`, rows(GUEST_COLUMNS), { run: listGuests })),
 
     tool('proxmox_guest_status', 'Present state of a guest.', guest,
       read('GET /nodes/{node}/{type}/{vmid}/status/current', AT, record(STATUS_COLUMNS))),

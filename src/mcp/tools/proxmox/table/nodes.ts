@@ -152,7 +152,6 @@ export const nodes: Toolset = {
       node,
       id: p.text('job id, e.g. 100-0', { pattern: /^\d{3,9}-\d{1,9}$/ }),
       limit: p.int(1, 500, 'lines'),
-      wait,
     }, {
       list: read('GET /nodes/{node}/replication', 'node*', rows('id guest:int target schedule last_sync:time next_sync:time duration:s fail_count:int error')),
       status: read('GET /nodes/{node}/replication/{id}/status', 'node* id*', record('id guest:int target schedule last_sync:time last_try:time next_sync:time duration:s fail_count:int error')),
