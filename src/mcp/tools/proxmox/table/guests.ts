@@ -13,7 +13,7 @@ const qemu = { vmid, node: p.guestNode }
 const AT = 'vmid* node type'
 
 export const GUEST_COLUMNS =
-  'vmid:int type name status node cpu:pct maxcpu:int mem:gib maxmem:gib maxdisk:gib uptime:s pool tags template:bool lock'
+  'vmid:int type name status node cpu:pct maxcpu:int mem:gib maxmem:gib uptime:s pool tags template:bool lock'
 const GUEST_SERIES =
   'time:time cpu:pct maxcpu:num mem:gib maxmem:gib disk:gib maxdisk:gib netin:num netout:num diskread:num diskwrite:num pressurecpusome:num pressureiosome:num pressurememorysome:num'
 const STATUS_COLUMNS =
