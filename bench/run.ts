@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { type Bench, type Figure, isMet, ratioOf } from './figure.ts'
+import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
 
-const BENCHES: Bench[] = [...jobBenches]
+const BENCHES: Bench[] = [...jobBenches, ...httpBenches]
 
 /** `npm run bench [-- NAME…] [--json FILE]`: a table, and the same as JSON. */
 const main = async (args: string[]): Promise<void> => {
