@@ -215,8 +215,10 @@ export interface Store {
 
   /** Finished jobs to forget, oldest first; never one that still has a machine. */
   expiredJobs(policy: RetentionPolicy): Promise<string[]>
-  /** Forgets a finished job; false when it is not finished. */
-  deleteJob(id: string): Promise<boolean>
+  /** Forgets a finished job and tells which blobs nobody needs any more; undefined when it is not finished. */
+  deleteJob(id: string): Promise<readonly string[] | undefined>
+  /** Gives the space of forgotten jobs back to the disk, a little at a time. */
+  compact(): Promise<void>
   /** Blobs that jobs still refer to. */
   isBlobUsed(sha256: string): Promise<boolean>
 

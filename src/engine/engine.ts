@@ -176,7 +176,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       if (!isTerminal(job.state)) throw stillRunning(job)
       const machine = job.machineId === null ? undefined : await store.getMachine(job.machineId)
       if (machine?.jobId === id && !(await gone(disposal.dispose(machine)))) throw notGoneYet(machine.id)
-      await store.deleteJob(id)
+      for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.remove(blob)
       signals.emit({ jobId: id, kind: 'state' })
     },
     artifacts: async id => (await need(id)).result?.artifacts ?? [],

@@ -3,6 +3,9 @@ import type { Sink } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { durably } from './durably.ts'
 
+/** Progress is for people: one event a second is plenty, however fast a job prints. */
+const PROGRESS_MS = 1000
+
 /** A run may beat as often as it likes; the database hears of it this often. */
 const HEARTBEAT_MS = 5000
 
@@ -20,9 +23,11 @@ export const createSink = (context: EngineContext, job: Job, onStarted: () => vo
   let hasStarted = job.state === 'running'
   let lastBeat: number | undefined
   let lastStored = Number.NEGATIVE_INFINITY
+  let lastProgress = Number.NEGATIVE_INFINITY
 
   const tellProgress = async (text: string): Promise<void> => {
-    if (job.statusMode === 'simple') return
+    if (job.statusMode === 'simple' || clock.monotonic() - lastProgress < PROGRESS_MS) return
+    lastProgress = clock.monotonic()
     await durably(context, () =>
       store.update(job.id, {}, { type: 'progress', at: clock.now(), data: { text } }),
     )

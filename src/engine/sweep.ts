@@ -16,6 +16,8 @@ const GRACE_MS = 60_000
 /** An uploaded workspace waits this long for the job that uses it. */
 const UPLOAD_MS = 3_600_000
 const DAY_MS = 86_400_000
+const JOBS_MS = 300_000
+const BLOBS_MS = 3_600_000
 
 export const createSweeper = (context: EngineContext, runner: Runner, disposal: Disposal): Sweeper => {
   const { store, clock, config, log } = context
@@ -101,8 +103,11 @@ export const createSweeper = (context: EngineContext, runner: Runner, disposal: 
       bytes: parseSize(config.keep.bytes),
       before,
     })
-    for (const id of expired) await store.deleteJob(id)
-    if (expired.length > 0) log.info({ jobs: expired.length }, 'forgot old jobs')
+    for (const id of expired)
+      for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.remove(blob)
+    if (expired.length === 0) return
+    log.info({ jobs: expired.length }, 'forgot old jobs')
+    await store.compact()
   }
 
   const sweepBlobs = async (): Promise<void> => {
@@ -112,8 +117,19 @@ export const createSweeper = (context: EngineContext, runner: Runner, disposal: 
         await context.blobs.remove(blob.sha256)
   }
 
+  /** Looking through everything that is kept is not for every sweep. */
+  const rarely = (ms: number, part: () => Promise<void>): (() => Promise<void>) => {
+    let next = Number.NEGATIVE_INFINITY
+    return async () => {
+      if (clock.monotonic() < next) return
+      next = clock.monotonic() + ms
+      await part()
+    }
+  }
+
+  const parts = [sweepMachines, failStranded, rarely(JOBS_MS, sweepJobs), rarely(BLOBS_MS, sweepBlobs)]
   const sweep = async (): Promise<void> => {
-    for (const part of [sweepMachines, failStranded, sweepJobs, sweepBlobs])
+    for (const part of parts)
       await part().catch(error => {
         if (!context.closing.aborted) log.error({ err: error }, 'a sweep failed')
       })

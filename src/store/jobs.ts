@@ -223,18 +223,25 @@ export const update = (
   return toJob(row)
 }
 
-export const deleteJob = (database: Database, id: string): JobState | undefined => {
+/** Tells its state and the blobs it used. */
+export const deleteJob = (
+  database: Database,
+  id: string,
+): { state: JobState; blobs: string[] } | undefined => {
   const row = database.get('select seq, state, labels from jobs where id = ?', id)
   if (row === undefined) return undefined
   const state = String(row.state) as JobState
   if (!isTerminal(state)) return undefined
   for (const [name, value] of Object.entries(JSON.parse(String(row.labels)) as Record<string, string>))
     database.run('delete from labels where name = ? and value = ? and seq = ?', name, value, Number(row.seq))
+  const blobs = database
+    .all('select sha256 from artifacts where job_id = ?', id)
+    .map(row => String(row.sha256))
   for (const table of ['output', 'events', 'artifacts', 'manifests'])
     database.run(`delete from ${table} where job_id = ?`, id)
   database.run(
     `delete from jobs where id = ? and state in (${TERMINAL_STATES.map(s => `'${s}'`).join(', ')})`,
     id,
   )
-  return state
+  return { state, blobs }
 }

@@ -19,7 +19,13 @@ export const openStore = (path: string): Store => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const database = openDatabase(path)
   // FULL: an acknowledged submit survives a power cut, not only the death of this process.
-  for (const pragma of ['journal_mode = wal', 'synchronous = full', 'cache_size = -4000', 'mmap_size = 0'])
+  for (const pragma of [
+    'auto_vacuum = incremental',
+    'journal_mode = wal',
+    'synchronous = full',
+    'cache_size = -4000',
+    'mmap_size = 0',
+  ])
     database.get(`pragma ${pragma}`)
   migrate(database, path)
   return createStore(database)
@@ -102,11 +108,20 @@ const createStore = (database: Database): Store => {
     expiredJobs: async policy => expiredJobs(database, policy),
     deleteJob: id =>
       writer
-        .write(db => jobs.deleteJob(db, id))
-        .then(state => {
-          moved(state, undefined)
-          return state !== undefined
+        .write(db => {
+          const deleted = jobs.deleteJob(db, id)
+          return (
+            deleted && { state: deleted.state, unused: deleted.blobs.filter(blob => !isBlobUsed(db, blob)) }
+          )
+        })
+        .then(deleted => {
+          moved(deleted?.state, undefined)
+          return deleted?.unused
         }),
+    compact: async () => {
+      await writer.flush()
+      database.all('pragma incremental_vacuum(2000)')
+    },
     isBlobUsed: async sha256 => isBlobUsed(database, sha256),
 
     flush: () => writer.flush(),

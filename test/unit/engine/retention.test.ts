@@ -1,0 +1,50 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { createBlobs } from '../../../src/store/blobs.ts'
+import { removeDirectory, startEngine, until } from '../../support/engine.ts'
+import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+
+const never = new AbortController().signal
+
+async function* bytes(text: string) {
+  yield Buffer.from(text)
+}
+
+it('forgets the oldest finished jobs with their artifacts, and never one that is not finished', async () => {
+  const runtime = createScriptedRuntime('sandbox')
+  const engine = await startEngine([runtime])
+  const blobs = createBlobs(join(engine.directory, 'blobs'))
+  const ids: string[] = []
+  const kept: string[] = []
+  for (const content of ['one', 'two', 'three']) {
+    const { job_id } = await engine.deputy.submit({ task: content }, 'test')
+    const blob = await blobs.put(bytes(content), 100)
+    ;(await runtime.started(job_id)).finish({ artifacts: [{ path: 'out.txt', ...blob }] })
+    await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    ids.push(job_id)
+    kept.push(blobs.path(blob.sha256))
+  }
+  const waiting = await engine.deputy.submit({ task: 'not finished' }, 'test')
+  await runtime.started(waiting.job_id)
+  await until(async () => (await engine.deputy.machines()).length === 1, 'the finished machines are gone')
+  expect(kept.map(path => existsSync(path))).toEqual([true, true, true])
+  await engine.close()
+
+  const next = createScriptedRuntime('sandbox')
+  next.attachTo(next.runs)
+  const successor = await startEngine([next], {
+    directory: engine.directory,
+    config: config => {
+      config.keep.jobs = 1
+    },
+  })
+  await until(async () => (await successor.deputy.list({})).jobs.length === 2, 'two jobs are forgotten')
+  const left = (await successor.deputy.list({})).jobs.map(job => job.job_id)
+  expect(left).toEqual([waiting.job_id, ids[2]])
+  await until(() => !existsSync(kept[1]!), 'their artifacts are gone')
+  expect(kept.map(path => existsSync(path))).toEqual([false, false, true])
+  await expect(successor.deputy.get(ids[0]!)).rejects.toMatchObject({ code: 'not_found' })
+  await successor.close()
+  removeDirectory(engine.directory)
+})
