@@ -6,6 +6,7 @@ import type {
   Job,
   JobEvent,
   OutputChunk,
+  Placement,
   SkippedArtifact,
   Usage,
 } from './jobs/job.ts'
@@ -147,6 +148,8 @@ export interface Exit {
   /** Set when an agent reports its own failure although its process ended well, or the other way round. */
   readonly agentError: string | null
   readonly phases: Readonly<Record<string, number>>
+  /** Which computer ran it and why that one, where there was a choice. */
+  readonly executedOn?: Placement
 }
 
 /** Where a run reports. Everything is durable when the promise resolves. */

@@ -8,7 +8,7 @@ import type { Readiness } from '../ports.ts'
  */
 export interface Deputy {
   /** Durable when it resolves. The same idempotency key and manifest give the same job. */
-  submit(manifest: unknown, origin: string): Promise<JobView>
+  submit(manifest: unknown, origin: string, options?: { parentId?: string }): Promise<JobView>
   get(id: string): Promise<JobView>
   /** Waits until the job's status differs from `since` (or is terminal when absent), or until the time is over. */
   wait(id: string, options: WaitOptions): Promise<JobView>
@@ -52,6 +52,8 @@ export interface ListFilter {
   status?: JobState
   /** `name` or `name=value`. */
   label?: string
+  /** Children of this job. */
+  parent?: string
   limit?: number
   cursor?: string
 }
@@ -108,6 +110,8 @@ export interface JobView {
   /** The runtime that runs it; before dispatch, the one asked for. */
   readonly runtime: string
   readonly machine_id: string | null
+  /** The job this one is a part of. */
+  readonly parent_id: string | null
   readonly origin: string
   /** The latest progress line, unless the status mode is `simple`. */
   readonly progress: string | null
@@ -146,6 +150,8 @@ export interface JobResult extends JobView {
   readonly usage: Usage | null
   readonly isolation: readonly string[]
   readonly limits_hit: readonly string[]
+  /** Which computer ran it and why, where there was a choice. */
+  readonly executed_on: { readonly node: string; readonly because: string } | null
 }
 
 export interface OpenArtifact {

@@ -88,8 +88,12 @@ export const createEngine = (options: EngineOptions): Engine => {
     })
 
   const deputy: Deputy = {
-    submit: async (manifest, origin) => {
-      const { job, created, position } = await submit(context, options.pack, { manifest, origin })
+    submit: async (manifest, origin, { parentId } = {}) => {
+      const { job, created, position } = await submit(context, options.pack, {
+        manifest,
+        origin,
+        ...(parentId !== undefined && { parentId }),
+      })
       if (created) {
         signals.emit({ jobId: job.id, kind: 'state' })
         dispatcher.kick()
@@ -119,6 +123,7 @@ export const createEngine = (options: EngineOptions): Engine => {
         usage: outcome?.usage ?? null,
         isolation: outcome?.isolation ?? [],
         limits_hit: outcome?.limitsHit ?? [],
+        executed_on: outcome?.executedOn ?? null,
       }
     },
     output: async (id, { cursor = 0, maxBytes = PAGE_BYTES, waitMs = 0, signal }) => {
@@ -253,7 +258,7 @@ const gone = (disposed: Promise<boolean>): Promise<boolean> =>
     }),
   ])
 
-const query = ({ status, label, cursor }: ListFilter) => {
+const query = ({ status, label, parent, cursor }: ListFilter) => {
   if (status !== undefined && !STATES.includes(status))
     throw new AppError('invalid', `'${status}' is not a status.`, { hint: `One of: ${STATES.join(', ')}.` })
   if (cursor !== undefined && !isId(cursor))
@@ -263,6 +268,7 @@ const query = ({ status, label, cursor }: ListFilter) => {
   return {
     ...(status !== undefined && { status }),
     ...(label !== undefined && { label: labelQuery(label) }),
+    ...(parent !== undefined && { parentId: parent }),
     ...(cursor !== undefined && { before: cursor }),
   }
 }

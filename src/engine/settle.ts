@@ -62,6 +62,7 @@ const settled = (exit: Exit, job: Job, now: number): Verdict => {
     usage: exit.usage,
     isolation: exit.isolation,
     limitsHit: exit.limitsHit,
+    ...(exit.executedOn && { executedOn: exit.executedOn }),
   }
   const { to, error } = exit.stopped === null ? judgeEnd(exit) : judgeStop(exit.stopped, job)
   return {

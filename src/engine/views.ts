@@ -16,6 +16,7 @@ export const jobView = (job: Job, { queuePosition, outputTail }: ViewExtras): Jo
   agent: job.agentType,
   runtime: job.runtime,
   machine_id: job.machineId,
+  parent_id: job.parentId,
   origin: job.origin,
   progress: job.statusMode === 'simple' ? null : job.progress,
   ...(outputTail !== undefined && { output_tail: outputTail }),

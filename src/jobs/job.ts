@@ -77,6 +77,13 @@ export interface JobOutcome {
   readonly isolation: readonly string[]
   /** Which limit ended or hindered the job, in words that name it. */
   readonly limitsHit: readonly string[]
+  readonly executedOn?: Placement
+}
+
+/** A computer, and why it was chosen. */
+export interface Placement {
+  readonly node: string
+  readonly because: string
 }
 
 export interface BlobRef {

@@ -83,6 +83,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
       usage: null,
       isolation: ['none'],
       limits_hit: [],
+      executed_on: null,
     }
   }
   const refuse = (): Promise<never> =>
@@ -215,6 +216,7 @@ const newView = (id: string, manifest: ReturnType<typeof parseManifest>, origin:
   agent: manifest.agentType,
   runtime: manifest.runtime,
   machine_id: null,
+  parent_id: null,
   origin,
   progress: null,
   queue_position: 1,
