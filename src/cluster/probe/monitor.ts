@@ -1,4 +1,5 @@
 import { AppError } from '../../jobs/errors.ts'
+import { createDeadline } from '../deadline.ts'
 import type { ClusterNode } from '../inventory.ts'
 import { type Health, overloadReason, type Thresholds } from './health.ts'
 import type { ProbeReport } from './report.ts'
@@ -67,13 +68,16 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
   }
 
   const ask = async (node: ClusterNode): Promise<NodeStatus> => {
-    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(options.timeoutMs)])
+    const deadline = createDeadline([closing.signal], options.timeoutMs)
+    const { signal } = deadline
     try {
       const { report, latencyMs } = await slot(() => settled(options.probe(node, signal), signal))
       const reason = overloadReason(report, options.thresholds)
       return record({ id: node.id, health: reason ? 'overloaded' : 'healthy', reason, report, latencyMs })
     } catch (error) {
       return fail(node, error instanceof AppError ? error : noAnswer(node, options.timeoutMs, error))
+    } finally {
+      deadline.clear()
     }
   }
 

@@ -47,7 +47,7 @@ done
 echo "tools$tools"
 if command -v bwrap >/dev/null 2>&1 && bwrap --unshare-all --ro-bind / / true >/dev/null 2>&1; then echo 'isolation bubblewrap'; fi
 jobs=0
-for d in "$HOME"/.cache/deputy/jobs/*/exit; do
+for d in "$HOME"/.cache/deputy/*/jobs/*/exit; do
   [ -e "$d" ] || continue
   code=
   read -r code < "$d"

@@ -20,7 +20,8 @@ for d in /opt/homebrew/bin "$HOME/.local/bin" "$HOME/.cargo/bin"; do
   [ -d "$d" ] && case ":$PATH:" in *":$d:"*) ;; *) PATH="$PATH:$d" ;; esac
 done
 export PATH
-base="$HOME/.cache/deputy/jobs"
+base="$HOME/.cache/deputy/$D_OWNER/jobs"
+work="$HOME/.cache/deputy/$D_OWNER/work"
 
 # Every process of a job: its session or group, what descends from it, and what still carries its mark.
 members() {
@@ -148,7 +149,7 @@ run() {
   [ -n "$D_CWD" ] || D_CWD="$dir/work"
   trap 'woken=1' USR1
   if mkdir "$dir" "$dir/work" 2>/dev/null || { mkdir -p "$base" 2>/dev/null && mkdir "$dir" "$dir/work" 2>/dev/null; }; then
-    if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && true > "$dir/index"; then
+    if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && printf '%s' "$D_HIDE" > "$dir/hide" && true > "$dir/index"; then
       printf '%s\\n' "$$" > "$dir/follower"
       (supervise) < /dev/null > /dev/null 2>&1 &
       echo 's 1'
@@ -290,6 +291,29 @@ remove() {
     same "$s" "$b" && kill -KILL "$s" 2>/dev/null
     chmod -R u+rwX "$dir/work" 2>/dev/null
     rm -rf "$dir" && echo "g $D_ID"
+  done
+}
+
+# Workspaces, by their names: what a machine of ours is on a node.
+claim() {
+  mkdir -p "$work/$D_ID" && echo "w $D_ID"
+}
+
+release() {
+  for d in "$base/$D_ID".*/ "$base/$D_ID"/; do
+    [ -d "$d" ] || continue
+    d=\${d%/}
+    left=$(D_ID=\${d##*/} && remove)
+    case $left in k*) echo "$left"; return ;; esac
+  done
+  [ -d "$work/$D_ID" ] && chmod -R u+rwX "$work/$D_ID" 2>/dev/null
+  rm -rf "$work/$D_ID" "$work/$D_ID.stamp" && echo "g $D_ID"
+}
+
+claims() {
+  for dir in "$work"/*/; do
+    dir=\${dir%/}
+    [ -d "$dir" ] && echo "w \${dir##*/} $(modified "$dir")"
   done
 }
 

@@ -17,6 +17,8 @@ export interface RemoteCommand {
   timeoutSeconds?: number | undefined
   /** Between TERM and KILL. */
   graceSeconds?: number | undefined
+  /** Kept with the command, for whoever has to hide them in its output after a restart. */
+  secrets?: readonly string[] | undefined
 }
 
 export interface FollowOptions {
@@ -26,6 +28,8 @@ export interface FollowOptions {
   onStarted?: (fresh: boolean) => void
   onOutput: (stream: 'stdout' | 'stderr', data: Buffer) => void
   onAlive?: () => void
+  /** When it gives a promise, no more output is read until it resolves. */
+  ready?: () => Promise<void> | undefined
   /** Lets go: the command lives on. */
   signal: AbortSignal
 }
@@ -36,8 +40,8 @@ export type RemoteEnd =
   | { kind: 'not-started'; reason: string }
   /** Somebody else follows it now. */
   | { kind: 'superseded' }
-  /** The connection broke; attach again from what was received. */
-  | { kind: 'disconnected'; error: AppError }
+  /** The connection broke, or could not be made; `sent` when the node may have got the request. */
+  | { kind: 'disconnected'; error: AppError; sent: boolean }
 
 export interface RemoteJob {
   id: string
@@ -56,17 +60,34 @@ export interface RemoteShim {
     options: { target: SshTarget; signal: AbortSignal; graceSeconds?: number },
   ): Promise<number[]>
   /** Ends what is left of it and deletes its directory; returns the ids that are confirmed gone. */
-  remove(ids: readonly string[], options: { target: SshTarget; signal: AbortSignal }): Promise<string[]>
-  list(options: { target: SshTarget; signal: AbortSignal }): Promise<RemoteJob[]>
+  remove(ids: readonly string[], options: Where): Promise<string[]>
+  list(options: Where): Promise<RemoteJob[]>
+  /** What was to be hidden in the output of a command. */
+  secretsOf(id: string, options: Where): Promise<string[]>
+  /** Makes a workspace exist; `release` ends what runs in it and deletes it, `claims` lists all of ours. */
+  claim(id: string, options: Where): Promise<void>
+  release(id: string, options: Where): Promise<void>
+  claims(options: Where): Promise<{ id: string; createdAt: number }[]>
+}
+
+export interface Where {
+  target: SshTarget
+  signal: AbortSignal
 }
 
 const JOB_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 const SHORT_MS = 20_000
 
-export const createShim = (ssh: Ssh): RemoteShim => {
+/** `owner` keeps apart what several daemons do on one node: each sees and ends only its own. */
+export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
+  const prelude = `D_OWNER=${checkedId(owner)}\n`
   const follow = async (head: string, verb: string, options: FollowOptions): Promise<RemoteEnd> => {
     const { target, signal } = options
     let end: RemoteEnd | undefined
+    let sent = false
+    const onOpen = (): void => {
+      sent = true
+    }
     const onFrame = (frame: Frame): void => {
       if (frame.kind === 'started') options.onStarted?.(frame.fresh)
       else if (frame.kind === 'output') options.onOutput(frame.stream, frame.data)
@@ -74,13 +95,20 @@ export const createShim = (ssh: Ssh): RemoteShim => {
       else end ??= endOf(frame)
     }
     const mark = newMark()
-    const script = assemble(`${head}D_FROM=${options.from ?? 0}\n`, mark, verb)
+    const frames = createFrameReader(mark, onFrame)
+    const read = (chunk: Buffer): void | Promise<void> => {
+      frames(chunk)
+      return options.ready?.()
+    }
+    const script = assemble(`${prelude}${head}D_FROM=${options.from ?? 0}\n`, mark, verb)
     try {
-      const result = await ssh.run({ target, script, signal, onStdout: createFrameReader(mark, onFrame) })
-      return end ?? { kind: 'disconnected', error: failureError(target, 'lost', { stderr: result.stderr }) }
+      const result = await ssh.run({ target, script, signal, onOpen, onStdout: read })
+      return (
+        end ?? { kind: 'disconnected', sent, error: failureError(target, 'lost', { stderr: result.stderr }) }
+      )
     } catch (error) {
       if (end) return end
-      if (error instanceof AppError && sshFailureOf(error)) return { kind: 'disconnected', error }
+      if (error instanceof AppError && sshFailureOf(error)) return { kind: 'disconnected', sent, error }
       throw error
     }
   }
@@ -95,7 +123,7 @@ export const createShim = (ssh: Ssh): RemoteShim => {
     const read = createFrameReader(mark, frame => {
       if (frame.kind === 'line') lines.push(frame.text)
     })
-    const script = assemble(head, mark, `${verb}\necho end`)
+    const script = assemble(`${prelude}${head}`, mark, `${verb}\necho end`)
     await ssh.run({ ...options, script, onStdout: read, timeoutMs: SHORT_MS })
     if (lines.at(-1) !== 'end') throw failureError(options.target, 'lost')
     return lines.slice(0, -1)
@@ -108,6 +136,7 @@ export const createShim = (ssh: Ssh): RemoteShim => {
         `D_CMD=${shellQuote(command.command)}`,
         `D_ENV=${shellQuote(exportLines(command.env ?? {}))}`,
         `D_CWD=${directory(command.cwd)}`,
+        `D_HIDE=${shellQuote((command.secrets ?? []).map(encode).join(' '))}`,
         `D_TIMEOUT=${Math.ceil(command.timeoutSeconds ?? 0)}`,
         `D_GRACE=${Math.round((command.graceSeconds ?? 2) * 10)}`,
         '',
@@ -133,8 +162,44 @@ export const createShim = (ssh: Ssh): RemoteShim => {
       const lines = await ask('', 'list', options)
       return lines.filter(line => line.startsWith('j ')).map(parseJob)
     },
+    secretsOf: async (id, options) => {
+      const lines = await ask(`D_ID=${checkedId(id)}\n`, 'cat "$base/$D_ID/hide" 2>/dev/null; echo', options)
+      return lines.join(' ').split(' ').filter(Boolean).map(decode)
+    },
+    claim: async (id, options) => {
+      const lines = await ask(`D_ID=${checkedId(id)}\n`, 'claim', options)
+      if (!lines.includes(`w ${id}`)) throw cannotWrite(options.target)
+    },
+    release: async (id, options) => {
+      const lines = await ask(`D_ID=${checkedId(id)}\n`, 'release', options)
+      if (!lines.includes(`g ${id}`)) throw survived(options.target, lines)
+    },
+    claims: async options => {
+      const lines = await ask('', 'claims', options)
+      return lines
+        .map(line => line.split(' '))
+        .filter(([kind]) => kind === 'w')
+        .map(([, id = '', at]) => ({ id, createdAt: (Number(at) || 0) * 1000 }))
+    },
   }
 }
+
+const encode = (text: string): string => Buffer.from(text, 'utf8').toString('base64')
+const decode = (text: string): string => Buffer.from(text, 'base64').toString('utf8')
+
+const cannotWrite = (target: SshTarget): AppError =>
+  new AppError('unavailable', `node ${target.id} has no room for a workspace in ~/.cache/deputy`, {
+    hint: `Is its disk full or read-only? Try: ssh ${target.host} df -h`,
+  })
+
+const survived = (target: SshTarget, lines: readonly string[]): AppError =>
+  new AppError(
+    'unavailable',
+    `node ${target.id} could not end everything of a job: ${lines.join(' ') || 'it did not say why'}`,
+    {
+      hint: `Look at the processes there: ssh ${target.host} ps -ef`,
+    },
+  )
 
 const assemble = (head: string, mark: string, verb: string): string =>
   `${head}${PROGRAM}\necho '${mark}'\n${verb}\n`

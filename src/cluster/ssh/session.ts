@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { createDeadline } from '../deadline.ts'
 import { type SshTarget, sshArguments } from './arguments.ts'
 import { failureError, sshError } from './errors.ts'
 import { type ConnectionPool, createPool, type PoolOptions } from './pool.ts'
@@ -11,8 +11,11 @@ export interface SessionRequest {
   /** A POSIX sh program. It is read from stdin: no word of it is on any command line. */
   script: string
   /** Follows the script on stdin; the script must then be one line. */
-  input?: Readable
-  onStdout?: (chunk: Buffer) => void
+  input?: AsyncIterable<unknown>
+  /** May return a promise: the stream waits for it. */
+  onStdout?: (chunk: Buffer) => void | Promise<void>
+  /** The connection stands; from here on the node may have got the script. */
+  onOpen?: () => void
   signal: AbortSignal
   timeoutMs?: number
 }
@@ -55,21 +58,25 @@ export const createSsh = (options: SshOptions): Ssh => {
   /** A shell that waits on the node takes the opening of a session out of the next command's way. */
   const prepare = (target: SshTarget): void => {
     if (closed || options.spareMs === 0 || spares.has(target)) return
-    open(target, READ_SCRIPT, AbortSignal.timeout(SPARE_OPEN_MS)).then(
-      session => (closed ? session.discard() : spares.put(target, session)),
-      () => undefined,
-    )
+    const deadline = createDeadline([], SPARE_OPEN_MS)
+    open(target, READ_SCRIPT, deadline.signal)
+      .then(
+        session => (closed ? session.discard() : spares.put(target, session)),
+        () => undefined,
+      )
+      .finally(deadline.clear)
   }
 
   const run = async (request: SessionRequest): Promise<SessionResult> => {
     const { target } = request
-    const timeout = request.timeoutMs === undefined ? undefined : AbortSignal.timeout(request.timeoutMs)
-    const signal = timeout ? AbortSignal.any([request.signal, timeout]) : request.signal
+    const deadline = createDeadline([request.signal], request.timeoutMs)
+    const { signal } = deadline
     try {
       const session =
         (request.input ? undefined : spares.take(target)) ??
         (await open(target, request.input ? READ_LINE : READ_SCRIPT, signal))
       const started = performance.now()
+      request.onOpen?.()
       try {
         const result = await collect(session.child, request, signal)
         if (result.code === 255 && result.stdout.length === 0) {
@@ -81,7 +88,9 @@ export const createSsh = (options: SshOptions): Ssh => {
         prepare(target)
       }
     } catch (error) {
-      throw timeout?.aborted && !request.signal.aborted ? failureError(target, 'timed-out') : error
+      throw deadline.expired ? failureError(target, 'timed-out') : error
+    } finally {
+      deadline.clear()
     }
   }
 
@@ -146,7 +155,14 @@ const collect = (
     if (signal.aborted) return onAbort()
     signal.addEventListener('abort', onAbort, { once: true })
     child.stdout!.on('data', (chunk: Buffer) => {
-      if (request.onStdout) request.onStdout(chunk)
+      const busy = request.onStdout?.(chunk)
+      if (busy) {
+        child.stdout!.pause()
+        busy.then(
+          () => child.stdout!.resume(),
+          () => child.stdout!.resume(),
+        )
+      }
       if (size < (request.onStdout ? 1 : MAX_STDOUT)) chunks.push(chunk)
       size += chunk.length
     })

@@ -1,0 +1,288 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { AppError, toAppError } from '../jobs/errors.ts'
+import { type AddressBook, type AddressBookOptions, createAddressBook } from './addresses/book.ts'
+import { type Breakers, createBreakers } from './breaker.ts'
+import { type ClusterConfig, type ClusterNode, findNode } from './inventory.ts'
+import { createMonitor, type Monitor, type NodeStatus } from './probe/monitor.ts'
+import { PROBE_PROGRAM } from './probe/program.ts'
+import { type ProbeReport, parseReport } from './probe/report.ts'
+import { createShim, type RemoteShim } from './remote/shim.ts'
+import type { Requirements } from './requirements.ts'
+import { type Candidate, type Choice, route } from './router.ts'
+import type { SshTarget } from './ssh/arguments.ts'
+import { sshFailureOf } from './ssh/errors.ts'
+import { createSsh, type Ssh } from './ssh/session.ts'
+
+export interface ClusterOptions {
+  config: ClusterConfig
+  /** Names what is ours on the nodes; another daemon has another. */
+  owner: string
+  /** For known_hosts. */
+  stateDirectory: string
+  /** For sockets; short. */
+  runtimeDirectory: string
+  env?: NodeJS.ProcessEnv
+  addresses?: Partial<AddressBookOptions>
+  now?: () => number
+}
+
+/** The user's nodes: where they are, how they fare, which one to take, and what runs on them. */
+export interface Cluster {
+  readonly config: ClusterConfig
+  readonly owner: string
+  readonly nodes: readonly ClusterNode[]
+  readonly ssh: Ssh
+  readonly shim: RemoteShim
+  find(name: string): ClusterNode
+  /** Where a node is right now, as ssh wants to know it. */
+  target(node: ClusterNode, signal: AbortSignal): Promise<SshTarget>
+  /** What is known of a node, without waiting. */
+  peek(node: ClusterNode): NodeStatus | undefined
+  status(options?: { force?: boolean }): Promise<NodeStatus[]>
+  probe(node: ClusterNode, signal: AbortSignal): Promise<{ report: ProbeReport; latencyMs: number }>
+  /** Picks a node and takes a place on it. */
+  choose(request: ChooseRequest, signal: AbortSignal): Promise<Placement>
+  /** Takes a place on a given node, for a command that is there already. */
+  occupy(id: string): () => void
+  running(id: string): number
+  succeeded(node: ClusterNode, target?: SshTarget): void
+  failed(node: ClusterNode, error: unknown, target?: SshTarget): void
+  close(): void
+}
+
+export interface ChooseRequest {
+  requires?: Requirements
+  /** This node and no other. */
+  node?: string | undefined
+  topics?: readonly string[]
+  /** Nodes that have just failed. */
+  except?: ReadonlySet<string>
+}
+
+export interface Placement extends Choice {
+  node: ClusterNode
+  release(): void
+}
+
+const PROBE_LIMIT = 64
+
+export const createCluster = (options: ClusterOptions): Cluster => {
+  const { config, now = Date.now } = options
+  const env = options.env ?? process.env
+  const ssh = createSsh({
+    settings: {
+      knownHosts: config.ssh.known_hosts ?? join(options.stateDirectory, 'known_hosts'),
+      hostKeys: config.ssh.host_keys,
+      configFile: config.ssh.config_file,
+      connectTimeoutSeconds: config.ssh.connect_timeout,
+    },
+    controlDirectory: options.runtimeDirectory,
+    env,
+  })
+  const addresses = createAddressBook({
+    ttlMs: config.addresses.ttl * 1000,
+    allow: config.addresses.allow,
+    now,
+    ...options.addresses,
+  })
+  const breakers = createBreakers({ now })
+  const targets = createTargets(config, addresses, env)
+  const running = new Map<string, number>()
+
+  const probe: Cluster['probe'] = async (node, signal) => {
+    const target = await targets(node, signal)
+    try {
+      const result = await ssh.run({ target, script: PROBE_PROGRAM, signal })
+      if (target.address !== undefined) addresses.verified(node.host, target.address)
+      // The probe itself measures for a tenth of a second.
+      return {
+        report: parseReport(result.stdout.toString('utf8')),
+        latencyMs: Math.max(1, Math.round(result.ms - 100)),
+      }
+    } catch (error) {
+      blame(node, error, target)
+      throw error
+    }
+  }
+
+  const monitor: Monitor = createMonitor({
+    probe,
+    thresholds: config.thresholds,
+    timeoutMs: config.timeouts.status * 1000,
+    parallel: PROBE_LIMIT,
+    now,
+  })
+
+  /** Only what speaks of the place, not of the login, makes us look elsewhere. */
+  const blame = (node: ClusterNode, error: unknown, target: SshTarget | undefined): void => {
+    const failure = sshFailureOf(error)
+    if (failure !== 'unreachable' && failure !== 'timed-out') return
+    if (target?.address !== undefined) addresses.failed(node.host, target.address)
+    ssh.reset(node.id)
+  }
+
+  const occupy = (id: string): (() => void) => {
+    running.set(id, (running.get(id) ?? 0) + 1)
+    let released = false
+    return () => {
+      if (released) return
+      released = true
+      running.set(id, Math.max(0, (running.get(id) ?? 1) - 1))
+    }
+  }
+
+  const choose: Cluster['choose'] = async (request, signal) => {
+    const pool = request.node === undefined ? config.nodes : [findNode(config.nodes, request.node)]
+    await learnWhatMatters(pool, monitor, request, signal)
+    const candidates = pool.map(node =>
+      candidateOf(node, { monitor, breakers, running, except: request.except }),
+    )
+    const choice = route(candidates, {
+      now: now(),
+      ...(request.requires && { requires: request.requires }),
+      ...(request.topics && { topics: request.topics }),
+    })
+    const node = findNode(config.nodes, choice.id)
+    breakers.enter(node.id)
+    return { ...choice, node, release: occupy(node.id) }
+  }
+
+  return {
+    config,
+    owner: options.owner,
+    nodes: config.nodes,
+    ssh,
+    shim: createShim(ssh, options.owner),
+    find: name => findNode(config.nodes, name),
+    target: targets,
+    peek: node => monitor.peek(node),
+    status: lookOptions => monitor.look(config.nodes, lookOptions),
+    probe,
+    choose,
+    occupy,
+    running: id => running.get(id) ?? 0,
+    succeeded: (node, target) => {
+      breakers.succeeded(node.id)
+      if (target?.address !== undefined) addresses.verified(node.host, target.address)
+    },
+    failed: (node, error, target) => {
+      const cause = toAppError(error)
+      breakers.failed(node.id, cause.message)
+      blame(node, error, target)
+      if (sshFailureOf(error) !== undefined) monitor.unreachable(node, cause)
+    },
+    close: () => {
+      monitor.close()
+      ssh.close()
+    },
+  }
+}
+
+/** A node that was never looked at has unknown traits; requirements must not be judged by ignorance. */
+const learnWhatMatters = async (
+  pool: readonly ClusterNode[],
+  monitor: Monitor,
+  request: ChooseRequest,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { os, arch, capabilities } = request.requires ?? {}
+  const matters = (node: ClusterNode): boolean =>
+    (os !== undefined && node.os === undefined) ||
+    (arch !== undefined && node.arch === undefined) ||
+    (capabilities ?? []).some(name => !node.capabilities.includes(name.toLowerCase()))
+  const unknown = pool.filter(node => monitor.peek(node) === undefined && matters(node))
+  if (unknown.length > 0) await monitor.look(unknown)
+  signal.throwIfAborted()
+}
+
+const candidateOf = (
+  node: ClusterNode,
+  known: {
+    monitor: Monitor
+    breakers: Breakers
+    running: ReadonlyMap<string, number>
+    except: ReadonlySet<string> | undefined
+  },
+): Candidate => {
+  const status = known.monitor.peek(node)
+  const report = status?.report
+  return {
+    id: node.id,
+    traits: {
+      os: node.os ?? report?.os,
+      arch: node.arch ?? report?.arch,
+      capabilities: new Set([...node.capabilities, ...(report?.tools ?? [])]),
+      labels: node.labels,
+    },
+    priority: node.priority,
+    specialties: new Set(node.specialties),
+    maxTasks: maxTasksOf(node, report),
+    running: known.running.get(node.id) ?? 0,
+    measurement: report && { ...report, latencyMs: status.latencyMs, at: status.at },
+    closed: closedReason(node, status, known),
+    overloaded: status?.health === 'overloaded',
+  }
+}
+
+/** Twice the cores unless the user says otherwise: a machine with something to do, not a pile-up. */
+export const maxTasksOf = (node: ClusterNode, report?: ProbeReport): number =>
+  node.max_tasks ?? Math.max(2, 2 * (node.cores ?? report?.cores ?? 2))
+
+const closedReason = (
+  node: ClusterNode,
+  status: NodeStatus | undefined,
+  known: { breakers: Breakers; except: ReadonlySet<string> | undefined },
+): string | undefined => {
+  if (known.except?.has(node.id)) return 'has just failed'
+  if (status?.health === 'unreachable')
+    return `is unreachable since ${new Date(status.since).toISOString()} (${status.reason})`
+  return known.breakers.closedReason(node.id)
+}
+
+/**
+ * Turns a node into what ssh is given. Names that only the user's ssh_config knows are left to ssh, and so is
+ * everything behind a jump host.
+ */
+const createTargets = (
+  config: ClusterConfig,
+  addresses: AddressBook,
+  env: NodeJS.ProcessEnv,
+): ((node: ClusterNode, signal: AbortSignal) => Promise<SshTarget>) => {
+  const aliases = new Map<string, Promise<boolean>>()
+  return async (node, signal) => {
+    const user = node.user ?? config.ssh.user
+    const target: SshTarget = {
+      id: node.id,
+      host: node.host,
+      ...(user !== undefined && { user }),
+      ...(node.port !== undefined && { port: node.port }),
+      ...(node.identity !== undefined && { identity: node.identity }),
+      ...(node.jump !== undefined && { jump: node.jump }),
+    }
+    if (node.jump !== undefined) return target
+    const known = aliases.get(node.host) ?? isAlias(node.host, config.ssh.config_file, env)
+    aliases.set(node.host, known)
+    if (await known) return target
+    const { address } = await addresses.resolve({ host: node.host, fallback: node.fallback }, signal)
+    return { ...target, address }
+  }
+}
+
+/** ssh itself tells whether its configuration leads a name elsewhere. */
+const isAlias = (host: string, configFile: string | undefined, env: NodeJS.ProcessEnv): Promise<boolean> =>
+  new Promise(resolve => {
+    const args = [...(configFile === undefined ? [] : ['-F', configFile]), '-G', '--', host]
+    execFile('ssh', args, { env, timeout: 5000, encoding: 'utf8' }, (error, stdout) => {
+      if (error) return resolve(false)
+      const value = (key: string): string | undefined => new RegExp(`^${key} (.+)$`, 'm').exec(stdout)?.[1]
+      const elsewhere = value('hostname')?.toLowerCase() !== host.toLowerCase()
+      const through = [value('proxyjump'), value('proxycommand')].some(
+        way => way !== undefined && way !== 'none',
+      )
+      resolve(elsewhere || through)
+    })
+  })
+
+export const noNodes = (): AppError =>
+  new AppError('not_found', 'the inventory has no nodes', { hint: 'Add one: deputy nodes add user@host' })

@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AppError } from '../../jobs/errors.ts'
+import type { Cluster } from '../cluster.ts'
+import type { ClusterNode } from '../inventory.ts'
+import type { SshTarget } from '../ssh/arguments.ts'
+import { sshFailureOf } from '../ssh/errors.ts'
+import type { FollowOptions, RemoteCommand, RemoteEnd } from './shim.ts'
+
+export interface HoldOptions {
+  cluster: Cluster
+  node: ClusterNode
+  id: string
+  /** Absent: it was started before, and is only followed. */
+  command?: RemoteCommand
+  /** Bytes of output already taken over. */
+  from: number
+  onStarted(fresh: boolean): void
+  onOutput(stream: 'stdout' | 'stderr', data: Buffer): void
+  onAlive?(): void
+  ready?(): Promise<void> | undefined
+  /** Lets go: the command lives on. */
+  signal: AbortSignal
+}
+
+export type HeldEnd =
+  | Extract<RemoteEnd, { kind: 'exit' | 'superseded' }>
+  /** It certainly did not run: it may be run elsewhere. */
+  | { kind: 'not-started'; error: AppError }
+  /** It may have run, and how it ended cannot be known. */
+  | { kind: 'lost'; error: AppError }
+
+const FIRST_PAUSE_MS = 200
+const LONGEST_PAUSE_MS = 5_000
+
+/**
+ * Stays with a command through cut connections: starts it once, attaches again and again, until it ends or nobody
+ * wants to know any more. Whether it may be started again is decided by whether the node can have heard of it.
+ */
+export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
+  const { cluster, node, signal } = options
+  let received = options.from
+  let started = options.command === undefined
+  let heard = started
+  let pause = FIRST_PAUSE_MS
+  for (let attempt = 0; ; attempt++) {
+    signal.throwIfAborted()
+    const follow = (target: SshTarget): FollowOptions => ({
+      target,
+      from: received,
+      signal,
+      onStarted: fresh => {
+        started = true
+        pause = FIRST_PAUSE_MS
+        cluster.succeeded(node, target)
+        options.onStarted(fresh)
+      },
+      onOutput: (stream, data) => {
+        received += data.length
+        options.onOutput(stream, data)
+      },
+      ...(options.onAlive && { onAlive: options.onAlive }),
+      ...(options.ready && { ready: options.ready }),
+    })
+    const end = await once(options, follow, started)
+    if (end.kind !== 'disconnected') return settled(end)
+    heard ||= end.sent
+    const failure = sshFailureOf(end.error)
+    const hopeless =
+      failure === 'auth-failed' || failure === 'host-key-changed' || failure === 'host-key-unknown'
+    if (!heard && (hopeless || attempt >= cluster.config.ssh.retries))
+      return { kind: 'not-started', error: end.error }
+    if (hopeless) return { kind: 'lost', error: end.error }
+    await sleep(pause, undefined, { signal })
+    pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
+  }
+}
+
+const once = async (
+  options: HoldOptions,
+  follow: (target: SshTarget) => FollowOptions,
+  started: boolean,
+): Promise<RemoteEnd> => {
+  const { cluster, node, signal, command } = options
+  let target: SshTarget | undefined
+  try {
+    target = await cluster.target(node, signal)
+    const end =
+      command !== undefined && !started
+        ? await cluster.shim.run(command, follow(target))
+        : await cluster.shim.attach(options.id, follow(target))
+    if (end.kind === 'disconnected') cluster.failed(node, end.error, target)
+    return end
+  } catch (error) {
+    if (signal.aborted || !(error instanceof AppError) || error.code === 'invalid') throw error
+    cluster.failed(node, error, target)
+    return { kind: 'disconnected', error, sent: false }
+  }
+}
+
+const settled = (end: Exclude<RemoteEnd, { kind: 'disconnected' }>): HeldEnd => {
+  if (end.kind === 'not-started')
+    return { kind: 'not-started', error: new AppError('unavailable', end.reason) }
+  if (end.kind === 'lost') {
+    const hint = 'Look at the node, then submit again: nothing was started a second time.'
+    return { kind: 'lost', error: new AppError('unavailable', end.reason, { hint, retryable: false }) }
+  }
+  return end
+}

@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { pack } from 'tar-stream'
+import { AppError } from '../../jobs/errors.ts'
+import type { SshTarget } from '../ssh/arguments.ts'
+import type { Ssh } from '../ssh/session.ts'
+import { TREE, type TreeEntry, type TreeSource } from './tree.ts'
+
+export interface PushRequest {
+  ssh: Ssh
+  owner: string
+  target: SshTarget
+  /** Names the copy on the node that is brought up to date. */
+  key: string
+  source: TreeSource
+  signal: AbortSignal
+}
+
+export interface Pushed {
+  entries: readonly TreeEntry[]
+  sent: number
+  deleted: number
+  bytes: number
+}
+
+const KEY = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
+const DONE = 'deputy-synchronised'
+
+/** Where the copy lives; relative to the home there. */
+export const treeDirectory = (owner: string, key: string): string => {
+  if (!KEY.test(key)) throw new AppError('invalid', `"${key}" cannot name a copy on a node`)
+  return `.cache/deputy/${owner}/trees/${key}`
+}
+
+/**
+ * Brings the copy of a tree on a node up to date: only what changed since the last time travels. The list of what
+ * is there lives with the copy and is taken away while the copy changes, so a cut in between means a full copy next
+ * time, never a wrong one.
+ */
+export const pushTree = async (request: PushRequest): Promise<Pushed> => {
+  const directory = treeDirectory(request.owner, request.key)
+  const before = await readManifest(request, directory)
+  const entries = await request.source.entries(before)
+  const now = new Map(entries.map(entry => [entry.path, entry]))
+  const changed = entries.filter(entry => !isSame(before.get(entry.path), entry))
+  const gone = [...before.values()]
+    .filter(entry => now.get(entry.path)?.type !== entry.type)
+    .map(entry => entry.path)
+  const bytes = changed.reduce((sum, entry) => sum + entry.size, 0)
+  if (changed.length === 0 && gone.length === 0 && before.size > 0)
+    return { entries, sent: 0, deleted: 0, bytes: 0 }
+  if (gone.length > 0) await removePaths(request, directory, gone)
+  await sendEntries(request, directory, entries, new Set(changed.map(entry => entry.path)))
+  return { entries, sent: changed.length, deleted: gone.length, bytes }
+}
+
+const isSame = (before: TreeEntry | undefined, entry: TreeEntry): boolean =>
+  before !== undefined &&
+  before.type === entry.type &&
+  before.mode === entry.mode &&
+  before.hash === entry.hash
+
+const readManifest = async (request: PushRequest, directory: string): Promise<Map<string, TreeEntry>> => {
+  const mark = `deputy-${randomBytes(9).toString('hex')}`
+  const result = await request.ssh.run({
+    target: request.target,
+    signal: request.signal,
+    script: `echo ${mark}; cat "$HOME/${directory}/manifest" 2>/dev/null\ntrue\n`,
+  })
+  const text = result.stdout.toString('utf8')
+  const lines = text.slice(text.indexOf(mark) + mark.length).split('\n')
+  const entries = new Map<string, TreeEntry>()
+  for (const line of lines) {
+    if (!line.startsWith('{')) continue
+    const entry = JSON.parse(line) as TreeEntry
+    entries.set(entry.path, entry)
+  }
+  return entries
+}
+
+const removePaths = async (
+  request: PushRequest,
+  directory: string,
+  paths: readonly string[],
+): Promise<void> => {
+  const script = `d="$HOME/${directory}"; rm -f "$d/manifest"; while IFS= read -r f; do rm -rf "$d/${TREE}/$f"; done; echo ${DONE}`
+  const result = await request.ssh.run({
+    target: request.target,
+    signal: request.signal,
+    script,
+    input: Readable.from([`${paths.join('\n')}\n`]),
+  })
+  assertDone(result, request)
+}
+
+const sendEntries = async (
+  request: PushRequest,
+  directory: string,
+  entries: readonly TreeEntry[],
+  wanted: ReadonlySet<string>,
+): Promise<void> => {
+  const tar = pack()
+  const filled = request.source.pack(tar, wanted).then(
+    () => {
+      // Last: its arrival says that all before it has arrived.
+      tar.entry({ name: 'manifest.new' }, `${entries.map(entry => JSON.stringify(entry)).join('\n')}\n`)
+      tar.finalize()
+    },
+    (error: unknown) => tar.destroy(error instanceof Error ? error : new Error(String(error))),
+  )
+  const script = `umask 077; d="$HOME/${directory}"; mkdir -p "$d/${TREE}" && rm -f "$d/manifest" "$d/manifest.new" && tar -xpof - -C "$d" && mv "$d/manifest.new" "$d/manifest" && echo ${DONE}`
+  const result = await request.ssh.run({ target: request.target, signal: request.signal, script, input: tar })
+  await filled
+  assertDone(result, request)
+}
+
+const assertDone = (result: { stdout: Buffer; stderr: string; code: number }, request: PushRequest): void => {
+  if (result.stdout.includes(DONE)) return
+  const said = result.stderr.trim().split('\n').at(-1) ?? ''
+  throw new AppError(
+    'unavailable',
+    `the workspace could not be copied to node ${request.target.id}: ${said || `tar ended with ${result.code}`}`,
+    {
+      hint: `Is there room on its disk? Try: ssh ${request.target.host} df -h`,
+    },
+  )
+}

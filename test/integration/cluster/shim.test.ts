@@ -1,0 +1,238 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createFrameReader } from '../../../src/cluster/remote/frames.ts'
+import { labCluster, runOn } from '../../support/labcluster.ts'
+import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
+
+const missing = missingForSshLab()
+let next = 0
+const newId = (): string => `t${process.pid}-${next++}`
+
+describe.skipIf(missing !== undefined)(
+  `a command held on a node${missing ? ` (skipped: ${missing})` : ''}`,
+  () => {
+    let lab: SshLab
+    let cluster: ReturnType<typeof labCluster>
+    const signal = new AbortController().signal
+    const where = async () => ({ target: await cluster.target(cluster.find('n1'), signal), signal })
+
+    beforeAll(async () => {
+      lab = await createSshLab({ nodes: 1 })
+      cluster = labCluster(lab)
+    })
+    afterAll(async () => {
+      cluster?.dispose()
+      await lab?.close()
+    })
+
+    it('runs in a real bash: pipes, quotes, globs, variables, redirections, newlines', async () => {
+      const command = `
+      X="a  b"; echo "$X" | tr a-z A-Z
+      touch one.txt two.txt; echo *.txt > list; cat list
+      f() { echo "f:$1"; }; f 'it'"'"'s'
+      echo \${BASH_VERSION:+bash} >&2
+      cd / && pwd
+      exit 7`
+      const { end, stdout, stderr } = await runOn(cluster, 'n1', { id: newId(), command })
+      expect(stdout).toBe("A  B\none.txt two.txt\nf:it's\n/\n")
+      expect(stderr).toBe('bash\n')
+      expect(end).toMatchObject({ kind: 'exit', code: 7, how: 'exit' })
+    })
+
+    it('gets a clean directory, its environment and no word on any command line', async () => {
+      const command =
+        'ls -A; echo "$SECRET"; tr "\\0" " " < /proc/$PPID/cmdline 2>/dev/null; tr "\\0" " " < /proc/$$/cmdline 2>/dev/null'
+      const env = { SECRET: "s3cr3t 'quoted' $HOME `x`" }
+      const { stdout } = await runOn(cluster, 'n1', { id: newId(), command, env })
+      expect(stdout.split('\n')[0]).toBe(env.SECRET)
+      expect(stdout.slice(env.SECRET.length)).not.toContain('s3cr3t')
+    })
+
+    it('cannot be turned into an option of ssh', async () => {
+      const { end, stderr } = await runOn(cluster, 'n1', {
+        id: newId(),
+        command: '-oProxyCommand=touch${IFS}/tmp/pwned',
+      })
+      expect(end).toMatchObject({ kind: 'exit', code: 127 })
+      expect(stderr).toContain('-oProxyCommand')
+    })
+
+    it('is started once however often it is asked for', async () => {
+      const id = newId()
+      const command = 'echo run >> "$HOME/count-$DEPUTY_JOB"; sleep 0.5; wc -l < "$HOME/count-$DEPUTY_JOB"'
+      const runs = await Promise.all([1, 2, 3].map(() => runOn(cluster, 'n1', { id, command })))
+      const again = await runOn(cluster, 'n1', { id, command })
+      expect(again.stdout.trim()).toBe('1')
+      expect(runs.filter(run => run.end.kind === 'exit').length).toBeGreaterThanOrEqual(1)
+      for (const run of runs) if (run.end.kind === 'exit') expect(run.stdout.trim()).toBe('1')
+    })
+
+    it('keeps its output and both its streams for one who comes later', async () => {
+      const id = newId()
+      const command = 'for i in 1 2 3; do echo "out $i"; echo "err $i" >&2; sleep 0.1; done'
+      const first = await runOn(cluster, 'n1', { id, command })
+      expect(first.stdout).toBe('out 1\nout 2\nout 3\n')
+      const seen: Record<string, string> = { stdout: '', stderr: '' }
+      const options = {
+        ...(await where()),
+        onOutput: (stream: string, data: Buffer) => {
+          seen[stream] += String(data)
+        },
+      }
+      const end = await cluster.shim.attach(id, { ...options, from: 0 })
+      expect(end).toMatchObject({ kind: 'exit', code: 0 })
+      expect(seen).toEqual({ stdout: first.stdout, stderr: first.stderr })
+      expect(end.kind === 'exit' && end.endedAt >= end.startedAt && end.startedAt > 1_000_000_000_000).toBe(
+        true,
+      )
+    })
+
+    it('goes on from any byte in the same order', async () => {
+      const id = newId()
+      const command = 'for i in $(seq 1 20); do printf "o%03d " $i; printf "e%03d " $i >&2; sleep 0.02; done'
+      const order: string[] = []
+      const collect = async (from: number): Promise<string> => {
+        let text = ''
+        await cluster.shim.attach(id, {
+          ...(await where()),
+          from,
+          onOutput: (_, data) => {
+            text += String(data)
+          },
+        })
+        return text
+      }
+      await runOn(cluster, 'n1', { id, command }, { onOutput: text => order.push(text) })
+      const whole = order.join('')
+      expect(whole).toHaveLength(200)
+      for (const from of [0, 1, 57, 100, 199, 200]) expect(await collect(from)).toBe(whole.slice(from))
+    })
+
+    it('delivers a lot of output whole', async () => {
+      const bytes: Buffer[] = []
+      const id = newId()
+      const command = 'head -c 5000000 /dev/zero | tr "\\0" x; echo; echo end >&2'
+      const { stdout, stderr, end } = await runOn(
+        cluster,
+        'n1',
+        { id, command },
+        { onOutput: text => bytes.push(Buffer.from(text)) },
+      )
+      expect(end).toMatchObject({ kind: 'exit', code: 0 })
+      expect(stdout).toHaveLength(5_000_001)
+      expect(stderr).toBe('end\n')
+    })
+
+    it('is ended by its own clock, with everything it started', async () => {
+      const id = newId()
+      const command =
+        'sleep 300 & (setsid sleep 301 &) ; nohup sleep 302 >/dev/null 2>&1 & trap "" TERM; echo up; while :; do sleep 1; done'
+      const { end } = await runOn(cluster, 'n1', { id, command, timeoutSeconds: 1, graceSeconds: 0.5 })
+      expect(end).toMatchObject({ kind: 'exit', how: 'timeout' })
+      await waitFor(
+        () => !/sleep 30[012]/.test(processes()),
+        () => processes(),
+      )
+    })
+
+    it('is cancelled with its whole tree, daemons that left its session included', async () => {
+      const id = newId()
+      const command =
+        'sleep 310 & setsid sleep 311 & (setsid sh -c "sleep 312" &); trap "" TERM; echo up; wait; sleep 313'
+      let up = false
+      const running = runOn(
+        cluster,
+        'n1',
+        { id, command },
+        {
+          onOutput: () => {
+            up = true
+          },
+        },
+      )
+      await waitFor(() => up)
+      await waitFor(() => /sleep 312/.test(processes()))
+      expect(await cluster.shim.cancel(id, { ...(await where()), graceSeconds: 0.3 })).toEqual([])
+      expect(await running).toMatchObject({ end: { kind: 'exit', how: 'cancel' } })
+      expect(processes()).not.toMatch(/sleep 31[0123]/)
+    })
+
+    it('is gone after its removal, and the node says so', async () => {
+      const id = newId()
+      await runOn(cluster, 'n1', { id, command: 'mkdir -p deep/er; chmod 0 deep; (sleep 320 &) ; true' })
+      expect((await cluster.shim.list(await where())).map(job => job.id)).toContain(id)
+      expect(await cluster.shim.remove([id], await where())).toEqual([id])
+      expect(await cluster.shim.remove([id], await where())).toEqual([id])
+      expect((await cluster.shim.list(await where())).map(job => job.id)).not.toContain(id)
+      expect(processes()).not.toContain('sleep 320')
+      expect(await cluster.shim.attach(id, { ...(await where()), onOutput: () => undefined })).toMatchObject({
+        kind: 'lost',
+      })
+    })
+
+    it('keeps what must be hidden for one who comes after a restart', async () => {
+      const id = newId()
+      await runOn(cluster, 'n1', { id, command: 'true', secrets: ['tok en', "it's\n2"] })
+      expect(await cluster.shim.secretsOf(id, await where())).toEqual(['tok en', "it's\n2"])
+    })
+
+    it('reports a working directory that does not exist', async () => {
+      const { end, stderr } = await runOn(cluster, 'n1', {
+        id: newId(),
+        command: 'true',
+        cwd: '/nowhere/at/all',
+      })
+      expect(end).toMatchObject({ kind: 'exit', code: 126 })
+      expect(stderr).toContain('/nowhere/at/all')
+    })
+
+    it('refuses an id that would be a path', async () => {
+      await expect(runOn(cluster, 'n1', { id: '../x', command: 'true' })).rejects.toThrow('cannot be the id')
+      await expect(runOn(cluster, 'n1', { id: "x';touch y;'", command: 'true' })).rejects.toThrow(
+        'cannot be the id',
+      )
+    })
+
+    it('does nothing when its request arrives in part', async () => {
+      const id = newId()
+      let script = ''
+      const spy = {
+        ...cluster.ssh,
+        run: (request: Parameters<typeof cluster.ssh.run>[0]) => {
+          script = request.script
+          return Promise.reject(new Error('stop here'))
+        },
+      }
+      const { createShim } = await import('../../../src/cluster/remote/shim.ts')
+      await createShim(spy, 'test')
+        .run({ id, command: 'true' }, { ...(await where()), onOutput: () => undefined })
+        .catch(() => undefined)
+      expect(script.length).toBeGreaterThan(1000)
+      const target = (await where()).target
+      for (const part of [0.3, 0.6, 0.9, 0.999]) {
+        await cluster.ssh.run({
+          target,
+          signal,
+          script: script.slice(0, Math.floor(script.length * part) - 4),
+        })
+      }
+      expect((await cluster.shim.list(await where())).map(job => job.id)).not.toContain(id)
+      const frames: string[] = []
+      await cluster.ssh.run({
+        target,
+        signal,
+        script,
+        onStdout: createFrameReader(
+          /deputy-[0-9a-f]{18}/.exec(script)![0],
+          frame => void frames.push(frame.kind),
+        ),
+      })
+      expect(frames).toEqual(['started', 'ended'])
+    })
+
+    const processes = (): string =>
+      lab.nodes[0]!.inside(
+        'for p in /proc/[0-9]*; do tr "\\0" " " < $p/cmdline 2>/dev/null; echo; done; true',
+      )
+  },
+)

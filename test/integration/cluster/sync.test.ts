@@ -1,0 +1,197 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { extract } from 'tar-stream'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { makePatch } from '../../../src/cluster/sync/patch.ts'
+import { pushTree } from '../../../src/cluster/sync/push.ts'
+import { directorySource, tarSource } from '../../../src/cluster/sync/tree.ts'
+import { fillWorkspace, listWorkspace, packFrom, unpackInto } from '../../../src/cluster/sync/workspace.ts'
+import { packDirectory } from '../../../src/workspace/pack.ts'
+import { labCluster, runOn } from '../../support/labcluster.ts'
+import { createSshLab, missingForSshLab, type SshLab } from '../../support/sshlab.ts'
+
+const missing = missingForSshLab()
+
+describe.skipIf(missing !== undefined)(
+  `a directory on a node${missing ? ` (skipped: ${missing})` : ''}`,
+  () => {
+    let lab: SshLab
+    let cluster: ReturnType<typeof labCluster>
+    let directory: string
+    let next = 0
+    const signal = new AbortController().signal
+
+    beforeAll(async () => {
+      lab = await createSshLab({ nodes: 1 })
+      cluster = labCluster(lab)
+    })
+    afterAll(async () => {
+      cluster?.dispose()
+      await lab?.close()
+    })
+    beforeEach(() => {
+      directory = mkdtempSync(join(tmpdir(), 'dpws'))
+      mkdirSync(join(directory, 'src/deep'), { recursive: true })
+      mkdirSync(join(directory, 'target'))
+      mkdirSync(join(directory, '.git'))
+      writeFileSync(join(directory, '.git/config'), 'secret')
+      writeFileSync(join(directory, '.gitignore'), 'target/\n*.log\n')
+      writeFileSync(join(directory, 'target/big'), 'x'.repeat(1000))
+      writeFileSync(join(directory, 'a.log'), 'log')
+      writeFileSync(join(directory, 'src/a.txt'), 'one\ntwo\nthree\n')
+      writeFileSync(join(directory, "src/it's $x.txt"), 'odd name\n')
+      writeFileSync(join(directory, 'src/deep/run.sh'), '#!/bin/sh\necho ran\n')
+      chmodSync(join(directory, 'src/deep/run.sh'), 0o755)
+      symlinkSync('a.txt', join(directory, 'src/link'))
+    })
+    afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+    const request = async () => ({
+      ssh: cluster.ssh,
+      owner: 'test',
+      target: await cluster.target(cluster.find('n1'), signal),
+      signal,
+    })
+    const push = async (key: string) =>
+      pushTree({ ...(await request()), key, source: directorySource(directory) })
+    const inHome = (path: string): string =>
+      lab.nodes[0]!.inside(`cd ${lab.nodes[0]!.home}/.cache/deputy/test && ${path}`)
+
+    it('has what belongs to it, and nothing that .gitignore or git keeps apart', async () => {
+      const pushed = await push('k1')
+      expect(pushed.sent).toBe(7)
+      const listed = inHome('cd trees/k1/tree && find . | sort').trim().split('\n')
+      expect(listed).toEqual([
+        '.',
+        './.gitignore',
+        './src',
+        './src/a.txt',
+        './src/deep',
+        './src/deep/run.sh',
+        "./src/it's $x.txt",
+        './src/link',
+      ])
+      expect(inHome('cat trees/k1/tree/src/link; trees/k1/tree/src/deep/run.sh')).toBe(
+        'one\ntwo\nthree\nran\n',
+      )
+    })
+
+    it('gets only what changed', async () => {
+      await push('k2')
+      expect(await push('k2')).toMatchObject({ sent: 0, deleted: 0, bytes: 0 })
+      writeFileSync(join(directory, 'src/a.txt'), 'changed\n')
+      rmSync(join(directory, "src/it's $x.txt"))
+      expect(await push('k2')).toMatchObject({ sent: 1, deleted: 1, bytes: 8 })
+      expect(inHome('cat trees/k2/tree/src/a.txt; ls trees/k2/tree/src')).toBe('changed\na.txt\ndeep\nlink\n')
+    })
+
+    it('does not get a file again that was only touched, and gets one whose mode changed', async () => {
+      await push('k3')
+      utimesSync(join(directory, 'src/a.txt'), new Date(), new Date(Date.now() + 5000))
+      expect((await push('k3')).sent).toBe(0)
+      chmodSync(join(directory, 'src/a.txt'), 0o755)
+      expect((await push('k3')).sent).toBe(1)
+    })
+
+    it('follows a file that became a directory, and back', async () => {
+      await push('k4')
+      rmSync(join(directory, 'src/a.txt'))
+      mkdirSync(join(directory, 'src/a.txt'))
+      writeFileSync(join(directory, 'src/a.txt/inner'), 'x')
+      await push('k4')
+      expect(inHome('cat trees/k4/tree/src/a.txt/inner')).toBe('x')
+      rmSync(join(directory, 'src/a.txt'), { recursive: true })
+      writeFileSync(join(directory, 'src/a.txt'), 'file again')
+      await push('k4')
+      expect(inHome('cat trees/k4/tree/src/a.txt')).toBe('file again')
+    })
+
+    it('is the same from a tar', async () => {
+      const source = tarSource(() => packDirectory(directory))
+      const first = await pushTree({ ...(await request()), key: 'k5', source })
+      expect(first.sent).toBe(7)
+      expect(inHome('cat "trees/k5/tree/src/link"; trees/k5/tree/src/deep/run.sh')).toBe(
+        'one\ntwo\nthree\nran\n',
+      )
+      writeFileSync(join(directory, 'src/new.txt'), 'new')
+      const second = await pushTree({
+        ...(await request()),
+        key: 'k5',
+        source: tarSource(() => packDirectory(directory)),
+      })
+      expect(second).toMatchObject({ sent: 1, deleted: 0, bytes: 3 })
+    })
+
+    it('gives each command a copy of its own, tells what it changed, and brings it back as a patch', async () => {
+      await push('k6')
+      const id = `w${next++}`
+      const where = { ...(await request()), id }
+      await fillWorkspace({ ...where, key: 'k6' })
+      await unpackInto({ ...where, archive: tarOf('extra.txt', 'given\n') })
+      const cwd = `.cache/deputy/test/work/${id}`
+      const command = `cat extra.txt; echo four >> src/a.txt; rm src/deep/run.sh; echo new > "src/n w.txt"; printf '\\0\\1' > bin; touch -d '2001-01-01' src/a.txt; mkdir target; echo no > target/x`
+      const { end, stdout, stderr } = await runOn(cluster, 'n1', { id: `s${id}`, command, cwd })
+      expect(end, stderr).toMatchObject({ kind: 'exit', code: 0 })
+      expect(stdout).toBe('given\n')
+      expect(inHome('cat trees/k6/tree/src/a.txt')).toBe('one\ntwo\nthree\n')
+
+      const listing = await listWorkspace(where)
+      expect([...listing.changed].sort()).toEqual(['bin', 'src/a.txt', 'src/n w.txt', 'target/x'])
+      expect(listing.files.map(file => file.path)).not.toContain('src/deep/run.sh')
+      expect(listing.files).toContainEqual({ path: 'src/a.txt', size: 19 })
+
+      const contents = new Map<string, Buffer>()
+      const tar = extract()
+      const fed = pipeline(packFrom({ ...where, files: ['src/a.txt', 'src/n w.txt', 'bin'] }), tar)
+      for await (const entry of tar) {
+        const chunks: Buffer[] = []
+        for await (const chunk of entry) chunks.push(chunk as Buffer)
+        contents.set(entry.header.name.replace('./', ''), Buffer.concat(chunks))
+      }
+      await fed
+      const read = (path: string) => ({
+        content: readFileSync(join(directory, path)),
+        executable: path.endsWith('.sh'),
+      })
+      const patch = makePatch([
+        {
+          path: 'src/a.txt',
+          before: read('src/a.txt'),
+          after: { content: contents.get('src/a.txt')!, executable: false },
+        },
+        {
+          path: 'src/n w.txt',
+          before: null,
+          after: { content: contents.get('src/n w.txt')!, executable: false },
+        },
+        { path: 'src/deep/run.sh', before: read('src/deep/run.sh'), after: null },
+        { path: 'bin', before: null, after: { content: contents.get('bin')!, executable: false } },
+      ])
+      expect(patch.binary).toEqual(['bin'])
+      rmSync(join(directory, '.git'), { recursive: true })
+      execFileSync('git', ['apply', '-'], { cwd: directory, input: patch.text })
+      expect(readFileSync(join(directory, 'src/a.txt'), 'utf8')).toBe('one\ntwo\nthree\nfour\n')
+      expect(readFileSync(join(directory, 'src/n w.txt'), 'utf8')).toBe('new\n')
+    })
+
+    async function* tarOf(name: string, content: string): AsyncGenerator<Buffer> {
+      const { pack } = await import('tar-stream')
+      const tar = pack()
+      tar.entry({ name }, content)
+      tar.finalize()
+      for await (const chunk of tar) yield chunk as Buffer
+    }
+  },
+)
