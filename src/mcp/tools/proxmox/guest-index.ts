@@ -7,6 +7,8 @@ export interface GuestIndex {
   find(vmid: number, signal?: AbortSignal): Promise<Guest | undefined>
   need(vmid: number, signal?: AbortSignal): Promise<Guest>
   all(signal?: AbortSignal): Promise<Guest[]>
+  /** After a change of ours what was known may be wrong. */
+  forget(): void
 }
 
 /** Where each guest lives and what marks it, from one request for the whole cluster. */
@@ -26,7 +28,7 @@ export const createGuestIndex = (
   }
 
   const find = async (vmid: number, signal?: AbortSignal) =>
-    (await load(signal, maxAgeMs)).get(vmid) ?? (await load(signal, 500)).get(vmid)
+    (await load(signal, maxAgeMs)).get(vmid) ?? (await load(signal, 0)).get(vmid)
 
   return {
     find,
@@ -36,6 +38,9 @@ export const createGuestIndex = (
       throw new AppError('not_found', `There is no guest ${vmid} that this token can see.`, {
         hint: 'get_cluster_resources {type: "vm"} lists them. A guest made seconds ago may need its node and type named.',
       })
+    },
+    forget: () => {
+      cached = undefined
     },
     all: async signal => [...(await load(signal, maxAgeMs)).values()],
   }

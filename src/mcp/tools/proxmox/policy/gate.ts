@@ -60,7 +60,10 @@ export const createGate = (options: GateOptions): Gate => {
       }
       const start = now()
       // Without a line in the log nothing is changed.
-      if (tier !== 'read') await write('started')
+      if (tier !== 'read') {
+        await write('started')
+        options.guests.forget()
+      }
       try {
         const answer = await send()
         await write('done', { ms: now() - start, ...(isUpid(answer) && { detail: answer }) })

@@ -1,0 +1,184 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { newVm } from '../../../../src/dev/pve/state.ts'
+import { ALL_WAYS, type Connected, connect, type Era, type Wire } from '../../../support/mcp/clients.ts'
+import { proxmoxTools } from '../../../support/proxmox/tools.ts'
+import { type Cluster, startCluster } from '../../../support/pve.ts'
+
+/** Real clients of the official SDK, the real Proxmox client, and an emulated cluster over HTTPS. */
+let cluster: Cluster
+beforeAll(async () => {
+  cluster = await startCluster()
+})
+afterAll(() => cluster.close())
+
+type Answers = 'accept' | 'decline' | 'cancel' | 'none'
+
+const open = async (
+  way: { wire: Wire; era: Era },
+  {
+    answer = 'none' as Answers,
+    policy = {} as Record<string, unknown>,
+    toolsets = ['default', 'proxmox-all'],
+  } = {},
+) => {
+  const { toolsets: more, stateDir } = proxmoxTools(cluster.root(), {
+    policy: { allowElevated: true, ...policy },
+  })
+  const session = await connect({
+    ...way,
+    more,
+    selection: { toolsets },
+    client: answer === 'none' ? {} : { capabilities: { elicitation: { form: {} } } },
+  })
+  const questions: string[] = []
+  if (answer !== 'none') {
+    session.client.setRequestHandler('elicitation/create', async request => {
+      questions.push(String(request.params.message))
+      return answer === 'accept'
+        ? { action: 'accept' as const, content: { confirm: true } }
+        : { action: answer }
+    })
+  }
+  return { session, questions, stateDir, [Symbol.asyncDispose]: () => session[Symbol.asyncDispose]() }
+}
+
+const call = async ({ client }: Connected, name: string, args: Record<string, unknown>) => {
+  const result = await client.callTool({ name, arguments: args })
+  const text = (result.content as { text?: string }[])[0]?.text ?? ''
+  return {
+    failed: result.isError === true,
+    text,
+    data: (result.structuredContent ?? {}) as Record<string, unknown>,
+  }
+}
+
+describe.each(ALL_WAYS)('over $wire, $era', way => {
+  it('a guest is cloned, configured, snapshot and destroyed with the consent of the user', async () => {
+    await using talk = await open(way, { answer: 'accept' })
+    const { session, questions } = talk
+    const newid = 200 + ALL_WAYS.indexOf(way)
+    const cloned = await call(session, 'proxmox_guest_clone', { vmid: 9000, newid, name: 'web' })
+    expect(cloned, cloned.text).toMatchObject({ failed: false, data: { state: 'ok' } })
+    await call(session, 'proxmox_guest_config_update', {
+      vmid: newid,
+      node: 'pve1',
+      type: 'vm',
+      config: { tags: 'web', cores: 2 },
+    })
+    const config = await call(session, 'proxmox_guest_config', { vmid: newid, node: 'pve1', type: 'vm' })
+    expect(config.data).toMatchObject({ name: 'web', tags: 'web' })
+    const snap = await call(session, 'proxmox_guest_snapshot', {
+      action: 'create',
+      vmid: newid,
+      snapname: 'before',
+    })
+    expect(snap, snap.text).toMatchObject({ failed: false, data: { state: 'ok' } })
+    expect(questions).toEqual([])
+    const gone = await call(session, 'proxmox_guest_delete', { vmid: newid, purge: true })
+    expect(gone, gone.text).toMatchObject({ failed: false, data: { state: 'ok' } })
+    expect(questions).toHaveLength(1)
+    expect(questions[0]).toContain(`DELETE /nodes/pve1/qemu/${newid}`)
+    expect(cluster.emulator.state.vms.has(newid)).toBe(false)
+  })
+
+  it('a user who declines is obeyed', async () => {
+    await using talk = await open(way, { answer: 'decline' })
+    const refused = await call(talk.session, 'proxmox_guest_delete', { vmid: 9001 })
+    expect(refused).toMatchObject({ failed: true, text: expect.stringContaining('declined') })
+    expect(cluster.emulator.state.vms.has(9001)).toBe(true)
+  })
+
+  it('a headless client that cancels, or cannot ask, gets a plan instead', async () => {
+    for (const answer of ['cancel', 'none'] as const) {
+      await using talk = await open(way, { answer })
+      const plan = await call(talk.session, 'proxmox_guest_delete', { vmid: 9001 })
+      expect(plan.data).toMatchObject({ status: 'needs_confirmation', plan_file: expect.any(String) })
+      expect(readFileSync(String(plan.data.plan_file), 'utf8')).toContain('DELETE /nodes/pve1/qemu/9001')
+    }
+  })
+})
+
+describe('the tools of every cluster', () => {
+  const way = { wire: 'stdio', era: 'modern' } as const
+
+  it('find, describe and call any operation of the host', async () => {
+    await using talk = await open(way, { toolsets: ['proxmox'] })
+    const found = await call(talk.session, 'proxmox_api_search', { query: 'clone' })
+    expect(found.data.operations).toEqual(
+      expect.arrayContaining([expect.stringContaining('POST /nodes/{node}/qemu/{vmid}/clone')]),
+    )
+    const described = await call(talk.session, 'proxmox_api_describe', {
+      path: 'nodes/pve1/qemu/100/clone',
+      method: 'POST',
+    })
+    expect(described.data).toMatchObject({
+      operation: 'POST /nodes/{node}/qemu/{vmid}/clone',
+      tier: 'elevated',
+    })
+    expect(JSON.stringify(described.data.required)).toContain('newid')
+    const bad = await call(talk.session, 'proxmox_api_call', {
+      path: 'nodes/pve1/qemu/9000/clone',
+      method: 'POST',
+      data: { newid: 'many' },
+    })
+    expect(bad).toMatchObject({ failed: true, text: expect.stringContaining("'newid'") })
+    const clone = await call(talk.session, 'proxmox_api_call', {
+      path: 'nodes/pve1/qemu/9000/clone',
+      method: 'POST',
+      data: { newid: 300 },
+      wait: 20,
+    })
+    expect(clone.data).toMatchObject({ state: 'ok' })
+    expect(cluster.emulator.state.vms.has(300)).toBe(true)
+  })
+
+  it('list nodes, and a thousand guests with one request', async () => {
+    for (let vmid = 1000; vmid < 2000; vmid++)
+      cluster.emulator.state.vms.set(vmid, newVm(vmid, 'pve1', { name: `guest-${vmid}` }))
+    await using talk = await open(way, { toolsets: ['proxmox'] })
+    expect((await call(talk.session, 'list_nodes', {})).data.rows).toHaveLength(2)
+    const before = cluster.emulator.requests.length
+    const page = await call(talk.session, 'get_cluster_resources', {
+      type: 'vm',
+      filter: 'vmid>=1000 vmid<2000',
+    })
+    expect(page.data.total).toBe(1000)
+    expect(
+      cluster.emulator.requests.slice(before).filter(line => line.includes('/cluster/resources')),
+    ).toHaveLength(1)
+    expect(cluster.emulator.requests.length - before).toBeLessThanOrEqual(2)
+    expect(page.text.length / 4).toBeLessThan(4000)
+  })
+
+  it('pass errors of Proxmox on in its own words', async () => {
+    await using talk = await open(way)
+    const missing = await call(talk.session, 'proxmox_guest_start', { vmid: 777, node: 'pve1', type: 'vm' })
+    expect(missing.failed).toBe(true)
+    expect(missing.text).toContain('777')
+  })
+
+  it('hand the secret of a new token over by file', async () => {
+    await using talk = await open(way)
+    const made = await call(talk.session, 'proxmox_user_token', {
+      action: 'create',
+      userid: 'deputy@pve',
+      tokenid: 'extra',
+    })
+    expect(made, made.text).toMatchObject({ failed: false })
+    const secret = JSON.parse(readFileSync(String(made.data.secret_file), 'utf8')) as { value: string }
+    expect(secret.value.length).toBeGreaterThan(10)
+    expect(made.text).not.toContain(secret.value)
+  })
+
+  it('show the read-only part of a tool where nothing may be changed', async () => {
+    const { toolsets: more } = proxmoxTools(cluster.root())
+    await using session = await connect({ ...way, more, selection: { toolsets: ['all'], readOnly: true } })
+    const { tools } = await session.client.listTools()
+    expect(tools.every(tool => tool.annotations?.readOnlyHint === true)).toBe(true)
+    const snapshots = tools.find(tool => tool.name === 'proxmox_guest_snapshot')
+    expect(snapshots?.inputSchema.properties?.action).toMatchObject({ enum: ['list'] })
+    expect(tools.map(tool => tool.name)).not.toContain('proxmox_guest_delete')
+    expect(new Set(tools.map(tool => tool.name)).size).toBe(tools.length)
+  })
+})
