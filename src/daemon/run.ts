@@ -80,7 +80,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   const { deputy } = engine
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
-  observeJobs(metrics, deputy)
+  const jobMetrics = observeJobs(metrics, deputy)
   const toolsets = createToolsets({ home, config, env, log })
   const mcp = createMcp({
     deputy,
@@ -124,6 +124,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   await stopping.stopped
   log.info('stopping; running jobs go on without me')
   await mcp.close()
+  await jobMetrics.close()
   await toolsets.close()
   await Promise.all([unix.close(), loopback?.close()])
   await engine.close()

@@ -5,6 +5,7 @@ import { onEnding } from './bridge/ending.ts'
 import { createLines } from './bridge/lines.ts'
 import { errorAnswer, isRequest, parseMessage } from './bridge/message.ts'
 import { bridgeHeaders } from './bridge/options.ts'
+import { STOPPING } from './stopping.ts'
 
 export interface BridgeOptions {
   readonly env: NodeJS.ProcessEnv
@@ -85,10 +86,12 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
   }
 
   const attach = (socket: Socket, rest: Buffer) => {
+    let stopped = false
     const lines = createLines(line => {
       const message = parseMessage(line)
       if (message === undefined) return log('the daemon sent a line that is not JSON-RPC')
-      if (conversation.received(message)) toClient(line)
+      if (message.method === STOPPING) stopped = true
+      else if (conversation.received(message)) toClient(line)
       leaveWhenDone()
     })
     socket.on('data', lines)
@@ -97,10 +100,10 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
     socket.once('close', () => {
       if (daemon !== socket) return
       daemon = undefined
-      log('lost the daemon, looking for the next one')
+      log(stopped ? 'the daemon was stopped' : 'lost the daemon, looking for the next one')
       stdin.resume()
       for (const line of conversation.lost()) toClient(line)
-      void reach()
+      if (!stopped || conversation.waiting() > 0) void reach()
     })
     daemon = socket
     if (rest.length > 0) lines(rest)

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { McpServerFactory } from '@modelcontextprotocol/server'
 import { selectionOf } from './selection.ts'
+import { STOPPING } from './stopping.ts'
 import { type StreamOptions, serveMcpStream } from './stream.ts'
 import type { Selection } from './toolset.ts'
 
@@ -40,9 +41,10 @@ export const createMcpUpgrade = (options: UpgradeOptions) => {
         streams.delete(socket),
       )
     },
-    /** Cuts the connections; bridges find the next daemon and go on. */
+    /** Says goodbye; bridges find the next daemon when they need one. */
     close: (): void => {
-      for (const stream of streams) stream.destroy()
+      const goodbye = `${JSON.stringify({ jsonrpc: '2.0', method: STOPPING })}\n`
+      for (const stream of streams) stream.end(goodbye, () => stream.destroy())
     },
     /** Connected clients. */
     count: (): number => streams.size,
