@@ -19,26 +19,26 @@ export const withSignal = async <T>(
 
 export interface LinkedSignal {
   readonly signal: AbortSignal
-  abort(): void
+  abort(reason?: unknown): void
   /** Lets go of the sources; call it at the end, however it came. */
   release(): void
 }
 
 export const linkSignals = (...sources: readonly AbortSignal[]): LinkedSignal => {
   const controller = new AbortController()
-  const onAbort = (event: Event) => {
-    const source = event.target
-    controller.abort(source instanceof AbortSignal ? source.reason : undefined)
+  const release = (): void => {
+    for (const source of sources) source.removeEventListener('abort', onAbort)
   }
-  for (const source of sources) {
-    if (source.aborted) controller.abort(source.reason)
-    else source.addEventListener('abort', onAbort, { once: true })
+  const abort = (reason?: unknown): void => {
+    controller.abort(reason)
+    // A client that left before its answer began is never told to anybody but by its signal.
+    release()
   }
-  return {
-    signal: controller.signal,
-    abort: () => controller.abort(),
-    release: () => {
-      for (const source of sources) source.removeEventListener('abort', onAbort)
-    },
+  function onAbort(this: AbortSignal): void {
+    abort(this.reason)
   }
+  for (const source of sources) source.addEventListener('abort', onAbort, { once: true })
+  const gone = sources.find(source => source.aborted)
+  if (gone !== undefined) abort(gone.reason)
+  return { signal: controller.signal, abort, release }
 }

@@ -8,7 +8,7 @@ import { jobId, waitSeconds } from '../params.ts'
 import { json, noContent } from '../respond.ts'
 import { resumePoint } from '../resume.ts'
 import { queryRoute, type Route } from '../route.ts'
-import { linkSignals, withSignal } from '../signal.ts'
+import { withSignal } from '../signal.ts'
 import { sse } from '../sse.ts'
 import { outputPageSchema } from '../views.ts'
 
@@ -38,9 +38,8 @@ export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
         const { cursor: from = 0, max_bytes, wait_seconds = 0, raw } = call.query
         if (raw) {
           await deputy.get(id)
-          const link = linkSignals(call.request.signal, closing)
-          const bytes = rawOutput(deputy, id, { from, max: max_bytes ?? Number.POSITIVE_INFINITY, ...link })
-          return download(call, { name: 'output.log', bytes: () => bytes })
+          const max = max_bytes ?? Number.POSITIVE_INFINITY
+          return download(call, { name: 'output.log', bytes: () => rawOutput(deputy, id, { from, max }) })
         }
         const page = await withSignal(call, closing, signal =>
           deputy.output(id, {
@@ -79,30 +78,25 @@ export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
   ]
 }
 
-interface RawOptions {
-  readonly from: number
-  readonly max: number
-  readonly signal: AbortSignal
-  release(): void
-}
+const RAW_PAGE = 256 * 1024
+const never = new AbortController().signal
 
 /** All there is now; it waits for nothing. */
-async function* rawOutput(deputy: Deputy, id: string, options: RawOptions): AsyncGenerator<Uint8Array> {
-  const { max, signal } = options
-  let cursor = options.from
+async function* rawOutput(
+  deputy: Deputy,
+  id: string,
+  { from, max }: { from: number; max: number },
+): AsyncGenerator<Uint8Array> {
+  let cursor = from
   let left = max
-  try {
-    while (left > 0) {
-      const page = await deputy.output(id, { cursor, maxBytes: Math.min(left, 256 * 1024), signal })
-      for (const piece of page.pieces) {
-        if (!('data' in piece)) continue
-        yield piece.data.subarray(0, left)
-        left -= Math.min(left, piece.data.length)
-      }
-      if (page.done || page.pieces.length === 0) return
-      cursor = page.next_cursor
+  while (left > 0) {
+    const page = await deputy.output(id, { cursor, maxBytes: Math.min(left, RAW_PAGE), signal: never })
+    for (const piece of page.pieces) {
+      if (!('data' in piece)) continue
+      yield piece.data.subarray(0, left)
+      left -= Math.min(left, piece.data.length)
     }
-  } finally {
-    options.release()
+    if (page.done || page.pieces.length === 0) return
+    cursor = page.next_cursor
   }
 }
