@@ -1,0 +1,169 @@
+#!/usr/bin/env node
+// Writes docs/reference from the schemas of the built product; with --check it only tells whether they differ.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { GLOBAL_FLAGS } from '../dist/cli/args/spec.js'
+import { COMMANDS } from '../dist/cli/commands/index.js'
+import { flagLabel } from '../dist/cli/help-text.js'
+import { configSchema, ENVIRONMENT } from '../dist/config/schema.js'
+import { ERROR_TABLE } from '../dist/jobs/errors.js'
+import { manifestSchema } from '../dist/jobs/manifest.js'
+import { jobsToolset } from '../dist/mcp/tools/jobs/index.js'
+import { propertyRows, table } from './docs-tables.js'
+
+const NOTE =
+  '<!-- Generated from the schemas by scripts/generate-docs.js: change those, then run npm run docs. -->'
+
+/** Defaults that depend on the computer, in words. */
+const COMPUTED = { 'limits.running': '2 × CPUs' }
+
+/** Keys whose name says enough to a model, for which every word has its price, but not to every reader. */
+const MEANINGS = {
+  'agent.claudeModel': 'Model of the claude agent',
+  'workspace.blob': 'Digest of a tar that was uploaded with `PUT /api/blobs`',
+  env: 'Environment variables; not for secrets',
+  'resources.cpu': 'CPUs; a fraction is fine',
+  'resources.memory': "Such as '512M' or '2G'",
+  'resources.disk': 'Space for the workspace',
+  runtime: '`auto`, `sandbox`, … as `deputy doctor` lists them',
+  'requires.os': '`linux`, `darwin`…',
+  'requires.arch': '`x86_64`, `arm64`…',
+  'requires.capabilities': 'What the machine must be able to do',
+  'requires.node': 'This node of the cluster',
+  vmTemplate: 'Template that a VM is made from',
+  statusMode: 'How much a status tells',
+  labels: 'To find the job by',
+}
+
+const manifestPage = () => `# Manifest
+
+${NOTE}
+
+What a job is asked with: by \`submit_job\`, \`POST /api/jobs\`, \`deputy run FILE\`. A key that is not listed is an error that names the nearest one. The smallest manifest is \`{"task": "echo hello"}\`.
+
+${table(['key', 'type', 'default', 'meaning'], propertyRows(z.toJSONSchema(manifestSchema, { io: 'input', unrepresentable: 'any' }), { meanings: MEANINGS }))}
+`
+
+const configurationPage = () => `# Configuration
+
+${NOTE}
+
+One file, YAML or JSON: \`config/config.yaml\` below \`DEPUTY_HOME\`, else \`~/.config/deputy/config.yaml\`. Environment variables win over the file, the file over the defaults. \`deputy config explain\` prints every setting with its value and where it comes from.
+
+${table(['setting', 'type', 'default', 'meaning'], propertyRows(z.toJSONSchema(configSchema, { io: 'output', unrepresentable: 'any' }), { computed: COMPUTED }))}
+
+## Environment variables
+
+${table(
+  ['variable', 'sets'],
+  [
+    ['`DEPUTY_HOME`', 'directory for configuration, state, socket and logs, instead of the XDG directories'],
+    ...ENVIRONMENT.map(({ name, path }) => [`\`${name}\``, `\`${path}\``]),
+    ['`NO_COLOR`, `FORCE_COLOR`', 'colours of the command line'],
+    ['`DEPUTY_DEBUG`', 'the command line shows the stack of a defect'],
+  ],
+)}
+`
+
+const toolsPage = () => `# MCP tools
+
+${NOTE}
+
+The tools for delegating work. Every answer is complete on its own; errors say what to do next.
+
+${jobsToolset.tools
+  .map(
+    tool => `## ${tool.name}
+
+${tool.description}
+
+${tool.annotations.readOnlyHint ? 'Changes nothing.' : tool.annotations.destructiveHint ? 'Can take something away.' : 'Adds something.'}
+
+${table(['argument', 'type', 'default', 'meaning'], propertyRows(tool.input, { depth: 1 }))}
+`,
+  )
+  .join('\n')}`
+
+const commandsPage = async () => {
+  const sections = []
+  for (const [name, entry] of Object.entries(COMMANDS)) {
+    const { default: command } = await entry.load()
+    const flags = Object.entries({ ...command.flags, ...GLOBAL_FLAGS }).map(([flag, spec]) => [
+      `\`${flagLabel(flag, spec).trim()}\``,
+      spec.summary,
+    ])
+    const examples = (command.examples ?? []).map(([line, what]) => `# ${what}\n${line}`).join('\n')
+    sections.push(`## ${name}
+
+${command.summary}.
+
+\`\`\`
+deputy ${`${name} ${command.usage}`.trim()}
+\`\`\`
+
+${command.description ?? ''}
+
+${table(['flag', 'meaning'], flags)}
+${examples === '' ? '' : `\n\`\`\`sh\n${examples}\n\`\`\`\n`}`)
+  }
+  return `# Commands
+
+${NOTE}
+
+Ids of jobs may be shortened to six or more characters of their beginning or end; \`last\` is the latest job. Exit status: 0 for success, 2 for an error of the operator, 1 for anything else; \`run\` and \`exec\` exit as their job did.
+
+${sections.join('\n')}`
+}
+
+const errorsPage = () => `# Errors
+
+${NOTE}
+
+Every error has a \`code\` that does not change, a \`message\` that names the value, and mostly a \`hint\` that says what to do next.
+
+${table(
+  ['code', 'HTTP', 'exit', 'worth a retry'],
+  Object.entries(ERROR_TABLE).map(([code, { http, exit, retryable }]) => [
+    `\`${code}\``,
+    String(http),
+    String(exit),
+    retryable ? 'yes' : 'no',
+  ]),
+)}
+`
+
+const format = (name, text) => {
+  const biome = fileURLToPath(new URL('../node_modules/.bin/biome', import.meta.url))
+  const done = spawnSync(biome, ['format', `--stdin-file-path=docs/reference/${name}`], {
+    input: text,
+    encoding: 'utf8',
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+  })
+  if (done.status !== 0) throw new Error(`biome cannot format ${name}: ${done.stderr}`)
+  return done.stdout
+}
+
+const pages = {
+  'manifest.md': manifestPage(),
+  'configuration.md': configurationPage(),
+  'tools.md': toolsPage(),
+  'commands.md': await commandsPage(),
+  'errors.md': errorsPage(),
+}
+
+const directory = new URL('../docs/reference/', import.meta.url)
+const stale = []
+mkdirSync(directory, { recursive: true })
+for (const [name, text] of Object.entries(pages)) {
+  const file = new URL(name, directory)
+  const wanted = format(name, text)
+  if (existsSync(file) && readFileSync(file, 'utf8') === wanted) continue
+  stale.push(name)
+  if (!process.argv.includes('--check')) writeFileSync(file, wanted)
+}
+if (process.argv.includes('--check') && stale.length > 0) {
+  process.stderr.write(`docs/reference is behind the schemas: ${stale.join(', ')}. Run: npm run docs\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,149 @@
+import { execFile, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { publint } from 'publint'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { requireOrSkip } from '../../support/require.ts'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const directory = mkdtempSync(join(tmpdir(), 'deputy-package-'))
+const env = { ...process.env, DEPUTY_HOME: join(directory, 'home'), DEPUTY_HTTP: 'false' }
+const bin = (name: string): string => join(directory, 'node_modules/.bin', name)
+
+const online = await run('npm', ['ping'], { timeout: 20_000 }).then(
+  () => undefined,
+  () => 'npm reaches no registry',
+)
+const skip = requireOrSkip(online)
+
+interface LockEntry {
+  resolved?: string
+  dev?: boolean
+  devOptional?: boolean
+  hasInstallScript?: boolean
+}
+
+const lock = (): Record<string, LockEntry> =>
+  JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).packages
+
+describe('the package', () => {
+  it('has nothing that publint would complain about', async () => {
+    const { messages } = await publint({ pkgDir: ROOT, strict: true })
+    expect(messages).toEqual([])
+  })
+
+  it('runs no scripts of anybody when it is installed', () => {
+    const scripted = Object.entries(lock()).filter(
+      ([path, entry]) => path !== '' && entry.hasInstallScript && !entry.dev && !entry.devOptional,
+    )
+    expect(scripted.map(([path]) => path)).toEqual([])
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    expect(Object.keys(scripts).filter(name => /^(pre|post)?install$/.test(name))).toEqual([])
+  })
+
+  it('records no host in its lock file', () => {
+    expect(Object.values(lock()).flatMap(entry => entry.resolved ?? [])).toEqual([])
+  })
+})
+
+describe.skipIf(skip)('packed and installed elsewhere with scripts off', () => {
+  let files: string[] = []
+
+  beforeAll(async () => {
+    const { stdout } = await run(
+      'npm',
+      ['pack', '--ignore-scripts', '--json', '--pack-destination', directory],
+      { cwd: ROOT, maxBuffer: 16 * 1024 * 1024 },
+    )
+    const [packed] = JSON.parse(stdout)
+    files = packed.files.map((file: { path: string }) => file.path)
+    await run('npm', ['init', '-y'], { cwd: directory })
+    const install = [
+      'install',
+      '--ignore-scripts',
+      '--omit=dev',
+      '--prefer-offline',
+      '--no-audit',
+      '--no-fund',
+    ]
+    await run('npm', [...install, join(directory, packed.filename)], { cwd: directory, timeout: 170_000 })
+  })
+
+  afterAll(async () => {
+    await run(bin('deputy'), ['daemon', 'stop'], { env }).catch(() => {})
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+  })
+
+  it('holds the product and its papers, and neither sources nor tests', () => {
+    for (const path of [
+      'dist/cli/main.js',
+      'README.md',
+      'LICENSE',
+      'CHANGELOG.md',
+      'SECURITY.md',
+      'package.json',
+    ])
+      expect(files).toContain(path)
+    expect(files.filter(path => /^(src|test|bench|scripts)\/|\.map$|^\./.test(path))).toEqual([])
+  })
+
+  it('offers both commands', () => {
+    expect(readdirSync(join(directory, 'node_modules/.bin'))).toEqual(
+      expect.arrayContaining(['deputy', 'mcp-delegation-server']),
+    )
+  })
+
+  it('tells its version, examines the computer and runs a job', async () => {
+    const version = await run(bin('deputy'), ['--version'], { env })
+    expect(version.stdout.trim()).toBe(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
+    const { stdout } = await run(bin('deputy'), ['doctor', '--json'], { env }).catch(error => error)
+    const report = JSON.parse(stdout)
+    expect(report.checks.every((check: { status: string }) => check.status === 'ok')).toBe(true)
+    if (!report.ok) return
+    const job = await run(bin('deputy'), ['run', '--', 'echo hello from elsewhere'], { env })
+    expect(job.stdout).toBe('hello from elsewhere\n')
+  })
+
+  it('shakes hands with an MCP client over mcp-delegation-server', async () => {
+    const answers = await converse([
+      {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'initialize',
+        params: {
+          protocolVersion: '2025-11-25',
+          capabilities: {},
+          clientInfo: { name: 'test', version: '1' },
+        },
+      },
+      { jsonrpc: '2.0', method: 'notifications/initialized' },
+      { jsonrpc: '2.0', id: 2, method: 'tools/list' },
+    ])
+    expect(answers.get(1)).toMatchObject({ result: { serverInfo: { name: expect.any(String) } } })
+    expect(JSON.stringify(answers.get(2))).toContain('"submit_job"')
+  })
+})
+
+const converse = (messages: readonly object[]): Promise<Map<number, unknown>> =>
+  new Promise((resolve, reject) => {
+    const server = spawn(bin('mcp-delegation-server'), [], { env, stdio: ['pipe', 'pipe', 'inherit'] })
+    const answers = new Map<number, unknown>()
+    let buffer = ''
+    server.stdout.on('data', chunk => {
+      buffer += chunk
+      const lines = buffer.split('\n')
+      buffer = lines.pop() ?? ''
+      for (const line of lines) {
+        const message = JSON.parse(line)
+        if (typeof message.id === 'number') answers.set(message.id, message)
+      }
+      if (answers.has(2)) server.stdin.end()
+    })
+    server.once('error', reject)
+    server.once('close', () => resolve(answers))
+    for (const message of messages) server.stdin.write(`${JSON.stringify(message)}\n`)
+  })
