@@ -81,9 +81,12 @@ export const createLxcExec = ({ settings, stateDir, pct = '/usr/sbin/pct' }: Lxc
   }
 }
 
-/** ssh hands one line to the login shell of the node; the command of the user is one quoted word in it. */
+/**
+ * ssh hands one line to the login shell of the node; the command of the user is one quoted word in it. The shell
+ * stays, because it turns a death by signal into a number, where ssh would only say 255.
+ */
 const remoteCommand = ({ vmid, command, timeoutS }: LxcCommand, pct: string): string =>
-  `timeout --kill-after=5 ${timeoutS} ${pct} exec ${vmid} -- /bin/sh -c ${quote(command)}`
+  `timeout --kill-after=5 ${timeoutS} ${pct} exec ${vmid} -- /bin/sh -c ${quote(command)}; exit $?`
 
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
