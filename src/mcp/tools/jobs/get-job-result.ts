@@ -58,7 +58,8 @@ const describeResult = (result: JobResult): Record<string, unknown> => {
       skipped_artifacts: result.skipped_artifacts,
       patch: result.patch && { size: result.patch.size },
       usage: result.usage && prune({ ...result.usage }),
-      isolation: result.isolation,
+      // Worth a model's tokens only where there was none.
+      isolation: result.isolation.includes('none') ? result.isolation : null,
       limits_hit: result.limits_hit,
     }),
     log_uri,
