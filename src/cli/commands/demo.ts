@@ -1,5 +1,6 @@
+import { isTerminal } from '../../jobs/states.ts'
 import { defineCommand } from '../command.ts'
-import { createContext } from '../context.ts'
+import { type Context, createContext } from '../context.ts'
 import { stopDaemon } from '../daemon-control.ts'
 
 export default defineCommand({
@@ -49,9 +50,21 @@ export default defineCommand({
       throw error
     } finally {
       process.off('SIGINT', stop).off('SIGTERM', stop)
+      await endJobs(context).catch(() => {})
       await stopDaemon(context, { ifIdle: false }).catch(() => {})
       context.close()
       await stage.strike()
     }
   },
 })
+
+/** Jobs outlive their daemon, but this daemon's home is about to go. */
+const endJobs = async (context: Context): Promise<void> => {
+  const client = await context.plainClient()
+  const { jobs } = await client.list({ limit: 20 })
+  for (const { job_id, status } of jobs) {
+    if (isTerminal(status)) continue
+    await client.cancel(job_id)
+    await client.wait(job_id, { timeoutMs: 10_000, signal: AbortSignal.timeout(15_000) })
+  }
+}

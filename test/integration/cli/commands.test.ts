@@ -3,8 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createTestCli, hasTerminal, MAIN, noRuntime } from '../../support/cli.ts'
+import { requireOrSkip } from '../../support/require.ts'
 
-const missing = await noRuntime()
+const missing = requireOrSkip(await noRuntime())
 const cli = createTestCli()
 afterAll(() => cli.close())
 
@@ -190,7 +191,7 @@ describe.skipIf(missing)('jobs', () => {
   })
 })
 
-describe.skipIf(missing !== undefined || !hasTerminal)('on a terminal', () => {
+describe.skipIf(missing || !hasTerminal)('on a terminal', () => {
   const nasty = "printf '\\033]0;owned\\007\\033[2J\\033[31mred\\033[0m\\rover'"
 
   it('a job cannot command it, unless --raw', async () => {

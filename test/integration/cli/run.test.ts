@@ -2,8 +2,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { createTestCli, noRuntime, until } from '../../support/cli.ts'
+import { requireOrSkip } from '../../support/require.ts'
 
-const missing = await noRuntime()
+const missing = requireOrSkip(await noRuntime())
 const cli = createTestCli()
 afterAll(() => cli.close())
 
