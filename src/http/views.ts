@@ -42,6 +42,7 @@ export const jobSchema = z.looseObject({
   agent: z.string(),
   runtime: z.string(),
   machine_id: z.string().nullable(),
+  parent_id: z.string().nullable(),
   origin: z.string().describe('Who asked: cli, mcp:claude-code, http…'),
   progress: z.string().nullable(),
   output_tail: z.string().optional().describe("The last lines so far, when 'statusMode' is 'streaming'"),
@@ -74,6 +75,7 @@ export const resultSchema = jobSchema.extend({
   usage: z.looseObject({}).nullable().describe('What an AI agent consumed'),
   isolation: z.array(z.string()),
   limits_hit: z.array(z.string()),
+  executed_on: z.object({ node: z.string(), because: z.string() }).nullable(),
 })
 
 const piece = z.union([

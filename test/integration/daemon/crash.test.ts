@@ -77,7 +77,6 @@ describe('kill -9 of the daemon', () => {
       expect(await daemon.client.result(id)).toMatchObject({
         status: 'success',
         output: EXPECTED,
-        attempts: 1,
       })
     }
     await nothingLeft(daemon)
