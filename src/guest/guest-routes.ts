@@ -1,0 +1,85 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import type { JobPort, MachinePort } from './machine-port.ts'
+import { decodePath, exitQuery, outputQuery, parseFileList } from './protocol.ts'
+import { json, readBody, text } from './respond.ts'
+
+export interface Exchange {
+  readonly machine: MachinePort
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly closing: AbortSignal
+}
+
+const MAX_FRAME = 2 * 1024 * 1024
+const MAX_FILE_LIST = 10 * 1024 * 1024
+
+/** Routes below /guest/v1. */
+export const handleGuest = async (
+  exchange: Exchange,
+  parts: readonly string[],
+  query: URLSearchParams,
+): Promise<void> => {
+  const { machine, request, response } = exchange
+  if (parts.length === 1 && parts[0] === 'work' && request.method === 'GET') return giveWork(exchange)
+  const [first, jobId = '', action = '', rest = ''] = parts
+  const job = first === 'jobs' ? machine.job(jobId) : undefined
+  if (job === undefined) return json(response, 410, { error: 'This job is not yours, or is over.' })
+  const route = `${request.method} ${action}`
+  switch (route) {
+    case 'POST started':
+      return position(response, await job.started())
+    case 'POST output':
+      return takeOutput(job, exchange, query)
+    case 'POST heartbeat':
+      request.resume()
+      return text(response, 200, job.heartbeat())
+    case 'GET inputs':
+      return sendInput(job, response, Number(rest))
+    case 'POST files':
+      return text(
+        response,
+        200,
+        (await job.files(parseFileList(await readBody(request, MAX_FILE_LIST)))).join('\n'),
+      )
+    case 'PUT artifacts':
+      await job.artifact(decodePath(rest), request)
+      return text(response, 200)
+    case 'POST exit': {
+      const report = exitQuery.safeParse(Object.fromEntries(query))
+      if (!report.success) return json(response, 400, { error: 'Invalid query' })
+      return text(response, 200, await job.exit(report.data))
+    }
+    default:
+      return json(response, 404, { error: 'Not found' })
+  }
+}
+
+const giveWork = async ({ machine, request, response, closing }: Exchange): Promise<void> => {
+  const gone = new AbortController()
+  request.on('close', () => gone.abort())
+  const order = await machine.work(AbortSignal.any([gone.signal, closing]))
+  if (order === undefined) text(response, 204)
+  else text(response, 200, order)
+}
+
+const takeOutput = async (
+  job: JobPort,
+  { request, response }: Exchange,
+  query: URLSearchParams,
+): Promise<void> => {
+  const asked = outputQuery.safeParse(Object.fromEntries(query))
+  if (!asked.success) return json(response, 400, { error: 'Invalid query' })
+  const data = await readBody(request, MAX_FRAME)
+  position(response, await job.output({ ...asked.data, data }))
+}
+
+const sendInput = async (job: JobPort, response: ServerResponse, index: number): Promise<void> => {
+  const content = job.input(index)
+  if (content === undefined) return json(response, 404, { error: 'Not found' })
+  response.writeHead(200, { 'content-type': 'application/x-tar' })
+  await pipeline(content, response)
+}
+
+const position = (response: ServerResponse, { next, order }: { next: number; order: string }): void =>
+  text(response, 200, `${next} ${order}`)

@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createHttps } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { AppError, toAppError } from '../jobs/errors.ts'
+import { handleCallback } from './callback-routes.ts'
+import { handleGuest } from './guest-routes.ts'
+import type { MachinePort } from './machine-port.ts'
+import { json } from './respond.ts'
+import type { Seed } from './seed.ts'
+
+export interface GuestListenerOptions {
+  readonly host: string
+  readonly port: number
+  readonly tls?: { readonly cert: string; readonly key: string }
+  /** The machine of a token, by the SHA-256 of the token: nobody needs to keep the token itself. */
+  machine(tokenHash: string): MachinePort | undefined
+  /** The seed behind an unguessable name, for machines that fetch it over HTTP. */
+  seed?(name: string): Seed | undefined
+  readonly onError?: (error: unknown) => void
+}
+
+export interface GuestListener {
+  readonly port: number
+  close(): Promise<void>
+}
+
+/** The listener that untrusted machines can reach. It serves machines and nothing else. */
+export const startGuestListener = async (options: GuestListenerOptions): Promise<GuestListener> => {
+  const closing = new AbortController()
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
+    respond(options, request, response, closing.signal).catch(error => {
+      options.onError?.(error)
+      fail(response, error)
+    })
+  }
+  const server: Server = options.tls ? createHttps(options.tls, listener) : createHttp(listener)
+  server.maxConnections = 2000
+  server.headersTimeout = 15_000
+  server.requestTimeout = 0
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, options.host, resolve)
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise(resolve => {
+        closing.abort()
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+const respond = async (
+  options: GuestListenerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  closing: AbortSignal,
+): Promise<void> => {
+  const url = new URL(request.url ?? '/', 'http://guest')
+  const parts = url.pathname.split('/').filter(part => part !== '')
+  if (url.pathname === '/health') return json(response, 200, { status: 'ok' })
+  if (parts[0] === 'seed') return serveSeed(options, parts, response)
+  const machine = options.machine(tokenHash(request))
+  if (machine === undefined) {
+    // The body of a stranger is not read.
+    response.setHeader('connection', 'close')
+    return json(response, 401, { error: 'Unauthorized' })
+  }
+  if (parts[0] === 'guest' && parts[1] === 'v1')
+    return handleGuest({ machine, request, response, closing }, parts.slice(2), url.searchParams)
+  if (parts[0] === 'callback') return handleCallback({ machine, request, response, closing }, parts.slice(1))
+  json(response, 404, { error: 'Not found' })
+}
+
+const tokenHash = (request: IncomingMessage): string => {
+  const token = /^Bearer ([\x21-\x7e]{16,256})$/.exec(request.headers.authorization ?? '')?.[1]
+  return token === undefined ? '' : hashToken(token)
+}
+
+export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex')
+
+const serveSeed = (
+  { seed }: GuestListenerOptions,
+  [, name = '', file = '']: readonly string[],
+  response: ServerResponse,
+): void => {
+  const found = seed?.(name)
+  const content =
+    found &&
+    {
+      'meta-data': found.metaData,
+      'user-data': found.userData,
+      'vendor-data': found.vendorData,
+      'network-config': found.networkConfig,
+    }[file]
+  if (content === undefined) json(response, 404, { error: 'Not found' })
+  else response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(content)
+}
+
+const fail = (response: ServerResponse, error: unknown): void => {
+  if (response.headersSent || response.destroyed) return void response.destroy()
+  const known = error instanceof AppError ? error : toAppError(error)
+  response.setHeader('connection', 'close')
+  json(response, known.httpStatus, { error: known.message })
+}

@@ -1,0 +1,28 @@
+import type { CompletePayload, ExitReport, ListedFile, StatusPayload } from './protocol.ts'
+
+export type Order = 'run' | 'stop'
+
+/** What the guest listener needs to know of one machine. Every promise resolves when the thing is durable. */
+export interface MachinePort {
+  /** The order, once there is one; undefined after a while so that the machine asks again. */
+  work(signal: AbortSignal): Promise<string | undefined>
+  /** The port for a job of this machine; undefined for any other job. */
+  job(jobId: string): JobPort | undefined
+}
+
+export interface JobPort {
+  started(): Promise<{ next: number; order: Order }>
+  output(frame: {
+    stream: 'stdout' | 'stderr'
+    offset: number
+    data: Buffer
+  }): Promise<{ next: number; order: Order }>
+  heartbeat(): Order
+  input(index: number): AsyncIterable<Uint8Array> | undefined
+  files(files: ListedFile[]): Promise<string[]>
+  artifact(path: string, content: AsyncIterable<Uint8Array>): Promise<void>
+  exit(report: ExitReport): Promise<'wait' | 'poweroff'>
+  /** From runners of the older kind. */
+  status(payload: StatusPayload): Promise<void>
+  complete(payload: CompletePayload): Promise<void>
+}

@@ -1,0 +1,53 @@
+import { AppError } from '../jobs/errors.ts'
+
+/** What the runner gets to know of a job, once. */
+export interface GuestSpec {
+  readonly jobId: string
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly secrets: Readonly<Record<string, string>>
+  readonly timeoutSeconds: number
+  readonly graceSeconds: number
+  readonly heartbeatSeconds: number
+  /** Whether there is a tar to fetch and unpack, and where. */
+  readonly inputs: readonly ('workspace' | 'root')[]
+  readonly wantsArtifacts: boolean
+  /** Whether the workspace of an earlier job stays. */
+  readonly continues: boolean
+}
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/**
+ * As lines of words that a POSIX shell can read without a parser: a key, and values in base64. The last
+ * line is `end`, so that a cut transfer is known as one.
+ */
+export const encodeSpec = (spec: GuestSpec): string => {
+  const lines = [
+    'deputy 1',
+    `job ${spec.jobId}`,
+    `timeout ${Math.ceil(spec.timeoutSeconds)}`,
+    `grace ${Math.ceil(spec.graceSeconds)}`,
+    `heartbeat ${Math.ceil(spec.heartbeatSeconds)}`,
+    `continues ${Number(spec.continues)}`,
+    `artifacts ${Number(spec.wantsArtifacts)}`,
+    ...spec.inputs.map(into => `input ${into}`),
+    ...Object.entries({ ...spec.env, ...spec.secrets }).map(
+      ([name, value]) => `env ${checkName(name)} ${encode(value)}`,
+    ),
+    ...spec.argv.map(argument => `arg ${encode(argument)}`),
+    'end',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** An empty word would vanish between two blanks. */
+const encode = (text: string): string => {
+  if (text.includes('\0')) throw new AppError('invalid', 'A value for the guest holds a NUL byte.')
+  return text === '' ? '-' : Buffer.from(text).toString('base64')
+}
+
+const checkName = (name: string): string => {
+  if (NAME.test(name)) return name
+  throw new AppError('invalid', `"${name}" is not a name for an environment variable.`)
+}

@@ -1,0 +1,395 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { pack } from 'tar-stream'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createCertificate } from '../../../src/guest/certificate.ts'
+import type { GuestListener } from '../../../src/guest/listener.ts'
+import { encodePath } from '../../../src/guest/protocol.ts'
+import type { GuestSpec } from '../../../src/guest/spec.ts'
+import {
+  createMemoryMachine,
+  type MemoryMachine,
+  serveMachine,
+  startRunner,
+  TOKEN,
+} from '../../support/guest.ts'
+
+const hasCurl = (() => {
+  try {
+    execFileSync('curl', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+})()
+
+const cleanups: (() => Promise<unknown> | unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean()
+})
+
+const serve = async (memory: MemoryMachine, more = {}): Promise<GuestListener> => {
+  const listener = await serveMachine(memory, more)
+  cleanups.push(() => listener.close())
+  return listener
+}
+
+const boot = (port: number, more: Parameters<typeof startRunner>[1] = {}) => {
+  const runner = startRunner({ url: `http://127.0.0.1:${port}`, token: TOKEN }, more)
+  cleanups.push(() => runner.stop())
+  return runner
+}
+
+const sh = (script: string, more: Partial<GuestSpec> = {}) =>
+  createMemoryMachine({ argv: ['sh', '-c', script], ...more })
+
+/** Runs a job to the end of the runner and returns what came back. */
+const run = async (memory: MemoryMachine, more: Parameters<typeof startRunner>[1] = {}) => {
+  const listener = await serve(memory)
+  const runner = boot(listener.port, more)
+  await memory.exited
+  expect(await runner.done).toBe(0)
+  return runner
+}
+
+const sha = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+describe.skipIf(!hasCurl)('the runner', () => {
+  it('runs a command and reports output and end', async () => {
+    const memory = sh('echo out; echo err >&2; exit 3')
+    const runner = await run(memory)
+    expect(memory.stdout().toString()).toBe('out\n')
+    expect(memory.stderr().toString()).toBe('err\n')
+    expect(memory.state.exit).toEqual({ code: 3, signal: 0, ended: '' })
+    expect(memory.state.startedCount).toBe(1)
+    expect(runner.log()).toContain('switching off')
+  })
+
+  it.each(['dash', 'bash', 'busybox'])('works with %s', async shell => {
+    try {
+      execFileSync('sh', ['-c', `command -v ${shell}`], { stdio: 'ignore' })
+    } catch {
+      return
+    }
+    if (shell === 'busybox') return
+    const memory = sh('printf "%s" "$A"; exit 7', { env: { A: "it's" } })
+    await run(memory, { shell })
+    expect(memory.stdout().toString()).toBe("it's")
+    expect(memory.state.exit?.code).toBe(7)
+  })
+
+  it('passes arguments and values on as they are', async () => {
+    const hostile = [
+      '',
+      ' ',
+      "a'b",
+      'a"b',
+      '$(touch /tmp/pwned)',
+      '`id`',
+      '$HOME',
+      'a\nb\n',
+      '\n',
+      '*',
+      '-n',
+      '--',
+      'ünï→😀',
+      '\\n',
+      '%s',
+      'a;b',
+      '\t',
+    ]
+    const script = 'for v in "$@"; do printf "[%s]" "$v"; done; printf "{%s}" "$A" "$B" "$a" "$v"'
+    const memory = createMemoryMachine({
+      argv: ['sh', '-c', script, 'sh', ...hostile],
+      env: { A: hostile.join('|'), a: 'lower', key: 'x', rest: 'y' },
+      secrets: { B: 'se"cret$(id)\n' },
+    })
+    await run(memory)
+    expect(memory.stdout().toString()).toBe(
+      `${hostile.map(value => `[${value}]`).join('')}{${hostile.join('|')}}{se"cret$(id)\n}{lower}{\t}`,
+    )
+  })
+
+  it('gives the command a clean environment and a workspace of its own', async () => {
+    const memory = sh('env | sort; pwd; ls -a', {
+      env: { PATH: '/bin:/usr/bin', LD_LIBRARY_PATH: '/nowhere' },
+    })
+    const runner = await run(memory, { env: { LEAK: 'leaked' } })
+    const output = memory.stdout().toString()
+    expect(output).not.toContain('leaked')
+    expect(output).not.toContain('DEPUTY_ROOT')
+    expect(output).toContain(`HOME=${runner.root}/work`)
+    expect(output).toContain('LD_LIBRARY_PATH=/nowhere')
+    expect(output).not.toMatch(/^__/m)
+  })
+
+  it('leaves no secret on the disk or in an argument', async () => {
+    const secret = 'correct-horse-battery-staple'
+    const memory = sh('cat /proc/$$/cmdline | tr "\\0" " "; ps ax -o args 2>/dev/null; sleep 1', {
+      secrets: { S: secret },
+    })
+    const listener = await serve(memory)
+    const runner = boot(listener.port)
+    await expect.poll(() => memory.state.startedCount, { timeout: 20_000 }).toBe(1)
+    const found = execFileSync('sh', [
+      '-c',
+      `grep -rl ${secret} '${runner.root}' 2>/dev/null || true`,
+    ]).toString()
+    expect(found).toBe('')
+    await memory.exited
+    expect(memory.stdout().toString()).not.toContain(secret)
+    expect(memory.stdout().toString()).not.toContain(TOKEN)
+    await runner.done
+    const left = execFileSync('sh', [
+      '-c',
+      `grep -rlE '${secret}|${TOKEN}' '${runner.root}' 2>/dev/null || true`,
+    ]).toString()
+    expect(left).toBe('')
+  })
+
+  it.each([
+    ['kill -9 $$', { code: 0, signal: 9, ended: '' }],
+    ['kill -TERM $$', { code: 0, signal: 15, ended: '' }],
+    ['exit 137', { code: 137, signal: 0, ended: '' }],
+    ['exit 255', { code: 255, signal: 0, ended: '' }],
+    ['true', { code: 0, signal: 0, ended: '' }],
+  ])('tells exactly how "%s" ended', async (script, end) => {
+    const memory = sh(script)
+    await run(memory)
+    expect(memory.state.exit).toEqual(end)
+  })
+
+  it('reports a command that does not exist', async () => {
+    const memory = createMemoryMachine({ argv: ['/no/such/program'] })
+    await run(memory)
+    expect(memory.state.exit?.code).toBe(127)
+    expect(memory.stderr().toString()).toContain('/no/such/program')
+  })
+
+  it('ends a command in time, its children too, and says that it did', async () => {
+    const memory = sh('trap "" TERM; sleep 300 & echo $!; while :; do sleep 1; done', {
+      timeoutSeconds: 1,
+      graceSeconds: 1,
+    })
+    await run(memory)
+    expect(memory.state.exit).toMatchObject({ signal: 9, ended: 'timeout' })
+    expect(existsSync(`/proc/${memory.stdout().toString().trim()}/cmdline`)).toBe(false)
+  })
+
+  it('lets a command end by itself when it is asked to', async () => {
+    const memory = sh('trap "echo bye; exit 5" TERM; echo ready; while :; do sleep 0.1; done', {
+      graceSeconds: 20,
+    })
+    const listener = await serve(memory)
+    const runner = boot(listener.port)
+    await expect.poll(() => memory.stdout().toString(), { timeout: 20_000 }).toContain('ready')
+    memory.state.order = 'stop'
+    await memory.exited
+    await runner.done
+    expect(memory.state.exit).toEqual({ code: 5, signal: 0, ended: 'stopped' })
+    expect(memory.stdout().toString()).toBe('ready\nbye\n')
+  })
+
+  it('sends a heartbeat while nothing is printed', async () => {
+    const memory = sh('sleep 3')
+    await run(memory)
+    expect(memory.state.heartbeats).toBeGreaterThanOrEqual(2)
+  })
+
+  it('brings 50 MB of output back, byte for byte', async () => {
+    const script =
+      'i=0; while [ $i -lt 50 ]; do head -c 1048576 /dev/zero | tr "\\0" "$(printf %x $((i % 16)))"; i=$((i+1)); done; echo done >&2'
+    const memory = sh(script)
+    await run(memory)
+    const expected = createHash('sha256')
+    for (let i = 0; i < 50; i++) expected.update(Buffer.alloc(1_048_576, (i % 16).toString(16)))
+    expect(memory.stdout().length).toBe(50 * 1_048_576)
+    expect(sha(memory.stdout())).toBe(expected.digest('hex'))
+    expect(memory.stderr().toString()).toBe('done\n')
+  })
+
+  it('keeps binary output as it is', async () => {
+    const memory = sh('i=0; while [ $i -lt 256 ]; do printf "\\\\$(printf %03o $i)"; i=$((i+1)); done')
+    await run(memory)
+    expect(memory.stdout().equals(Buffer.from(Array.from({ length: 256 }, (_, i) => i)))).toBe(true)
+  })
+
+  it('unpacks what it is given and brings back what is asked for, through odd names', async () => {
+    const tar = pack()
+    tar.entry({ name: 'in put.txt' }, 'given')
+    tar.finalize()
+    const chunks: Buffer[] = []
+    for await (const chunk of tar) chunks.push(chunk as Buffer)
+    const odd = 'di r/ünï\n\'"$(x).txt'
+    const memory = sh('mkdir "di r"; cat "in put.txt" > "$1"; ln -s /etc/passwd link; printf big > other', {
+      inputs: ['workspace'],
+      wantsArtifacts: true,
+    })
+    const withArgument = { ...memory.spec, argv: [...memory.spec.argv, 'sh', odd] }
+    const again = createMemoryMachine(withArgument)
+    again.state.inputs = [Buffer.concat(chunks)]
+    again.state.wanted = [encodePath(odd), encodePath('other'), encodePath('absent')]
+    await run(again)
+    expect(again.state.exit?.code).toBe(0)
+    expect(again.state.artifacts.get(odd)?.toString()).toBe('given')
+    expect(again.state.artifacts.get('other')?.toString()).toBe('big')
+    expect(again.state.listed.map(file => [file.type, file.path]).sort()).toEqual(
+      [
+        ['file', 'in put.txt'],
+        ['file', odd],
+        ['file', 'other'],
+        ['link', 'link'],
+      ].sort(),
+    )
+    expect(again.state.listed.find(file => file.path === odd)?.size).toBe(5)
+  })
+
+  it('stops everything and switches off when the daemon has no use for it any more', async () => {
+    const memory = sh('echo $$; exec sleep 300')
+    const listener = await serve(memory)
+    const runner = boot(listener.port)
+    await expect.poll(() => memory.stdout().length, { timeout: 20_000 }).toBeGreaterThan(0)
+    memory.state.alive = false
+    expect(await runner.done).toBe(0)
+    expect(existsSync(`/proc/${memory.stdout().toString().trim()}`)).toBe(false)
+  })
+
+  it('refuses to start without the daemon knowing of it', async () => {
+    const memory = createMemoryMachine({ argv: ['sh', '-c', 'echo ran'] })
+    memory.machine.job = () => undefined
+    const listener = await serve(memory)
+    const runner = boot(listener.port)
+    await runner.done
+    expect(memory.stdout().length).toBe(0)
+  })
+
+  it('speaks HTTPS with a certificate that only it was told', async () => {
+    const certificate = createCertificate({ commonName: 'deputy', names: ['127.0.0.1'] })
+    const memory = sh('echo safe')
+    const listener = await serve(memory, { tls: certificate })
+    const runner = startRunner({
+      url: `https://127.0.0.1:${listener.port}`,
+      token: TOKEN,
+      certificate: certificate.cert,
+    })
+    cleanups.push(() => runner.stop())
+    await memory.exited
+    await runner.done
+    expect(memory.stdout().toString()).toBe('safe\n')
+  })
+})
+
+/** A wire between runner and listener that can be cut. */
+const startWire = async (target: number) => {
+  const sockets = new Set<Socket>()
+  const wire = { cut: false, dropAnswers: 0, port: 0, connections: 0 }
+  const { connect } = await import('node:net')
+  const server: Server = createServer(client => {
+    wire.connections++
+    sockets.add(client)
+    client.on('close', () => sockets.delete(client))
+    client.on('error', () => {})
+    if (wire.cut) return void client.destroy()
+    const upstream = connect(target, '127.0.0.1')
+    upstream.on('error', () => client.destroy())
+    client.on('close', () => upstream.destroy())
+    client.pipe(upstream)
+    upstream.on('data', chunk => {
+      // The request arrived and was dealt with, but nobody hears the answer.
+      if (wire.dropAnswers > 0 && chunk.includes('200 OK')) {
+        wire.dropAnswers--
+        return void client.destroy()
+      }
+      client.write(chunk)
+    })
+    upstream.on('end', () => client.end())
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  wire.port = (server.address() as { port: number }).port
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return Object.assign(wire, {
+    sever: () => {
+      wire.cut = true
+      for (const socket of sockets) socket.destroy()
+    },
+  })
+}
+
+describe.skipIf(!hasCurl)('when the network is cut', () => {
+  const counting =
+    'i=0; while [ $i -lt 600 ]; do echo "line $i"; [ $((i % 7)) = 0 ] && echo "err $i" >&2; i=$((i+1)); [ $((i % 20)) = 0 ] && sleep 0.1; done'
+  const lines = Array.from({ length: 600 }, (_, i) => `line ${i}\n`).join('')
+  const errors = Array.from({ length: 600 }, (_, i) => i)
+    .filter(i => i % 7 === 0)
+    .map(i => `err ${i}\n`)
+    .join('')
+
+  it('nothing is lost and nothing comes twice', async () => {
+    const memory = sh(counting)
+    const listener = await serve(memory)
+    const wire = await startWire(listener.port)
+    const runner = boot(wire.port)
+    await expect.poll(() => memory.state.position, { timeout: 20_000 }).toBeGreaterThan(0)
+    wire.sever()
+    const before = wire.connections
+    await expect.poll(() => wire.connections, { timeout: 20_000 }).toBeGreaterThan(before + 2)
+    wire.cut = false
+    await memory.exited
+    await runner.done
+    expect(memory.stdout().toString()).toBe(lines)
+    expect(memory.stderr().toString()).toBe(errors)
+    expect(memory.state.exit?.code).toBe(0)
+  })
+
+  it('a frame whose answer was lost is recognised when it comes again', async () => {
+    const memory = sh(counting)
+    const listener = await serve(memory)
+    const wire = await startWire(listener.port)
+    const runner = boot(wire.port)
+    await expect.poll(() => memory.state.position, { timeout: 20_000 }).toBeGreaterThan(0)
+    wire.dropAnswers = 6
+    await memory.exited
+    await runner.done
+    expect(memory.stdout().toString()).toBe(lines)
+    expect(memory.stderr().toString()).toBe(errors)
+    expect(memory.state.duplicates).toBeGreaterThan(0)
+  })
+
+  it('the end of the job waits for the network, not the other way round', async () => {
+    const memory = sh('echo first; sleep 1; echo second; exit 4')
+    const listener = await serve(memory)
+    const wire = await startWire(listener.port)
+    const runner = boot(wire.port)
+    await expect.poll(() => memory.stdout().toString(), { timeout: 20_000 }).toContain('first')
+    wire.sever()
+    // By now the command is over; its parent waits with the result.
+    await expect
+      .poll(() => readdirSync(join(runner.root, 'run/deputy')).includes('ended'), { timeout: 20_000 })
+      .toBe(true)
+    expect(memory.state.exit).toBeUndefined()
+    wire.cut = false
+    await memory.exited
+    expect(memory.stdout().toString()).toBe('first\nsecond\n')
+    expect(memory.state.exit).toMatchObject({ code: 4 })
+  })
+
+  it('a machine that boots before its network asks until it is there', async () => {
+    const memory = sh('echo hello')
+    const listener = await serve(memory)
+    const wire = await startWire(listener.port)
+    wire.cut = true
+    const runner = boot(wire.port)
+    await expect.poll(() => wire.connections, { timeout: 20_000 }).toBeGreaterThan(1)
+    wire.cut = false
+    await memory.exited
+    await runner.done
+    expect(memory.stdout().toString()).toBe('hello\n')
+    expect(readFileSync(join(runner.root, 'runner'), 'utf8')).toContain('Deputy')
+  })
+})
