@@ -153,11 +153,11 @@ look() {
 }
 
 end_job() {
-  kill -TERM -- "-$pid" 2>/dev/null
+  kill -s TERM -- "-$pid" 2>/dev/null
   now
   end=$((now + grace))
   while [ ! -e "$run/ended" ] && now && [ "$now" -lt "$end" ]; do sleep 0.2; done
-  [ -e "$run/ended" ] || kill -KILL -- "-$pid" 2>/dev/null
+  [ -e "$run/ended" ] || kill -s KILL -- "-$pid" 2>/dev/null
 }
 
 # Ends the job in time whatever the network does.
@@ -304,14 +304,14 @@ run_job() {
     now
     if [ "$now" -ge "$next_beat" ]; then
       api POST "jobs/$job/heartbeat" --max-time 20 -d ''
-      [ "$status" = 200 ] && obey "$body"
+      if [ "$status" = 200 ]; then obey "$body"; elif disowned; then break; fi
       next_beat=$((now + beat))
     fi
     if ! pump && disowned; then break; fi
     [ "$more" = 1 ] || sleep 0.2
   done
   : >"$run/ended"
-  kill -KILL -- "-$pid" 2>/dev/null
+  kill -s KILL -- "-$pid" 2>/dev/null
   echo >"$run/release"
   wait "$holder" 2>/dev/null
   code=
@@ -355,7 +355,7 @@ while :; do
       silent_since=
       # A cut transfer lacks the last line.
       case $body in
-        *"\${nl}end") run_job ;;
+        *"\${nl}end$nl") run_job ;;
         *) sleep 1 ;;
       esac
       ;;

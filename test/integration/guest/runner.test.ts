@@ -50,9 +50,18 @@ const sh = (script: string, more: Partial<GuestSpec> = {}) =>
 const run = async (memory: MemoryMachine, more: Parameters<typeof startRunner>[1] = {}) => {
   const listener = await serve(memory)
   const runner = boot(listener.port, more)
-  await memory.exited
-  expect(await runner.done).toBe(0)
+  await within(memory.exited)
+  expect(await within(runner.done)).toBe(0)
   return runner
+}
+
+/** A wait with an end, so that a runner that hangs is told from a slow one. */
+const within = <T>(promise: Promise<T>, ms = 40_000): Promise<T> => {
+  let timer: NodeJS.Timeout
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('the runner did not come to its end')), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
 const sha = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
@@ -68,13 +77,12 @@ describe.skipIf(!hasCurl)('the runner', () => {
     expect(runner.log()).toContain('switching off')
   })
 
-  it.each(['dash', 'bash', 'busybox'])('works with %s', async shell => {
+  it.each(['dash', 'bash'])('works with %s', async shell => {
     try {
       execFileSync('sh', ['-c', `command -v ${shell}`], { stdio: 'ignore' })
     } catch {
       return
     }
-    if (shell === 'busybox') return
     const memory = sh('printf "%s" "$A"; exit 7', { env: { A: "it's" } })
     await run(memory, { shell })
     expect(memory.stdout().toString()).toBe("it's")
@@ -139,10 +147,10 @@ describe.skipIf(!hasCurl)('the runner', () => {
       `grep -rl ${secret} '${runner.root}' 2>/dev/null || true`,
     ]).toString()
     expect(found).toBe('')
-    await memory.exited
+    await within(memory.exited)
     expect(memory.stdout().toString()).not.toContain(secret)
     expect(memory.stdout().toString()).not.toContain(TOKEN)
-    await runner.done
+    await within(runner.done)
     const left = execFileSync('sh', [
       '-c',
       `grep -rlE '${secret}|${TOKEN}' '${runner.root}' 2>/dev/null || true`,
@@ -187,8 +195,8 @@ describe.skipIf(!hasCurl)('the runner', () => {
     const runner = boot(listener.port)
     await expect.poll(() => memory.stdout().toString(), { timeout: 20_000 }).toContain('ready')
     memory.state.order = 'stop'
-    await memory.exited
-    await runner.done
+    await within(memory.exited)
+    await within(runner.done)
     expect(memory.state.exit).toEqual({ code: 5, signal: 0, ended: 'stopped' })
     expect(memory.stdout().toString()).toBe('ready\nbye\n')
   })
@@ -253,7 +261,7 @@ describe.skipIf(!hasCurl)('the runner', () => {
     const runner = boot(listener.port)
     await expect.poll(() => memory.stdout().length, { timeout: 20_000 }).toBeGreaterThan(0)
     memory.state.alive = false
-    expect(await runner.done).toBe(0)
+    expect(await within(runner.done)).toBe(0)
     expect(existsSync(`/proc/${memory.stdout().toString().trim()}`)).toBe(false)
   })
 
@@ -262,7 +270,7 @@ describe.skipIf(!hasCurl)('the runner', () => {
     memory.machine.job = () => undefined
     const listener = await serve(memory)
     const runner = boot(listener.port)
-    await runner.done
+    await within(runner.done)
     expect(memory.stdout().length).toBe(0)
   })
 
@@ -276,8 +284,8 @@ describe.skipIf(!hasCurl)('the runner', () => {
       certificate: certificate.cert,
     })
     cleanups.push(() => runner.stop())
-    await memory.exited
-    await runner.done
+    await within(memory.exited)
+    await within(runner.done)
     expect(memory.stdout().toString()).toBe('safe\n')
   })
 })
@@ -340,8 +348,8 @@ describe.skipIf(!hasCurl)('when the network is cut', () => {
     const before = wire.connections
     await expect.poll(() => wire.connections, { timeout: 20_000 }).toBeGreaterThan(before + 2)
     wire.cut = false
-    await memory.exited
-    await runner.done
+    await within(memory.exited)
+    await within(runner.done)
     expect(memory.stdout().toString()).toBe(lines)
     expect(memory.stderr().toString()).toBe(errors)
     expect(memory.state.exit?.code).toBe(0)
@@ -354,8 +362,8 @@ describe.skipIf(!hasCurl)('when the network is cut', () => {
     const runner = boot(wire.port)
     await expect.poll(() => memory.state.position, { timeout: 20_000 }).toBeGreaterThan(0)
     wire.dropAnswers = 6
-    await memory.exited
-    await runner.done
+    await within(memory.exited)
+    await within(runner.done)
     expect(memory.stdout().toString()).toBe(lines)
     expect(memory.stderr().toString()).toBe(errors)
     expect(memory.state.duplicates).toBeGreaterThan(0)
@@ -374,7 +382,7 @@ describe.skipIf(!hasCurl)('when the network is cut', () => {
       .toBe(true)
     expect(memory.state.exit).toBeUndefined()
     wire.cut = false
-    await memory.exited
+    await within(memory.exited)
     expect(memory.stdout().toString()).toBe('first\nsecond\n')
     expect(memory.state.exit).toMatchObject({ code: 4 })
   })
@@ -387,8 +395,8 @@ describe.skipIf(!hasCurl)('when the network is cut', () => {
     const runner = boot(wire.port)
     await expect.poll(() => wire.connections, { timeout: 20_000 }).toBeGreaterThan(1)
     wire.cut = false
-    await memory.exited
-    await runner.done
+    await within(memory.exited)
+    await within(runner.done)
     expect(memory.stdout().toString()).toBe('hello\n')
     expect(readFileSync(join(runner.root, 'runner'), 'utf8')).toContain('Deputy')
   })

@@ -1,0 +1,199 @@
+import { spawn } from 'node:child_process'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { parse } from 'yaml'
+import { readIso } from '../../../guest/iso-reader.ts'
+import type { ExecStatus, Guest, GuestAgent, GuestDriver, GuestSpec } from './driver.ts'
+
+export interface FastGuestOptions {
+  /** How long a guest takes until it reads its seed. */
+  readonly bootMs?: number
+  /** Whether guests run an agent. */
+  readonly agent?: boolean
+}
+
+/**
+ * Guests as local processes: the user-data of the seed is carried out below a directory of the guest's own.
+ * Without isolation, so it is for tests and for trying things out, never for work of others.
+ */
+export const fastGuests = ({ bootMs = 0, agent = true }: FastGuestOptions = {}): GuestDriver => ({
+  start: async spec => {
+    const root = await mkdtemp(join(tmpdir(), `guest-${spec.vmid}-`))
+    const machine = createMachine(root)
+    await machine.prepare()
+    const timer = setTimeout(() => void boot(machine, spec), bootMs)
+    return guestOf(machine, timer, agent)
+  },
+})
+
+interface Machine {
+  readonly root: string
+  readonly env: NodeJS.ProcessEnv
+  readonly groups: Set<number>
+  ended: boolean
+  prepare(): Promise<void>
+  /** A path inside the guest as one outside. */
+  inside(path: string): string
+}
+
+const createMachine = (root: string): Machine => ({
+  root,
+  groups: new Set(),
+  ended: false,
+  env: { PATH: `${join(root, 'bin')}:${process.env.PATH}`, DEPUTY_ROOT: root, DEPUTY_USER: '-', HOME: root },
+  inside: path => (path.startsWith('/proc/') ? path : join(root, path)),
+  prepare: async () => {
+    await mkdir(join(root, 'bin'))
+    // The guest switches itself off by leaving a word; its processes go with it.
+    const poweroff = join(root, 'bin/poweroff')
+    await writeFile(poweroff, `#!/bin/sh\n: >"${join(root, 'off')}"\n`)
+    await chmod(poweroff, 0o755)
+  },
+})
+
+const boot = async (machine: Machine, spec: GuestSpec): Promise<void> => {
+  const userData = await findUserData(spec)
+  if (machine.ended || userData === undefined) return
+  const config = (parse(userData) ?? {}) as { write_files?: WriteFile[]; runcmd?: (string | string[])[] }
+  const written = new Map<string, string>()
+  for (const file of config.write_files ?? []) {
+    const target = machine.inside(file.path)
+    await mkdir(dirname(target), { recursive: true })
+    await writeFile(target, file.encoding === 'b64' ? Buffer.from(file.content, 'base64') : file.content)
+    await chmod(target, Number.parseInt(file.permissions ?? '0644', 8))
+    written.set(file.path, target)
+  }
+  for (const command of config.runcmd ?? []) {
+    if (machine.ended) return
+    const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
+    await run(
+      machine,
+      argv.map(word => written.get(word) ?? word),
+    )
+  }
+  if (await exists(join(machine.root, 'off'))) spec.poweredOff()
+}
+
+interface WriteFile {
+  path: string
+  content: string
+  encoding?: string
+  permissions?: string
+}
+
+/** As cloud-init looks: a volume with the label, then the address in the serial number. */
+const findUserData = async ({ cdroms, serial }: GuestSpec): Promise<string | undefined> => {
+  for (const image of cdroms) {
+    const iso = readIso(image)
+    if (iso?.label.toLowerCase() === 'cidata') return iso.files.get('user-data')?.toString()
+  }
+  const url = /^ds=nocloud-net;s=(\S+)$/.exec(serial ?? '')?.[1]
+  if (url === undefined) return undefined
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const answer = await fetch(`${url}user-data`).catch(() => undefined)
+    if (answer?.ok) return answer.text()
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+  return undefined
+}
+
+const run = (machine: Machine, argv: readonly string[]): Promise<void> =>
+  new Promise(resolve => {
+    const child = spawn(argv[0]!, argv.slice(1), {
+      cwd: machine.root,
+      env: machine.env,
+      stdio: 'ignore',
+      detached: true,
+    })
+    const { pid } = child
+    if (pid !== undefined) machine.groups.add(pid)
+    child.on('error', () => resolve())
+    child.on('exit', () => resolve())
+  })
+
+const guestOf = (machine: Machine, timer: NodeJS.Timeout, withAgent: boolean): Guest => {
+  const agent = createAgent(machine)
+  return {
+    agent: () => (withAgent && !machine.ended ? agent : undefined),
+    shutdown: async () => true,
+    stop: async () => {
+      machine.ended = true
+      clearTimeout(timer)
+      await killAll(machine)
+      await rm(machine.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
+    },
+  }
+}
+
+/** Groups of our own, and what left them but still lives below the guest's directory. */
+const killAll = async (machine: Machine): Promise<void> => {
+  for (const pid of [...machine.groups, ...(await strays(machine.root))]) {
+    for (const target of [-pid, pid]) {
+      try {
+        process.kill(target, 'SIGKILL')
+      } catch {
+        // It has ended already.
+      }
+    }
+  }
+}
+
+const strays = async (root: string): Promise<number[]> => {
+  const found: number[] = []
+  for (const name of await readdir('/proc').catch(() => [])) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
+    const environ = await readFile(`/proc/${name}/environ`, 'latin1').catch(() => '')
+    if (environ.includes(`DEPUTY_ROOT=${root}\0`) || environ.includes(`DEPUTY_WORKSPACE=${root}/`))
+      found.push(Number(name))
+  }
+  return found
+}
+
+const createAgent = (machine: Machine): GuestAgent => {
+  const processes = new Map<number, ExecStatus>()
+  return {
+    exec: async (argv, input) => {
+      const child = spawn(argv[0]!, argv.slice(1), {
+        cwd: machine.root,
+        env: machine.env,
+        detached: true,
+      })
+      const out: Buffer[] = []
+      const err: Buffer[] = []
+      child.stdout.on('data', chunk => out.push(chunk))
+      child.stderr.on('data', chunk => err.push(chunk))
+      child.stdin.on('error', () => {})
+      child.stdin.end(input ?? '')
+      const pid = child.pid ?? 0
+      if (pid === 0)
+        throw new Error(`Failed to execute child process "${argv[0]}" (No such file or directory)`)
+      machine.groups.add(pid)
+      processes.set(pid, { exited: false, out: Buffer.alloc(0), err: Buffer.alloc(0) })
+      child.on('close', (code, signal) => {
+        const status = signal === null ? { exitcode: code ?? 0 } : { signal: 9 }
+        processes.set(pid, { exited: true, ...status, out: Buffer.concat(out), err: Buffer.concat(err) })
+      })
+      return pid
+    },
+    execStatus: pid => {
+      const status = processes.get(pid)
+      if (status?.exited) processes.delete(pid)
+      return status
+    },
+    readFile: path =>
+      readFile(machine.inside(path)).catch(() =>
+        Promise.reject(new Error(`failed to open file '${path}' (mode: 'r')`)),
+      ),
+    writeFile: async (path, content) => {
+      await mkdir(dirname(machine.inside(path)), { recursive: true })
+      await writeFile(machine.inside(path), content)
+    },
+  }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  readFile(path).then(
+    () => true,
+    () => false,
+  )
