@@ -102,14 +102,14 @@ const showPhase = async (options: {
 
 const phaseText = (view: JobView): string => {
   const since = (Date.now() - Date.parse(view.started_at ?? view.created_at)) / 1000
-  const clock = duration(Math.max(0, since))
+  const clock = since < 60 ? `${Math.max(0, since).toFixed(1)} s` : duration(since)
   if (view.status === 'pending')
     return `waiting${view.queue_position === null ? '' : `, place ${view.queue_position} in the queue`} · ${clock}`
   if (view.status === 'provisioning') return `preparing a machine (${view.runtime}) · ${clock}`
   return `${view.progress ?? 'running'} · ${clock}`
 }
 
-export const closingLine = (context: Context, view: JobView): string => {
+const closingLine = (context: Context, view: JobView): string => {
   const { dim } = context.errColors
   const mark = statusColor(view.status, context.errColors)(`${statusMark(view.status)} ${view.status}`)
   const facts = [

@@ -138,6 +138,24 @@ describe.skipIf(missing)('deputy run', () => {
   })
 })
 
+describe.skipIf(missing)('a restart of the daemon', () => {
+  it('is not noticed by those who follow or wait', async () => {
+    const { stdout } = await cli.run([
+      'submit',
+      '--',
+      'for i in $(seq 30); do echo "tick $i"; sleep 0.1; done',
+    ])
+    const id = stdout.trim()
+    const follower = cli.start(['logs', '-f', id])
+    const waiter = cli.start(['status', id, '--wait', '--json'])
+    await follower.saw('tick 3\n')
+    expect((await cli.run(['daemon', 'restart'])).code).toBe(0)
+    const ticks = Array.from({ length: 30 }, (_, i) => `tick ${i + 1}\n`).join('')
+    expect((await follower.finished).stdout).toBe(ticks)
+    expect(JSON.parse((await waiter.finished).stdout)).toMatchObject({ status: 'success' })
+  })
+})
+
 describe.skipIf(missing)('a workspace', () => {
   const project = join(cli.home, 'project')
   const setUp = (): void => {
