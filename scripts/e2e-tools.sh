@@ -11,7 +11,8 @@ esac
 packages="node-$platform@22.23.3
 @modelcontextprotocol/conformance@0.2.0-alpha.12
 @modelcontextprotocol/inspector@2.12.0
-@anthropic-ai/claude-code@2.1.325"
+@anthropic-ai/claude-code@2.1.325
+@anthropic-ai/mcpb@2.1.2"
 directory="$root/.cache/tools/$(printf '%s' "$packages" | cksum | cut -d' ' -f1)"
 if [ ! -f "$directory/complete" ]; then
   mkdir -p "$directory"

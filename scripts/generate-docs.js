@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Writes docs/reference from the schemas of the built product; with --check it only tells whether they differ.
+// Writes what can be told from the schemas of the built product: docs/reference, references of skills, tools of
+// subagents. With --check it only tells whether they differ.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +12,11 @@ import { configSchema, ENVIRONMENT } from '../dist/config/schema.js'
 import { ERROR_TABLE } from '../dist/jobs/errors.js'
 import { manifestSchema } from '../dist/jobs/manifest.js'
 import { jobsToolset } from '../dist/mcp/tools/jobs/index.js'
+import { aliases } from '../dist/mcp/tools/proxmox/aliases.js'
+import { overviewPage, toolsetPage } from '../dist/mcp/tools/proxmox/reference.js'
+import { TABLE } from '../dist/mcp/tools/proxmox/table/index.js'
 import { propertyRows, table } from './docs-tables.js'
+import { SUBAGENTS, withTools } from './subagents.js'
 
 const NOTE =
   '<!-- Generated from the schemas by scripts/generate-docs.js: change those, then run npm run docs. -->'
@@ -134,36 +139,59 @@ ${table(
 )}
 `
 
-const format = (name, text) => {
-  const biome = fileURLToPath(new URL('../node_modules/.bin/biome', import.meta.url))
-  const done = spawnSync(biome, ['format', `--stdin-file-path=docs/reference/${name}`], {
+const proxmoxPages = () => {
+  const skill = 'skills/proxmox-mcp-tools/references'
+  const toolsets = [...TABLE, aliases]
+  return {
+    'docs/reference/proxmox-tools.md': overviewPage(toolsets, NOTE, name => `../../${skill}/${name}.md`),
+    ...Object.fromEntries(toolsets.map(one => [`${skill}/${one.name}.md`, toolsetPage(one, NOTE)])),
+  }
+}
+
+const agentPages = () =>
+  Object.fromEntries(
+    SUBAGENTS.map(name => {
+      const path = `agents/${name}.md`
+      return [path, withTools(name, readFileSync(new URL(path, root), 'utf8'))]
+    }),
+  )
+
+const root = new URL('../', import.meta.url)
+
+const format = (path, text) => {
+  const biome = fileURLToPath(new URL('node_modules/.bin/biome', root))
+  const done = spawnSync(biome, ['format', `--stdin-file-path=${path}`], {
     input: text,
     encoding: 'utf8',
-    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    cwd: fileURLToPath(root),
   })
-  if (done.status !== 0) throw new Error(`biome cannot format ${name}: ${done.stderr}`)
+  if (done.status !== 0) throw new Error(`biome cannot format ${path}: ${done.stderr}`)
   return done.stdout
 }
 
 const pages = {
-  'manifest.md': manifestPage(),
-  'configuration.md': configurationPage(),
-  'tools.md': toolsPage(),
-  'commands.md': await commandsPage(),
-  'errors.md': errorsPage(),
+  'docs/reference/manifest.md': manifestPage(),
+  'skills/delegating-work/references/manifest.md': manifestPage(),
+  'docs/reference/configuration.md': configurationPage(),
+  'docs/reference/tools.md': toolsPage(),
+  'docs/reference/commands.md': await commandsPage(),
+  'docs/reference/errors.md': errorsPage(),
+  ...proxmoxPages(),
+  ...agentPages(),
 }
 
-const directory = new URL('../docs/reference/', import.meta.url)
 const stale = []
-mkdirSync(directory, { recursive: true })
-for (const [name, text] of Object.entries(pages)) {
-  const file = new URL(name, directory)
-  const wanted = format(name, text)
+for (const [path, text] of Object.entries(pages)) {
+  const file = new URL(path, root)
+  // Biome takes the head of a subagent for text.
+  const wanted = path.startsWith('agents/') ? text : format(path, text)
   if (existsSync(file) && readFileSync(file, 'utf8') === wanted) continue
-  stale.push(name)
-  if (!process.argv.includes('--check')) writeFileSync(file, wanted)
+  stale.push(path)
+  if (process.argv.includes('--check')) continue
+  mkdirSync(new URL('.', file), { recursive: true })
+  writeFileSync(file, wanted)
 }
 if (process.argv.includes('--check') && stale.length > 0) {
-  process.stderr.write(`docs/reference is behind the schemas: ${stale.join(', ')}. Run: npm run docs\n`)
+  process.stderr.write(`Behind the schemas: ${stale.join(', ')}. Run: npm run docs\n`)
   process.exitCode = 1
 }

@@ -10,6 +10,7 @@ export interface Tools {
   readonly conformance: string
   readonly inspector: string
   readonly claude: string
+  readonly mcpb: string
 }
 
 export type ToolsOrReason =
@@ -37,6 +38,7 @@ export const findTools = (): ToolsOrReason => {
         conformance: join(modules, '@modelcontextprotocol/conformance/dist/index.js'),
         inspector: join(modules, '@modelcontextprotocol/inspector/clients/launcher/build/index.js'),
         claude: claude ?? join(modules, '.bin/claude'),
+        mcpb: join(modules, '@anthropic-ai/mcpb/dist/cli/cli.js'),
       },
     }
   }

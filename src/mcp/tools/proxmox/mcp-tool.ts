@@ -21,7 +21,7 @@ import type { Row, Tool } from './table/define.ts'
 const output = z.looseObject({})
 
 export const toMcpTool = (service: ProxmoxService, tool: Tool): McpTool => {
-  const mcp = define(service, tool)
+  const mcp = { ...define(service, tool), ...(isForTheUser(tool) && { meta: ASK_FIRST }) }
   if (mcp.annotations.readOnlyHint) return mcp
   const looking = readOnlyPart(tool)
   return looking ? { ...mcp, readOnly: define(service, looking) } : mcp
@@ -38,6 +38,15 @@ const define = (service: ProxmoxService, tool: Tool): McpTool =>
     run: async (args, context) =>
       withConfirmation(context, args, caller => runTool(service, tool, args, caller), tool.name),
   })
+
+/** Tells Claude Code to ask its user whatever mode it is in; what really decides is the gate. */
+const ASK_FIRST = { 'anthropic/requiresUserInteraction': true }
+
+/** Nothing to look at, and something to lose. A tool that also reads must stay usable without questions. */
+const isForTheUser = (tool: Tool): boolean => {
+  const tiers = Object.values(tool.actions).map(row => row.tier)
+  return tiers.includes('destructive') && !tiers.includes('read')
+}
 
 /** The same tool with the actions that change nothing. */
 export const readOnlyPart = (tool: Tool): Tool | undefined => {
