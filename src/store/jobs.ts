@@ -71,26 +71,23 @@ export const getManifest = (database: Database, id: string): Manifest | undefine
 export const listJobs = (database: Database, query: JobQuery): Job[] => {
   const where: string[] = []
   const values: Value[] = []
-  if (query.status !== undefined) {
-    where.push('j.state = ?')
-    values.push(query.status)
+  const add = (condition: string, ...more: Value[]): void => {
+    where.push(condition)
+    values.push(...more)
   }
-  if (query.parentId !== undefined) {
-    where.push('j.parent_id = ?')
-    values.push(query.parentId)
-  }
-  if (query.label !== undefined) {
-    const byValue = query.label.value === undefined ? '' : ' and l.value = ?'
-    where.push(`j.seq in (select l.seq from labels l where l.name = ?${byValue})`)
-    values.push(query.label.name, ...(query.label.value === undefined ? [] : [query.label.value]))
-  }
-  if (query.before !== undefined) {
-    where.push('j.seq < (select b.seq from jobs b where b.id = ?)')
-    values.push(query.before)
-  }
+  const { label } = query
+  // One value of one label is a range of an index in the order of the list: it leads, and nothing is sorted.
+  const byLabel = label?.value !== undefined
+  if (label?.value !== undefined) add('l.name = ? and l.value = ?', label.name, label.value)
+  else if (label !== undefined) add('j.seq in (select seq from labels where name = ?)', label.name)
+  if (query.status !== undefined) add('j.state = ?', query.status)
+  if (query.parentId !== undefined) add('j.parent_id = ?', query.parentId)
+  const seq = byLabel ? 'l.seq' : 'j.seq'
+  if (query.before !== undefined) add(`${seq} < (select b.seq from jobs b where b.id = ?)`, query.before)
+  const from = byLabel ? 'labels l cross join jobs j on j.seq = l.seq' : 'jobs j'
   const filter = where.length > 0 ? `where ${where.join(' and ')}` : ''
   return database
-    .all(`select j.* from jobs j ${filter} order by j.seq desc limit ?`, ...values, query.limit)
+    .all(`select j.* from ${from} ${filter} order by ${seq} desc limit ?`, ...values, query.limit)
     .map(toJob)
 }
 
