@@ -1,9 +1,9 @@
-import { createReadStream, type Stats } from 'node:fs'
-import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
-import { join, posix } from 'node:path'
-import ignore, { type Ignore } from 'ignore'
+import { constants } from 'node:fs'
+import { lstat, open, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { pack as tarPack } from 'tar-stream'
 import { AppError } from '../jobs/errors.ts'
+import { walkWorkspace } from './walk.ts'
 
 /**
  * A directory as a tar, in a fixed order. Leaves out `.git` and what .gitignore files say, at every level. Links
@@ -28,56 +28,6 @@ export async function* packDirectory(directory: string): AsyncGenerator<Uint8Arr
   }
 }
 
-export interface WorkspaceEntry {
-  /** Relative to the workspace, with slashes. */
-  readonly path: string
-  readonly stats: Stats
-}
-
-/** Everything that belongs to a workspace: parents before children, names in order. */
-export async function* walkWorkspace(root: string): AsyncGenerator<WorkspaceEntry> {
-  yield* walk(root, '', [])
-}
-
-interface Rules {
-  readonly base: string
-  readonly matcher: Ignore
-}
-
-async function* walk(
-  root: string,
-  relative: string,
-  inherited: readonly Rules[],
-): AsyncGenerator<WorkspaceEntry> {
-  const rules = [...inherited, ...(await rulesOf(root, relative))]
-  const names = (await readdir(join(root, relative))).sort()
-  for (const name of names) {
-    if (name === '.git') continue
-    const path = posix.join(relative, name)
-    const stats = await lstat(join(root, path)).catch(() => undefined)
-    if (stats === undefined || isIgnored(path, stats.isDirectory(), rules)) continue
-    yield { path, stats }
-    if (stats.isDirectory()) yield* walk(root, path, rules)
-  }
-}
-
-const rulesOf = async (root: string, relative: string): Promise<Rules[]> => {
-  const text = await readFile(join(root, relative, '.gitignore'), 'utf8').catch(() => undefined)
-  return text === undefined ? [] : [{ base: relative, matcher: ignore().add(text) }]
-}
-
-/** The innermost .gitignore that says something about a path wins, as in git. */
-const isIgnored = (path: string, isDirectory: boolean, rules: readonly Rules[]): boolean => {
-  let ignored = false
-  for (const { base, matcher } of rules) {
-    const inner = base === '' ? path : path.slice(base.length + 1)
-    const verdict = matcher.test(isDirectory ? `${inner}/` : inner)
-    if (verdict.ignored) ignored = true
-    else if (verdict.unignored) ignored = false
-  }
-  return ignored
-}
-
 type Tar = ReturnType<typeof tarPack>
 
 const fill = async (tar: Tar, root: string): Promise<void> => {
@@ -92,28 +42,39 @@ const fill = async (tar: Tar, root: string): Promise<void> => {
 }
 
 /** Exactly as many bytes as the header says; a file that shrinks meanwhile is an error, not a broken archive. */
-const file = (
+const file = async (
   tar: Tar,
   source: string,
   header: { name: string; size: number; mode: number; mtime: Date },
-): Promise<void> =>
-  new Promise((resolve, reject) => {
+): Promise<void> => {
+  // Since it was listed it may have become a link to elsewhere.
+  const handle = await open(source, constants.O_RDONLY | constants.O_NOFOLLOW).catch(error => {
+    throw unreadable(header.name, error)
+  })
+  await new Promise<void>((resolve, reject) => {
     const entry = tar.entry({ ...header, type: 'file' }, error => (error ? reject(error) : resolve()))
     if (header.size === 0) return void entry.end(null)
-    const content = createReadStream(source, { end: header.size - 1 })
+    const content = handle.createReadStream({ end: header.size - 1, autoClose: false })
     let read = 0
     content.on('data', chunk => {
       read += chunk.length
     })
-    content.once('error', reject)
+    content.once('error', error => reject(unreadable(header.name, error)))
     content.once('end', () => {
       if (read < header.size) reject(changed(header.name))
     })
     content.pipe(entry)
-  })
+  }).finally(() => handle.close())
+}
 
 const changed = (name: string): AppError =>
   new AppError('conflict', `The file '${name}' changed while the workspace was packed.`, {
     hint: 'Submit again when nothing writes to the directory.',
     retryable: true,
+  })
+
+const unreadable = (name: string, cause: Error): AppError =>
+  new AppError('invalid', `The file '${name}' of the workspace cannot be read: ${cause.message}.`, {
+    hint: 'Make it readable, or name it in .gitignore.',
+    cause,
   })

@@ -1,4 +1,5 @@
-import type { JobSummary } from '../../engine/deputy.ts'
+import type { Client } from '../../control/client.ts'
+import type { JobPage, JobSummary, ListFilter } from '../../engine/deputy.ts'
 import { type JobState, STATES } from '../../jobs/states.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
@@ -19,8 +20,7 @@ export default defineCommand({
   },
   async run(context, { flags }) {
     const client = await context.client()
-    const page = await client.list({
-      limit: flags.limit ?? 20,
+    const page = await listJobs(client, flags.limit ?? 20, {
       ...(flags.status !== undefined && { status: flags.status as JobState }),
       ...(flags.label !== undefined && { label: flags.label }),
       ...(flags.cursor !== undefined && { cursor: flags.cursor }),
@@ -37,6 +37,21 @@ export default defineCommand({
     return 0
   },
 })
+
+/** As many as asked for, over the pages of the daemon. */
+const listJobs = async (client: Client, limit: number, filter: ListFilter): Promise<JobPage> => {
+  const jobs: JobSummary[] = []
+  let cursor = filter.cursor
+  for (;;) {
+    const size = Math.min(PAGE, limit - jobs.length)
+    const page = await client.list({ ...filter, limit: size, ...(cursor !== undefined && { cursor }) })
+    jobs.push(...page.jobs)
+    if (page.next_cursor === null || jobs.length >= limit) return { jobs, next_cursor: page.next_cursor }
+    cursor = page.next_cursor
+  }
+}
+
+const PAGE = 100
 
 const columns = (colors: Colors): Column<JobSummary>[] => [
   { title: 'ID', value: job => shortId(job.job_id) },

@@ -4,7 +4,7 @@ import { readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract, type Pack } from 'tar-stream'
-import { walkWorkspace } from '../../workspace/pack.ts'
+import { walkWorkspace } from '../../workspace/walk.ts'
 
 export interface TreeEntry {
   path: string
