@@ -114,9 +114,13 @@ export const countJobs = (database: Database): { state: JobState; count: number 
 
 export const queuePosition = (database: Database, job: Job): number => {
   const row = database.get(
-    `select count(*) as ahead from jobs
-     where completed_at is null and state = 'pending' and runtime = ?1
-       and (priority > ?2 or (priority = ?2 and seq < (select seq from jobs where id = ?3)))`,
+    // Two ranges of the queue's index; with one condition for both it would look at every row.
+    `select
+       (select count(*) from jobs
+        where completed_at is null and state = 'pending' and runtime = ?1 and priority > ?2) +
+       (select count(*) from jobs
+        where completed_at is null and state = 'pending' and runtime = ?1 and priority = ?2
+          and seq < (select seq from jobs where id = ?3)) as ahead`,
     job.runtime,
     job.priority,
     job.id,
