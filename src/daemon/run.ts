@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Home } from '../config/home.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createSecrets } from '../config/secrets.ts'
+import { missingSettings } from '../config/setting-names.ts'
 import { createEngine } from '../engine/engine.ts'
 import { createControlApp } from '../http/app.ts'
 import { type LoopbackListener, listenLoopback, listenUnix } from '../http/listen.ts'
@@ -86,11 +87,11 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     deputy,
     available: toolsets.available,
     version: VERSION,
-    instructionsContext: () => ({
+    instructionsContext: settings => ({
       runtimes: engine.readiness(),
       agents: Object.keys(config.agents),
       secrets: secrets.names(),
-      notes: toolsets.notes,
+      notes: [...toolsets.notes, ...[missingSettings(settings, env)].filter(note => note !== undefined)],
     }),
     onerror: error => log.error({ err: error }, 'MCP'),
   })

@@ -20,7 +20,7 @@ export interface McpOptions extends Selection {
   readonly available: readonly Toolset[]
   readonly version: string
   /** Asked at every connection, so it must be quick. */
-  instructionsContext(): InstructionsContext
+  instructionsContext(settings: readonly string[]): InstructionsContext
   /** Absent: jobs are the tasks. */
   readonly tasks?: TaskSource
   /** Hears of defects: what went wrong although the caller did nothing wrong. */
@@ -60,7 +60,12 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
           prompts: { listChanged: false },
           resources: { listChanged: true, subscribe: true },
         },
-        instructions: instructions({ context: options.instructionsContext(), selected, available, readOnly }),
+        instructions: instructions({
+          context: options.instructionsContext(options.settings ?? []),
+          selected,
+          available,
+          readOnly,
+        }),
         cacheHints: {
           'tools/list': fixedList,
           'prompts/list': fixedList,

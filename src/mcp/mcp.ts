@@ -8,7 +8,7 @@ import type { Selection } from './toolset.ts'
 import { createUpdates } from './updates.ts'
 import { createMcpUpgrade } from './upgrade.ts'
 
-export type McpDependencies = Omit<McpOptions, 'toolsets' | 'readOnly'>
+export type McpDependencies = Omit<McpOptions, 'toolsets' | 'readOnly' | 'settings'>
 
 /** Everything the daemon serves over MCP. */
 export interface Mcp {

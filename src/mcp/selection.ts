@@ -7,7 +7,9 @@ export const selectionOf = (
 ): Selection => {
   const toolsets = query.get('toolsets') ?? headers.get('x-deputy-toolsets')
   const readOnly = query.get('read_only') ?? headers.get('x-deputy-read-only')
+  const settings = headers.get('x-deputy-settings')
   return {
+    ...(settings && { settings: settings.split(',').slice(0, 50) }),
     ...(toolsets && {
       toolsets: toolsets
         .split(',')
@@ -19,5 +21,5 @@ export const selectionOf = (
   }
 }
 
-export const selectionKey = ({ toolsets, readOnly }: Selection): string =>
-  JSON.stringify([toolsets ? [...new Set(toolsets)].sort() : null, readOnly === true])
+export const selectionKey = ({ toolsets, readOnly, settings }: Selection): string =>
+  JSON.stringify([toolsets ? [...new Set(toolsets)].sort() : null, readOnly === true, settings ?? []])

@@ -18,6 +18,8 @@ export interface Selection {
   readonly toolsets?: readonly string[]
   /** Only tools that change nothing. Wins over everything else. */
   readonly readOnly?: boolean
+  /** Names of the settings in the front's own environment. */
+  readonly settings?: readonly string[]
 }
 
 export interface Selected {

@@ -1,3 +1,5 @@
+import { settingNames } from '../../config/setting-names.ts'
+
 export interface BridgeHeaders {
   readonly headers: Readonly<Record<string, string>>
   readonly problems: readonly string[]
@@ -16,8 +18,10 @@ export const bridgeHeaders = (argv: readonly string[], env: NodeJS.ProcessEnv): 
     // A client shows nothing but a closed connection when a server does not start.
     else problems.push(`'${argument}' is not an option of deputy mcp and was left out`)
   }
+  const settings = settingNames(env).join(',')
   return {
     headers: {
+      ...(settings !== '' && { 'x-deputy-settings': settings }),
       ...(toolsets !== '' && { 'x-deputy-toolsets': toolsets }),
       ...(readOnly && { 'x-deputy-read-only': '1' }),
     },
