@@ -1,4 +1,4 @@
-import { mkdir, open } from 'node:fs/promises'
+import { appendFile, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Tier } from '../table/define.ts'
 import { type Operation, operationPath } from './operation.ts'
@@ -21,24 +21,26 @@ export interface Audit {
   write(entry: AuditEntry): Promise<void>
 }
 
-/** Append-only JSON lines that only the user can read. One writer at a time keeps lines whole. */
+/** Append-only JSON lines that only the user can read. What comes while a write is under way goes out together. */
 export const createAudit = (file: string, now: () => number = Date.now): Audit => {
-  let last: Promise<unknown> = Promise.resolve()
-  const append = async (line: string) => {
+  let waiting: string[] = []
+  let flush: Promise<void> | undefined
+
+  const append = async () => {
+    const lines = waiting.join('')
+    waiting = []
+    flush = undefined
     await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-    const handle = await open(file, 'a', 0o600)
-    try {
-      await handle.appendFile(line)
-    } finally {
-      await handle.close()
-    }
+    // Opened each time, so that a rotated log is left alone.
+    await appendFile(file, lines, { mode: 0o600 })
   }
+
+  let last: Promise<void> = Promise.resolve()
   return {
     write: entry => {
-      const line = `${JSON.stringify({ at: new Date(now()).toISOString(), ...auditLine(entry) })}\n`
-      const written = last.then(() => append(line))
-      last = written.catch(() => {})
-      return written
+      waiting.push(`${JSON.stringify({ at: new Date(now()).toISOString(), ...auditLine(entry) })}\n`)
+      flush ??= last = last.catch(() => {}).then(append)
+      return flush
     },
   }
 }

@@ -31,6 +31,8 @@ export interface GateOptions {
   readonly audit: Audit
   readonly rate: { take(who: string): void }
   readonly now?: () => number
+  /** Hears that a read could not be logged. */
+  readonly onerror?: (error: unknown) => void
 }
 
 /** The one place every request to Proxmox passes, whichever tool made it. */
@@ -66,7 +68,10 @@ export const createGate = (options: GateOptions): Gate => {
       }
       try {
         const answer = await send()
-        await write('done', { ms: now() - start, ...(isUpid(answer) && { detail: answer }) })
+        const logged = write('done', { ms: now() - start, ...(isUpid(answer) && { detail: answer }) })
+        // A reader need not wait for the disk.
+        if (tier === 'read') logged.catch(options.onerror ?? (() => {}))
+        else await logged
         return answer
       } catch (error) {
         await write('failed', { ms: now() - start, detail: toAppError(error).message })

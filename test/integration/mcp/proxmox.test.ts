@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { bridgeEnv } from '../../support/mcp/bridge.ts'
+import { type Cluster, startCluster } from '../../support/pve.ts'
+
+const open = async (directory: string, args: string[] = []) => {
+  const client = new Client({ name: 'stdio-test', version: '1' })
+  await client.connect(
+    new StdioClientTransport({
+      command: process.execPath,
+      args: [CLI, 'mcp', ...args],
+      env: bridgeEnv(directory) as Record<string, string>,
+      stderr: 'ignore',
+    }),
+  )
+  return { client, [Symbol.asyncDispose]: () => client.close() }
+}
+
+describe('a daemon with a cluster', () => {
+  let cluster: Cluster
+  let directory: string
+  let daemon: TestDaemon
+
+  beforeAll(async () => {
+    cluster = await startCluster()
+    directory = newHome()
+    const root = {
+      PROXMOX_USER: 'root@pam',
+      PROXMOX_TOKEN_NAME: '',
+      PROXMOX_TOKEN_VALUE: '',
+      PROXMOX_PASSWORD: cluster.emulator.standard.rootPassword,
+    }
+    daemon = await startDaemon({
+      directory,
+      env: { ...cluster.emulator.env(), ...root, PROXMOX_ALLOW_ELEVATED: 'true' },
+    })
+  })
+  afterAll(async () => {
+    await daemon.kill('SIGTERM')
+    await cluster.close()
+    removeHome(directory)
+  })
+
+  it('serves five tools more by default, and toolsets by name', async () => {
+    await using plain = await open(directory)
+    const names = (await plain.client.listTools()).tools.map(tool => tool.name)
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'submit_job',
+        'list_nodes',
+        'get_cluster_resources',
+        'proxmox_api_search',
+        'proxmox_api_describe',
+        'proxmox_api_call',
+      ]),
+    )
+    expect(names.filter(name => name.startsWith('proxmox_'))).toHaveLength(3)
+    await using more = await open(directory, ['--toolsets', 'proxmox-all'])
+    expect((await more.client.listTools()).tools.length).toBeGreaterThanOrEqual(92)
+  })
+
+  it('clones a guest for a client that is only a bridge, and writes it down', async () => {
+    await using session = await open(directory, ['--toolsets', 'default,proxmox-guests'])
+    const result = await session.client.callTool({
+      name: 'proxmox_guest_clone',
+      arguments: { vmid: 9000, newid: 400, name: 'via-bridge' },
+    })
+    expect(result.structuredContent).toMatchObject({ state: 'ok' })
+    expect(cluster.emulator.state.vms.get(400)?.config.name).toBe('via-bridge')
+    const audit = readFileSync(join(directory, 'state/proxmox/audit.jsonl'), 'utf8')
+    expect(audit).toContain('"who":"mcp:stdio-test"')
+    expect(audit).toContain('/nodes/pve1/qemu/9000/clone')
+  })
+})
+
+describe('a daemon with wrong settings of a cluster', () => {
+  it('still serves jobs, and tells every client what is wrong', async () => {
+    const directory = newHome()
+    const daemon = await startDaemon({ directory, env: { PROXMOX_HOST: 'pve1.invalid' } })
+    try {
+      await using session = await open(directory)
+      expect((await session.client.listTools()).tools.map(tool => tool.name)).toContain('submit_job')
+      expect(session.client.getInstructions()).toContain(
+        'The Proxmox tools are off: No Proxmox VE credentials are set.',
+      )
+    } finally {
+      await daemon.kill('SIGTERM')
+      removeHome(directory)
+    }
+  })
+})
