@@ -65,9 +65,21 @@ slay() {
   printf '%s' "$left"
 }
 
+# Shells start what is in the background with INT and QUIT ignored, and a command expects them as usual.
+# What this node has against it is found out once.
+signals() {
+  sig=
+  read -r sig 2>/dev/null < "$base/../signals" && return
+  if env --default-signal=INT,QUIT true 2>/dev/null; then sig=env; elif command -v perl >/dev/null 2>&1; then sig=perl; else sig=none; fi
+  echo "$sig" > "$base/../signals"
+}
+
 detach() {
+  if [ "$sig" = env ] && command -v setsid >/dev/null 2>&1; then exec env --default-signal=INT,QUIT setsid "$@"; fi
+  if [ "$sig" != none ] && command -v perl >/dev/null 2>&1; then
+    exec perl -e 'use POSIX; $SIG{INT} = $SIG{QUIT} = "DEFAULT"; POSIX::setsid(); exec @ARGV; exit 127' "$@"
+  fi
   if command -v setsid >/dev/null 2>&1; then exec setsid "$@"; fi
-  if command -v perl >/dev/null 2>&1; then exec perl -e 'use POSIX; POSIX::setsid(); exec @ARGV' "$@"; fi
   exec "$@"
 }
 
@@ -107,14 +119,15 @@ wake() {
 }
 
 supervise() {
-  trap '' HUP INT USR1
+  trap '' HUP
   myself
   birth "$me"
   printf '%s %s\\n' "$me" "$born" > "$dir/super"
   shell=sh
   command -v bash > /dev/null && shell=bash
+  signals
   (
-    trap - HUP INT USR1
+    trap - HUP
     cd "$D_CWD" || exit 126
     DEPUTY_JOB=$D_ID
     export DEPUTY_JOB
@@ -149,7 +162,7 @@ run() {
   [ -n "$D_CWD" ] || D_CWD="$dir/work"
   trap 'woken=1' USR1
   if mkdir "$dir" "$dir/work" 2>/dev/null || { mkdir -p "$base" 2>/dev/null && mkdir "$dir" "$dir/work" 2>/dev/null; }; then
-    if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && printf '%s' "$D_HIDE" > "$dir/hide" && true > "$dir/index"; then
+    if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && printf '%s' "$D_MEMO" > "$dir/memo" && true > "$dir/index"; then
       printf '%s\\n' "$$" > "$dir/follower"
       (supervise) < /dev/null > /dev/null 2>&1 &
       echo 's 1'
@@ -238,13 +251,14 @@ follow() {
     read -r f 2>/dev/null < "$dir/follower"
     [ "$f" = "$$" ] || { echo q; return; }
     polls=$((polls + 1))
-    if [ $((polls % 8)) = 0 ]; then
+    if [ $((polls % 16)) = 0 ]; then
       check_super || return
       kill -0 "$PPID" 2>/dev/null || return
       echo h
     fi
     if [ "$fresh" = 1 ]; then quiet=0; else quiet=$((quiet + 1)); fi
-    if [ "$quiet" -lt 10 ]; then nap=0.05; elif [ "$quiet" -lt 40 ]; then nap=0.2; else nap=0.5; fi
+    # Eager at first: most commands are short, and the order of the two streams is as good as the naps are short.
+    if [ "$polls" -lt 200 ] && [ "$quiet" -lt 25 ]; then nap=0.02; elif [ "$quiet" -lt 60 ]; then nap=0.1; else nap=0.25; fi
     woken=
     sleep "$nap" 2>/dev/null &
     z=$!
@@ -257,7 +271,7 @@ check_super() {
   s= b=
   read -r s b 2>/dev/null < "$dir/super"
   if [ -z "$s" ]; then
-    [ "$polls" -lt 32 ] && return 0
+    [ "$polls" -lt 64 ] && return 0
     echo 'n the node stopped before the command was started'
     return 1
   fi

@@ -17,8 +17,8 @@ export interface RemoteCommand {
   timeoutSeconds?: number | undefined
   /** Between TERM and KILL. */
   graceSeconds?: number | undefined
-  /** Kept with the command, for whoever has to hide them in its output after a restart. */
-  secrets?: readonly string[] | undefined
+  /** Kept with the command in a private file, for whoever follows it after a restart. */
+  memo?: string | undefined
 }
 
 export interface FollowOptions {
@@ -62,8 +62,7 @@ export interface RemoteShim {
   /** Ends what is left of it and deletes its directory; returns the ids that are confirmed gone. */
   remove(ids: readonly string[], options: Where): Promise<string[]>
   list(options: Where): Promise<RemoteJob[]>
-  /** What was to be hidden in the output of a command. */
-  secretsOf(id: string, options: Where): Promise<string[]>
+  memoOf(id: string, options: Where): Promise<string>
   /** Makes a workspace exist; `release` ends what runs in it and deletes it, `claims` lists all of ours. */
   claim(id: string, options: Where): Promise<void>
   release(id: string, options: Where): Promise<void>
@@ -136,7 +135,7 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
         `D_CMD=${shellQuote(command.command)}`,
         `D_ENV=${shellQuote(exportLines(command.env ?? {}))}`,
         `D_CWD=${directory(command.cwd)}`,
-        `D_HIDE=${shellQuote((command.secrets ?? []).map(encode).join(' '))}`,
+        `D_MEMO=${Buffer.from(command.memo ?? '').toString('base64')}`,
         `D_TIMEOUT=${Math.ceil(command.timeoutSeconds ?? 0)}`,
         `D_GRACE=${Math.round((command.graceSeconds ?? 2) * 10)}`,
         '',
@@ -162,9 +161,9 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
       const lines = await ask('', 'list', options)
       return lines.filter(line => line.startsWith('j ')).map(parseJob)
     },
-    secretsOf: async (id, options) => {
-      const lines = await ask(`D_ID=${checkedId(id)}\n`, 'cat "$base/$D_ID/hide" 2>/dev/null; echo', options)
-      return lines.join(' ').split(' ').filter(Boolean).map(decode)
+    memoOf: async (id, options) => {
+      const lines = await ask(`D_ID=${checkedId(id)}\n`, 'cat "$base/$D_ID/memo" 2>/dev/null; echo', options)
+      return Buffer.from(lines.join(''), 'base64').toString('utf8')
     },
     claim: async (id, options) => {
       const lines = await ask(`D_ID=${checkedId(id)}\n`, 'claim', options)
@@ -183,9 +182,6 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
     },
   }
 }
-
-const encode = (text: string): string => Buffer.from(text, 'utf8').toString('base64')
-const decode = (text: string): string => Buffer.from(text, 'base64').toString('utf8')
 
 const cannotWrite = (target: SshTarget): AppError =>
   new AppError('unavailable', `node ${target.id} has no room for a workspace in ~/.cache/deputy`, {

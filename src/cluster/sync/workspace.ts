@@ -4,7 +4,7 @@ import { AppError } from '../../jobs/errors.ts'
 import type { SshTarget } from '../ssh/arguments.ts'
 import type { Ssh } from '../ssh/session.ts'
 import { treeDirectory } from './push.ts'
-import { isPortable, TREE } from './tree.ts'
+import { TREE } from './tree.ts'
 
 export interface WorkspaceRequest {
   ssh: Ssh
@@ -43,37 +43,71 @@ export const unpackInto = (request: WorkspaceRequest & { archive: AsyncIterable<
     request.archive,
   )
 
+export interface WorkspaceFile {
+  path: string
+  type: 'file' | 'link' | 'other'
+  size: number
+  mode: number
+}
+
 export interface WorkspaceListing {
-  files: { path: string; size: number }[]
-  links: string[]
+  files: WorkspaceFile[]
   /** Written since the workspace was filled. */
   changed: ReadonlySet<string>
 }
 
+const MAX_FILES = 200_000
+
+/** Everything but directories. GNU's find tells all at once for every name; other systems lose names with newlines. */
 export const listWorkspace = async (request: WorkspaceRequest): Promise<WorkspaceListing> => {
   const mark = `deputy-${randomBytes(9).toString('hex')}`
   const script = `w="$HOME/${workspaceDirectory(request.owner, request.id)}"
 cd "$w" || exit 1
 echo ${mark}
-find . -type f -exec wc -c {} +
+if find . -maxdepth 0 -printf '' 2>/dev/null; then
+find . -xdev ! -type d -printf '%y %s %m %P\\0'
+else
+find . -xdev -type f -exec stat -f 'f %z %Lp %N' {} + | tr '\\n' '\\0'
+find . -xdev -type l -exec stat -f 'l %z %Lp %N' {} + | tr '\\n' '\\0'
+find . -xdev ! -type f ! -type l ! -type d -exec stat -f 'o %z %Lp %N' {} + | tr '\\n' '\\0'
+fi
 echo ${mark}
-find . -type l
-echo ${mark}
-find . \\( -type f -o -type l \\) -cnewer "$w.stamp"
+[ -e "$w.stamp" ] && find . -xdev \\( -type f -o -type l \\) -cnewer "$w.stamp" -print0
 echo ${mark}
 `
   const result = await request.ssh.run({ target: request.target, signal: request.signal, script })
-  const [, files, links, changed, rest] = result.stdout.toString('utf8').split(`${mark}\n`)
+  const [, files, changed, rest] = result.stdout.toString('latin1').split(`${mark}\n`)
   if (rest === undefined) throw broken(request, 'listed', result.stderr)
   return {
-    files: lines(files).flatMap(line => {
-      const match = /^\s*(\d+) \.\/(.+)$/.exec(line)
-      return match && isPortable(match[2]!) ? [{ path: match[2]!, size: Number(match[1]) }] : []
-    }),
-    links: paths(links),
-    changed: new Set(paths(changed)),
+    files: records(files).slice(0, MAX_FILES).flatMap(parseFile),
+    changed: new Set(records(changed).map(stripDot)),
   }
 }
+
+const parseFile = (record: string): WorkspaceFile[] => {
+  const match = /^(\S) (\d{1,15}) ([0-7]{1,5}) ([\s\S]+)$/.exec(record)
+  const path = match && stripDot(match[4]!)
+  if (!match || !path || !isInside(path)) return []
+  const type = match[1] === 'f' ? 'file' : match[1] === 'l' ? 'link' : 'other'
+  return [{ path, type, size: Number(match[2]), mode: Number.parseInt(match[3]!, 8) }]
+}
+
+const isInside = (path: string): boolean =>
+  path.length < 4096 && path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
+
+const stripDot = (path: string): string => path.replace(/^\.\//, '')
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Names that are no UTF-8 cannot be shown or asked for: they stay behind. */
+const records = (latin1: string | undefined): string[] =>
+  (latin1 ?? '').split('\0').flatMap(record => {
+    try {
+      return record === '' ? [] : [utf8.decode(Buffer.from(record, 'latin1'))]
+    } catch {
+      return []
+    }
+  })
 
 /** An archive of some files, as a stream of bytes; ends in an error when the node does not deliver all of it. */
 export async function* packFrom(
@@ -81,7 +115,7 @@ export async function* packFrom(
 ): AsyncGenerator<Buffer> {
   const mark = Buffer.from(`deputy-${randomBytes(9).toString('hex')}\n`)
   const directory = request.directory ?? workspaceDirectory(request.owner, request.id)
-  const script = `cd "$HOME/${directory}" && printf '%s' '${mark.toString('latin1').trimEnd()}' && echo && tar -cf - -T -`
+  const script = `cd "$HOME/${directory}" && printf '%s' '${mark.toString('latin1').trimEnd()}' && echo && if tar --version 2>/dev/null | grep -q GNU; then tar --null -T - --no-recursion --hard-dereference -cf - 2>/dev/null; else tar --null -T - -n -cf - 2>/dev/null; fi`
   const queue: Buffer[] = []
   let wake: (() => void) | undefined
   let ended = false
@@ -91,7 +125,7 @@ export async function* packFrom(
       target: request.target,
       signal: request.signal,
       script,
-      input: Readable.from([request.files.map(file => `./${file}\n`).join('')]),
+      input: Readable.from([request.files.map(file => `./${file}\0`).join('')]),
       onStdout: chunk => {
         queue.push(chunk)
         wake?.()
@@ -160,10 +194,3 @@ const broken = (request: WorkspaceRequest, what: string, stderr: string): AppErr
       hint: `Is there room on its disk? Try: ssh ${request.target.host} df -h`,
     },
   )
-
-const lines = (text: string | undefined): string[] => (text ?? '').split('\n').filter(Boolean)
-
-const paths = (text: string | undefined): string[] =>
-  lines(text)
-    .map(line => line.replace(/^\.\//, ''))
-    .filter(isPortable)

@@ -11,11 +11,14 @@ export interface Redactor {
   push(chunk: Uint8Array): Buffer
   /** What was held back, at the end of the stream. */
   flush(): Buffer
+  /** Something is held back now. */
+  readonly holding: boolean
 }
 
 /** One redactor per stream: a secret may be cut by the border of two chunks. */
 export const createRedactor = (patterns: readonly string[]): Redactor => {
-  if (patterns.length === 0) return { push: chunk => asBuffer(chunk), flush: () => Buffer.alloc(0) }
+  if (patterns.length === 0)
+    return { push: chunk => asBuffer(chunk), flush: () => Buffer.alloc(0), holding: false }
   const expression = toExpression(patterns)
   const byFirst = groupByFirst(patterns)
   const longest = Math.max(...patterns.map(pattern => pattern.length))
@@ -54,6 +57,9 @@ export const createRedactor = (patterns: readonly string[]): Redactor => {
       const rest = held.replace(expression, REDACTED)
       held = ''
       return Buffer.from(rest, 'latin1')
+    },
+    get holding() {
+      return held !== ''
     },
   }
 }

@@ -170,10 +170,16 @@ describe.skipIf(missing !== undefined)(
       })
     })
 
-    it('keeps what must be hidden for one who comes after a restart', async () => {
+    it('keeps a memo for one who comes after a restart', async () => {
       const id = newId()
-      await runOn(cluster, 'n1', { id, command: 'true', secrets: ['tok en', "it's\n2"] })
-      expect(await cluster.shim.secretsOf(id, await where())).toEqual(['tok en', "it's\n2"])
+      const memo = JSON.stringify({ secrets: ['tok en', "it's\n2 €"] })
+      await runOn(cluster, 'n1', { id, command: 'true', memo })
+      expect(await cluster.shim.memoOf(id, await where())).toBe(memo)
+    })
+
+    it('gets the usual signals', async () => {
+      const command = 'trap "echo int" INT; kill -INT $$; trap "echo quit" QUIT; kill -QUIT $$; echo end'
+      expect((await runOn(cluster, 'n1', { id: newId(), command })).stdout).toBe('int\nquit\nend\n')
     })
 
     it('reports a working directory that does not exist', async () => {

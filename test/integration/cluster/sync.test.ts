@@ -150,7 +150,7 @@ describe.skipIf(missing !== undefined)(
       const listing = await listWorkspace(where)
       expect([...listing.changed].sort()).toEqual(['bin', 'src/a.txt', 'src/n w.txt', 'target/x'])
       expect(listing.files.map(file => file.path)).not.toContain('src/deep/run.sh')
-      expect(listing.files).toContainEqual({ path: 'src/a.txt', size: 19 })
+      expect(listing.files).toContainEqual({ path: 'src/a.txt', type: 'file', size: 19, mode: 0o644 })
 
       const contents = new Map<string, Buffer>()
       const tar = extract()
