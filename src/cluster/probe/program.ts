@@ -41,11 +41,17 @@ echo "disk $disk"
 echo "uid $(id -u)"
 echo "host $(uname -n)"
 tools=
-for tool in awk bash bwrap bun cargo clang cmake conda cosign curl deno docker ffmpeg g++ gcc gdb git go gradle helm java jq kubectl make mvn nerdctl ninja node npm nvidia-smi ollama perl php podman pnpm psql python3 qemu-system-x86_64 rg rsync ruby rustc setsid sqlite3 swift tar terraform timeout tmux unshare unzip uv wasmtime xcodebuild yarn zig zip zstd; do
+for tool in awk bash bwrap bun cargo clang cmake conda cosign curl deno docker ffmpeg g++ gcc gdb git go gradle helm java jq kubectl make mvn nerdctl ninja node npm nvidia-smi ollama perl php podman pnpm psql python3 qemu-system-x86_64 rg rsync ruby rustc setpriv setsid sqlite3 swift tar terraform timeout tmux unshare unzip uv wasmtime xcodebuild yarn zig zip zstd; do
   command -v "$tool" >/dev/null 2>&1 && tools="$tools $tool"
 done
 echo "tools$tools"
-if command -v bwrap >/dev/null 2>&1 && bwrap --unshare-all --ro-bind / / true >/dev/null 2>&1; then echo 'isolation bubblewrap'; fi
+# A job is kept apart as an ordinary user; a login as root has to become one on the way.
+isolates() {
+  command -v bwrap >/dev/null 2>&1 || return 1
+  [ "$(id -u)" = 0 ] || { bwrap --unshare-all --ro-bind / / true; return; }
+  mkdir -p /run/deputy/m && unshare -m sh -c 'mount --bind "$HOME" /run/deputy/m && exec setpriv --reuid 65000 --regid 65000 --clear-groups bwrap --unshare-all --ro-bind /usr /usr --ro-bind / / true'
+}
+isolates >/dev/null 2>&1 && echo 'isolation bubblewrap'
 jobs=0
 for d in "$HOME"/.cache/deputy/*/jobs/*/exit; do
   [ -e "$d" ] || continue

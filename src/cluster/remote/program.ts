@@ -23,7 +23,8 @@ export PATH
 base="$HOME/.cache/deputy/$D_OWNER/jobs"
 work="$HOME/.cache/deputy/$D_OWNER/work"
 
-# Every process of a job: its session or group, what descends from it, and what still carries its mark.
+# Every process of a job: its session or group, what descends from it, and what still carries its mark; then the same
+# without the box around it, which would take all inside along before they have been asked.
 members() {
   root=
   read -r root 2>/dev/null < "$1/cpid"
@@ -36,6 +37,7 @@ members() {
       set -- \${line##*) }
       [ "$1" = Z ] && continue
       case $marked in *" /proc/$pid/environ "*) m=1 ;; *) m=0 ;; esac
+      case $line in *'(bwrap) '*) m="$m box" ;; esac
       table="$table$pid $2 $3 $4 $m
 "
     done
@@ -44,22 +46,25 @@ members() {
     table=$(ps -A -o pid= -o ppid= -o pgid= -o stat= | awk -v marks=" $marks" '$4 !~ /^Z/ {print $1, $2, $3, $3, index(marks, " " $1 " ") ? 1 : 0}')
   fi
   printf '%s' "$table" | awk -v root="$root" -v me="$$" '
-    { pid[NR] = $1; parent[$1] = $2; if ($5 == 1 || (root != "" && ($1 == root || $3 == root || $4 == root))) in_[$1] = 1 }
+    { pid[NR] = $1; parent[$1] = $2; box[$1] = $6; if ($5 == 1 || (root != "" && ($1 == root || $3 == root || $4 == root))) in_[$1] = 1 }
     END {
       do { more = 0; for (i = 1; i <= NR; i++) if (!in_[pid[i]] && in_[parent[pid[i]]]) { in_[pid[i]] = 1; more = 1 } } while (more)
-      for (i = 1; i <= NR; i++) if (in_[pid[i]] && pid[i] != me && pid[i] > 1) printf "%s ", pid[i]
+      for (i = 1; i <= NR; i++) if (in_[pid[i]] && pid[i] != me && pid[i] > 1) { all = all pid[i] " "; if (box[pid[i]] == "") soft = soft pid[i] " " }
+      printf "%s|%s", all, soft
     }'
 }
 
 # TERM, a grace, then KILL until nothing is left; prints what survived.
 slay() {
-  left=$(members "$1" "$2")
-  [ -n "$left" ] && kill -TERM $left 2>/dev/null
+  found=$(members "$1" "$2")
+  left=\${found%%|*} soft=\${found#*|}
+  [ -n "$soft" ] && kill -TERM $soft 2>/dev/null
   n=0
   while [ -n "$left" ] && [ "$n" -lt 60 ]; do
     [ "$n" -ge "$3" ] && kill -KILL $left 2>/dev/null
     sleep 0.1 2>/dev/null || sleep 1
-    left=$(members "$1" "$2")
+    found=$(members "$1" "$2")
+    left=\${found%%|*}
     n=$((n + 1))
   done
   printf '%s' "$left"
@@ -118,8 +123,13 @@ wake() {
   [ -n "$f" ] && kill -USR1 "$f" 2>/dev/null
 }
 
+# The command writes into pipes, not files: what opens /dev/stdout anew must not find a file to cut short.
 supervise() {
   trap '' HUP
+  { body | { cat > "$dir/err"; true > "$dir/err.end"; wake; } 3>&-; } 3>&1 | { cat > "$dir/out"; true > "$dir/out.end"; wake; }
+}
+
+body() {
   myself
   birth "$me"
   printf '%s %s\\n' "$me" "$born" > "$dir/super"
@@ -127,14 +137,17 @@ supervise() {
   command -v bash > /dev/null && shell=bash
   signals
   (
+    exec 2>&1 1>&3 3>&-
     trap - HUP
     cd "$D_CWD" || exit 126
     DEPUTY_JOB=$D_ID
     export DEPUTY_JOB
     eval "$D_ENV"
     detach "$shell" "$dir/cmd"
-  ) < /dev/null > "$dir/out" 2> "$dir/err" &
+  ) < /dev/null &
   c=$!
+  # From here on the command alone keeps the pipes open.
+  exec 3>&- > /dev/null 2>&1
   printf '%s\\n' "$c" > "$dir/cpid"
   w=
   if [ "$D_TIMEOUT" != 0 ]; then
@@ -234,12 +247,18 @@ news() {
 
 follow() {
   replay
-  polls=0 quiet=0
+  polls=0 quiet=0 late=0
   while :; do
-    fresh=0 code=
+    fresh=0 code= whole=
     read -r code < "$dir/exit"
-    news
     if [ -n "$code" ]; then
+      # All is written when the pipes are closed; what a command left running may keep them open for ever.
+      [ -e "$dir/out.end" ] && [ -e "$dir/err.end" ] && whole=1
+      late=$((late + 1))
+      [ "$late" -gt 15 ] && whole=1
+    fi
+    news
+    if [ -n "$whole" ]; then
       how=exit from=0 to=0
       [ "$fast" = 1 ] || clock
       [ -e "$dir/timedout" ] && how=timeout
@@ -249,7 +268,8 @@ follow() {
     fi
     f=
     read -r f 2>/dev/null < "$dir/follower"
-    [ "$f" = "$$" ] || { echo q; return; }
+    [ -d "$dir" ] || { echo 'l it was removed from the node'; return; }
+    [ -z "$f" ] || [ "$f" = "$$" ] || { echo q; return; }
     polls=$((polls + 1))
     if [ $((polls % 16)) = 0 ]; then
       check_super || return
@@ -321,12 +341,13 @@ release() {
     case $left in k*) echo "$left"; return ;; esac
   done
   [ -d "$work/$D_ID" ] && chmod -R u+rwX "$work/$D_ID" 2>/dev/null
-  rm -rf "$work/$D_ID" "$work/$D_ID.stamp" && echo "g $D_ID"
+  rm -rf "$work/$D_ID" "$work/$D_ID.base" "$work/$D_ID.stamp" && echo "g $D_ID"
 }
 
 claims() {
   for dir in "$work"/*/; do
     dir=\${dir%/}
+    case $dir in *.base) continue ;; esac
     [ -d "$dir" ] && echo "w \${dir##*/} $(modified "$dir")"
   done
 }

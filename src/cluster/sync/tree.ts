@@ -96,6 +96,8 @@ const readTar = async (
 ): Promise<void> => {
   const tar = extract()
   const fed = pipeline(open(), tar)
+  // Whoever reads the entries hears of it, too.
+  fed.catch(() => undefined)
   for await (const item of tar) {
     const { header } = item
     const path = header.name.replace(/^(?:\.\/)+/, '').replace(/\/+$/, '')

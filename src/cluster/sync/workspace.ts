@@ -20,20 +20,23 @@ export const workspaceDirectory = (owner: string, id: string): string => `.cache
 
 /** Gives a command a copy of its own of a synchronised tree, and notes the moment: what changes later was its doing. */
 export const fillWorkspace = async (
-  request: WorkspaceRequest & { key: string | undefined },
+  request: WorkspaceRequest & { key: string | undefined; keepBase?: boolean },
 ): Promise<void> => {
   const work = `"$HOME/${workspaceDirectory(request.owner, request.id)}"`
   const tree =
     request.key === undefined ? undefined : `"$HOME/${treeDirectory(request.owner, request.key)}/${TREE}"`
-  const copy =
-    tree === undefined
-      ? `mkdir -p ${work}`
-      : `rm -rf ${work}; mkdir -p ${work} && { cp -a --reflink=auto ${tree}/. ${work}/ 2>/dev/null || cp -Rp ${tree}/. ${work}/; }`
+  const copyTo = (place: string): string =>
+    `rm -rf ${place}; mkdir -p ${place} && { cp -a --reflink=auto ${tree}/. ${place}/ 2>/dev/null || cp -Rp ${tree}/. ${place}/; }`
+  const base = request.keepBase && tree !== undefined ? `${copyTo(`${work}.base`)} && ` : ''
+  const copy = tree === undefined ? `mkdir -p ${work}` : `${base}${copyTo(work)}`
   await expectDone(
     request,
     `umask 077; ${copy} && touch ${work}.stamp && { sleep 0.02 2>/dev/null || sleep 1; }`,
   )
 }
+
+/** What the workspace began as, when it was asked to be kept. */
+export const baseDirectory = (owner: string, id: string): string => `${workspaceDirectory(owner, id)}.base`
 
 /** Unpacks an archive into the workspace, over what is there. */
 export const unpackInto = (request: WorkspaceRequest & { archive: AsyncIterable<unknown> }): Promise<void> =>

@@ -1,0 +1,285 @@
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Cluster, createCluster, type Placement } from '../../cluster/cluster.ts'
+import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../cluster/inventory.ts'
+import { AppError, toAppError } from '../../jobs/errors.ts'
+import type {
+  AttachRequest,
+  Blobs,
+  FoundMachine,
+  Machine,
+  Outcome,
+  ProvisionRequest,
+  Run,
+  Runtime,
+} from '../../ports.ts'
+import { keepLimits } from '../local/keep.ts'
+import type { KeepLimits } from '../local/protocol.ts'
+import { clusterLimit, fitsCluster } from './fits.ts'
+import { placeInputs } from './inputs.ts'
+import { launch } from './launch.ts'
+import { clusterReadiness } from './readiness.ts'
+import { followRun, type RunContext } from './run.ts'
+
+export interface SshRuntimeOptions {
+  readonly cluster: Cluster
+  readonly blobs: Blobs
+  readonly keep?: Partial<KeepLimits>
+  readonly graceSeconds?: number
+  /** Commands the router sends: as the login user, in no box, under the command policy. */
+  readonly routed?: boolean
+  /** Whether the cluster ends with the runtime; several may share one. */
+  readonly ownsCluster?: boolean
+}
+
+/** Jobs on the user's own machines. `ssh` keeps them apart where the node can; `node` runs routed commands. */
+export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
+  const { cluster, blobs, routed = false } = options
+  const name = routed ? 'node' : 'ssh'
+  const places = new Map<string, Pick<Placement, 'node' | 'reason' | 'release'>>()
+  const busy = new Map<string, string>()
+  const listed = new Map<string, FoundMachine[]>()
+  const alone = createQueues()
+  const context: RunContext = {
+    cluster,
+    blobs,
+    keep: keepLimits(options.keep),
+    graceSeconds: options.graceSeconds ?? 5,
+    routed,
+  }
+
+  const placeOf = async (
+    machine: Machine,
+    signal: AbortSignal,
+  ): Promise<{ node: ClusterNode; reason: string } | undefined> => {
+    const place = places.get(machine.id)
+    if (place) return place
+    const { node, because } = machine.details
+    if (typeof node === 'string')
+      return { node: cluster.find(node), reason: typeof because === 'string' ? because : '' }
+    const found = await findMachine(cluster, machine.id, signal)
+    return found && { node: found, reason: '' }
+  }
+
+  const settle = async (
+    machine: Machine,
+    jobId: string,
+    work: () => Promise<Outcome>,
+    detach: AbortSignal,
+  ): Promise<Outcome> => {
+    busy.set(machine.id, jobId)
+    try {
+      return await work()
+    } catch (error) {
+      if (detach.aborted) return { kind: 'detached' }
+      throw error
+    } finally {
+      busy.delete(machine.id)
+    }
+  }
+
+  return {
+    name,
+    get limit() {
+      return clusterLimit(cluster)
+    },
+    check: () => clusterReadiness(cluster, name, routed),
+    fits: manifest => fitsCluster(cluster, manifest, routed),
+
+    provision: async request => {
+      const place = await provision(cluster, request)
+      places.set(request.machine.id, place)
+    },
+
+    start: async run => {
+      const { machine } = run
+      const begun = performance.now()
+      const other = busy.get(machine.id)
+      if (other !== undefined) return { kind: 'not-started', error: isBusy(machine.id, other) }
+      return settle(
+        machine,
+        run.job.id,
+        async () => {
+          try {
+            const place = await placeOf(machine, run.detach)
+            if (!place) throw isGone(machine.id)
+            const target = await cluster.target(place.node, run.detach)
+            await assertThere(cluster, place.node, machine.id, run)
+            const hasWorkspace = await placeInputs({
+              cluster,
+              target,
+              blobs,
+              manifest: run.manifest,
+              workspaceId: machine.id,
+              signal: run.detach,
+              alone,
+            })
+            const command = await launch(context, run, place.node, hasWorkspace)
+            return await followRun(context, run, { ...place, command, hasWorkspace, begun })
+          } catch (error) {
+            if (run.detach.aborted) return { kind: 'detached' }
+            if (error instanceof AppError) return { kind: 'not-started', error }
+            throw error
+          }
+        },
+        run.detach,
+      )
+    },
+
+    attach: run =>
+      settle(
+        run.machine,
+        run.job.id,
+        async () => {
+          const place = await placeOf(run.machine, run.detach)
+          if (!place) return unknownRun(run, isGone(run.machine.id))
+          if (!places.has(run.machine.id))
+            places.set(run.machine.id, { ...place, release: cluster.occupy(place.node.id) })
+          return followRun(context, run, { ...place, begun: performance.now() })
+        },
+        run.detach,
+      ),
+
+    destroy: async (machine, signal) => {
+      const place = await placeOf(machine, signal)
+      if (place) {
+        const target = await cluster.target(place.node, signal)
+        await cluster.shim.release(machine.id, { target, signal })
+      }
+      places.get(machine.id)?.release()
+      places.delete(machine.id)
+    },
+
+    list: async signal => {
+      const all = await Promise.all(
+        cluster.nodes.map(async node => {
+          try {
+            const target = await cluster.target(node, signal)
+            const claims = await cluster.shim.claims({ target, signal })
+            const found = claims.map(({ id, createdAt }) => ({ id, createdAt, details: { node: node.id } }))
+            listed.set(node.id, found)
+            return found
+          } catch (error) {
+            // A node that is away has what it had; what it never told cannot be guessed.
+            const known = listed.get(node.id)
+            if (known) return known
+            throw error
+          }
+        }),
+      )
+      return all.flat()
+    },
+
+    close: async () => {
+      if (options.ownsCluster) cluster.close()
+    },
+  }
+}
+
+/** From plain data, for those who have no cluster yet. */
+export const openSshRuntime = (
+  options: Omit<SshRuntimeOptions, 'cluster'> & {
+    stateDir: string
+    cluster: ClusterConfigInput
+    owner?: string
+  },
+): Runtime =>
+  createSshRuntime({
+    ...options,
+    ownsCluster: true,
+    cluster: createCluster({
+      config: parseCluster(options.cluster),
+      owner: options.owner ?? 'own',
+      stateDirectory: options.stateDir,
+      runtimeDirectory: join(options.stateDir, 'c'),
+    }),
+  })
+
+const FULL_PAUSE_MS = 200
+
+/** Takes a place on a node and makes the workspace there; a node that turns out to be away gives way to another. */
+const provision = async (
+  cluster: Cluster,
+  { machine, manifest, remember, signal }: ProvisionRequest,
+): Promise<Placement> => {
+  const except = new Set<string>()
+  const { node, os, arch, capabilities } = manifest?.requires ?? {}
+  for (;;) {
+    signal.throwIfAborted()
+    let place: Placement
+    try {
+      place = await cluster.choose({ node, except, requires: { os, arch, capabilities } }, signal)
+    } catch (error) {
+      const { details } = toAppError(error)
+      const isFull =
+        typeof details === 'object' && details !== null && 'full' in details && details.full === true
+      if (!isFull || except.size > 0) throw error
+      await sleep(FULL_PAUSE_MS, undefined, { signal })
+      continue
+    }
+    const target = await cluster.target(place.node, signal).catch(() => undefined)
+    try {
+      await remember({ node: place.node.id, because: place.reason })
+      await cluster.shim.claim(machine.id, {
+        target: target ?? (await cluster.target(place.node, signal)),
+        signal,
+      })
+      cluster.succeeded(place.node, target)
+      return place
+    } catch (error) {
+      place.release()
+      cluster.failed(place.node, error, target)
+      if (signal.aborted || node !== undefined || except.size >= 2) throw error
+      except.add(place.node.id)
+    }
+  }
+}
+
+const findMachine = async (
+  cluster: Cluster,
+  id: string,
+  signal: AbortSignal,
+): Promise<ClusterNode | undefined> => {
+  const found = await Promise.all(
+    cluster.nodes.map(async node => {
+      const target = await cluster.target(node, signal)
+      const claims = await cluster.shim.claims({ target, signal })
+      return claims.some(claim => claim.id === id) ? node : undefined
+    }),
+  )
+  return found.find(node => node !== undefined)
+}
+
+/** A follow-up needs the very workspace it names. */
+const assertThere = async (cluster: Cluster, node: ClusterNode, id: string, run: Run): Promise<void> => {
+  if (run.manifest.machine === undefined) return
+  const target = await cluster.target(node, run.detach)
+  const claims = await cluster.shim.claims({ target, signal: run.detach })
+  if (!claims.some(claim => claim.id === id)) throw isGone(id)
+}
+
+const unknownRun = (run: AttachRequest, error: AppError): Outcome => ({
+  kind: run.job.startedAt === null ? 'not-started' : 'lost',
+  error,
+})
+
+const isGone = (id: string): AppError =>
+  new AppError('not_found', `The machine ${id} is on no node any more, and its workspace with it.`, {
+    hint: 'Submit the job without machine.',
+  })
+
+const isBusy = (id: string, jobId: string): AppError =>
+  new AppError('conflict', `The machine ${id} runs job ${jobId}.`, {
+    hint: 'Wait for its end: one command at a time.',
+  })
+
+/** Work under one key happens one after the other. */
+const createQueues = (): (<T>(key: string, work: () => Promise<T>) => Promise<T>) => {
+  const tails = new Map<string, Promise<unknown>>()
+  return (key, work) => {
+    const next = (tails.get(key) ?? Promise.resolve()).then(work, work)
+    const tail = next.catch(() => undefined).finally(() => tails.get(key) === tail && tails.delete(key))
+    tails.set(key, tail)
+    return next
+  }
+}
