@@ -72,10 +72,10 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   const env = options.env ?? process.env
   const ssh = createSsh({
     settings: {
-      knownHosts: config.ssh.known_hosts ?? join(options.stateDirectory, 'known_hosts'),
-      hostKeys: config.ssh.host_keys,
-      configFile: config.ssh.config_file,
-      connectTimeoutSeconds: config.ssh.connect_timeout,
+      knownHosts: config.ssh.knownHosts ?? join(options.stateDirectory, 'known_hosts'),
+      hostKeys: config.ssh.hostKeys,
+      configFile: config.ssh.configFile,
+      connectTimeoutSeconds: config.ssh.connectTimeout,
     },
     controlDirectory: options.runtimeDirectory,
     env,
@@ -261,7 +261,7 @@ const createTargets = (
       ...(node.jump !== undefined && { jump: node.jump }),
     }
     if (node.jump !== undefined) return target
-    const known = aliases.get(node.host) ?? isAlias(node.host, config.ssh.config_file, env)
+    const known = aliases.get(node.host) ?? isAlias(node.host, config.ssh.configFile, env)
     aliases.set(node.host, known)
     if (await known) return target
     const { address } = await addresses.resolve({ host: node.host, fallback: node.fallback }, signal)

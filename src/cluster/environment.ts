@@ -79,8 +79,8 @@ const SETTINGS: Record<string, Setting> = {
   CLUSTER_SSH_TIMEOUT: numeric('ssh.timeout', (config, value) => {
     config.ssh.timeout = value
   }),
-  CLUSTER_SSH_CONNECT_TIMEOUT: numeric('ssh.connect_timeout', (config, value) => {
-    config.ssh.connect_timeout = value
+  CLUSTER_SSH_CONNECT_TIMEOUT: numeric('ssh.connectTimeout', (config, value) => {
+    config.ssh.connectTimeout = value
   }),
   CLUSTER_SSH_RETRIES: numeric('ssh.retries', (config, value) => {
     config.ssh.retries = value

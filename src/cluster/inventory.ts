@@ -61,16 +61,16 @@ const percent = z.number().min(1).max(100)
 export const clusterSchema = z.strictObject({
   nodes: z.array(nodeSchema).default([]),
   /** What results call this computer; its host name unless set. */
-  local_name: nodeId.optional(),
+  localName: nodeId.optional(),
   ssh: z
     .strictObject({
       user: z.string().refine(isUser, 'must be a user name').optional(),
       timeout: seconds.default(5),
-      connect_timeout: seconds.default(5),
+      connectTimeout: seconds.default(5),
       retries: z.number().int().min(0).max(10).default(2),
-      config_file: path.optional(),
-      known_hosts: path.optional(),
-      host_keys: z.enum(['accept-new', 'strict']).default('accept-new'),
+      configFile: path.optional(),
+      knownHosts: path.optional(),
+      hostKeys: z.enum(['accept-new', 'strict']).default('accept-new'),
     })
     .prefault({}),
   thresholds: z

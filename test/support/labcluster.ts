@@ -25,7 +25,7 @@ export const labCluster = (
           user: lab.user,
           identity: lab.identity,
         })),
-      ssh: { config_file: 'none', connect_timeout: 3, ...config.ssh },
+      ssh: { configFile: 'none', connectTimeout: 3, ...config.ssh },
     }),
     owner: 'test',
     stateDirectory: directory,

@@ -90,12 +90,12 @@ const EXPLANATIONS: Record<
   }),
   'host-key-unknown': (where, target, knownHosts) => ({
     message: `the host key of ${where} is not known`,
-    hint: `Add it to ${knownHosts}: ssh-keyscan ${target.host}, after checking it, or set ssh.host_keys to accept-new.`,
+    hint: `Add it to ${knownHosts}: ssh-keyscan ${target.host}, after checking it, or set ssh.hostKeys to accept-new.`,
     retryable: false,
   }),
   'timed-out': where => ({
     message: `${where} did not answer in time`,
-    hint: 'deputy nodes check shows which nodes answer; ssh.connect_timeout is how long one may take.',
+    hint: 'deputy nodes check shows which nodes answer; ssh.connectTimeout is how long one may take.',
     retryable: true,
   }),
   unresolved: (where, target) => ({

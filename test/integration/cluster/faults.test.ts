@@ -82,7 +82,7 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
   })
 
   it('accepts no unknown key when told to be strict', async () => {
-    const cluster = labCluster(lab, { ssh: { host_keys: 'strict' } })
+    const cluster = labCluster(lab, { ssh: { hostKeys: 'strict' } })
     const error = await failureOf(cluster.probe(cluster.find('n1'), signal))
     expect(sshFailureOf(error)).toBe('host-key-unknown')
     cluster.dispose()
@@ -109,7 +109,7 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
           jump: `${lab.user}@${bastion.address}:${bastion.port}`,
         },
       ],
-      ssh: { config_file: config },
+      ssh: { configFile: config },
     })
     const held = await runOn(cluster, 'inner', { id: newId(), command: 'echo through' })
     expect(held).toMatchObject({ end: { kind: 'exit', code: 0 }, stdout: 'through\n' })
@@ -124,7 +124,7 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
       config,
       `Host my-alias\n  HostName ${node.address}\n  Port ${node.port}\n  User ${lab.user}\n  IdentityFile ${lab.identity}\n`,
     )
-    const cluster = labCluster(lab, { nodes: [{ id: 'a', host: 'my-alias' }], ssh: { config_file: config } })
+    const cluster = labCluster(lab, { nodes: [{ id: 'a', host: 'my-alias' }], ssh: { configFile: config } })
     expect(await cluster.target(cluster.find('a'), signal)).toEqual({ id: 'a', host: 'my-alias' })
     const held = await runOn(cluster, 'a', { id: newId(), command: 'echo found' })
     expect(held.stdout).toBe('found\n')
@@ -279,7 +279,7 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
   })
 
   it('certainly did not start a command it could not be reached for', async () => {
-    const cluster = labCluster(lab, { ssh: { connect_timeout: 1, retries: 1 } })
+    const cluster = labCluster(lab, { ssh: { connectTimeout: 1, retries: 1 } })
     lab.nodes[0]!.cut()
     const { end } = await runOn(cluster, 'n1', { id: newId(), command: 'true' })
     lab.nodes[0]!.mend()
@@ -288,7 +288,7 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
   })
 
   it('does not hold up the status of the others when it is gone', async () => {
-    const cluster = labCluster(lab, { timeouts: { status: 2 }, ssh: { connect_timeout: 1 } })
+    const cluster = labCluster(lab, { timeouts: { status: 2 }, ssh: { connectTimeout: 1 } })
     await cluster.status()
     lab.nodes[1]!.cut()
     const started = performance.now()
@@ -302,7 +302,7 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
   })
 
   it('is not chosen while it is gone, and is chosen again when it is back', async () => {
-    const cluster = labCluster(lab, { timeouts: { status: 2 }, ssh: { connect_timeout: 1, retries: 0 } })
+    const cluster = labCluster(lab, { timeouts: { status: 2 }, ssh: { connectTimeout: 1, retries: 0 } })
     lab.nodes[0]!.cut()
     await cluster.status({ force: true })
     const chosen = await Promise.all(Array.from({ length: 4 }, () => cluster.choose({}, signal)))

@@ -18,7 +18,7 @@ const cluster = {
     identity: lab?.identity,
     max_tasks: 16,
   })),
-  ssh: { config_file: 'none' },
+  ssh: { configFile: 'none' },
 }
 
 const read = (path: string): string => {
