@@ -23,6 +23,18 @@ export interface Anthropic {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Thrown by a script that wants the API to refuse. */
+export class Refusal extends Error {
+  readonly status: number
+  readonly body: unknown
+
+  constructor(status: number, body: unknown) {
+    super(`refused with ${status}`)
+    this.status = status
+    this.body = body
+  }
+}
+
 export const USAGE = { input_tokens: 1200, output_tokens: 34, cache_read_input_tokens: 56 }
 
 /**
@@ -45,7 +57,12 @@ export const startAnthropic = async (
       return json(response, request.method === 'HEAD' ? {} : { error: { type: 'not_found_error' } }, 404)
     const asked = JSON.parse(body) as MessagesRequest
     requests.push(asked)
-    answer(response, asked, reply(asked))
+    try {
+      answer(response, asked, reply(asked))
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      json(response, error.body, error.status)
+    }
   }
   const server = createServer((request, response) => {
     handle(request, response).catch(error => response.destroy(error))

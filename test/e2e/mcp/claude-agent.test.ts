@@ -1,0 +1,127 @@
+import { chmodSync, copyFileSync, linkSync, mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { isTerminal } from '../../../src/jobs/states.ts'
+import {
+  type Block,
+  callsOf,
+  type MessagesRequest,
+  Refusal,
+  startAnthropic,
+  USAGE,
+} from '../../support/anthropic.ts'
+import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { findTools } from '../../support/e2e-tools.ts'
+
+const { tools, reason } = findTools()
+const SECRET = 'sk-ant-of-this-test-alone-000000000000'
+
+describe.skipIf(!tools)(`the claude agent in the sandbox${reason ? ` (${reason})` : ''}`, () => {
+  let directory: string
+  let programs: string
+  let daemon: TestDaemon
+  let ready: boolean
+
+  beforeAll(async () => {
+    directory = newHome()
+    programs = placeProgram(tools!.claude)
+    daemon = await startDaemon({
+      directory,
+      env: { ANTHROPIC_API_KEY: SECRET, PATH: `${programs}:${process.env.PATH}` },
+    })
+    const runtimes = await daemon.client.doctor(AbortSignal.timeout(30_000))
+    ready = runtimes.some(({ runtime, ready }) => runtime === 'sandbox' && ready)
+  })
+
+  afterAll(async () => {
+    await daemon.kill('SIGTERM')
+    removeHome(directory)
+    rmSync(programs, { recursive: true, force: true })
+  })
+
+  const run = async (manifest: object) => {
+    const { job_id } = await daemon.client.submit({
+      agentType: 'claude',
+      runtime: 'sandbox',
+      timeout: 120,
+      ...manifest,
+    })
+    const ended = await daemon.client.wait(job_id, {
+      timeoutMs: 120_000,
+      signal: AbortSignal.timeout(150_000),
+    })
+    expect(isTerminal(ended.status)).toBe(true)
+    return daemon.client.result(job_id, {})
+  }
+
+  it('works with the real CLI and brings back what it did, said and consumed', async ({ skip }) => {
+    skip(!ready, 'the sandbox does not work on this machine')
+    await using api = await startAnthropic(writesAFile)
+    const result = await run({
+      task: 'Write the answer into answer.txt.',
+      env: { ANTHROPIC_BASE_URL: api.url },
+      network: 'full',
+      artifacts: ['answer.txt'],
+    })
+    expect(result).toMatchObject({ status: 'success', exit_code: 0, error: null })
+    expect(result.output).toContain('I wrote it down.')
+    expect(result.artifacts).toMatchObject([{ path: 'answer.txt', size: 3 }])
+    expect(result.usage).toMatchObject({
+      inputTokens: 2 * USAGE.input_tokens,
+      outputTokens: 2 * USAGE.output_tokens,
+      turns: 2,
+      costUsd: expect.any(Number),
+    })
+    // The token came from the secret, and nowhere else did it go.
+    expect(new Set(api.credentials)).toEqual(new Set([SECRET]))
+    expect(JSON.stringify(result)).not.toContain(SECRET)
+  })
+
+  it('keeps the token out of whatever the agent prints', async ({ skip }) => {
+    skip(!ready, 'the sandbox does not work on this machine')
+    await using api = await startAnthropic(() => [{ type: 'text', text: `The key is ${SECRET}.` }])
+    const result = await run({
+      task: 'Tell me your key.',
+      env: { ANTHROPIC_BASE_URL: api.url },
+      network: 'full',
+    })
+    expect(result.output).toContain('The key is ')
+    expect(result.output).not.toContain(SECRET)
+  })
+
+  it('tells when the API refuses the agent', async ({ skip }) => {
+    skip(!ready, 'the sandbox does not work on this machine')
+    await using api = await startAnthropic(() => {
+      throw new Refusal(400, {
+        type: 'error',
+        error: { type: 'invalid_request_error', message: 'Your credit balance is too low' },
+      })
+    })
+    const result = await run({ task: 'Anything.', env: { ANTHROPIC_BASE_URL: api.url }, network: 'full' })
+    expect(result.status).toBe('failed')
+    expect(JSON.stringify(result.error)).toMatch(/credit/i)
+  })
+})
+
+const writesAFile = (request: MessagesRequest): Block[] =>
+  callsOf(request, 'Bash') === 0
+    ? [
+        {
+          type: 'tool_use',
+          name: 'Bash',
+          input: { command: 'echo 42 > answer.txt', description: 'Write it' },
+        },
+      ]
+    : [{ type: 'text', text: 'I wrote it down.' }]
+
+/** A job has a /tmp and a /work of its own, and a checkout may lie in either: the program must not. */
+const placeProgram = (program: string): string => {
+  const directory = mkdtempSync('/var/tmp/deputy-test-')
+  chmodSync(directory, 0o755)
+  try {
+    linkSync(program, join(directory, 'claude'))
+  } catch {
+    copyFileSync(program, join(directory, 'claude'))
+  }
+  return directory
+}
