@@ -149,7 +149,7 @@ const latency = (
 ]
 
 /** Straight into the store, many at once, so that a hundred thousand take seconds. */
-const insertFinished = async (store: Store, count: number): Promise<string[]> => {
+export const insertFinished = async (store: Store, count: number): Promise<string[]> => {
   const ids: string[] = []
   const at = Date.now() - 3_600_000
   while (ids.length < count) {

@@ -3,9 +3,10 @@ import { cpus } from 'node:os'
 import { type Bench, type Figure, isMet, ratioOf } from './figure.ts'
 import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
+import { mcpBenches } from './mcp.ts'
 import { proxmoxBenches } from './proxmox.ts'
 
-const BENCHES: Bench[] = [...jobBenches, ...httpBenches, ...proxmoxBenches]
+const BENCHES: Bench[] = [...jobBenches, ...httpBenches, ...mcpBenches, ...proxmoxBenches]
 
 /** `npm run bench [-- NAME…] [--json FILE]`: a table, and the same as JSON. */
 const main = async (args: string[]): Promise<void> => {
