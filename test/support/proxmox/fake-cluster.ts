@@ -98,7 +98,7 @@ const ANSWERS: readonly (readonly [RegExp, Answer])[] = [
 
 const kindOf = (type: unknown) => (type === 'qemu' || type === 'lxc' ? 'vm' : type)
 
-export const resources = (): Record<string, unknown>[] => [
+const resources = (): Record<string, unknown>[] => [
   {
     id: 'qemu/100',
     type: 'qemu',

@@ -7,7 +7,7 @@ import * as p from './table/params.ts'
 const VM_COLUMNS =
   'vmid:int name status node cpu:pct mem:gib maxmem:gib disk:gib maxdisk:gib uptime:s template:bool'
 const at = {
-  node: p.guestNode,
+  node: p.node,
   vmid: p.vmid,
   transport: p.oneOf('ssh|api|auto', 'ignored: always the API', { local: true }),
 }

@@ -8,7 +8,7 @@ import { pathParams, type Row, type Tool } from './table/define.ts'
 import type { Param } from './table/params.ts'
 
 /** Arguments every tool understands besides its own. */
-export const CONTROL = ['action', 'plan_token'] as const
+const CONTROL = ['action', 'plan_token'] as const
 
 export const chooseRow = (tool: Tool, args: Args): { action: string; row: Row } => {
   const action = typeof args.action === 'string' ? args.action : ''

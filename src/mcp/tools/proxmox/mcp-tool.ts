@@ -22,9 +22,16 @@ const output = z.looseObject({})
 
 export const toMcpTool = (service: ProxmoxService, tool: Tool): McpTool => {
   const mcp = { ...define(service, tool), ...(isForTheUser(tool) && { meta: ASK_FIRST }) }
-  if (mcp.annotations.readOnlyHint) return mcp
   const looking = readOnlyPart(tool)
-  return looking ? { ...mcp, readOnly: define(service, looking) } : mcp
+  if (mcp.annotations.readOnlyHint || !looking) return mcp
+  let made: McpTool | undefined
+  return {
+    ...mcp,
+    get readOnly() {
+      made ??= define(service, looking)
+      return made
+    },
+  }
 }
 
 const define = (service: ProxmoxService, tool: Tool): McpTool =>
@@ -49,7 +56,7 @@ const isForTheUser = (tool: Tool): boolean => {
 }
 
 /** The same tool with the actions that change nothing. */
-export const readOnlyPart = (tool: Tool): Tool | undefined => {
+const readOnlyPart = (tool: Tool): Tool | undefined => {
   const kept = Object.entries(tool.actions).filter(([, row]) => row.tier === 'read')
   return kept.length === 0 ? undefined : { ...tool, actions: Object.fromEntries(kept) }
 }

@@ -12,9 +12,6 @@ export const items = (data: unknown): Item[] => (Array.isArray(data) ? data.filt
 
 export const item = (data: unknown): Item => (isItem(data) ? data : {})
 
-export const only = (values: Args, ...keys: string[]): Args =>
-  Object.fromEntries(keys.filter(key => values[key] !== undefined).map(key => [key, values[key]]))
-
 export const without = (values: Args, ...keys: string[]): Args =>
   Object.fromEntries(
     Object.entries(values).filter(([key, value]) => !keys.includes(key) && value !== undefined),

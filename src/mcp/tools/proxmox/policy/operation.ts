@@ -64,7 +64,7 @@ const TRAILING: readonly (readonly [readonly string[], number])[] = [
 ]
 
 /** What URL parsers and routers give a meaning of their own never gets into a segment. */
-export const checkSegment = (segment: string, label: string): string => {
+const checkSegment = (segment: string, label: string): string => {
   const parts = segment.split('/')
   const bad = parts.some(part => part === '' || part === '.' || part === '..')
   if (bad || /[\p{Cc}\s?#%\\]/u.test(segment) || segment.length > 1024) {

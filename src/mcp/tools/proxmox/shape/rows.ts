@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { AppError } from '../../../../jobs/errors.ts'
 import { type Field, isItem, type Json, fields as parseFields, pick, plain } from './fields.ts'
-import { parseFilter, type Row } from './filter.ts'
+import { parseFilter } from './filter.ts'
 
 export interface Query {
   readonly filter?: string | undefined
@@ -95,5 +95,3 @@ const readCursor = (query: Query): number => {
   }
   return start
 }
-
-export { parseFields, type Row }

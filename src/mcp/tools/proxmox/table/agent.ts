@@ -6,7 +6,7 @@ import { done, record, rows } from '../shape/show.ts'
 import { elevated, read, type Toolset, tool } from './define.ts'
 import * as p from './params.ts'
 
-const guest = { vmid: p.vmid, node: p.guestNode }
+const guest = { vmid: p.vmid, node: p.node }
 const AT = 'vmid* node'
 const file = p.text('path inside the guest', { maxLength: 4096 })
 

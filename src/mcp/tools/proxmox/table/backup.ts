@@ -9,7 +9,7 @@ export const backup: Toolset = {
   about: 'Backups of guests: create, list, restore, delete.',
   tools: [
     tool('proxmox_backup', 'Backups. Restoring over an existing guest (`force`) destroys what it holds.', {
-      node: p.guestNode, vmid: p.vmid, type: p.guestType, storage: p.name('default local'), mode: p.oneOf('snapshot|suspend|stop'), compress: p.oneOf('none|lzo|gzip|zstd', 'default zstd', { wire: { none: '0', lzo: 'lzo', gzip: 'gzip', zstd: 'zstd' } }),
+      node: p.node, vmid: p.vmid, type: p.guestType, storage: p.name('default local'), mode: p.oneOf('snapshot|suspend|stop'), compress: p.oneOf('none|lzo|gzip|zstd', 'default zstd', { wire: { none: '0', lzo: 'lzo', gzip: 'gzip', zstd: 'zstd' } }),
       archive: p.volume, volume: p.volume, force: p.bool('overwrite the guest'), unique: p.bool('new MAC addresses'), start: p.bool(), 'notes-template': p.text(), protected: p.bool(), wait: p.wait, ...p.paging,
     }, {
       create: elevated('POST /nodes/{node}/vzdump', 'vmid* node type storage mode compress notes-template protected wait', task, { run: createBackup }),

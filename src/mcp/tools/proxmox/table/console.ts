@@ -2,7 +2,7 @@ import { record } from '../shape/show.ts'
 import { elevated, type Toolset, tool } from './define.ts'
 import * as p from './params.ts'
 
-const guest = { vmid: p.vmid, node: p.guestNode, type: p.guestType }
+const guest = { vmid: p.vmid, node: p.node, type: p.guestType }
 
 // biome-ignore format: it is a table
 export const consoles: Toolset = {

@@ -43,7 +43,7 @@ export interface Toolset {
   readonly tools: readonly Tool[]
 }
 
-export interface RowExtras {
+interface RowExtras {
   readonly worst?: Tier
   readonly preset?: Readonly<Record<string, string>>
   readonly run?: Composite

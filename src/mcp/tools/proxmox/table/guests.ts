@@ -8,11 +8,11 @@ import { FIREWALL_RULE, firewallRule, RULE_COLUMNS } from './firewall.ts'
 import * as p from './params.ts'
 
 const { vmid, wait } = p
-const guest = { vmid, node: p.guestNode, type: p.guestType }
-const qemu = { vmid, node: p.guestNode }
+const guest = { vmid, node: p.node, type: p.guestType }
+const qemu = { vmid, node: p.node }
 const AT = 'vmid* node type'
 
-export const GUEST_COLUMNS =
+const GUEST_COLUMNS =
   'vmid:int type name status node cpu:pct maxcpu:int mem:gib maxmem:gib uptime:s pool tags template:bool lock'
 const GUEST_SERIES =
   'time:time cpu:pct maxcpu:num mem:gib maxmem:gib disk:gib maxdisk:gib netin:num netout:num diskread:num diskwrite:num pressurecpusome:num pressureiosome:num pressurememorysome:num'

@@ -68,8 +68,6 @@ export const name = (about?: string, extra: Extra = {}): Param =>
 
 const NODE = { pattern: /^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?$/, maxLength: 63 }
 export const node = text(undefined, NODE)
-/** In guest tools the node is a courtesy: a VMID is unique in the cluster. */
-export const guestNode = node
 export const target = text('target node', NODE)
 export const vmid = int(100, 999_999_999)
 export const newid = int(100, 999_999_999, 'VMID of the new guest')
@@ -109,7 +107,7 @@ export const wait = int(0, 50, undefined, { local: true })
 export const WAIT_DEFAULT_S = 15
 
 export const paging = {
-  filter: text('e.g. status=running name~web', { local: true, maxLength: 512 }),
+  filter: text('status=running name~web', { local: true, maxLength: 512 }),
   fields: text(undefined, { local: true, maxLength: 512 }),
   limit: int(1, 500, undefined, { local: true }),
   cursor: text('next_cursor', { local: true, maxLength: 256 }),
