@@ -52,6 +52,7 @@ const end = async (child: ChildProcessWithoutNullStreams): Promise<void> => {
 const bareNode = async (): Promise<number> => {
   const began = performance.now()
   const child = spawn(process.execPath, ['-e', 'process.stdout.write("x")'], {
+    env: { PATH: process.env.PATH },
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   await once(child.stdout, 'data')
