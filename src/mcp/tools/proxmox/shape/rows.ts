@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { AppError } from '../../../../jobs/errors.ts'
-import { type Field, isItem, type Json, fields as parseFields, pick, plain } from './fields.ts'
+import { type Field, isItem, type Json, pick, plain } from './fields.ts'
 import { parseFilter } from './filter.ts'
 
 export interface Query {
