@@ -17,6 +17,8 @@ export interface GuestListenerOptions {
   machine(tokenHash: string): MachinePort | undefined
   /** The seed behind an unguessable name, for machines that fetch it over HTTP. */
   seed?(name: string): Seed | undefined
+  /** True while machines may exist that are not known yet: they are asked to come again instead of being sent away. */
+  patient?(): boolean
   readonly onError?: (error: unknown) => void
 }
 
@@ -67,7 +69,8 @@ const respond = async (
   if (machine === undefined) {
     // The body of a stranger is not read.
     response.setHeader('connection', 'close')
-    return json(response, 401, { error: 'Unauthorized' })
+    const status = options.patient?.() ? 503 : 401
+    return json(response, status, { error: status === 401 ? 'Unauthorized' : 'Come again' })
   }
   if (parts[0] === 'guest' && parts[1] === 'v1')
     return handleGuest({ machine, request, response, closing }, parts.slice(2), url.searchParams)

@@ -1,0 +1,148 @@
+import { AppError, toAppError } from '../../jobs/errors.ts'
+import type { Check, Readiness } from '../../ports.ts'
+import { checkRights } from '../../proxmox/permissions.ts'
+import { findTemplate, listStorages, type Template } from './inventory.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import { injectionOf } from './provision.ts'
+
+/** What works and what is missing, each with the command that mends it. */
+export const checkProxmox = async (
+  runtime: ProxmoxRuntimeOptions,
+  signal: AbortSignal,
+): Promise<Readiness> => {
+  const checks: Check[] = []
+  const step = async <T>(
+    name: string,
+    work: () => Promise<{ message: string; value: T }>,
+  ): Promise<T | undefined> => {
+    try {
+      const { message, value } = await work()
+      checks.push({ name, status: 'ok', message })
+      return value
+    } catch (error) {
+      checks.push(failed(name, error))
+      return undefined
+    }
+  }
+  const version = await step('reachable', async () => {
+    const value = await runtime.proxmox.version({ signal })
+    return {
+      message: `Proxmox VE ${value.version} answers at ${runtime.proxmox.settings.endpoints[0]!.host}`,
+      value,
+    }
+  })
+  if (version === undefined) return { runtime: 'proxmox', ready: false, checks }
+  const template = await step('template', async () => {
+    const value = await findTemplate(runtime.proxmox, runtime.template, signal)
+    return { message: `template ${value.vmid} on ${value.node}`, value }
+  })
+  if (template) {
+    checks.push(...templateChecks(template))
+    checks.push(...(await storageChecks(runtime, template, signal)))
+    checks.push(await rightsCheck(runtime, template, version.major, signal))
+  }
+  return { runtime: 'proxmox', ready: checks.every(check => check.status !== 'failed'), checks }
+}
+
+const templateChecks = ({ vmid, config }: Template): Check[] => {
+  const rival = Object.entries(config).find(([, value]) => /:.*cloudinit/.test(String(value)))
+  return [
+    rival
+      ? {
+          name: 'cloud-init drive',
+          status: 'warning',
+          message: `the template has a cloud-init drive (${rival[0]}), which our seed replaces`,
+          fix: `qm set ${vmid} --delete ${rival[0]}`,
+        }
+      : {
+          name: 'cloud-init drive',
+          status: 'ok',
+          message: 'no drive of the template competes with the seed',
+        },
+    config.net0 === undefined
+      ? {
+          name: 'network',
+          status: 'failed',
+          message: 'the template has no network device',
+          fix: `qm set ${vmid} --net0 virtio,bridge=vmbr0,firewall=1`,
+        }
+      : /firewall=1/.test(String(config.net0))
+        ? { name: 'network', status: 'ok', message: 'the network device is filtered' }
+        : {
+            name: 'network',
+            status: 'warning',
+            message: 'the network device of the template is not filtered',
+            fix: `qm set ${vmid} --net0 ${String(config.net0)},firewall=1`,
+          },
+  ]
+}
+
+const storageChecks = async (
+  runtime: ProxmoxRuntimeOptions,
+  template: Template,
+  signal: AbortSignal,
+): Promise<Check[]> => {
+  try {
+    const storages = await listStorages(runtime.proxmox, template.node, signal)
+    if (injectionOf(runtime) !== 'iso')
+      return [{ name: 'seed', status: 'ok', message: 'machines fetch their seed over HTTP' }]
+    const seeds = storages.find(one => one.storage === runtime.seedStorage)
+    if (seeds?.content.includes('iso'))
+      return [{ name: 'seed', status: 'ok', message: `seed images go to storage ${seeds.storage}` }]
+    return [
+      {
+        name: 'seed',
+        status: 'failed',
+        message: seeds
+          ? `storage ${seeds.storage} takes no ISO images`
+          : `storage ${runtime.seedStorage} is not to be seen on ${template.node}`,
+        fix: `pvesm set ${runtime.seedStorage} --content iso`,
+      },
+    ]
+  } catch (error) {
+    return [failed('seed', error)]
+  }
+}
+
+const rightsCheck = async (
+  runtime: ProxmoxRuntimeOptions,
+  template: Template,
+  major: number,
+  signal: AbortSignal,
+): Promise<Check> => {
+  const { credentials } = runtime.proxmox.settings
+  const { network, seedStorage, pool } = runtime
+  const bridge = network.bridge ?? /bridge=([^,]+)/.exec(String(template.config.net0 ?? ''))?.[1]
+  try {
+    const { missing, commands } = await checkRights(
+      runtime.proxmox.request,
+      {
+        major,
+        template: template.vmid,
+        pool,
+        diskStorage: template.disks[0]?.storage ?? 'local-lvm',
+        user: credentials.user,
+        ...(credentials.kind === 'token' ? { tokenId: credentials.id } : {}),
+        ...(injectionOf(runtime) === 'iso' && seedStorage !== undefined ? { seedStorage } : {}),
+        ...(bridge === undefined ? {} : { network: bridge }),
+      },
+      { signal },
+    )
+    if (missing.length === 0)
+      return { name: 'rights', status: 'ok', message: 'the token has every right that jobs need' }
+    const listed = missing.map(one => `${one.privileges.join(', ')} on ${one.path}`).join('; ')
+    return { name: 'rights', status: 'failed', message: `missing: ${listed}`, fix: commands.join('\n') }
+  } catch (error) {
+    return failed('rights', error)
+  }
+}
+
+const failed = (name: string, thrown: unknown): Check => {
+  const error = thrown instanceof AppError ? thrown : toAppError(thrown)
+  return {
+    name,
+    status: 'failed',
+    message: error.message,
+    ...(error.hint === undefined ? {} : { fix: error.hint }),
+  }
+}

@@ -1,0 +1,82 @@
+import { AppError } from '../../jobs/errors.ts'
+import type { Proxmox } from '../../proxmox/client.ts'
+import { path } from '../../proxmox/encode.ts'
+import { proxmoxDetails, UncertainError } from '../../proxmox/errors.ts'
+import { isGone } from './destroy.ts'
+import { identityOf } from './identity.ts'
+import { readConfig, type Template } from './inventory.ts'
+
+export interface CloneRequest {
+  readonly template: Template
+  readonly machineId: string
+  readonly name: string
+  readonly description: string
+  readonly pool: string
+  readonly node: string
+  readonly linked: boolean
+  /** A fresh id each time it is called, remembered before it returns. */
+  nextId(): Promise<number>
+  /** Called with the task once there is one. */
+  began(task: string): Promise<void>
+  readonly deadline: number
+  readonly signal: AbortSignal
+}
+
+const ATTEMPTS = 10
+
+/** Makes the clone and returns its id. Only the end of the task says who got an id, never the call. */
+export const cloneTemplate = async (proxmox: Proxmox, request: CloneRequest): Promise<number> => {
+  for (let attempt = 1; ; attempt++) {
+    const vmid = await request.nextId()
+    try {
+      await proxmox.whileLocked(() => cloneOnce(proxmox, request, vmid), request)
+      return vmid
+    } catch (error) {
+      if (error instanceof UncertainError) {
+        if (await appeared(proxmox, request, vmid)) return vmid
+      } else if (proxmoxDetails(error)?.kind !== 'exists') throw error
+      if (attempt >= ATTEMPTS) throw error
+    }
+  }
+}
+
+const cloneOnce = async (proxmox: Proxmox, request: CloneRequest, vmid: number): Promise<void> => {
+  const { template, node, linked, signal, deadline } = request
+  const task = await proxmox.post<string>(
+    path`/nodes/${template.node}/qemu/${template.vmid}/clone`,
+    {
+      newid: vmid,
+      name: request.name,
+      description: request.description,
+      pool: request.pool,
+      full: !linked,
+      ...(node === template.node ? {} : { target: node }),
+    },
+    { signal },
+  )
+  await request.began(task)
+  await proxmox.waitTask(task, { signal, deadline })
+}
+
+/**
+ * After a lost answer: the clone carries our mark from its first moment, but cannot be seen before it is
+ * complete. A free id means that nothing happened.
+ */
+const appeared = async (
+  proxmox: Proxmox,
+  { node, machineId, signal, deadline }: CloneRequest,
+  vmid: number,
+): Promise<boolean> => {
+  for (let quiet = 0; proxmox.clock.now() < deadline; ) {
+    const config = await readConfig(proxmox, { node, vmid }, signal).catch(() => undefined)
+    if (config && config.lock === undefined)
+      return identityOf(String(config.description ?? ''))?.machineId === machineId
+    // A worker may not have written the file yet; one look is not enough to call it absent.
+    quiet = (await isGone(proxmox, vmid, signal)) ? quiet + 1 : 0
+    if (quiet >= 3) return false
+    await proxmox.clock.sleep(500, signal)
+  }
+  throw new AppError('timeout', `It could not be learnt whether the clone ${vmid} was made.`, {
+    hint: `Look for it on the cluster: qm config ${vmid}`,
+  })
+}

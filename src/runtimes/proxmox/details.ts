@@ -1,0 +1,37 @@
+import type { ExitReport } from '../../guest/protocol.ts'
+import type { Machine } from '../../ports.ts'
+
+/** What is remembered of a machine besides its id. No secret: of the token only its hash. */
+export interface Details {
+  readonly vmid: number
+  readonly node: string
+  readonly template: number
+  readonly cores: number
+  /** MiB */
+  readonly memory: number
+  /** SHA-256 of the token the machine identifies itself with. */
+  readonly tokenHash: string
+  /** Ids of clones whose fate was never learnt; they are looked for when the machine is destroyed. */
+  readonly doubtful?: readonly number[]
+  readonly cloneTask?: string
+  /** The volume of the seed image. */
+  readonly seed?: string
+  readonly seedName?: string
+  readonly ready?: boolean
+  readonly network?: string
+  readonly phases?: Readonly<Record<string, number>>
+  /** The job whose command has started in it. */
+  readonly started?: { readonly jobId: string; readonly at: number }
+  readonly finished?: Finished
+}
+
+/** Kept before the machine is told that its result has arrived. */
+export interface Finished {
+  readonly jobId: string
+  readonly report: ExitReport
+  readonly endedAt: number
+  readonly artifacts: readonly { path: string; sha256: string; size: number }[]
+  readonly skipped: readonly { path: string; reason: string }[]
+}
+
+export const detailsOf = (machine: Machine): Partial<Details> => machine.details as Partial<Details>

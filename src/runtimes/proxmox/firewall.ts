@@ -1,0 +1,69 @@
+import type { Proxmox } from '../../proxmox/client.ts'
+import { path } from '../../proxmox/encode.ts'
+
+export interface FirewallPlan {
+  readonly policyOut: 'ACCEPT' | 'DROP'
+  readonly rules: readonly Rule[]
+}
+
+export interface Rule {
+  readonly action: 'ACCEPT' | 'DROP'
+  readonly dest?: string
+  readonly proto?: 'tcp' | 'udp'
+  readonly dport?: string
+  readonly comment: string
+}
+
+const PRIVATE = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', 'fc00::/7', 'fe80::/10']
+
+/** Nothing comes in. What goes out: the callback always; names and the world when the job may. */
+export const planFirewall = ({ network, callback, privateAddresses }: FirewallWish): FirewallPlan => {
+  const home: Rule = {
+    action: 'ACCEPT',
+    proto: 'tcp',
+    dest: callback.host,
+    dport: String(callback.port),
+    comment: 'deputy callback',
+  }
+  const names: Rule[] = (['udp', 'tcp'] as const).map(proto => ({
+    action: 'ACCEPT',
+    proto,
+    dport: '53',
+    comment: 'deputy names',
+  }))
+  if (network === 'none') return { policyOut: 'DROP', rules: callback.named ? [home, ...names] : [home] }
+  const apart: Rule[] = privateAddresses
+    ? []
+    : PRIVATE.map(dest => ({ action: 'DROP', dest, comment: 'deputy no neighbours' }))
+  return { policyOut: 'ACCEPT', rules: [home, ...names, ...apart] }
+}
+
+export interface FirewallWish {
+  readonly network: 'none' | 'full'
+  readonly callback: { readonly host: string; readonly port: number; readonly named: boolean }
+  readonly privateAddresses: boolean
+}
+
+/** Replaces the rules of a VM. The policy is set first to nothing, so that no moment is more open than the plan. */
+export const applyFirewall = async (
+  proxmox: Proxmox,
+  { node, vmid }: { node: string; vmid: number },
+  plan: FirewallPlan,
+  signal?: AbortSignal,
+): Promise<void> => {
+  const at = path`/nodes/${node}/qemu/${vmid}/firewall`
+  const call = signal ? { signal } : {}
+  await proxmox.put(
+    `${at}/options`,
+    { enable: true, policy_in: 'DROP', policy_out: 'DROP', dhcp: true, ndp: true, macfilter: true },
+    call,
+  )
+  const before = await proxmox.get<{ pos: number }[]>(`${at}/rules`, {}, call)
+  // From the last to the first: a deletion moves all that follow.
+  for (const { pos } of [...before].sort((a, b) => Number(b.pos) - Number(a.pos)))
+    await proxmox.delete(`${at}/rules/${pos}`, {}, call)
+  // A new rule goes to the top, and without `enable` it would do nothing.
+  for (const rule of [...plan.rules].reverse())
+    await proxmox.post(`${at}/rules`, { type: 'out', enable: 1, ...rule }, call)
+  if (plan.policyOut !== 'DROP') await proxmox.put(`${at}/options`, { policy_out: plan.policyOut }, call)
+}

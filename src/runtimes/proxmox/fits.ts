@@ -1,0 +1,22 @@
+import type { Manifest } from '../../jobs/manifest.ts'
+import type { Fit } from '../../ports.ts'
+
+/** Whether a Linux VM on the cluster could run it. */
+export const fitsProxmox = (manifest: Manifest): Fit => {
+  const problem = problemWith(manifest)
+  return problem === undefined ? { ok: true } : { ok: false, reason: problem }
+}
+
+const problemWith = ({ network, requires, workspace }: Manifest): string | undefined => {
+  if (Array.isArray(network))
+    return 'the firewall of Proxmox VE knows addresses, not domains: use none or full'
+  if (workspace?.patch) return 'it does not make patches of a workspace'
+  if (requires?.os !== undefined && requires.os.toLowerCase() !== 'linux')
+    return `it runs Linux, not ${requires.os}`
+  if (requires?.arch !== undefined && !['x86_64', 'amd64', 'x64'].includes(requires.arch.toLowerCase()))
+    return `it runs on x86_64, not ${requires.arch}`
+  if (requires?.node !== undefined) return 'it chooses the node itself'
+  if (requires?.capabilities !== undefined && requires.capabilities.length > 0)
+    return `it does not promise ${requires.capabilities.join(', ')}`
+  return undefined
+}

@@ -1,0 +1,153 @@
+import { AppError } from '../../jobs/errors.ts'
+import type { AttachRequest, Exit, Outcome, StopReason } from '../../ports.ts'
+import { path } from '../../proxmox/encode.ts'
+import { proxmoxDetails } from '../../proxmox/errors.ts'
+import { stopVm } from './destroy.ts'
+import { type Details, detailsOf, type Finished } from './details.ts'
+import type { Intake } from './intake.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { Sessions } from './sessions.ts'
+import { signalName } from './signal-name.ts'
+
+export interface FollowOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly sessions: Sessions
+  readonly run: AttachRequest
+  readonly details: Details
+  readonly intake: Intake
+  /** Set by the job's port. */
+  readonly state: { startedAt: number | undefined; finished: Finished | undefined }
+  readonly phases: Readonly<Record<string, number>>
+}
+
+/** How often a machine that is silent is looked at from outside. */
+const LOOK_MS = 10_000
+/** Room for the last words after the command was told to stop. */
+const LAST_WORDS_MS = 15_000
+
+/** Stays with a job to its end: the machine's own word, or what Proxmox VE says of the machine. */
+export const follow = async (options: FollowOptions): Promise<Outcome> => {
+  const { runtime, sessions, run, state } = options
+  const { clock } = runtime.proxmox
+  const machineId = run.machine.id
+  const wake = () => sessions.ring(machineId)
+  run.stop.addEventListener('abort', wake)
+  run.detach.addEventListener('abort', wake)
+  let stopAt: number | undefined
+  let lookAt = clock.now() + LOOK_MS
+  try {
+    for (;;) {
+      if (state.finished) return { kind: 'exit', exit: toExit(options, state.finished) }
+      if (run.detach.aborted) return { kind: 'detached' }
+      if (run.stop.aborted) {
+        stopAt ??= clock.now() + runtime.graceSeconds * 1000 + LAST_WORDS_MS
+        // Before the start there is nothing to wait for; a stale machine has said its last.
+        if (state.startedAt === undefined || reasonOf(run).kind === 'stale' || clock.now() >= stopAt)
+          return await cutOff(options)
+      }
+      if (clock.now() >= lookAt) {
+        lookAt = clock.now() + LOOK_MS
+        const gone = await lookAtMachine(options)
+        if (gone && !state.finished) return gone
+      }
+      const next = Math.min(lookAt, stopAt ?? lookAt) - clock.now()
+      await sessions.change(machineId, Math.max(50, next), run.detach)
+    }
+  } finally {
+    run.stop.removeEventListener('abort', wake)
+    run.detach.removeEventListener('abort', wake)
+  }
+}
+
+/** A machine that is off or gone will not speak any more. Trouble with the cluster says nothing about it. */
+const lookAtMachine = async ({
+  runtime,
+  run,
+  details,
+  state,
+}: FollowOptions): Promise<Outcome | undefined> => {
+  const at = path`/nodes/${details.node}/qemu/${details.vmid}/status/current`
+  try {
+    const { status } = await runtime.proxmox.get<{ status?: string }>(at, {}, { timeoutMs: 20_000 })
+    if (status === 'running' || state.finished) return undefined
+    return ended(state.startedAt, `VM ${details.vmid} was switched off before it reported a result`)
+  } catch (error) {
+    const kind = proxmoxDetails(error)?.kind
+    if (kind === 'missing' || kind === 'permission')
+      return ended(state.startedAt, `VM ${details.vmid} does not exist any more`)
+    if (kind === 'unauthorized')
+      runtime.log.warn({ job: run.job.id }, 'the Proxmox VE token is refused while a job runs')
+    return undefined
+  }
+}
+
+const ended = (startedAt: number | undefined, what: string): Outcome => {
+  if (startedAt === undefined)
+    return {
+      kind: 'not-started',
+      error: new AppError('unavailable', `${what}.`, { hint: 'It is tried again with another machine.' }),
+    }
+  return {
+    kind: 'lost',
+    error: new AppError('unavailable', `${what}.`, {
+      hint: 'The command had started: what it did is not known. Submit the job again.',
+    }),
+  }
+}
+
+/** Pulls the plug. What was printed until then is kept. */
+const cutOff = async ({ runtime, run, details, state, intake, ...rest }: FollowOptions): Promise<Outcome> => {
+  await stopVm(runtime.proxmox, details, AbortSignal.timeout(60_000)).catch(error =>
+    runtime.log.warn(
+      { vmid: details.vmid, reason: (error as Error).message },
+      'a machine could not be stopped; it is destroyed with its record',
+    ),
+  )
+  if (state.finished)
+    return { kind: 'exit', exit: toExit({ runtime, run, details, state, intake, ...rest }, state.finished) }
+  const { kind } = reasonOf(run)
+  if (state.startedAt === undefined) {
+    return {
+      kind: 'not-started',
+      error: new AppError('unavailable', `It was ended before it started (${kind}).`, { retryable: false }),
+    }
+  }
+  await intake.end()
+  const now = runtime.proxmox.clock.now()
+  const report = { code: 0, signal: 9, ended: '' as const }
+  const finished: Finished = { jobId: run.job.id, report, endedAt: now, artifacts: [], skipped: [] }
+  return { kind: 'exit', exit: toExit({ runtime, run, details, state, intake, ...rest }, finished) }
+}
+
+const reasonOf = (run: AttachRequest): StopReason => run.stop.reason as StopReason
+
+const toExit = (
+  { run, state, intake, phases, details }: FollowOptions,
+  { report, endedAt, artifacts, skipped }: Finished,
+): Exit => {
+  const startedAt = state.startedAt ?? detailsOf(run.machine).started?.at ?? endedAt
+  const told = intake.agent()
+  const stopped = run.stop.aborted ? reasonOf(run).kind : report.ended === 'timeout' ? 'timeout' : null
+  return {
+    code: report.signal === 0 ? report.code : null,
+    signal: report.signal === 0 ? null : signalName(report.signal),
+    stopped,
+    startedAt,
+    endedAt,
+    artifacts,
+    skippedArtifacts: skipped,
+    patch: null,
+    usage: told.usage,
+    isolation: [
+      'virtual machine',
+      details.network === 'full' ? 'filtered network' : 'no network but the callback',
+      'ordinary user',
+    ],
+    limitsHit: [
+      ...(stopped === 'timeout' ? [`timeout of ${run.job.timeoutSeconds} s`] : []),
+      ...(intake.sawNoSpace ? ['disk of the machine'] : []),
+    ],
+    agentError: told.error,
+    phases: { ...phases, run: Math.max(0, endedAt - startedAt) },
+  }
+}

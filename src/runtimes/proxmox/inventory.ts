@@ -1,0 +1,161 @@
+import { AppError } from '../../jobs/errors.ts'
+import type { Proxmox } from '../../proxmox/client.ts'
+import { path } from '../../proxmox/encode.ts'
+
+export interface GuestEntry {
+  readonly vmid: number
+  readonly node: string
+  readonly name: string | undefined
+  readonly status: string
+  readonly template: boolean
+  readonly tags: readonly string[]
+  readonly pool: string | undefined
+  readonly maxmem: number
+}
+
+export interface NodeEntry {
+  readonly node: string
+  readonly online: boolean
+  /** Known only to those who may audit the node. */
+  readonly freeMemory: number | undefined
+  readonly load: number | undefined
+}
+
+type Loose = Readonly<Record<string, unknown>>
+
+/** Every guest the token may see. Ids are true at this moment, names and states some seconds old. */
+export const listGuests = async (proxmox: Proxmox, signal?: AbortSignal): Promise<GuestEntry[]> => {
+  const rows = await proxmox.get<Loose[]>('/cluster/resources', { type: 'vm' }, signal ? { signal } : {})
+  return rows
+    .filter(row => row.type === 'qemu')
+    .map(row => ({
+      vmid: Number(row.vmid),
+      node: String(row.node),
+      name: row.name === undefined ? undefined : String(row.name),
+      status: String(row.status ?? 'unknown'),
+      template: Number(row.template ?? 0) === 1,
+      tags: String(row.tags ?? '')
+        .split(/[;, ]+/)
+        .filter(tag => tag !== ''),
+      pool: row.pool === undefined ? undefined : String(row.pool),
+      maxmem: Number(row.maxmem ?? 0),
+    }))
+}
+
+export const listNodes = async (proxmox: Proxmox, signal?: AbortSignal): Promise<NodeEntry[]> => {
+  const rows = await proxmox.get<Loose[]>('/nodes', {}, signal ? { signal } : {})
+  return rows.map(row => ({
+    node: String(row.node),
+    online: row.status === 'online',
+    freeMemory: row.maxmem === undefined ? undefined : Number(row.maxmem) - Number(row.mem ?? 0),
+    load: row.cpu === undefined ? undefined : Number(row.cpu),
+  }))
+}
+
+export const readConfig = (
+  proxmox: Proxmox,
+  { node, vmid }: { node: string; vmid: number },
+  signal?: AbortSignal,
+): Promise<Loose> =>
+  proxmox.get<Loose>(path`/nodes/${node}/qemu/${vmid}/config`, {}, signal ? { signal } : {})
+
+export interface Template {
+  readonly vmid: number
+  readonly node: string
+  readonly config: Loose
+  /** Disks with their storages. */
+  readonly disks: readonly { key: string; storage: string; bytes: number }[]
+}
+
+/** The template of a name or an id. A name that is not cached yet is asked of the nodes. */
+export const findTemplate = async (
+  proxmox: Proxmox,
+  wanted: string,
+  signal?: AbortSignal,
+): Promise<Template> => {
+  const guests = await listGuests(proxmox, signal)
+  const byId = /^\d+$/.test(wanted) ? guests.find(guest => guest.vmid === Number(wanted)) : undefined
+  const found = byId ?? (await findByName(proxmox, guests, wanted, signal))
+  if (found === undefined) {
+    throw new AppError(
+      'not_found',
+      `There is no template "${wanted}" on the Proxmox VE cluster, or the token may not see it.`,
+      {
+        hint: 'Set DEFAULT_VM_TEMPLATE to the name or id of a template and grant VM.Clone and VM.Audit on it: deputy doctor',
+      },
+    )
+  }
+  const config = await readConfig(proxmox, found, signal)
+  if (Number(config.template ?? 0) !== 1) {
+    throw new AppError('invalid', `VM ${found.vmid} is no template.`, {
+      hint: `Convert it: qm template ${found.vmid}`,
+    })
+  }
+  return { vmid: found.vmid, node: found.node, config, disks: disksOf(config) }
+}
+
+const findByName = async (
+  proxmox: Proxmox,
+  guests: readonly GuestEntry[],
+  name: string,
+  signal?: AbortSignal,
+): Promise<{ vmid: number; node: string } | undefined> => {
+  const matches = guests.filter(guest => guest.name === name)
+  if (matches.length > 1) {
+    throw new AppError(
+      'conflict',
+      `${matches.length} guests are named "${name}": ${matches.map(guest => guest.vmid).join(', ')}.`,
+      {
+        hint: 'Use the id of the template instead.',
+      },
+    )
+  }
+  if (matches[0]) return matches[0]
+  for (const guest of guests.filter(one => one.name === undefined)) {
+    const config = await readConfig(proxmox, guest, signal).catch(() => undefined)
+    if (config?.name === name) return guest
+  }
+  return undefined
+}
+
+const disksOf = (config: Loose): Template['disks'] =>
+  Object.entries(config)
+    .filter(
+      ([key, value]) =>
+        /^(scsi|virtio|sata|ide)\d+$|^efidisk0$|^tpmstate0$/.test(key) && !/media=cdrom/.test(String(value)),
+    )
+    .map(([key, value]) => ({ key, storage: String(value).split(':')[0]!, bytes: sizeOf(String(value)) }))
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
+
+const sizeOf = (drive: string): number => {
+  const match = /(?:^|,)size=(\d+(?:\.\d+)?)([KMGT]?)/.exec(drive)
+  return match ? Number(match[1]) * UNITS[match[2]!]! : 0
+}
+
+export interface StorageEntry {
+  readonly storage: string
+  readonly shared: boolean
+  readonly type: string
+  readonly content: readonly string[]
+  readonly available: number
+}
+
+export const listStorages = async (
+  proxmox: Proxmox,
+  node: string,
+  signal?: AbortSignal,
+): Promise<StorageEntry[]> => {
+  const rows = await proxmox.get<Loose[]>(
+    path`/nodes/${node}/storage`,
+    { enabled: true },
+    signal ? { signal } : {},
+  )
+  return rows.map(row => ({
+    storage: String(row.storage),
+    shared: Number(row.shared ?? 0) === 1,
+    type: String(row.type ?? ''),
+    content: String(row.content ?? '').split(','),
+    available: Number(row.avail ?? 0),
+  }))
+}

@@ -1,0 +1,142 @@
+import { pack } from 'tar-stream'
+import type { JobPort } from '../../guest/machine-port.ts'
+import { type ExitReport, encodePath, type ListedFile } from '../../guest/protocol.ts'
+import type { SkippedArtifact } from '../../jobs/job.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
+import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
+import type { AttachRequest, Blobs } from '../../ports.ts'
+import { selectArtifacts } from '../local/select.ts'
+import type { Finished } from './details.ts'
+import type { Intake } from './intake.ts'
+
+export interface JobPortOptions {
+  readonly run: AttachRequest
+  readonly intake: Intake
+  readonly blobs: Blobs
+  readonly caps: { readonly artifactFiles: number; readonly artifactBytes: number }
+  /** Whether the machine waits for more work afterwards. */
+  readonly keeps: boolean
+  now(): number
+  onStarted(at: number): void
+  onFinished(finished: Finished): void
+}
+
+/** One job as its machine sees us. Every answer is given after the fact is durable. */
+export const createJobPort = ({
+  run,
+  intake,
+  blobs,
+  caps,
+  keeps,
+  now,
+  onStarted,
+  onFinished,
+}: JobPortOptions): JobPort => {
+  const artifacts = new Map<string, Finished['artifacts'][number]>()
+  let skipped: SkippedArtifact[] = []
+  let room = caps.artifactBytes
+  let wanted = new Set<string>()
+  let finishing: Promise<void> | undefined
+
+  const order = () => (run.stop.aborted ? 'stop' : 'run')
+
+  /** The first report counts; one that comes again is told the same. */
+  const finish = (report: ExitReport): Promise<void> => {
+    finishing ??= (async () => {
+      await intake.end()
+      const finished: Finished = {
+        jobId: run.job.id,
+        report,
+        endedAt: now(),
+        artifacts: [...artifacts.values()],
+        skipped,
+      }
+      await run.remember({ finished })
+      onFinished(finished)
+    })()
+    return finishing
+  }
+
+  const begin = async (): Promise<void> => {
+    const at = now()
+    await run.remember({ started: { jobId: run.job.id, at } })
+    await run.sink.started(at)
+    onStarted(at)
+  }
+
+  return {
+    started: async () => {
+      await begin()
+      return { next: intake.position, order: order() }
+    },
+    output: async frame => ({ next: await intake.take(frame), order: order() }),
+    heartbeat: () => {
+      run.sink.heartbeat()
+      return order()
+    },
+    input: index => inputsOf(run.manifest, blobs)[index]?.content(),
+    files: async files => {
+      const listed: ListedFile[] = files
+      const selection = selectArtifacts(
+        { files: listed.map(file => ({ ...file, mode: 0o644 })), truncated: false },
+        run.manifest.artifacts ?? [],
+        { files: caps.artifactFiles, bytes: caps.artifactBytes },
+      )
+      skipped = [...selection.skipped]
+      wanted = new Set(selection.wanted.map(file => file.path))
+      return [...wanted].filter(path => !artifacts.has(path)).map(encodePath)
+    },
+    artifact: async (path, content) => {
+      if (!wanted.has(path)) throw new Error('this file was not asked for')
+      const ref = await blobs.put(content, room).catch(error => {
+        skipped.push({ path, reason: 'it is larger than what is left for artifacts' })
+        throw error
+      })
+      const before = artifacts.get(path)
+      artifacts.set(path, { path, sha256: ref.sha256, size: ref.size })
+      room -= ref.size - (before?.size ?? 0)
+    },
+    exit: async report => {
+      await finish(report)
+      return keeps ? 'wait' : 'poweroff'
+    },
+    status: payload =>
+      intake.tell({
+        progress: payload.progress,
+        ...(payload.output === undefined ? {} : { output: payload.output }),
+      }),
+    complete: async payload => {
+      await begin()
+      await intake.tell({ output: payload.output })
+      await finish({ code: payload.exit_code & 255, signal: 0, ended: '' })
+    },
+  }
+}
+
+export interface Input {
+  readonly into: 'workspace' | 'root'
+  content(): AsyncIterable<Uint8Array>
+}
+
+/** The workspace first, then the single files over it. */
+export const inputsOf = (manifest: Manifest, blobs: Blobs): Input[] => {
+  const blob = manifest.workspace?.blob
+  const files = manifest.files ?? []
+  return [
+    ...(blob === undefined ? [] : [{ into: 'workspace' as const, content: () => blobs.read(blob) }]),
+    ...(files.length === 0 ? [] : [{ into: 'root' as const, content: () => packFiles(files) }]),
+  ]
+}
+
+async function* packFiles(files: NonNullable<Manifest['files']>): AsyncGenerator<Uint8Array> {
+  const tar = pack()
+  for (const file of files) {
+    const target = fileTarget(file.path)
+    const name = `${target.root === 'tmp' ? 'tmp' : WORKSPACE.slice(1)}/${target.relative}`
+    const content =
+      file.text === undefined ? Buffer.from(file.content ?? '', 'base64') : Buffer.from(file.text)
+    tar.entry({ name, mode: Number.parseInt(file.mode ?? '644', 8), mtime: new Date(0) }, content)
+  }
+  tar.finalize()
+  for await (const chunk of tar) yield chunk as Buffer
+}

@@ -1,0 +1,53 @@
+import type { Blobs } from '../../ports.ts'
+import type { Proxmox } from '../../proxmox/client.ts'
+import type { Logger } from '../../proxmox/logger.ts'
+
+export interface ProxmoxRuntimeOptions {
+  readonly proxmox: Proxmox
+  readonly blobs: Blobs
+  readonly log: Logger
+  /** Tells the machines of this installation from those of another on the same cluster. */
+  readonly owner: string
+  /** Jobs at once. */
+  readonly limit: number
+  /** Machines booted ahead of need. */
+  readonly poolSize: number
+  /** Name or id, for jobs that name none. */
+  readonly template: string
+  /** Pool of Proxmox VE that all machines belong to; rights are given on it. */
+  readonly pool: string
+  readonly vmids: { readonly first: number; readonly last: number }
+  /** Storage for seed images; without it the seed is fetched over HTTP. */
+  readonly seedStorage?: string
+  readonly injection: 'auto' | 'iso' | 'http'
+  readonly network: NetworkOptions
+  readonly callback: CallbackOptions
+  readonly defaults: { readonly cpu: number; readonly memory: number; readonly disk: number | undefined }
+  readonly parallel: { readonly clones: number; readonly starts: number; readonly deletes: number }
+  readonly keep: { readonly artifactFiles: number; readonly artifactBytes: number }
+  readonly graceSeconds: number
+  readonly heartbeatSeconds: number
+  /** Secrets of a job again after a restart, so that its output stays free of them. */
+  readonly secretsOf?: (jobId: string) => Promise<Readonly<Record<string, string>>>
+}
+
+export interface NetworkOptions {
+  /** Leaves the template's network alone when absent. */
+  readonly bridge?: string
+  readonly tag?: number
+  /** MB/s. */
+  readonly rate?: number
+  /** Sets rules on the VM; they work only where the firewall of the datacenter is on. */
+  readonly firewall: boolean
+  /** Whether jobs with `network: full` reach private addresses. */
+  readonly privateAddresses: boolean
+}
+
+export interface CallbackOptions {
+  /** Where the listener listens. */
+  readonly host: string
+  readonly port: number
+  /** As machines reach it, when that is another address. */
+  readonly url?: string
+  readonly tls?: { readonly cert: string; readonly key: string }
+}

@@ -1,0 +1,337 @@
+import { randomBytes } from 'node:crypto'
+import { hashToken } from '../../guest/listener.ts'
+import { buildSeed, type Seed, seedIso } from '../../guest/seed.ts'
+import { smbiosForSeed } from '../../guest/smbios.ts'
+import { AppError } from '../../jobs/errors.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
+import { parseSize } from '../../jobs/sizes.ts'
+import type { ProvisionRequest } from '../../ports.ts'
+import { path } from '../../proxmox/encode.ts'
+import { proxmoxDetails } from '../../proxmox/errors.ts'
+import { createLimiter } from '../../proxmox/limiter.ts'
+import type { Address } from './address.ts'
+import { cloneTemplate } from './clone.ts'
+import type { Details } from './details.ts'
+import { applyFirewall, planFirewall } from './firewall.ts'
+import { describe, nameOf, seedNameOf, tagsOf } from './identity.ts'
+import { findTemplate, listGuests, listNodes, listStorages, readConfig, type Template } from './inventory.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import { place } from './placement.ts'
+import type { Sessions } from './sessions.ts'
+import { createVmids } from './vmids.ts'
+
+export interface ProvisionerOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly sessions: Sessions
+  address(): Promise<Address>
+  /** Serves a seed over HTTP until the machine has called. */
+  publish(name: string, seed: Seed): void
+  unpublish(name: string): void
+}
+
+export interface Wanted {
+  readonly template: string
+  readonly cores: number
+  /** MiB */
+  readonly memory: number
+  readonly disk: number | undefined
+  readonly network: 'none' | 'full'
+}
+
+/** A machine may take this long from its start to its first word. */
+const BOOT_MS = 300_000
+const TASK_MS = 600_000
+
+/** Makes machines: clone, configure, firewall, seed, start, first word. */
+export const createProvisioner = ({ runtime, sessions, address, publish, unpublish }: ProvisionerOptions) => {
+  const { proxmox, owner } = runtime
+  const vmids = createVmids(runtime.vmids)
+  const cloning = createLimiter(runtime.parallel.clones)
+  const starting = createLimiter(runtime.parallel.starts)
+  const promised = new Map<string, number>()
+
+  const make = async ({ machine, remember, signal }: ProvisionRequest, wanted: Wanted): Promise<void> => {
+    const phases: Record<string, number> = {}
+    const lap = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
+      const began = performance.now()
+      try {
+        return await work()
+      } finally {
+        phases[name] = Math.round(performance.now() - began)
+      }
+    }
+    const template = await findTemplate(proxmox, wanted.template, signal)
+    const { node, linked } = await choose(template, signal)
+    const token = randomBytes(32).toString('base64url')
+    let details: Partial<Details> = {
+      node,
+      template: template.vmid,
+      cores: wanted.cores,
+      memory: wanted.memory,
+      tokenHash: hashToken(token),
+      network: wanted.network,
+      ready: false,
+    }
+    const note = async (more: Partial<Details>): Promise<void> => {
+      details = { ...details, ...more }
+      await remember({ ...details })
+    }
+    promise(node, wanted.memory)
+    const leased: number[] = []
+    try {
+      const identity = {
+        machineId: machine.id,
+        owner,
+        createdAt: proxmox.clock.now(),
+        tokenHash: details.tokenHash!,
+      }
+      const nextId = async (): Promise<number> => {
+        const known = new Set((await listGuests(proxmox, signal)).map(guest => guest.vmid))
+        const vmid = vmids.take(known)
+        leased.push(vmid)
+        // Every id that was ever tried is looked for when this machine is destroyed.
+        await note({ vmid, doubtful: leased.slice(0, -1) })
+        return vmid
+      }
+      const vmid = await lap('clone', () =>
+        cloning(
+          node,
+          () =>
+            cloneTemplate(proxmox, {
+              template,
+              machineId: machine.id,
+              name: nameOf(machine.id),
+              description: describe(identity),
+              pool: runtime.pool,
+              node,
+              linked,
+              nextId,
+              began: task => note({ cloneTask: task }),
+              deadline: proxmox.clock.now() + TASK_MS,
+              signal,
+            }),
+          signal,
+        ),
+      )
+      const at = { node, vmid }
+      sessions.add(machine.id, details.tokenHash!)
+      const seedName = randomBytes(18).toString('base64url')
+      await lap('configure', async () => {
+        await configure(at, template, wanted, signal)
+        await protect(at, wanted.network, signal)
+        await inject(at, machine.id, { token, seedName }, note, signal)
+      })
+      await lap('start', () => starting(node, () => start(at, signal), signal))
+      await lap('boot', () => firstWord(machine.id, at, signal))
+      unpublish(seedName)
+      await note({ vmid, ready: true, phases })
+    } catch (error) {
+      throw worthAnotherTry(error)
+    } finally {
+      promise(node, -wanted.memory)
+      for (const vmid of leased) vmids.release(vmid)
+    }
+  }
+
+  const choose = async (template: Template, signal: AbortSignal) => {
+    const [nodes, guests, storages] = await Promise.all([
+      listNodes(proxmox, signal),
+      listGuests(proxmox, signal),
+      listStorages(proxmox, template.node, signal),
+    ])
+    return place({ template, nodes, guests, storages, promised })
+  }
+
+  const promise = (node: string, memory: number): void => {
+    promised.set(node, (promised.get(node) ?? 0) + memory * 2 ** 20)
+  }
+
+  const configure = async (
+    at: At,
+    template: Template,
+    wanted: Wanted,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const { network } = runtime
+    const net0 = String(template.config.net0 ?? '')
+    const changes = {
+      tags: tagsOf(owner),
+      cores: wanted.cores,
+      memory: wanted.memory,
+      onboot: false,
+      ...(network.bridge === undefined ? {} : { net0: netOf(network, net0) }),
+      // A machine that installs updates before it does anything else is of no use.
+      ...(Object.values(template.config).some(value => /:.*cloudinit/.test(String(value)))
+        ? { ciupgrade: false }
+        : {}),
+    }
+    await locked(
+      () => proxmox.put(path`/nodes/${at.node}/qemu/${at.vmid}/config`, changes, { signal }),
+      signal,
+    )
+    const disk = template.disks.find(one => /^(scsi|virtio|sata|ide)\d+$/.test(one.key))
+    if (disk === undefined || wanted.disk === undefined || wanted.disk <= disk.bytes) return
+    const size = `${Math.ceil(wanted.disk / 2 ** 20)}M`
+    await locked(async () => {
+      // Before 8.0 there is no task to wait for.
+      const task = await proxmox.put<string | null>(
+        path`/nodes/${at.node}/qemu/${at.vmid}/resize`,
+        { disk: disk.key, size },
+        { signal },
+      )
+      if (task) await proxmox.waitTask(task, { signal, deadline: proxmox.clock.now() + TASK_MS })
+    }, signal)
+  }
+
+  const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<void> => {
+    if (!runtime.network.firewall) return
+    const callback = await address()
+    const plan = planFirewall({ network, callback, privateAddresses: runtime.network.privateAddresses })
+    await applyFirewall(proxmox, at, plan, signal)
+  }
+
+  const inject = async (
+    at: At,
+    machineId: string,
+    { token, seedName }: { token: string; seedName: string },
+    note: (more: Partial<Details>) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const { url } = await address()
+    const tls = runtime.callback.tls
+    const seed = buildSeed({
+      instanceId: machineId,
+      hostname: nameOf(machineId).slice(0, 63).replace(/-$/, ''),
+      callback: { url, token, ...(tls ? { certificate: tls.cert } : {}) },
+    })
+    const config = path`/nodes/${at.node}/qemu/${at.vmid}/config`
+    const present = await readConfig(proxmox, at, signal)
+    const drive = seedDrive(present)
+    if (injectionOf(runtime) === 'iso') {
+      const storage = runtime.seedStorage!
+      const filename = seedNameOf(owner, machineId)
+      const volid = `${storage}:iso/${filename}`
+      await note({ seed: volid })
+      await proxmox.upload({ node: at.node, storage, content: 'iso', filename, file: seedIso(seed), signal })
+      await locked(() => proxmox.put(config, { [drive]: `${volid},media=cdrom` }, { signal }), signal)
+      return
+    }
+    publish(seedName, seed)
+    await note({ seedName })
+    const smbios1 = smbiosForSeed(
+      present.smbios1 === undefined ? undefined : String(present.smbios1),
+      `${url}/seed/${seedName}/`,
+    )
+    const rival =
+      present[drive] !== undefined && /cloudinit/.test(String(present[drive])) ? { delete: drive } : {}
+    await locked(() => proxmox.put(config, { smbios1, ...rival }, { signal }), signal)
+  }
+
+  const start = async (at: At, signal: AbortSignal): Promise<void> => {
+    await locked(async () => {
+      const task = await proxmox.post<string>(
+        path`/nodes/${at.node}/qemu/${at.vmid}/status/start`,
+        {},
+        { signal },
+      )
+      await proxmox.waitTask(task, { signal, deadline: proxmox.clock.now() + TASK_MS })
+    }, signal)
+  }
+
+  const firstWord = async (machineId: string, at: At, signal: AbortSignal): Promise<void> => {
+    const end = proxmox.clock.now() + BOOT_MS
+    while (sessions.get(machineId)?.firstContact === undefined) {
+      signal.throwIfAborted()
+      if (proxmox.clock.now() >= end) throw silent(at, (await address()).url)
+      await sessions.change(machineId, 5000, signal)
+      const { status } = await proxmox.get<{ status?: string }>(
+        path`/nodes/${at.node}/qemu/${at.vmid}/status/current`,
+        {},
+        { signal },
+      )
+      if (status === 'stopped' && sessions.get(machineId)?.firstContact === undefined) throw died(at)
+    }
+  }
+
+  const locked = <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> =>
+    proxmox.whileLocked(work, { deadline: proxmox.clock.now() + 120_000, signal })
+
+  return { make, protect }
+}
+
+export type Provisioner = ReturnType<typeof createProvisioner>
+
+interface At {
+  readonly node: string
+  readonly vmid: number
+}
+
+export const injectionOf = ({ injection, seedStorage }: ProxmoxRuntimeOptions): 'iso' | 'http' => {
+  if (injection !== 'auto') return injection
+  return seedStorage === undefined ? 'http' : 'iso'
+}
+
+export const wantedBy = (manifest: Manifest | undefined, runtime: ProxmoxRuntimeOptions): Wanted => ({
+  template: manifest?.vmTemplate ?? runtime.template,
+  cores: Math.max(1, Math.ceil(manifest?.resources?.cpu ?? runtime.defaults.cpu)),
+  memory: Math.ceil(
+    (manifest?.resources?.memory === undefined
+      ? runtime.defaults.memory
+      : parseSize(manifest.resources.memory)) /
+      2 ** 20,
+  ),
+  disk: manifest?.resources?.disk === undefined ? runtime.defaults.disk : parseSize(manifest.resources.disk),
+  // An AI agent is of no use without its model; it gets the world, but no neighbours.
+  network:
+    (manifest?.network ?? (manifest?.agentType === 'claude' ? 'full' : 'none')) === 'full' ? 'full' : 'none',
+})
+
+/** The CD-ROM of the template if it has one: two seeds at once, and nobody knows which of them wins. */
+const seedDrive = (config: Readonly<Record<string, unknown>>): string => {
+  const present = Object.entries(config).find(
+    ([key, value]) => /^(ide|sata|scsi)\d+$/.test(key) && /cloudinit|media=cdrom/.test(String(value)),
+  )
+  if (present) return present[0]
+  return ['ide2', 'ide3', 'ide0', 'ide1', 'sata5'].find(key => config[key] === undefined) ?? 'ide2'
+}
+
+const netOf = (
+  { bridge, tag, rate, firewall }: ProxmoxRuntimeOptions['network'],
+  present: string,
+): string => {
+  const model = /^(virtio|e1000e?|rtl8139|vmxnet3)/.exec(present)?.[1] ?? 'virtio'
+  return [
+    model,
+    `bridge=${bridge}`,
+    ...(firewall ? ['firewall=1'] : []),
+    ...(tag === undefined ? [] : [`tag=${tag}`]),
+    ...(rate === undefined ? [] : [`rate=${rate}`]),
+  ].join(',')
+}
+
+/** Nothing of the job has begun, so a task that failed or an answer that was lost may be tried on a new machine. */
+const worthAnotherTry = (thrown: unknown): unknown => {
+  const kind = proxmoxDetails(thrown)?.kind
+  if (
+    !(thrown instanceof AppError) ||
+    !['task_failed', 'server', 'uncertain', 'exists', 'stale_lock'].includes(kind ?? '')
+  )
+    return thrown
+  const { code, message, hint, details } = thrown
+  return new AppError(code, message, {
+    retryable: true,
+    details,
+    cause: thrown,
+    ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+const silent = ({ vmid }: At, url: string) =>
+  new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${url}.`, {
+    hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor',
+  })
+
+const died = ({ vmid }: At) =>
+  new AppError('unavailable', `VM ${vmid} switched itself off before it was heard of.`, {
+    hint: 'Look at its console, and at the template: it must boot and run cloud-init.',
+  })

@@ -1,0 +1,107 @@
+import type { JobPort, MachinePort } from '../../guest/machine-port.ts'
+
+/** What is known of a machine that talks to the guest listener. */
+export interface Session {
+  readonly machineId: string
+  readonly tokenHash: string
+  /** When the machine was first and last heard of. */
+  firstContact: number | undefined
+  lastContact: number | undefined
+  /** The order for its runner; handed out until the runner says that it has started. */
+  order: string | undefined
+  job: { readonly id: string; readonly port: JobPort } | undefined
+}
+
+/** Less than what proxies and the runner's own limit allow. */
+const LONG_POLL_MS = 25_000
+
+/** The machines that may talk to us, by the hash of their token. */
+export const createSessions = (now: () => number) => {
+  const byHash = new Map<string, Session>()
+  const byMachine = new Map<string, Session>()
+  const changed = new Map<string, Set<() => void>>()
+
+  const ring = (machineId: string): void => {
+    for (const wake of [...(changed.get(machineId) ?? [])]) wake()
+  }
+
+  /** Resolves at the next change of this machine, or when the time is over. */
+  const change = (machineId: string, ms: number, signal: AbortSignal): Promise<void> =>
+    new Promise(resolve => {
+      const waiting = changed.get(machineId) ?? new Set()
+      changed.set(machineId, waiting)
+      const done = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', done)
+        waiting.delete(done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      signal.addEventListener('abort', done, { once: true })
+      waiting.add(done)
+      if (signal.aborted) done()
+    })
+
+  const portOf = (session: Session): MachinePort => ({
+    work: async signal => {
+      const end = now() + LONG_POLL_MS
+      while (
+        session.order === undefined &&
+        now() < end &&
+        !signal.aborted &&
+        byMachine.get(session.machineId) === session
+      ) {
+        await change(session.machineId, end - now(), signal)
+      }
+      return session.order
+    },
+    job: id => (session.job?.id === id ? session.job.port : undefined),
+  })
+
+  return {
+    change,
+    add(machineId: string, tokenHash: string): Session {
+      const present = byMachine.get(machineId)
+      if (present?.tokenHash === tokenHash) return present
+      if (present) byHash.delete(present.tokenHash)
+      const session: Session = {
+        machineId,
+        tokenHash,
+        firstContact: undefined,
+        lastContact: undefined,
+        order: undefined,
+        job: undefined,
+      }
+      byHash.set(tokenHash, session)
+      byMachine.set(machineId, session)
+      return session
+    },
+    get: (machineId: string): Session | undefined => byMachine.get(machineId),
+    /** For the listener: whoever holds the token is heard. */
+    machine(tokenHash: string): MachinePort | undefined {
+      const session = byHash.get(tokenHash)
+      if (session === undefined) return undefined
+      const first = session.firstContact === undefined
+      session.lastContact = now()
+      session.firstContact ??= session.lastContact
+      if (first) ring(session.machineId)
+      return portOf(session)
+    },
+    bind(session: Session, job: Session['job'], order: string | undefined): void {
+      session.job = job
+      session.order = order
+      ring(session.machineId)
+    },
+    ring,
+    drop(machineId: string): void {
+      const session = byMachine.get(machineId)
+      if (session === undefined) return
+      byHash.delete(session.tokenHash)
+      byMachine.delete(machineId)
+      ring(machineId)
+      changed.delete(machineId)
+    },
+  }
+}
+
+export type Sessions = ReturnType<typeof createSessions>

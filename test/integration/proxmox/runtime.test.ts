@@ -1,0 +1,327 @@
+import { execFileSync } from 'node:child_process'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createSecrets } from '../../../src/config/secrets.ts'
+import { type TestEngine, until } from '../../support/engine.ts'
+import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
+
+const hasCurl = (() => {
+  try {
+    execFileSync('curl', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+})()
+
+const never = new AbortController().signal
+const labs: Lab[] = []
+afterEach(async () => {
+  for (const lab of labs.splice(0)) await lab.close()
+})
+
+const begin = async (options: LabOptions = {}): Promise<{ lab: Lab; engine: TestEngine }> => {
+  const lab = await openLab(options)
+  labs.push(lab)
+  return { lab, engine: await lab.open(lab.makeRuntime()) }
+}
+
+const run = async (engine: TestEngine, manifest: Record<string, unknown>) => {
+  const { job_id } = await engine.deputy.submit({ runtime: 'proxmox', ...manifest }, 'test')
+  return engine.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
+}
+
+/** Nothing of ours is left on the cluster. */
+const clean = (lab: Lab) =>
+  until(() => lab.machines().length === 0 && lab.seeds().length === 0, 'the cluster is clean', 30_000)
+
+describe.skipIf(!hasCurl)('a job in a VM', () => {
+  it.each(['iso', 'http'] as const)(
+    'runs from clone to destroy with %s injection, and tells how long each phase took',
+    async injection => {
+      const { lab, engine } = await begin({ runtime: { injection } })
+      const view = await run(engine, { task: 'echo hello; echo oops >&2; exit 3' })
+      expect(view).toMatchObject({ status: 'failed', exit_code: 3, runtime: 'proxmox' })
+      const result = await engine.deputy.result(view.job_id, {})
+      expect(result.output).toContain('hello\n')
+      expect(result.output).toContain('oops\n')
+      for (const phase of ['clone', 'configure', 'start', 'boot', 'hand_over', 'run'])
+        expect(view.phases).toHaveProperty(phase)
+      await clean(lab)
+      await until(async () => (await engine.deputy.machines()).length === 0, 'the record is gone')
+    },
+  )
+
+  it('gets its files, environment and secrets, and gives its artifacts, without a secret in its output', async () => {
+    const { lab, engine } = await begin({
+      engine: { secrets: createSecrets({ DEPLOY_KEY: 'env:KEY' }, { KEY: 'hunter2hunter2' }) },
+    })
+    const view = await run(engine, {
+      task: 'cat in.txt; printf "%s|%s\\n" "$GREETING" "$DEPLOY_KEY"; mkdir -p out/deep; printf %s "$DEPLOY_KEY" | wc -c > out/deep/result.txt',
+      files: [{ path: 'in.txt', text: 'given\n' }],
+      env: { GREETING: `it's "$(id)"` },
+      secrets: ['DEPLOY_KEY'],
+      artifacts: ['out/**'],
+    })
+    expect(view.status).toBe('success')
+    const result = await engine.deputy.result(view.job_id, {})
+    expect(result.output).toBe(`given\nit's "$(id)"|[redacted]\n`)
+    expect(result.artifacts).toMatchObject([{ path: 'out/deep/result.txt' }])
+    await clean(lab)
+  })
+
+  it('belongs to us beyond doubt while it lives, and is filtered', async () => {
+    const { lab, engine } = await begin()
+    const { job_id } = await engine.deputy.submit(
+      { task: 'echo up; sleep 60', runtime: 'proxmox', resources: { cpu: 2, memory: '1G', disk: '12G' } },
+      'test',
+    )
+    await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
+    const [vm] = lab.machines()
+    expect(vm).toMatchObject({ pool: 'jobs' })
+    expect(vm!.vmid).toBeGreaterThanOrEqual(100_000)
+    expect(vm!.config).toMatchObject({ cores: '2', memory: '1024', tags: 'deputy;deputy-lab', onboot: '0' })
+    expect(vm!.config.name).toMatch(/^deputy-/)
+    expect(vm!.config.scsi0).toContain('size=12G')
+    expect(vm!.firewall.options).toMatchObject({ enable: 1, policy_in: 'DROP', policy_out: 'DROP' })
+    expect(vm!.firewall.rules).toMatchObject([
+      { type: 'out', action: 'ACCEPT', dest: '127.0.0.1', enable: 1 },
+    ])
+    expect(JSON.stringify(await engine.store.listMachines())).not.toMatch(/"token"/)
+    await engine.deputy.cancel(job_id, 'test')
+    expect((await engine.deputy.wait(job_id, { timeoutMs: 30_000, signal: never })).status).toBe('cancelled')
+    await clean(lab)
+  })
+
+  it('ends in time by its own clock', async () => {
+    const { lab, engine } = await begin()
+    const view = await run(engine, { task: 'echo begin; sleep 100', timeout: 1 })
+    expect(view.status).toBe('timeout')
+    expect((await engine.deputy.result(view.job_id, {})).output).toBe('begin\n')
+    await clean(lab)
+  })
+
+  it('many at once share the slots and leave nothing behind', async () => {
+    const { lab, engine } = await begin({ runtime: { limit: 4 } })
+    const jobs = await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        engine.deputy.submit({ task: `echo job ${i}`, runtime: 'proxmox' }, 'test'),
+      ),
+    )
+    for (const [i, { job_id }] of jobs.entries()) {
+      const view = await engine.deputy.wait(job_id, { timeoutMs: 55_000, signal: never })
+      expect(view.status).toBe('success')
+      expect((await engine.deputy.result(job_id, {})).output).toBe(`job ${i}\n`)
+    }
+    await clean(lab)
+  })
+})
+
+describe.skipIf(!hasCurl)('when the cluster misbehaves', () => {
+  it('an id that somebody else took means the next id', async () => {
+    const { lab, engine } = await begin({ runtime: { vmids: { first: 100_000, last: 100_003 } } })
+    lab.emulator.faults.addTask({
+      type: 'qmclone',
+      step: 'allocate',
+      times: 2,
+      error: 'unable to create VM 100000: config file already exists',
+    })
+    expect((await run(engine, { task: 'true' })).status).toBe('success')
+    await clean(lab)
+  })
+
+  it('a clone whose answer was lost is found, not made twice', async () => {
+    const { lab, engine } = await begin()
+    lab.emulator.faults.addRequest({ match: '/clone', times: 1, loseAnswer: true })
+    expect((await run(engine, { task: 'echo found' })).status).toBe('success')
+    expect(lab.emulator.requests.filter(line => line.includes('/clone'))).toHaveLength(1)
+    await clean(lab)
+  })
+
+  it('a clone that was never begun is begun again', async () => {
+    const { lab, engine } = await begin()
+    lab.emulator.faults.addRequest({ match: '/clone', times: 1, drop: 'before' })
+    expect((await run(engine, { task: 'true' })).status).toBe('success')
+    expect(lab.emulator.requests.filter(line => line.includes('/clone'))).toHaveLength(2)
+    await clean(lab)
+  })
+
+  it.each([
+    ['qmstart', 'start', 'start failed: QEMU exited with code 1'],
+    ['qmclone', 'copy', 'storage went away'],
+    ['imgcopy', 'copy', 'upload failed'],
+  ])('a failure of %s is tried again, and the half-made machine is removed', async (type, step, error) => {
+    const { lab, engine } = await begin()
+    lab.emulator.faults.addTask({ type, step, error, times: 1 })
+    const view = await run(engine, { task: 'true', retries: 2 })
+    expect(view.status).toBe('success')
+    await clean(lab)
+  })
+
+  it('a storage that is full ends the job with the words of Proxmox VE', async () => {
+    const { lab, engine } = await begin({ runtime: { template: '9001' } })
+    lab.emulator.state.storages.get('local-lvm')!.total = 1
+    const view = await run(engine, { task: 'true', retries: 0 })
+    expect(view.status).toBe('failed')
+    expect(view.error?.message).toContain('No space left on device')
+    await clean(lab)
+  })
+
+  it('a machine that switches itself off before it speaks is told from a slow one', async () => {
+    const { lab, engine } = await begin({
+      emulator: {
+        guests: {
+          start: async spec => {
+            setTimeout(() => spec.poweredOff(), 50)
+            return { stop: async () => {}, shutdown: async () => true, agent: () => undefined }
+          },
+        },
+      },
+    })
+    const view = await run(engine, { task: 'true', retries: 0 })
+    expect(view.status).toBe('failed')
+    expect(view.error?.message).toContain('switched itself off')
+    await clean(lab)
+  })
+
+  it('a machine that somebody destroys in the middle is noticed', async () => {
+    const { lab, engine } = await begin()
+    const { job_id } = await engine.deputy.submit({ task: 'sleep 300', runtime: 'proxmox' }, 'test')
+    await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
+    const [vm] = lab.machines()
+    await vm!.guest?.stop()
+    lab.emulator.state.vms.delete(vm!.vmid)
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 40_000, signal: never })
+    expect(view.status).toBe('failed')
+    expect(view.error).toMatchObject({
+      code: 'lost',
+      message: expect.stringContaining('does not exist any more'),
+    })
+    await clean(lab)
+  })
+
+  it('an outage in the middle of a job does no harm', async () => {
+    const { lab, engine } = await begin()
+    const { job_id } = await engine.deputy.submit(
+      { task: 'echo a; sleep 3; echo b', runtime: 'proxmox' },
+      'test',
+    )
+    await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
+    lab.emulator.faults.addRequest({ match: '/api2/', times: 12, drop: 'before' })
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 40_000, signal: never })
+    expect(view.status).toBe('success')
+    lab.emulator.faults.clear()
+    await clean(lab)
+  })
+
+  it('a job that is cancelled while its machine is cloned leaves no clone', async () => {
+    const { lab, engine } = await begin()
+    lab.emulator.faults.addTask({ type: 'qmclone', step: 'copy', slower: 200 })
+    const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'proxmox' }, 'test')
+    await until(() => lab.machines().length > 0, 'the clone is being made', 20_000)
+    await engine.deputy.cancel(job_id, 'test')
+    expect((await engine.deputy.wait(job_id, { timeoutMs: 30_000, signal: never })).status).toBe('cancelled')
+    await clean(lab)
+  })
+
+  it('never touches a machine that is not provably ours', async () => {
+    const { lab, engine } = await begin()
+    const { newVm } = await import('../../../src/dev/pve/state.ts')
+    const foreign = newVm(100_500, 'pve1', {
+      name: 'deputy-somebody',
+      tags: 'deputy;deputy-lab',
+      description: 'precious',
+    })
+    foreign.pool = 'jobs'
+    lab.emulator.state.vms.set(100_500, foreign)
+    expect((await run(engine, { task: 'true' })).status).toBe('success')
+    await until(() => lab.machines().length === 1 && lab.seeds().length === 0, 'ours is gone', 30_000)
+    const found = await lab.makeRuntime().list(never)
+    expect(found).toEqual([])
+    expect(lab.emulator.state.vms.has(100_500)).toBe(true)
+  })
+})
+
+describe.skipIf(!hasCurl)('after the daemon', () => {
+  it('was restarted, a running job goes on: no output is lost and none comes twice', async () => {
+    const lab = await openLab()
+    labs.push(lab)
+    const first = lab.makeRuntime({ callback: { host: '127.0.0.1', port: 28_765 } })
+    const engine = await lab.open(first)
+    const { job_id } = await engine.deputy.submit(
+      { task: 'for i in $(seq 1 60); do echo line $i; sleep 0.1; done', runtime: 'proxmox' },
+      'test',
+    )
+    await until(async () => (await engine.deputy.get(job_id)).output_bytes > 40, 'it prints', 30_000)
+    await engine.close()
+    await first.close()
+    const again = await lab.open(lab.makeRuntime({ callback: { host: '127.0.0.1', port: 28_765 } }))
+    const view = await again.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
+    expect(view.status).toBe('success')
+    expect((await again.deputy.result(job_id, {})).output).toBe(
+      Array.from({ length: 60 }, (_, i) => `line ${i + 1}\n`).join(''),
+    )
+    await clean(lab)
+  })
+})
+
+describe.skipIf(!hasCurl)('a pool', () => {
+  it('has a machine ready, gives it to a job, and is filled again', async () => {
+    const { lab, engine } = await begin({ runtime: { poolSize: 1 }, guests: { bootMs: 300 } })
+    await until(
+      async () => (await engine.store.listMachines()).some(machine => machine.state === 'ready'),
+      'one is ready',
+      30_000,
+    )
+    const view = await run(engine, { task: 'echo warm' })
+    expect(view.status).toBe('success')
+    expect(view.phases?.provisioning).toBeLessThan(2500)
+    await until(
+      async () =>
+        (await engine.store.listMachines()).some(
+          machine => machine.state === 'ready' && machine.jobId === null,
+        ),
+      'it is filled again',
+      30_000,
+    )
+    expect(lab.machines().length).toBeGreaterThan(0)
+  })
+
+  it('falls back to a cold machine for a job that wants more', async () => {
+    const { lab, engine } = await begin({ runtime: { poolSize: 1 } })
+    await until(
+      async () => (await engine.store.listMachines()).some(machine => machine.state === 'ready'),
+      'one is ready',
+      30_000,
+    )
+    const view = await run(engine, { task: 'echo big', resources: { memory: '4G' } })
+    expect(view.status).toBe('success')
+    expect(lab.emulator.requests.some(line => line.startsWith('DELETE') && line.includes('/qemu/'))).toBe(
+      true,
+    )
+  })
+})
+
+it('tells what is missing, with the command that mends it', async () => {
+  const lab = await openLab()
+  labs.push(lab)
+  const runtime = lab.makeRuntime()
+  expect(await runtime.check(never)).toMatchObject({ ready: true })
+  lab.emulator.state.roles.get('DeputyJobs')!.delete('VM.PowerMgmt')
+  lab.emulator.state.vms.get(9000)!.config.ide2 = 'shared:vm-9000-cloudinit,media=cdrom'
+  const { ready, checks } = await runtime.check(never)
+  expect(ready).toBe(false)
+  expect(checks.find(check => check.name === 'rights')).toMatchObject({
+    status: 'failed',
+    message: 'missing: VM.PowerMgmt on /pool/jobs',
+    fix: expect.stringContaining('pveum acl modify /pool/jobs'),
+  })
+  expect(checks.find(check => check.name === 'cloud-init drive')).toMatchObject({
+    status: 'warning',
+    fix: 'qm set 9000 --delete ide2',
+  })
+  const absent = await lab.makeRuntime({ template: 'nothing' }).check(never)
+  expect(absent.checks.find(check => check.name === 'template')).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('"nothing"'),
+  })
+})

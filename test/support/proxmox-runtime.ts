@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/dev/pve/emulator.ts'
+import { type FastGuestOptions, fastGuests } from '../../src/dev/pve/guests/fast.ts'
+import type { Runtime } from '../../src/ports.ts'
+import { createProxmox } from '../../src/proxmox/client.ts'
+import { silent } from '../../src/proxmox/logger.ts'
+import { parseSettings } from '../../src/proxmox/settings.ts'
+import type { ProxmoxRuntimeOptions } from '../../src/runtimes/proxmox/options.ts'
+import { createProxmoxRuntime } from '../../src/runtimes/proxmox/runtime.ts'
+import { createBlobs } from '../../src/store/blobs.ts'
+import { startEngine, type TestEngine } from './engine.ts'
+
+export interface LabOptions {
+  readonly emulator?: EmulatorOptions
+  readonly guests?: FastGuestOptions
+  readonly runtime?: Partial<ProxmoxRuntimeOptions>
+  readonly engine?: Parameters<typeof startEngine>[1]
+}
+
+/** Emulated cluster, guests as processes, the runtime and a real engine on top. */
+export const openLab = async (options: LabOptions = {}) => {
+  const directory = mkdtempSync(join(tmpdir(), 'deputy-lab-'))
+  const emulator: Emulator = await startEmulator({ guests: fastGuests(options.guests), ...options.emulator })
+  let callbackPort = 0
+
+  const makeRuntime = (more: Partial<ProxmoxRuntimeOptions> = {}): Runtime =>
+    createProxmoxRuntime({
+      proxmox: createProxmox(parseSettings(emulator.env())),
+      blobs: createBlobs(join(directory, 'blobs')),
+      log: silent,
+      owner: 'lab',
+      limit: 8,
+      poolSize: 0,
+      template: 'agent-template',
+      pool: 'jobs',
+      vmids: { first: 100_000, last: 100_999 },
+      seedStorage: 'seeds',
+      injection: 'auto',
+      network: { firewall: true, privateAddresses: false },
+      callback: { host: '127.0.0.1', port: callbackPort },
+      defaults: { cpu: 1, memory: 2 ** 29, disk: undefined },
+      parallel: { clones: 4, starts: 4, deletes: 4 },
+      keep: { artifactFiles: 100, artifactBytes: 2 ** 24 },
+      graceSeconds: 1,
+      heartbeatSeconds: 1,
+      ...options.runtime,
+      ...more,
+    })
+
+  const engines: TestEngine[] = []
+  const open = async (
+    runtime: Runtime,
+    more: Parameters<typeof startEngine>[1] = {},
+  ): Promise<TestEngine> => {
+    const engine = await startEngine([runtime], {
+      ...options.engine,
+      directory,
+      ...more,
+      config: config => {
+        config.supervision.provisioning = 40
+        options.engine?.config?.(config)
+        more?.config?.(config)
+      },
+    })
+    engines.push(engine)
+    return engine
+  }
+
+  return {
+    emulator,
+    directory,
+    makeRuntime,
+    open,
+    /** A fixed port, so that machines find the daemon again after a restart. */
+    usePort: (port: number) => {
+      callbackPort = port
+    },
+    /** Guests that are not templates. */
+    machines: () => [...emulator.state.vms.values()].filter(vm => vm.config.template !== '1'),
+    seeds: () => [...emulator.state.volumes.values()].filter(volume => volume.content === 'iso'),
+    close: async () => {
+      for (const engine of engines) await engine.close().catch(() => {})
+      await emulator.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+export type Lab = Awaited<ReturnType<typeof openLab>>
