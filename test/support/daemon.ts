@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { afterEach } from 'vitest'
 import { type Home, resolveHome } from '../../src/config/home.ts'
 import { type Client, connect } from '../../src/control/client.ts'
 import { isListening } from '../../src/control/daemon-info.ts'
@@ -77,18 +78,21 @@ export const startDaemon = async ({
   return daemon
 }
 
-export const removeHome = (directory: string): void =>
-  rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
-
-/** Processes whose command line or environment names a directory: what a home has left behind. */
-export const processesOf = (directory: string, pids: readonly string[]): string[] =>
-  pids.filter(pid => {
-    try {
-      return (
-        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(directory) ||
-        readFileSync(`/proc/${pid}/environ`, 'utf8').includes(directory)
-      )
-    } catch {
-      return false
+/** Starts daemons for the tests of one file; each is killed and its home removed after its test. */
+export const useDaemons = (): typeof startDaemon => {
+  const daemons: TestDaemon[] = []
+  afterEach(async () => {
+    for (const daemon of daemons.splice(0)) {
+      await daemon.kill()
+      removeHome(daemon.directory)
     }
   })
+  return async settings => {
+    const daemon = await startDaemon(settings)
+    daemons.push(daemon)
+    return daemon
+  }
+}
+
+export const removeHome = (directory: string): void =>
+  rmSync(directory, { recursive: true, force: true, maxRetries: 5 })

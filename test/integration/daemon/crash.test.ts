@@ -1,23 +1,11 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { FAULT_POINTS } from '../../../src/engine/context.ts'
-import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { newHome, type TestDaemon, useDaemons } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 
-const daemons: TestDaemon[] = []
-const start = async (...args: Parameters<typeof startDaemon>): Promise<TestDaemon> => {
-  const daemon = await startDaemon(...args)
-  daemons.push(daemon)
-  return daemon
-}
-
-afterEach(async () => {
-  for (const daemon of daemons.splice(0)) {
-    await daemon.kill()
-    removeHome(daemon.directory)
-  }
-})
+const start = useDaemons()
 
 /** Prints in pieces, so that some of it comes before the crash and some after. */
 const TASK =

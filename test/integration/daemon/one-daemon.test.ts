@@ -1,24 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { connect } from '../../../src/control/client.ts'
-import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { CLI, newHome, type TestDaemon, useDaemons } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 
-const daemons: TestDaemon[] = []
-const start = async (...args: Parameters<typeof startDaemon>): Promise<TestDaemon> => {
-  const daemon = await startDaemon(...args)
-  daemons.push(daemon)
-  return daemon
-}
-
-afterEach(async () => {
-  for (const daemon of daemons.splice(0)) {
-    await daemon.kill()
-    removeHome(daemon.directory)
-  }
-})
+const start = useDaemons()
 
 describe('one home', () => {
   it('has one daemon: of many starters one wins, the others leave it the field', async () => {
