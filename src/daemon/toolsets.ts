@@ -23,10 +23,13 @@ export interface Toolsets {
   close(): Promise<void>
 }
 
+const NOT_CONFIGURED =
+  'Proxmox VE is not configured: its tools need PROXMOX_HOST and an API token in the environment of the daemon.'
+
 /** Every toolset there is; a front chooses among them when it starts. */
 export const createToolsets = (options: ToolsetsOptions): Toolsets => {
   const nothing: Toolsets = { available: [jobsToolset], notes: [], close: async () => {} }
-  if (!isConfigured(options.env)) return nothing
+  if (!isConfigured(options.env)) return { ...nothing, notes: [NOT_CONFIGURED] }
   try {
     const { toolsets, close } = proxmox(options)
     return { available: [jobsToolset, ...toolsets], notes: [], close }
