@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { KEPT, LIMITS } from '../jobs/limits.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
+import { callbackSchema, proxmoxRuntimeSchema } from './proxmox-runtime.ts'
 import { proxmoxToolsSchema } from './proxmox-tools.ts'
 
 const size = z.string().regex(SIZE_PATTERN, "is not a size such as '512M' or '2G'")
@@ -107,6 +108,8 @@ export const configSchema = z.strictObject({
   host: z.strictObject({
     allow: z.boolean().default(false).describe('Let jobs run on this computer without isolation'),
   }),
+  callback: callbackSchema,
+  proxmox: proxmoxRuntimeSchema,
   proxmoxTools: proxmoxToolsSchema,
   secrets: z
     .record(name, source)
@@ -157,6 +160,17 @@ export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'CLEANUP_INTERVAL_SECONDS', path: 'supervision.cleanup', type: 'number' },
   { name: 'DEPUTY_SANDBOX_BACKEND', path: 'sandbox.backend', type: 'string' },
   { name: 'DEPUTY_ALLOW_HOST', path: 'host.allow', type: 'boolean' },
+  { name: 'CALLBACK_HOST', path: 'callback.host', type: 'string' },
+  { name: 'CALLBACK_PORT', path: 'callback.port', type: 'number' },
+  { name: 'CALLBACK_URL', path: 'callback.url', type: 'string' },
+  { name: 'CALLBACK_TLS', path: 'callback.tls', type: 'boolean' },
+  { name: 'DEFAULT_VM_TEMPLATE', path: 'proxmox.template', type: 'string' },
+  { name: 'PROXMOX_POOL', path: 'proxmox.pool', type: 'string' },
+  { name: 'PROXMOX_SEED_STORAGE', path: 'proxmox.seedStorage', type: 'string' },
+  { name: 'PROXMOX_INJECTION', path: 'proxmox.injection', type: 'string' },
+  { name: 'PROXMOX_BRIDGE', path: 'proxmox.bridge', type: 'string' },
+  { name: 'PROXMOX_VLAN', path: 'proxmox.vlan', type: 'number' },
+  { name: 'PROXMOX_WARM', path: 'proxmox.warm', type: 'number' },
   { name: 'PROXMOX_ALLOW_ELEVATED', path: 'proxmoxTools.allowElevated', type: 'boolean' },
   { name: 'PROXMOX_SAFE_MODE', path: 'proxmoxTools.readOnly', type: 'boolean' },
   { name: 'DEPUTY_LOG_LEVEL', path: 'log.level', type: 'string' },

@@ -69,7 +69,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   const engine = createEngine({
     store,
     blobs,
-    runtimes: await createRuntimes({ home, config, env, blobs, log }),
+    runtimes: await createRuntimes({ home, config, env, blobs, secrets, log }),
     clock: systemClock,
     secrets,
     config,

@@ -1,9 +1,12 @@
 import type { Logger } from 'pino'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
+import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
-import type { Blobs, Runtime } from '../ports.ts'
+import type { Blobs, Runtime, Secrets } from '../ports.ts'
+import { isConfigured } from '../proxmox/settings.ts'
 import { createHostRuntime } from '../runtimes/host/index.ts'
+import { brokenProxmox } from '../runtimes/proxmox/broken.ts'
 import { createSandboxRuntime } from '../runtimes/sandbox/index.ts'
 
 export interface RuntimesOptions {
@@ -11,6 +14,7 @@ export interface RuntimesOptions {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   readonly blobs: Blobs
+  readonly secrets: Secrets
   readonly log: Logger
 }
 
@@ -18,9 +22,33 @@ export interface RuntimesOptions {
 export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[]> => {
   const { config } = options
   return [
+    ...(config.proxmox.enabled && isConfigured(options.env) ? [await proxmox(options)] : []),
     ...(config.sandbox.enabled ? [sandbox(options)] : []),
     ...(config.host.allow ? [createHostRuntime(local(options))] : []),
   ]
+}
+
+/** Loaded only where a cluster is configured. A wrong setting of it must not take the other runtimes away. */
+const proxmox = async ({ home, config, env, blobs, secrets, log }: RuntimesOptions): Promise<Runtime> => {
+  try {
+    const { proxmoxFromConfig } = await import('../runtimes/proxmox/index.ts')
+    return await proxmoxFromConfig({
+      env,
+      stateDir: home.stateDir,
+      proxmox: config.proxmox,
+      callback: config.callback,
+      defaults: config.defaults,
+      keep: config.keep,
+      graceSeconds: config.supervision.grace,
+      silenceSeconds: config.supervision.heartbeat,
+      blobs,
+      secrets,
+      log,
+    })
+  } catch (error) {
+    log.error({ err: error }, 'the proxmox runtime is off')
+    return brokenProxmox(toAppError(error))
+  }
 }
 
 /** What both runtimes of this computer share. */

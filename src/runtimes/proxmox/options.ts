@@ -1,3 +1,4 @@
+import type { Manifest } from '../../jobs/manifest.ts'
 import type { Blobs } from '../../ports.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import type { Logger } from '../../proxmox/logger.ts'
@@ -28,7 +29,7 @@ export interface ProxmoxRuntimeOptions {
   readonly graceSeconds: number
   readonly heartbeatSeconds: number
   /** Secrets of a job again after a restart, so that its output stays free of them. */
-  readonly secretsOf?: (jobId: string) => Promise<Readonly<Record<string, string>>>
+  readonly secretsOf?: (manifest: Manifest) => Promise<Readonly<Record<string, string>>>
 }
 
 export interface NetworkOptions {

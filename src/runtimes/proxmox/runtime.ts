@@ -33,27 +33,28 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   let listening: Promise<GuestListener> | undefined
   let openedAt = 0
 
-  /** Opened with the first machine, not before: nobody else needs it. */
-  const listener = (): Promise<GuestListener> => {
-    if (listening === undefined) openedAt = now()
-    listening ??= startGuestListener({
-      host: runtime.callback.host,
+  const open = (host: string): Promise<GuestListener> =>
+    startGuestListener({
+      host,
       port: runtime.callback.port,
       ...(runtime.callback.tls ? { tls: runtime.callback.tls } : {}),
       machine: hash => sessions.machine(hash),
       seed: name => seeds.get(name),
       patient: () => now() - openedAt < MEMORY_MS,
       onError: error => log.debug({ reason: (error as Error).message }, 'a machine asked in vain'),
-    }).catch(cause => {
+    }).catch(error => {
+      // The address may be that of a router in front of us: machines use it, but it is not ours to listen on.
+      if ((error as NodeJS.ErrnoException).code === 'EADDRNOTAVAIL' && host !== '0.0.0.0')
+        return open('0.0.0.0')
+      throw error
+    })
+
+  /** Opened with the first machine, not before: nobody else needs it. */
+  const listener = (): Promise<GuestListener> => {
+    if (listening === undefined) openedAt = now()
+    listening ??= open(runtime.callback.host).catch(cause => {
       listening = undefined
-      throw new AppError(
-        'unavailable',
-        `The guest listener cannot listen on ${runtime.callback.host}:${runtime.callback.port}: ${(cause as Error).message}`,
-        {
-          hint: 'Set CALLBACK_PORT to a free port, or stop the program that has it.',
-          cause,
-        },
-      )
+      throw cannotListen(runtime.callback, cause)
     })
     return listening
   }
@@ -73,7 +74,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
 
   /** Binds the job to its machine and stays with it. */
   const bind = async (run: AttachRequest, details: Details, extra: { run?: Run }): Promise<Outcome> => {
-    const secrets = extra.run?.command.secrets ?? (await runtime.secretsOf?.(run.job.id)) ?? {}
+    const secrets = extra.run?.command.secrets ?? (await runtime.secretsOf?.(run.manifest)) ?? {}
     const intake = createIntake({
       sink: run.sink,
       outputBytes: run.job.outputBytes,
@@ -247,6 +248,16 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     return follow({ runtime, sessions, run, details, intake, state, phases: details.phases ?? {} })
   }
 }
+
+const cannotListen = ({ host, port }: ProxmoxRuntimeOptions['callback'], cause: unknown): AppError =>
+  new AppError(
+    'unavailable',
+    `The guest listener cannot listen on ${host}:${port}: ${(cause as Error).message}`,
+    {
+      hint: 'Set CALLBACK_PORT to a free port, or stop the program that has it.',
+      cause,
+    },
+  )
 
 const orderFor = ({ job, manifest, command }: Run, runtime: ProxmoxRuntimeOptions): string =>
   encodeSpec({

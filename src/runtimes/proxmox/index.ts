@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto'
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CallbackConfig, ProxmoxRuntimeConfig } from '../../config/proxmox-runtime.ts'
+import { createCertificate } from '../../guest/certificate.ts'
+import { parseSize } from '../../jobs/sizes.ts'
+import type { Blobs, Runtime, Secrets } from '../../ports.ts'
+import { createProxmox } from '../../proxmox/client.ts'
+import type { Logger } from '../../proxmox/logger.ts'
+import { parseSettings } from '../../proxmox/settings.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import { createProxmoxRuntime } from './runtime.ts'
+
+export interface FromConfig {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stateDir: string
+  readonly proxmox: ProxmoxRuntimeConfig
+  readonly callback: CallbackConfig
+  readonly defaults: { readonly cpu: number; readonly memory: string; readonly disk?: string | undefined }
+  readonly keep: ProxmoxRuntimeOptions['keep']
+  readonly graceSeconds: number
+  /** Silence after which a machine counts as lost. */
+  readonly silenceSeconds: number
+  readonly blobs: Blobs
+  readonly secrets: Secrets
+  readonly log: Logger
+}
+
+/** The runtime as the configuration describes it. Throws when the settings of the cluster are wrong. */
+export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> => {
+  const { proxmox, callback, defaults, log, secrets } = options
+  const settings = parseSettings(options.env)
+  if (options.env.PROXMOX_ADMIN_PATH)
+    log.info({}, 'PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
+  await mkdir(options.stateDir, { recursive: true, mode: 0o700 })
+  const owner = await keepFile(join(options.stateDir, 'proxmox-owner'), () => randomBytes(6).toString('hex'))
+  const tls = callback.tls ? await guestCertificate(options.stateDir, callback) : undefined
+  return createProxmoxRuntime({
+    proxmox: createProxmox(settings, { logger: log }),
+    blobs: options.blobs,
+    log,
+    owner: owner.trim(),
+    limit: proxmox.running,
+    poolSize: proxmox.warm,
+    template: proxmox.template,
+    pool: proxmox.pool,
+    vmids: { first: proxmox.firstVmid, last: Math.max(proxmox.firstVmid, proxmox.lastVmid) },
+    ...(proxmox.seedStorage === undefined ? {} : { seedStorage: proxmox.seedStorage }),
+    injection: proxmox.injection,
+    network: {
+      firewall: proxmox.firewall,
+      privateAddresses: proxmox.privateAddresses,
+      ...(proxmox.bridge === undefined ? {} : { bridge: proxmox.bridge }),
+      ...(proxmox.vlan === undefined ? {} : { tag: proxmox.vlan }),
+      ...(proxmox.rate === undefined ? {} : { rate: proxmox.rate }),
+    },
+    callback: {
+      host: callback.host,
+      port: callback.port,
+      ...(callback.url === undefined ? {} : { url: callback.url }),
+      ...(tls === undefined ? {} : { tls }),
+    },
+    defaults: {
+      cpu: defaults.cpu,
+      memory: parseSize(defaults.memory),
+      disk: defaults.disk === undefined ? undefined : parseSize(defaults.disk),
+    },
+    parallel: { clones: proxmox.clones, starts: proxmox.starts, deletes: proxmox.deletes },
+    keep: options.keep,
+    graceSeconds: options.graceSeconds,
+    heartbeatSeconds: Math.max(5, Math.min(30, Math.floor(options.silenceSeconds / 4))),
+    secretsOf: async manifest => {
+      const agents = manifest.agentType === 'claude' ? ['ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'] : []
+      const known = new Set(secrets.names())
+      const names = [...(manifest.secrets ?? []), ...agents].filter(name => known.has(name))
+      return secrets.resolve([...new Set(names)], AbortSignal.timeout(10_000)).catch(() => ({}))
+    },
+  })
+}
+
+/** One certificate for the life of the installation: machines that run were told of this one. */
+const guestCertificate = async (stateDir: string, { host, url }: CallbackConfig) => {
+  const names = [...new Set([url === undefined ? host : new URL(url).hostname, 'deputy'])].filter(
+    name => name !== '0.0.0.0' && name !== '::',
+  )
+  const text = await keepFile(join(stateDir, 'guest-certificate.json'), () =>
+    JSON.stringify(createCertificate({ commonName: 'deputy', names, days: 3650 })),
+  )
+  const { cert, key } = JSON.parse(text) as { cert: string; key: string }
+  return { cert, key }
+}
+
+/** The content of a file, made once; of two that make it at the same time both get the first one's. */
+const keepFile = async (file: string, make: () => string): Promise<string> => {
+  const present = await readFile(file, 'utf8').catch(() => undefined)
+  if (present) return present
+  const draft = `${file}.${randomBytes(6).toString('hex')}`
+  await writeFile(draft, make(), { mode: 0o600 })
+  try {
+    await link(draft, file).catch(error => {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    })
+    return await readFile(file, 'utf8')
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
