@@ -24,6 +24,10 @@ const ANSWERS: readonly (readonly [RegExp, Answer])[] = [
   ],
   [/^GET \/cluster\/config\/nodes$/, [{ node: 'pve1', nodeid: '1', quorum_votes: '1' }]],
   [/^GET \/cluster\/sdn\/vnets$/, [{ vnet: 'vnet1', zone: 'zone1' }]],
+  [
+    /^GET \/cluster\/sdn\/vnets\/[^/]+\/subnets$/,
+    [{ subnet: 'zone1-10.0.0.0-24', cidr: '10.0.0.0/24', vnet: 'vnet1', zone: 'zone1' }],
+  ],
   [/^GET \/cluster\/sdn\/vnets\/[^/]+$/, { vnet: 'vnet1', zone: 'zone1' }],
   [
     /^GET \/nodes$/,

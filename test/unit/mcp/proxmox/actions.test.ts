@@ -428,6 +428,12 @@ describe('the cluster', () => {
     expect((await act('proxmox_sdn', { action: 'apply' })).sent).toBe('PUT /cluster/sdn')
   })
 
+  it('finds the vnet of a subnet', async () => {
+    const { sent } = await act('proxmox_sdn_subnet', { action: 'delete', subnet: '10.0.0.0/24' })
+    expect(sent).toBe('DELETE /cluster/sdn/vnets/vnet1/subnets/zone1-10.0.0.0-24')
+    await expect(act('proxmox_sdn_subnet', { action: 'get', subnet: '10.9.0.0/24' })).rejects.toThrow('but 0')
+  })
+
   it('shows OSDs as a list', async () => {
     expect((await act('proxmox_ceph_osd', { action: 'list', node: 'pve1' })).data).toMatchObject({
       columns: ['id', 'name', 'host', 'type', 'status'],

@@ -20,6 +20,7 @@ describe('one gate for raw and curated calls', () => {
     ['PUT', 'nodes/pve1/qemu/100/unlink', { idlist: 'scsi1', force: true }],
     ['PUT', 'access/acl', { path: '/', roles: 'Administrator', delete: '1' }],
     ['POST', 'nodes/pve1/execute', { commands: '[]' }],
+    ['POST', 'nodes/pve1/vncshell', {}],
   ])('%s %s needs the user', async (method, path, data) => {
     const api = createFakeCluster()
     const { call } = proxmoxTools(api, { policy: { allowElevated: true, protectedTags: [] } })

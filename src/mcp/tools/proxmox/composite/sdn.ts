@@ -20,14 +20,31 @@ export const createSubnet: Composite = (args, { call }) => {
   return call('POST /cluster/sdn/vnets/{vnet}/subnets', { ...args, type: 'subnet' })
 }
 
-/** A subnet is addressed as `zone-10.0.0.0-24`; people know it as 10.0.0.0/24. */
+/** A subnet is addressed by its vnet and as `zone-10.0.0.0-24`; people know it as 10.0.0.0/24. */
 export const subnet =
   (method: 'GET' | 'PUT' | 'DELETE'): Composite =>
   async (args, context) =>
     context.call(`${method} /cluster/sdn/vnets/{vnet}/subnets/{subnet}`, {
       ...args,
-      subnet: await idOf(args, context),
+      ...(args.vnet === undefined ? await find(args, context) : { subnet: await idOf(args, context) }),
     })
+
+/** Without a vnet every one is searched; two that fit are a question for the caller. */
+const find = async ({ subnet: name }: Args, context: RowContext): Promise<Args> => {
+  const all = items(await listSubnets({}, context))
+  const fits = all.filter(one => text(one, 'subnet') === name || text(one, 'cidr') === name)
+  const [only] = fits
+  if (only && fits.length === 1) return { vnet: only.vnet, subnet: only.subnet }
+  const hint =
+    fits.length > 1
+      ? `Say which vnet: ${fits.map(one => text(one, 'vnet')).join(', ')}.`
+      : 'proxmox_sdn_subnet list lists them.'
+  throw new AppError(
+    fits.length > 1 ? 'invalid' : 'not_found',
+    `There is not one subnet '${String(name)}' but ${fits.length}.`,
+    { hint },
+  )
+}
 
 const idOf = async ({ vnet, subnet: name }: Args, { call }: RowContext): Promise<string> => {
   const given = String(name)

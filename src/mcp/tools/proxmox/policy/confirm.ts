@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../../../jobs/errors.ts'
 import type { Guest } from '../context.ts'
@@ -52,10 +52,22 @@ export const createPlanFiles =
   (directory: string): PlanFiles =>
   async (id, text) => {
     await mkdir(directory, { recursive: true, mode: 0o700 })
+    await removeOld(directory)
     const file = join(directory, `${id}.txt`)
     await writeFile(file, text, { mode: 0o600, flag: 'wx' })
     return file
   }
+
+const KEPT_MS = 60 * 60_000
+
+/** Plans are void after minutes; their files need not stay for years. */
+const removeOld = async (directory: string): Promise<void> => {
+  for (const name of await readdir(directory)) {
+    const file = join(directory, name)
+    const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }))
+    if (Date.now() - mtimeMs > KEPT_MS) await rm(file, { force: true })
+  }
+}
 
 /** Returns only when the user has agreed to this very call. */
 export const confirmOrAsk = async (

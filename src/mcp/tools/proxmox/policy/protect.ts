@@ -17,7 +17,7 @@ type Known = Guest | { readonly vmid: number }
 export const refuseProtected = (protection: Protection, guests: readonly Known[]): void => {
   for (const guest of guests) {
     const tags = 'tags' in guest ? guest.tags : []
-    if (inRanges(protection.own.vmids, guest.vmid) || tags.some(tag => protection.own.tags.includes(tag))) {
+    if (isOwn(protection, guest, tags)) {
       throw new AppError('denied', `${nameOf(guest)} is the machine of a job.`, {
         hint: 'Look at it with list_jobs and end it with cancel_job.',
       })
@@ -30,6 +30,12 @@ export const refuseProtected = (protection: Protection, guests: readonly Known[]
     }
   }
 }
+
+/** A machine that is just being made has only its number or its name. */
+const isOwn = ({ own }: Protection, guest: Known, tags: readonly string[]): boolean =>
+  inRanges(own.vmids, guest.vmid) ||
+  tags.some(tag => own.tags.includes(tag)) ||
+  ('name' in guest && /^deputy-[0-9a-f-]{36}$/.test(guest.name ?? ''))
 
 const reason = (protection: Protection, guest: Known): string | undefined => {
   if (inRanges(protection.vmids, guest.vmid)) return 'by its VMID'

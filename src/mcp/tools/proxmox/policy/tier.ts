@@ -77,6 +77,7 @@ const EXCEPTIONS: readonly Exception[] = [
 
   // Whoever may do these may do anything.
   rule('destructive', 'POST', 'nodes/*/execute'),
+  rule('destructive', 'POST', 'nodes/*/(vncshell|termproxy|spiceshell)'),
   rule('destructive', 'POST', 'nodes/*/qemu/*/monitor'),
   rule('destructive', 'POST', 'cluster/config/join'),
   rule('destructive', 'PUT', 'access/acl', isSet('delete')),

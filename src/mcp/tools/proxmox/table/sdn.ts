@@ -59,14 +59,14 @@ export const sdn: Toolset = {
     }),
 
     tool('proxmox_sdn_subnet', 'Subnets of a vnet. `apply` with proxmox_sdn.', {
-      vnet, subnet: p.text('CIDR, or its id zone-10.0.0.0-24', { pattern: /^[A-Za-z0-9.:-]+(\/\d{1,3})?$/ }), gateway: p.text(), 'dhcp-range': p.strings('start-address=…,end-address=…'),
+      vnet, subnet: p.text('CIDR, or its id zone-10.0.0.0-24', { pattern: /^(?:[A-Za-z][A-Za-z0-9]*-)?[0-9A-Fa-f][0-9A-Fa-f.:]*[-/]\d{1,3}$/ }), gateway: p.text(), 'dhcp-range': p.strings('start-address=…,end-address=…'),
       'dhcp-dns-server': p.text(), dnszoneprefix: p.text(), snat: p.bool(), pending, delete: p.unset, digest: p.digest,
     }, {
       list: read('GET /cluster/sdn/vnets/{vnet}/subnets', `vnet ${PENDING}`, rows('subnet cidr vnet zone gateway snat:bool dhcp-range state'), { run: listSubnets, note: 'Of all vnets if none is named.' }),
-      get: read('GET /cluster/sdn/vnets/{vnet}/subnets/{subnet}', `vnet* subnet* ${PENDING}`, record(), { run: subnet('GET') }),
+      get: read('GET /cluster/sdn/vnets/{vnet}/subnets/{subnet}', `subnet* vnet ${PENDING}`, record(), { run: subnet('GET') }),
       create: elevated('POST /cluster/sdn/vnets/{vnet}/subnets', `vnet* subnet* ${SUBNET}`, done, { preset: { type: 'subnet' }, run: createSubnet }),
-      update: elevated('PUT /cluster/sdn/vnets/{vnet}/subnets/{subnet}', `vnet* subnet* ${SUBNET} delete digest`, done, { run: subnet('PUT') }),
-      delete: destructive('DELETE /cluster/sdn/vnets/{vnet}/subnets/{subnet}', 'vnet* subnet*', done, { run: subnet('DELETE') }),
+      update: elevated('PUT /cluster/sdn/vnets/{vnet}/subnets/{subnet}', `subnet* vnet ${SUBNET} delete digest`, done, { run: subnet('PUT') }),
+      delete: destructive('DELETE /cluster/sdn/vnets/{vnet}/subnets/{subnet}', 'subnet* vnet', done, { run: subnet('DELETE') }),
     }),
   ],
 }
