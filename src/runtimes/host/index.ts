@@ -35,6 +35,7 @@ export const createHostRuntime = (options: HostOptions): Runtime => {
       dir: shims,
       spare: 0,
       log: options.log ?? (() => {}),
+      onLost: () => {},
       config: async id => ({
         id,
         dir: shims,

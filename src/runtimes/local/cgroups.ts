@@ -33,8 +33,19 @@ export interface Cgroup {
 
 const CPU_PERIOD = 100_000
 
-export const createCgroup = (root: CgroupRoot, name: string): Cgroup =>
-  root.version === 1 ? createV1(root, name) : createV2(root, name)
+export const createCgroup = (root: CgroupRoot, name: string): Cgroup => {
+  const group = root.version === 1 ? createV1(root, name) : createV2(root, name)
+  // The counts outlive the directory they are in.
+  let last: ReturnType<Cgroup['events']> | undefined
+  return {
+    ...group,
+    events: () => last ?? group.events(),
+    remove: () => {
+      last ??= group.events()
+      return group.remove()
+    },
+  }
+}
 
 const createV1 = (root: CgroupRoot & { version: 1 }, name: string): Cgroup => {
   const at = (parent: string | null) => (parent === null ? null : join(parent, name))

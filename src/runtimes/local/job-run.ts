@@ -11,6 +11,8 @@ import { RESULT_FILE, type ShimExit, type ShimResult, STARTED_FILE, type StartSp
 import { jobText, unpackText } from './runner.ts'
 import { openSpool } from './spool.ts'
 import { endJob } from './stop.ts'
+import type { Symptom } from './symptoms.ts'
+import { watchUsage } from './watch.ts'
 
 export interface JobRun {
   /** Resolves when the result is on the disk. Never rejects. */
@@ -85,7 +87,9 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
     const running = performance.now()
     const over = execute(box, spec, output)
     onStarted(startedAt)
+    const usage = watchUsage(box, spec.limits)
     const end = await over
+    usage.end()
     ended = true
     if (spec.lifecycle === 'ephemeral') await box.plan.killLeftovers?.()
     clearTimeout(clock)
@@ -114,11 +118,10 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
         limits: spec.limits,
         timeoutSeconds: spec.timeoutSeconds,
         stopped,
-        failed: end.code !== 0,
-        oomKills: after.memory - before.memory,
-        refusedForks: after.processes - before.processes,
+        oomKills: after.memory - before.memory + Number(usage.memoryExceeded),
+        refusedForks: after.processes - before.processes + Number(usage.processesExceeded),
         fullDisks: end.fullDisks,
-        sawNoSpace: output.sawNoSpace,
+        symptoms: end.code === 0 ? new Set() : symptomsOf(output, box.plan.cgroup?.keeps),
       }),
       agentError: told.error,
       phases,
@@ -142,6 +145,17 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
     })
   return { done, stop }
 }
+
+/** Where the kernel counts, only its word is taken. */
+const symptomsOf = (
+  output: Output,
+  keeps: { memory: boolean; processes: boolean } | undefined,
+): Set<Symptom> =>
+  new Set(
+    (['disk', 'memory', 'processes'] as const).filter(
+      symptom => output.symptoms.saw(symptom) && (symptom === 'disk' || !keeps?.[symptom]),
+    ),
+  )
 
 interface End {
   /** As the shell tells it: 128 + n for a signal. Null when the machine ended with the job in it. */
@@ -178,7 +192,12 @@ const execute = (box: Box, spec: StartSpec, output: Output): Promise<End> =>
         directory: box.plan.directory,
         limits: {
           files: 65_536,
-          ...(box.plan.cgroup?.keeps.processes ? {} : { processes: spec.limits.processes }),
+          ...(box.plan.cgroup?.keeps.memory || !box.plan.ownPids
+            ? {}
+            : { dataBytes: 2 * spec.limits.memory }),
+          ...(box.plan.cgroup?.keeps.processes || !box.plan.ownPids
+            ? {}
+            : { processes: spec.limits.processes }),
         },
         killLeftovers: spec.lifecycle === 'ephemeral' && box.plan.ownPids,
         disks: box.plan.disks,

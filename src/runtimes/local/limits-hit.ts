@@ -1,16 +1,17 @@
 import { formatSize } from '../../jobs/sizes.ts'
 import type { StopReason } from '../../ports.ts'
 import type { MachineLimits } from './protocol.ts'
+import type { Symptom } from './symptoms.ts'
 
 export interface LimitSigns {
   readonly limits: MachineLimits
   readonly timeoutSeconds: number
   readonly stopped: StopReason['kind'] | null
-  readonly failed: boolean
   readonly oomKills: number
   readonly refusedForks: number
   readonly fullDisks: readonly string[]
-  readonly sawNoSpace: boolean
+  /** What a failing job printed, counted where the kernel does not count for us. */
+  readonly symptoms: ReadonlySet<Symptom>
 }
 
 /** Which limits ended or hindered a job, in words. */
@@ -18,14 +19,13 @@ export const limitsHit = (signs: LimitSigns): string[] => {
   const { limits } = signs
   const hit: string[] = []
   if (signs.stopped === 'timeout') hit.push(`time: it ran longer than ${signs.timeoutSeconds} s`)
-  if (signs.oomKills > 0)
-    hit.push(
-      `memory: it used more than ${formatSize(limits.memory)} (and ${formatSize(limits.disk)} of disk in memory)`,
-    )
-  if (signs.refusedForks > 0) hit.push(`processes: it wanted more than ${limits.processes} at once`)
+  if (signs.oomKills > 0 || signs.symptoms.has('memory'))
+    hit.push(`memory: it used more than ${formatSize(limits.memory)}, with what it keeps on disk`)
+  if (signs.refusedForks > 0 || signs.symptoms.has('processes'))
+    hit.push(`processes: it wanted more than ${limits.processes} at once`)
   const full = signs.fullDisks.join(', ')
   if (full !== '') hit.push(`disk: ${full} is full (${formatSize(limits.disk)})`)
-  else if (signs.failed && signs.sawNoSpace) hit.push(`disk: no space was left (${formatSize(limits.disk)})`)
+  else if (signs.symptoms.has('disk')) hit.push(`disk: no space was left (${formatSize(limits.disk)})`)
   return hit
 }
 

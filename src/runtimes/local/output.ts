@@ -3,6 +3,7 @@ import { createClaudeStream } from './claude-stream.ts'
 import { createProgressScanner } from './progress.ts'
 import { createRedactor, createTextRedactor, secretPatterns } from './redactor.ts'
 import type { Spool } from './spool.ts'
+import { createSymptoms, type Symptoms } from './symptoms.ts'
 
 export interface Output {
   stdout(chunk: Buffer): void
@@ -10,8 +11,8 @@ export interface Output {
   /** Writes what was held back. */
   end(): void
   redact(text: string): string
-  /** What the output itself told about the disk. */
-  readonly sawNoSpace: boolean
+  /** What the output itself tells about limits. */
+  readonly symptoms: Symptoms
   /** What an AI agent told about itself. */
   agent(): { usage: Usage | null; error: string | null }
 }
@@ -24,13 +25,11 @@ export interface OutputOptions {
   onWrite(): void
 }
 
-const NO_SPACE = 'No space left on device'
-
 /** From the pipes of a job to its log: readable, without secrets, progress marked. */
 export const createOutput = ({ spool, secrets, format, now, onWrite }: OutputOptions): Output => {
   const patterns = secretPatterns(Object.values(secrets))
   const redact = createTextRedactor(patterns)
-  let sawNoSpace = false
+  const symptoms = createSymptoms()
 
   const progress = (text: string) => {
     spool.write('progress', Buffer.from(redact(text)), now())
@@ -41,7 +40,7 @@ export const createOutput = ({ spool, secrets, format, now, onWrite }: OutputOpt
     const scan = createProgressScanner(progress)
     const put = (data: Buffer) => {
       if (data.length === 0) return
-      if (!sawNoSpace && data.includes(NO_SPACE)) sawNoSpace = true
+      symptoms.look(data)
       spool.write(kind, data, now())
       scan(data)
       onWrite()
@@ -71,9 +70,7 @@ export const createOutput = ({ spool, secrets, format, now, onWrite }: OutputOpt
       err.flush()
     },
     redact,
-    get sawNoSpace() {
-      return sawNoSpace
-    },
+    symptoms,
     agent: () => {
       const told = agent?.summary() ?? { usage: null, error: null }
       return { usage: told.usage, error: told.error === null ? null : redact(told.error) }

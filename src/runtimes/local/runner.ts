@@ -11,7 +11,7 @@ export interface JobText {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly directory: string
-  readonly limits: { readonly files: number; readonly processes?: number; readonly fileBytes?: number }
+  readonly limits: { readonly files: number; readonly processes?: number; readonly dataBytes?: number }
   /** End everything the job left running. Only ever true inside a pid namespace of its own. */
   readonly killLeftovers: boolean
   /** Mounts whose free space tells whether the disk was the limit. */
@@ -48,7 +48,8 @@ export const jobText = (job: JobText): string => {
 const limitLines = (limits: JobText['limits']): string[] => [
   'ulimit -c 0',
   `ulimit -n ${limits.files} 2>/dev/null`,
-  ...(limits.fileBytes === undefined ? [] : [`ulimit -f ${Math.ceil(limits.fileBytes / 512)} 2>/dev/null`]),
+  // One process alone; the sum of all is watched from outside.
+  ...(limits.dataBytes === undefined ? [] : [`ulimit -d ${Math.ceil(limits.dataBytes / 1024)} 2>/dev/null`]),
   ...(limits.processes === undefined
     ? []
     : [`ulimit -p ${limits.processes} 2>/dev/null || ulimit -u ${limits.processes} 2>/dev/null`]),

@@ -54,7 +54,9 @@ export const connectShim = (path: string): Promise<ShimLink> =>
         tell(message)
       }
     })
-    socket.on('error', reject)
+    socket.on('error', cause =>
+      reject(new AppError('unavailable', `A shim cannot be reached: ${cause.message}.`, { cause })),
+    )
     socket.on('close', () => {
       clearTimeout(timer)
       closed = true

@@ -22,6 +22,8 @@ export interface ShimPoolOptions {
   /** How many free ones to keep started. */
   readonly spare: number
   config(id: string, usedUids: ReadonlySet<number>): Promise<ShimConfig>
+  /** Called when a shim has ended without saying so; those given live. */
+  onLost(living: ReadonlySet<string>): void
   log(message: string, fields: Record<string, unknown>): void
 }
 
@@ -36,10 +38,19 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   const dirFd = openSync(options.dir, 'r')
   let closed = false
 
+  const tidy = async (id: string): Promise<void> => {
+    await rm(join(options.dir, `${id}.sock`), { force: true })
+    await rm(join(options.dir, `${id}.d`), { recursive: true, force: true })
+  }
+
   const adopt = (link: ShimLink): ShimLink => {
     links.add(link)
     link.listen(message => {
-      if (message.type === 'closed') links.delete(link)
+      if (message.type !== 'closed') return
+      links.delete(link)
+      if (closed || link.retiring) return
+      options.log('a shim ended unexpectedly', { shim: link.id, job: link.jobId })
+      void tidy(link.id).then(() => options.onLost(new Set([...links].map(other => other.id))))
     })
     return link
   }
@@ -52,13 +63,11 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     await Promise.all(
       names.map(async name => {
         const id = name.slice(0, -'.sock'.length)
-        await reach(id).catch(async () => {
-          // Nobody listens: it ended without tidying up.
-          await rm(join(options.dir, name), { force: true })
-          await rm(join(options.dir, `${id}.d`), { recursive: true, force: true })
-        })
+        // Where nobody listens, it ended without tidying up.
+        await reach(id).catch(() => tidy(id))
       }),
     )
+    options.onLost(new Set([...links].map(link => link.id)))
   })()
 
   const launch = (): Promise<ShimLink> => {

@@ -1,5 +1,5 @@
 import type { MachineLimits } from '../local/protocol.ts'
-import { JOB_UID, type Shown } from './system.ts'
+import { DEV_SHM_BYTES, JOB_UID, type Shown } from './system.ts'
 
 export interface BwrapOptions {
   readonly shown: readonly Shown[]
@@ -18,8 +18,6 @@ export interface BwrapCall {
   /** Contents of `firstFd` and those after it. */
   readonly feeds: readonly Buffer[]
 }
-
-const DEV_SHM_BYTES = 64 * 1024 * 1024
 
 /** The arguments for bubblewrap. They travel through a descriptor: a command line can be read by every process. */
 export const bwrapCall = (options: BwrapOptions): BwrapCall => {

@@ -58,6 +58,9 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
     dir: join(dir, 'shims'),
     spare: options.spare ?? availableParallelism(),
     log: options.log ?? (() => {}),
+    onLost: living => {
+      if (cgroup.root !== null) void removeStale(cgroup.root, cgroupPrefix, living)
+    },
     config: async (id, used): Promise<ShimConfig> => ({
       id,
       dir: join(dir, 'shims'),
@@ -71,14 +74,6 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
       idleSeconds: 300,
     }),
   })
-  if (cgroup.root !== null) {
-    const root = cgroup.root
-    void pool.links().then(
-      links => removeStale(root, cgroupPrefix, new Set(links.map(link => link.id))),
-      () => {},
-    )
-  }
-
   return createLocalRuntime({
     name: 'sandbox',
     limit: options.limit ?? 2 * availableParallelism(),

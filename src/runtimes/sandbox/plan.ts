@@ -1,10 +1,12 @@
+import { AppError } from '../../jobs/errors.ts'
 import type { LaunchPlan } from '../local/box.ts'
 import { createCgroup } from '../local/cgroups.ts'
 import type { Backend, MachineLimits, ShimConfig } from '../local/protocol.ts'
 import { bwrapCall, SYSTEM_PATH } from './bwrap.ts'
 import { programView } from './programs.ts'
 import { seccompFilter } from './seccomp.ts'
-import { systemView } from './system.ts'
+import { type Shown, systemView } from './system.ts'
+import { unshareCommand } from './unshare.ts'
 
 export interface SandboxShape {
   readonly network: 'none' | 'full' | readonly string[]
@@ -16,30 +18,18 @@ const FIRST_FD = 6
 
 /** How one sandbox is started, by this shim and for this shape. */
 export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: string): LaunchPlan => {
-  const backend = config.backend
-  if (backend.type !== 'bwrap') throw new Error(`no plan for ${backend.type}`)
   const programs = programView(shape.programs)
-  const seccomp = seccompFilter()
-  const call = bwrapCall({
-    shown: [...systemView(shape.network === 'full'), ...programs.shown],
-    limits: shape.limits,
-    hostNetwork: shape.network === 'full',
-    disableUserns: backend.disableUserns,
-    firstFd: FIRST_FD,
-    seccomp,
-  })
+  const hostNetwork = shape.network === 'full'
+  const shown = [...systemView(hostNetwork), ...programs.shown]
+  const build = builderOf(config.backend)({ shown, limits: shape.limits, hostNetwork })
   const cgroup = config.cgroup === null ? null : createCgroup(config.cgroup, `${config.cgroupPrefix}${name}`)
-  const infoFd = FIRST_FD + call.feeds.length
   return {
-    argv: [
-      ...entering(cgroup?.joinFiles ?? [], config.uid),
-      ...[backend.path, '--info-fd', String(infoFd), ...call.args, '--', '/bin/sh'],
-    ],
+    argv: [...entering(cgroup?.joinFiles ?? [], config.uid), ...build.argv],
     env: { PATH: SYSTEM_PATH },
-    feeds: call.feeds,
-    tellsInit: true,
+    feeds: build.feeds,
+    tellsInit: build.tellsInit,
     cgroup,
-    isolation: describe({ backend, config, shape, seccomp: seccomp !== undefined, cgroup }),
+    isolation: describe({ config, shape, seccomp: build.seccomp, cgroup }),
     directory: '/work',
     filesRoot: '/',
     ownPids: true,
@@ -56,12 +46,52 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
   }
 }
 
+interface View {
+  readonly shown: readonly Shown[]
+  readonly limits: MachineLimits
+  readonly hostNetwork: boolean
+}
+
+interface Build {
+  readonly argv: readonly string[]
+  readonly feeds: readonly Buffer[]
+  readonly tellsInit: boolean
+  readonly seccomp: boolean
+}
+
+const builderOf = (backend: Backend): ((view: View) => Build) => {
+  const seccomp = seccompFilter()
+  if (backend.type === 'bwrap')
+    return view => {
+      const call = bwrapCall({ ...view, disableUserns: backend.disableUserns, firstFd: FIRST_FD, seccomp })
+      const infoFd = String(FIRST_FD + call.feeds.length)
+      return {
+        argv: [backend.path, '--info-fd', infoFd, ...call.args, '--', '/bin/sh'],
+        feeds: call.feeds,
+        tellsInit: true,
+        seccomp: seccomp !== undefined,
+      }
+    }
+  if (backend.type === 'unshare')
+    return view => {
+      const seccompLoader = seccomp === undefined ? null : backend.seccompLoader
+      return {
+        argv: unshareCommand({ ...view, seccompFd: FIRST_FD, seccompLoader }),
+        feeds: seccompLoader === null ? [] : [seccomp!],
+        tellsInit: false,
+        seccomp: seccompLoader !== null,
+      }
+    }
+  throw new AppError('unavailable', 'Sandboxes cannot be made on this computer.', {
+    hint: 'Run: deputy doctor',
+  })
+}
+
 /** Joins the cgroup and becomes the job's own user before anything else runs. */
 const entering = (joinFiles: readonly string[], uid: number | null): string[] => {
-  const drop =
-    uid === null
-      ? []
-      : ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--no-new-privs', '--']
+  const identity = uid === null ? [] : [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+  // Whatever happens to this process, the sandbox ends with it.
+  const drop = ['setpriv', ...identity, '--no-new-privs', '--pdeathsig', 'KILL', '--']
   if (joinFiles.length === 0) return drop
   return ['/bin/sh', '-c', JOIN, 'sh', String(joinFiles.length), ...joinFiles, ...drop]
 }
@@ -70,7 +100,6 @@ const JOIN =
   'n=$1; shift; while [ $n -gt 0 ]; do echo $$ >"$1" || exit 97; shift; n=$((n-1)); done; exec "$@"'
 
 interface Description {
-  readonly backend: Backend
   readonly config: ShimConfig
   readonly shape: SandboxShape
   readonly seccomp: boolean
@@ -78,8 +107,8 @@ interface Description {
 }
 
 /** What held, in words for the result of the job. */
-const describe = ({ backend, config, shape, seccomp, cgroup }: Description): string[] => [
-  `namespaces: user, mount, pid, ipc, uts, cgroup${shape.network === 'full' ? '' : ', network'} (${backend.type === 'bwrap' ? 'bubblewrap' : 'util-linux'})`,
+const describe = ({ config, shape, seccomp, cgroup }: Description): string[] => [
+  `namespaces: user, mount, pid, ipc, uts, cgroup${shape.network === 'full' ? '' : ', network'} (${config.backend.type === 'bwrap' ? 'bubblewrap' : 'util-linux'})`,
   'no capabilities, no new privileges',
   ...(seccomp ? ['seccomp filter'] : []),
   'read-only system, private workspace in memory',

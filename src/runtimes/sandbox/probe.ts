@@ -18,8 +18,10 @@ export const probeBackend = async (
   signal: AbortSignal,
 ): Promise<Probe> => {
   const path = findProgram('bwrap')
-  if (force === 'unshare') return { backend: NO_BWRAP, bwrapProblem: 'switched off', bwrapVersion: null }
-  if (path === undefined) return { backend: NO_BWRAP, bwrapProblem: 'not installed', bwrapVersion: null }
+  if (force === 'unshare')
+    return { backend: await withoutBwrap(), bwrapProblem: 'switched off', bwrapVersion: null }
+  if (path === undefined)
+    return { backend: await withoutBwrap(), bwrapProblem: 'not installed', bwrapVersion: null }
   try {
     const [version, help] = await Promise.all([
       run(path, ['--version'], { signal }),
@@ -31,11 +33,17 @@ export const probeBackend = async (
       bwrapVersion: version.stdout.trim().replace(/^bubblewrap /, ''),
     }
   } catch (error) {
-    return { backend: NO_BWRAP, bwrapProblem: (error as Error).message, bwrapVersion: null }
+    return { backend: await withoutBwrap(), bwrapProblem: (error as Error).message, bwrapVersion: null }
   }
 }
 
-const NO_BWRAP: Backend = { type: 'unshare', seccompLoader: null }
+const withoutBwrap = async (): Promise<Backend> => {
+  const setpriv = findProgram('setpriv')
+  const help =
+    setpriv === undefined ? '' : (await run(setpriv, ['--help']).catch(() => ({ stdout: '' }))).stdout
+  if (help.includes('--seccomp-filter')) return { type: 'unshare', seccompLoader: 'setpriv' }
+  return { type: 'unshare', seccompLoader: findProgram('perl') === undefined ? null : 'perl' }
+}
 
 /** Looked up in the system directories only: PATH may lead into a directory that others can write. */
 export const findProgram = (name: string): string | undefined =>

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
-import type { Shown } from './system.ts'
+import { bind, type Shown } from './system.ts'
 
 export interface ProgramView {
   readonly shown: readonly Shown[]
@@ -25,7 +25,7 @@ export const programView = (programs: readonly string[]): ProgramView => {
     if (!VISIBLE.test(program)) path.add(dirname(program))
     if (!VISIBLE.test(real)) {
       const root = packageRoot(real) ?? real
-      shown.set(root, { kind: 'bind', source: root, target: root })
+      shown.set(root, bind(root, root))
     }
     if (program !== real && !VISIBLE.test(program))
       shown.set(program, { kind: 'link', to: real, target: program })

@@ -2,7 +2,7 @@ import { lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 
 /** One thing of this computer that the sandbox shows, read-only, at the same place. */
 export type Shown =
-  | { readonly kind: 'bind'; readonly source: string; readonly target: string }
+  | { readonly kind: 'bind'; readonly source: string; readonly target: string; readonly isDirectory: boolean }
   | { readonly kind: 'link'; readonly to: string; readonly target: string }
   /** A small file of our own. */
   | { readonly kind: 'text'; readonly text: string; readonly target: string }
@@ -32,6 +32,16 @@ const GROUP = 'root:x:0:\njob:x:1000:\nnogroup:x:65534:\n'
 const HOSTS = '127.0.0.1 localhost sandbox\n::1 localhost\n'
 
 export const JOB_UID = 1000
+export const DEV_SHM_BYTES = 64 * 1024 * 1024
+/** Places to mount over, in a mount namespace that is ours alone. */
+export const STAGE_DIRS = ['/mnt', '/media', '/srv', '/tmp']
+
+export const bind = (source: string, target: string): Shown => ({
+  kind: 'bind',
+  source,
+  target,
+  isDirectory: statSync(source).isDirectory(),
+})
 
 /** The read-only part of the sandbox. With the host's network come its resolver and host names. */
 export const systemView = (hostNetwork: boolean): Shown[] => [
@@ -52,15 +62,14 @@ const show = (path: string): Shown[] => {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (stat === undefined) return []
   if (stat.isSymbolicLink()) return [{ kind: 'link', to: readlinkSync(path), target: path }]
-  return [{ kind: 'bind', source: path, target: path }]
+  return [bind(path, path)]
 }
 
 /** The file itself where it is a link to somewhere the sandbox does not show (resolv.conf of systemd). */
 const showReal = (path: string): Shown[] => {
   try {
     const source = realpathSync(path)
-    statSync(source)
-    return [{ kind: 'bind', source, target: path }]
+    return [bind(source, path)]
   } catch {
     return []
   }

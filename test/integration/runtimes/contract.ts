@@ -542,6 +542,9 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
         expect((await harness.runtime.list(signal())).map(machine => machine.id)).toEqual([])
         const runs = join(harness.stateDir, harness.runtime.name, 'runs')
         expect(existsSync(runs) ? readdirSync(runs) : []).toEqual([])
+        await waitFor(() => (options.leftovers?.(harness) ?? []).length === 0, 'nothing is left').catch(
+          () => {},
+        )
         expect(options.leftovers?.(harness) ?? []).toEqual([])
       })
     },

@@ -1,12 +1,5 @@
-import { existsSync } from 'node:fs'
+import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
 import { describeRuntimeContract } from './contract.ts'
 
-const module = 'runtimes/sandbox/index.js'
-const factory = 'createSandboxRuntime'
-
-describeRuntimeContract('sandbox (bubblewrap)', {
-  module,
-  factory,
-  options: { backend: 'bwrap', graceSeconds: 1, spare: 1 },
-  skip: existsSync('/usr/bin/bwrap') ? undefined : 'bubblewrap is not installed',
-})
+for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
+  describeRuntimeContract(`sandbox (${name})`, { ...subject, skip, leftovers })

@@ -1,0 +1,104 @@
+import type { MachineLimits } from '../local/protocol.ts'
+import { quote } from '../local/shell.ts'
+import { DEV_SHM_BYTES, JOB_UID, type Shown, STAGE_DIRS } from './system.ts'
+
+export interface UnshareOptions {
+  readonly shown: readonly Shown[]
+  readonly limits: MachineLimits
+  readonly hostNetwork: boolean
+  /** Number of the fd that carries the seccomp filter. */
+  readonly seccompFd: number
+  readonly seccompLoader: 'setpriv' | 'perl' | null
+}
+
+/**
+ * The sandbox from the programs of util-linux alone, for computers without bubblewrap. The same view of the system
+ * and the same drops, made by a shell inside the new namespaces; slower, and with seccomp only where a program that
+ * can load a filter is installed.
+ */
+export const unshareCommand = (options: UnshareOptions): string[] => [
+  'unshare',
+  ...[
+    '--user',
+    '--map-root-user',
+    '--mount',
+    '--pid',
+    '--fork',
+    '--kill-child',
+    '--ipc',
+    '--uts',
+    '--cgroup',
+  ],
+  ...(options.hostNetwork ? [] : ['--net']),
+  ...['--propagation', 'private', '--', '/bin/sh', '-c', setupScript(options)],
+]
+
+const setupScript = (options: UnshareOptions): string => {
+  const disk = `size=${options.limits.disk},nosuid,nodev`
+  return [
+    'set -e',
+    'fail() { echo "sandbox: $1" >&2; exit 98; }',
+    `for stage in ${STAGE_DIRS.join(' ')} none; do [ -d $stage ] && break; done`,
+    'mount -t tmpfs -o mode=755,size=4m tmpfs $stage || fail "a file system cannot be mounted"',
+    'cd $stage',
+    `mkdir -p ${[...directories(options.shown)].map(quote).join(' ')}`,
+    // Read-only needs a second step that must keep whatever flags the mount already has.
+    'show() { mount -o bind,ro,nosuid,nodev "$1" "$2" 2>/dev/null || mount -o rbind,ro,nosuid,nodev "$1" "$2" 2>/dev/null || mount -o bind,ro,nosuid,nodev,noexec "$1" "$2" || fail "$1 cannot be shown"; }',
+    ...options.shown.flatMap(showLines),
+    'mount -t proc -o nosuid,nodev,noexec proc proc || fail "/proc cannot be mounted"',
+    `mount -t tmpfs -o mode=755,size=1m,nosuid,noexec tmpfs dev`,
+    'mkdir dev/shm dev/pts',
+    'for device in null zero full random urandom tty; do : >dev/$device; mount --bind /dev/$device dev/$device; done',
+    'mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts',
+    'ln -s pts/ptmx dev/ptmx; ln -s /proc/self/fd dev/fd; for n in in:0 out:1 err:2; do ln -s /proc/self/fd/${n#*:} dev/std${n%:*}; done',
+    `mount -t tmpfs -o mode=1777,size=${DEV_SHM_BYTES},nosuid,nodev tmpfs dev/shm`,
+    'mount -o remount,ro,nosuid,noexec tmpfs dev',
+    `mount -t tmpfs -o mode=1777,${disk} tmpfs tmp`,
+    `mount -t tmpfs -o mode=700,${disk} tmpfs home/job`,
+    `mount -t tmpfs -o mode=755,${disk} tmpfs work`,
+    ...(options.hostNetwork ? [] : ['ip link set lo up 2>/dev/null || true']),
+    'hostname sandbox 2>/dev/null || true',
+    // One more user namespace, for the job's own id; nobody can make another one after it.
+    'echo 1 >proc/sys/user/max_user_namespaces || fail "user namespaces cannot be limited"',
+    'mount --bind proc/sys proc/sys; mount -o remount,bind,ro,nosuid,nodev,noexec proc/sys',
+    'mkdir old; pivot_root . old || fail "the root directory cannot be changed"',
+    'cd /; umount -l old; rmdir old; mount -o remount,bind,ro,nosuid,nodev / || fail "the root directory stays writable"; cd /work',
+    `exec unshare --user --map-user=${JOB_UID} --map-group=${JOB_UID} --keep-caps -- setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs --pdeathsig KILL -- ${loader(options)} /bin/sh`,
+  ].join('\n')
+}
+
+const directories = (shown: readonly Shown[]): Set<string> =>
+  new Set([
+    ...['proc', 'dev', 'tmp', 'home/job', 'work', 'run', 'etc'],
+    ...shown.map(item => item.target.slice(1).split('/').slice(0, -1).join('/')).filter(dir => dir !== ''),
+    ...shown.flatMap(item => (item.kind === 'bind' && item.isDirectory ? [item.target.slice(1)] : [])),
+  ])
+
+const showLines = (item: Shown): string[] => {
+  const target = quote(item.target.slice(1))
+  switch (item.kind) {
+    case 'bind':
+      return [...(item.isDirectory ? [] : [`: >${target}`]), `show ${quote(item.source)} ${target}`]
+    case 'link':
+      return [`ln -s ${quote(item.to)} ${target}`]
+    case 'text':
+      return [`printf %s ${quote(item.text)} >${target}`]
+  }
+}
+
+/** Loads the filter and becomes the command. Perl is part of every Debian; setpriv learned it in 2.40. */
+const loader = ({ seccompLoader, seccompFd }: UnshareOptions): string => {
+  if (seccompLoader === 'setpriv') return `setpriv --seccomp-filter /proc/self/fd/${seccompFd} --`
+  if (seccompLoader === 'perl') return `perl -e ${quote(perlLoader(seccompFd))}`
+  return ''
+}
+
+const SECCOMP_CALL: Record<string, number> = { x64: 317, arm64: 277 }
+
+const perlLoader = (fd: number): string =>
+  [
+    `open(my $file, "<&=", ${fd}) or die; binmode $file; local $/; my $filter = <$file>; close $file;`,
+    'my $program = pack("S x![p] p", length($filter) / 8, $filter);',
+    `syscall(${SECCOMP_CALL[process.arch] ?? -1}, 1, 0, $program) == 0 or die "sandbox: the seccomp filter was refused: $!";`,
+    'exec { $ARGV[0] } @ARGV or die;',
+  ].join(' ')
