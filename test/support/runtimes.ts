@@ -34,6 +34,8 @@ export interface RecordingSink extends Sink {
   readonly progress: string[]
   readonly startedAt: number[]
   text(stream?: 'stdout' | 'stderr'): string
+  /** What `until` tells when it waits in vain. */
+  outcome: Outcome | undefined
   /** Resolves when the condition holds after some report. */
   until(condition: (sink: RecordingSink) => boolean, what: string): Promise<void>
 }
@@ -45,6 +47,7 @@ export const createSink = (position = 0): RecordingSink => {
   }
   const sink = {
     position,
+    outcome: undefined as Outcome | undefined,
     chunks: [] as OutputChunk[],
     batches: [] as SinkBatch[],
     progress: [] as string[],
@@ -60,7 +63,7 @@ export const createSink = (position = 0): RecordingSink => {
       sink.position = batch.position
       ring()
     },
-    heartbeat: () => {},
+    heartbeat: ring,
     text: (stream?: 'stdout' | 'stderr') =>
       Buffer.concat(
         sink.chunks.filter(chunk => stream === undefined || chunk.stream === stream).map(chunk => chunk.data),
@@ -72,7 +75,11 @@ export const createSink = (position = 0): RecordingSink => {
           reject(new Error(`not within 30 s: ${what}; output so far: ${sink.text().slice(-500)}`))
         }, 30_000)
         const look = () => {
-          if (!condition(sink)) return
+          if (!condition(sink)) {
+            if (sink.outcome !== undefined)
+              reject(new Error(`it ended before ${what}: ${JSON.stringify(sink.outcome)}`))
+            return
+          }
           clearTimeout(timer)
           watchers.delete(look)
           resolve()
@@ -126,10 +133,15 @@ export const createHarness = async (subject: RuntimeSubject): Promise<Harness> =
     const sink = createSink(position)
     const stop = new AbortController()
     const detach = new AbortController()
+    const outcome = go({ ...parts, sink, stop: stop.signal, detach: detach.signal, remember: async () => {} })
+    void outcome.then(result => {
+      sink.outcome = result
+      sink.heartbeat()
+    })
     return {
       ...parts,
       sink,
-      outcome: go({ ...parts, sink, stop: stop.signal, detach: detach.signal, remember: async () => {} }),
+      outcome,
       stop: kind => stop.abort({ kind, by: 'a test' } satisfies StopReason),
       detach: () => detach.abort(),
     }

@@ -3,8 +3,8 @@ import { rm } from 'node:fs/promises'
 import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { LaunchPlan } from '../local/box.ts'
+import { endMarked } from '../local/marked.ts'
 import type { ShimConfig } from '../local/protocol.ts'
-import { endMarked } from './marked.ts'
 
 /** In the environment of everything a job starts: tells what to end with it. */
 const MARK = 'DEPUTY_MACHINE'

@@ -29,6 +29,8 @@ export interface LaunchPlan {
   readonly jobEnv: Readonly<Record<string, string>>
   /** Ends what the job left running, where the machine cannot do it from inside. */
   killLeftovers?(): Promise<void>
+  /** Ends what is left of a machine that was killed before it was ready and so could not yet end by itself. */
+  endBroken?(): Promise<void>
   /** Undoes what was set up for it outside, after it is gone. */
   cleanUp?(): Promise<void> | void
 }
@@ -127,6 +129,7 @@ export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
   })
   const settle = async () => {
     plan.cgroup?.kill()
+    if (!booted) await plan.endBroken?.()
     for (let waited = 0; init !== undefined && isAlive(init) && waited < 5000; waited += 5)
       await new Promise(resolve => setTimeout(resolve, 5))
     await plan.killLeftovers?.()
@@ -160,8 +163,10 @@ export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
     kill: () => {
       const pid = child.pid
       if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-      const all = [pid, ...(init === undefined ? [] : [init])]
-      signalAll(all, 'SIGKILL')
+      // While it boots, its first process does not yet end with it: they are ended together.
+      if (!booted) signalAll([pid], 'SIGSTOP')
+      const inside = booted && init !== undefined ? [init] : descendantsOf(pid)
+      signalAll([...inside, pid], 'SIGKILL')
       plan.cgroup?.kill()
     },
   }

@@ -24,7 +24,9 @@ export interface FollowOptions {
 
 export type Followed =
   | { readonly kind: 'finished'; readonly result: ShimResult }
-  | Exclude<Outcome, { kind: 'exit' }>
+  /** The shim went away or was taken: another one may try, nothing has been started. */
+  | { readonly kind: 'refused'; readonly error: AppError }
+  | Exclude<Outcome, { kind: 'exit' | 'not-started' }>
 
 /** A batch this large means the job prints faster than people read; let it run ahead and skip. */
 const EAGER_BYTES = 128 * 1024
@@ -52,6 +54,8 @@ export const follow = async ({
     else if (message.type === 'done') finished = true
     else if (message.type === 'refused') {
       refused = AppError.fromBody(message.error)
+      // It is not what we took it for; whoever asks next should get another one.
+      if (refused.code === 'unavailable' && link !== undefined) link.retiring = true
       finished = true
     }
     run.sink.heartbeat()
@@ -93,7 +97,7 @@ export const follow = async ({
     run.stop.removeEventListener('abort', onStop)
     await reader.close()
   }
-  if (refused !== undefined) return { kind: 'not-started', error: refused }
+  if (refused !== undefined) return { kind: 'refused', error: refused }
   return conclude(dir)
 }
 
@@ -125,7 +129,7 @@ export const conclude = async (dir: string): Promise<Followed> => {
   if (result !== undefined) return { kind: 'finished', result }
   if ((await readStarted(dir)) === undefined)
     return {
-      kind: 'not-started',
+      kind: 'refused',
       error: new AppError(
         'unavailable',
         'The process that holds the job ended before the command was started.',

@@ -33,22 +33,41 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
   const jobDir = (run: AttachRequest) => join(machineDir(run.machine.id), run.job.id)
 
   const finish = async (followed: Followed, dir: string): Promise<Outcome> => {
+    if (followed.kind === 'refused') return { kind: 'not-started', error: followed.error }
     if (followed.kind !== 'finished') return followed
     const { result } = followed
     if (result.kind !== 'exit') return { kind: result.kind, error: AppError.fromBody(result.error) }
     return { kind: 'exit', exit: await takeOver(result.exit, dir, blobs) }
   }
 
-  const watch = (run: AttachRequest, link?: ShimLink, begin?: (link: ShimLink) => void): Promise<Outcome> => {
-    const dir = jobDir(run)
-    return follow({
+  const watch = (run: AttachRequest, link?: ShimLink, begin?: (link: ShimLink) => void): Promise<Followed> =>
+    follow({
       run,
-      dir,
+      dir: jobDir(run),
       graceSeconds: options.graceSeconds,
       head: options.keep.head,
       ...(link === undefined ? {} : { link }),
       ...(begin === undefined ? {} : { begin }),
-    }).then(followed => finish(followed, dir))
+    })
+
+  /** One attempt: a free shim may leave at the very moment it is chosen. */
+  const attempt = async (run: Run): Promise<Followed> => {
+    const dir = jobDir(run)
+    const link = await holder(run, pool)
+    let spec: StartSpec
+    try {
+      await forgetFinished(machineDir(run.machine.id), run.job.id)
+      await mkdir(dir, { recursive: true, mode: 0o700 })
+      spec = await makeSpec(run, dir, options)
+    } catch (error) {
+      giveBack(link, run)
+      throw error
+    }
+    return watch(run, link, chosen => {
+      chosen.jobId = run.job.id
+      chosen.reserved = false
+      chosen.send({ type: 'start', spec })
+    })
   }
 
   return {
@@ -63,32 +82,24 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
     },
 
     start: async run => {
-      let link: ShimLink | undefined
-      let spec: StartSpec
       try {
-        const dir = jobDir(run)
-        link = await holder(run, pool)
-        await forgetFinished(machineDir(run.machine.id), run.job.id)
-        await mkdir(dir, { recursive: true, mode: 0o700 })
-        spec = await makeSpec(run, dir, options)
+        let followed = await attempt(run)
+        for (let left = MAX_ATTEMPTS - 1; left > 0 && mayRetry(followed, run); left--)
+          followed = await attempt(run)
+        return await finish(followed, jobDir(run))
       } catch (error) {
-        if (link !== undefined) giveBack(link, run)
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toAppError(error) }
       }
-      return watch(run, link, chosen => {
-        chosen.jobId = run.job.id
-        chosen.reserved = false
-        chosen.send({ type: 'start', spec })
-      })
     },
 
     attach: async run => {
       const dir = jobDir(run)
-      if ((await readResult(dir)) !== undefined) return watch(run)
+      if ((await readResult(dir)) !== undefined) return finish(await watch(run), dir)
       const link = await pool.holderOf(run.machine.id)
-      if (link?.jobId === run.job.id) return watch(run, link)
-      if ((await readResult(dir)) !== undefined) return watch(run)
+      if (link?.jobId === run.job.id) return finish(await watch(run, link), dir)
+      // It may have finished between the two looks.
+      if ((await readResult(dir)) !== undefined) return finish(await watch(run), dir)
       return finish(await conclude(dir), dir)
     },
 
@@ -107,6 +118,14 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
     close: () => pool.close(),
   }
 }
+
+const MAX_ATTEMPTS = 3
+
+const mayRetry = (followed: Followed, run: Run): boolean =>
+  followed.kind === 'refused' &&
+  followed.error.code === 'unavailable' &&
+  run.manifest.machine === undefined &&
+  !run.stop.aborted
 
 /** A follow-up needs the very machine it names: its workspace is nowhere else. */
 const holder = async (run: Run, pool: ShimPool): Promise<ShimLink> => {

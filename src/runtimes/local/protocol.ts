@@ -89,6 +89,8 @@ export type FromShim =
   | { readonly type: 'done'; readonly jobId: string }
   | { readonly type: 'gone'; readonly machineId: string }
   | { readonly type: 'idle' }
+  /** It takes no more jobs. */
+  | { readonly type: 'leaving' }
 
 export interface ShimHello {
   readonly type: 'hello'

@@ -49,6 +49,7 @@ export const connectShim = (path: string): Promise<ShimLink> =>
         link = makeLink(message)
         resolve(link)
       } else if (link !== undefined) {
+        if (message.type === 'leaving') link.retiring = true
         if (message.type === 'gone' && link.machineId === message.machineId) link.machineId = null
         if (message.type === 'done' && link.jobId === message.jobId) link.jobId = null
         tell(message)

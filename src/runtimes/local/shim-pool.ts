@@ -22,8 +22,8 @@ export interface ShimPoolOptions {
   /** How many free ones to keep started. */
   readonly spare: number
   config(id: string, usedUids: ReadonlySet<number>): Promise<ShimConfig>
-  /** Called when a shim has ended without saying so; those given live. */
-  onLost(living: ReadonlySet<string>): void
+  /** Called when shims have ended without saying so, and once at the beginning. */
+  onLost(lost: readonly string[], living: ReadonlySet<string>): void
   log(message: string, fields: Record<string, unknown>): void
 }
 
@@ -38,6 +38,8 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   const dirFd = openSync(options.dir, 'r')
   let closed = false
 
+  const livingIds = () => new Set([...[...links].map(link => link.id), ...starting.keys()])
+
   const tidy = async (id: string): Promise<void> => {
     await rm(join(options.dir, `${id}.sock`), { force: true })
     await rm(join(options.dir, `${id}.d`), { recursive: true, force: true })
@@ -50,7 +52,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       links.delete(link)
       if (closed || link.retiring) return
       options.log('a shim ended unexpectedly', { shim: link.id, job: link.jobId })
-      void tidy(link.id).then(() => options.onLost(new Set([...links].map(other => other.id))))
+      void tidy(link.id).then(() => options.onLost([link.id], livingIds()))
     })
     return link
   }
@@ -59,15 +61,19 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     adopt(await connectShim(`/proc/self/fd/${dirFd}/${id}.sock`))
 
   const found = (async () => {
+    const lost: string[] = []
     const names = (await readdir(options.dir)).filter(name => name.endsWith('.sock'))
     await Promise.all(
       names.map(async name => {
         const id = name.slice(0, -'.sock'.length)
         // Where nobody listens, it ended without tidying up.
-        await reach(id).catch(() => tidy(id))
+        await reach(id).catch(() => {
+          lost.push(id)
+          return tidy(id)
+        })
       }),
     )
-    options.onLost(new Set([...links].map(link => link.id)))
+    options.onLost(lost, livingIds())
   })()
 
   const launch = (): Promise<ShimLink> => {

@@ -162,10 +162,11 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
 
   const leave = async () => {
     retiring = true
-    warm?.kill()
-    await warm?.gone
     server.close()
     rmSync(join(config.dir, socketName), { force: true })
+    tell({ type: 'leaving' })
+    warm?.kill()
+    await warm?.gone
     rmSync(ownDir, { recursive: true, force: true })
     process.exit(0)
   }

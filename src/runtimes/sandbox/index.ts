@@ -5,10 +5,12 @@ import type { Blobs, Runtime } from '../../ports.ts'
 import { findCgroupRoot, removeStale } from '../local/cgroup-root.ts'
 import { keepLimits } from '../local/keep.ts'
 import { createLocalRuntime } from '../local/local-runtime.ts'
+import { endMarked } from '../local/marked.ts'
 import type { KeepLimits, MachineLimits, ShimConfig } from '../local/protocol.ts'
 import { createShimPool } from '../local/shim-pool.ts'
 import { checkSandbox } from './check.ts'
 import { fitsSandbox } from './fits.ts'
+import { BOX_MARK } from './plan.ts'
 import { type Probe, probeBackend } from './probe.ts'
 import { freeUid, uidRange } from './uids.ts'
 
@@ -49,8 +51,16 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
   const cgroup = options.cgroups === false ? { root: null, problem: 'switched off' } : findCgroupRoot()
   const cgroupPrefix = `deputy-${createHash('sha256').update(options.stateDir).digest('hex').slice(0, 8)}-`
   let probing: Promise<Probe> | undefined
+  let trialProblem: string | null = null
   const probe = () => {
-    probing ??= probeBackend(options.backend, AbortSignal.timeout(10_000))
+    probing ??= probeBackend({
+      force: options.backend,
+      uid: uids?.first ?? null,
+      signal: AbortSignal.timeout(20_000),
+    }).then(found => {
+      trialProblem = found.trialProblem
+      return found
+    })
     return probing
   }
 
@@ -58,8 +68,9 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
     dir: join(dir, 'shims'),
     spare: options.spare ?? availableParallelism(),
     log: options.log ?? (() => {}),
-    onLost: living => {
+    onLost: (lost, living) => {
       if (cgroup.root !== null) void removeStale(cgroup.root, cgroupPrefix, living)
+      for (const id of lost) void endMarked(BOX_MARK, `${cgroupPrefix}${id}-`, false)
     },
     config: async (id, used): Promise<ShimConfig> => ({
       id,
@@ -84,7 +95,13 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
     keep,
     graceSeconds: options.graceSeconds ?? 5,
     filesBelow: 'root',
-    fits: manifest => fitsSandbox(manifest, defaults),
-    check: async signal => checkSandbox({ probe: await probe(), cgroup, uids, defaults, signal }),
+    fits: manifest =>
+      trialProblem === null
+        ? fitsSandbox(manifest, defaults)
+        : { ok: false, reason: `no sandbox can be made here (deputy doctor tells why): ${trialProblem}` },
+    check: async () => {
+      probing = undefined // What was missing may have been installed since.
+      return checkSandbox({ probe: await probe(), cgroup, uids, defaults })
+    },
   })
 }

@@ -1,6 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { LaunchPlan } from '../local/box.ts'
 import { createCgroup } from '../local/cgroups.ts'
+import { endMarked } from '../local/marked.ts'
 import type { Backend, MachineLimits, ShimConfig } from '../local/protocol.ts'
 import { bwrapCall, SYSTEM_PATH } from './bwrap.ts'
 import { programView } from './programs.ts'
@@ -16,6 +17,9 @@ export interface SandboxShape {
 
 const FIRST_FD = 6
 
+/** In the environment of the launcher, never of the job: finds what a sandbox that broke off while booting left. */
+export const BOX_MARK = 'DEPUTY_BOX'
+
 /** How one sandbox is started, by this shim and for this shape. */
 export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: string): LaunchPlan => {
   const programs = programView(shape.programs)
@@ -25,7 +29,7 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
   const cgroup = config.cgroup === null ? null : createCgroup(config.cgroup, `${config.cgroupPrefix}${name}`)
   return {
     argv: [...entering(cgroup?.joinFiles ?? [], config.uid), ...build.argv],
-    env: { PATH: SYSTEM_PATH },
+    env: { PATH: SYSTEM_PATH, [BOX_MARK]: `${config.cgroupPrefix}${name}` },
     feeds: build.feeds,
     tellsInit: build.tellsInit,
     cgroup,
@@ -33,6 +37,7 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
     directory: '/work',
     filesRoot: '/',
     ownPids: true,
+    endBroken: () => endMarked(BOX_MARK, `${config.cgroupPrefix}${name}`),
     disks: ['/work', '/tmp', '/home/job', '/dev/shm'],
     jobEnv: {
       PATH: [SYSTEM_PATH, ...programs.path].join(':'),

@@ -1,13 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { signalAll } from '../local/processes.ts'
+import { signalAll } from './processes.ts'
 
 const ROUNDS = 40
 
-/** Ends every process that carries the variable in its environment, however far it has moved from its parents. */
-export const endMarked = async (name: string, value: string): Promise<void> => {
+/**
+ * Ends every process that carries the variable in its environment, however far it has moved from its parents.
+ * Not exact: every value that begins so.
+ */
+export const endMarked = async (name: string, value: string, exact = true): Promise<void> => {
   for (let round = 0; round < ROUNDS; round++) {
-    const found = findMarked(name, value)
+    const found = findMarked(name, value, exact)
     if (found.length === 0) return
     signalAll(found, 'SIGSTOP')
     signalAll(found, 'SIGKILL')
@@ -15,8 +18,8 @@ export const endMarked = async (name: string, value: string): Promise<void> => {
   }
 }
 
-const findMarked = (name: string, value: string): number[] => {
-  const wanted = Buffer.from(`${name}=${value}\0`)
+const findMarked = (name: string, value: string, exact: boolean): number[] => {
+  const wanted = Buffer.from(`${name}=${value}${exact ? '\0' : ''}`)
   return readdirSync('/proc').flatMap(entry => {
     if (!/^\d+$/.test(entry)) return []
     try {
