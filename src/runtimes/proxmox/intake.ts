@@ -76,7 +76,7 @@ export const createIntake = ({ sink, secrets, format, now, ...start }: IntakeOpt
       return position
     },
     get sawNoSpace() {
-      return output.sawNoSpace
+      return output.symptoms.saw('disk')
     },
     agent: () => output.agent(),
     take: ({ stream, offset, data }) =>

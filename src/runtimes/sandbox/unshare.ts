@@ -50,7 +50,7 @@ const setupScript = (options: UnshareOptions): string => {
     'mkdir dev/shm dev/pts',
     'for device in null zero full random urandom tty; do : >dev/$device; mount --bind /dev/$device dev/$device; done',
     'mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts',
-    'ln -s pts/ptmx dev/ptmx; ln -s /proc/self/fd dev/fd; for n in in:0 out:1 err:2; do ln -s /proc/self/fd/${n#*:} dev/std${n%:*}; done',
+    'ln -s pts/ptmx dev/ptmx; ln -s /proc/self/fd dev/fd; n=0; for name in in out err; do ln -s /proc/self/fd/$n dev/std$name; n=$((n+1)); done',
     `mount -t tmpfs -o mode=1777,size=${DEV_SHM_BYTES},nosuid,nodev tmpfs dev/shm`,
     'mount -o remount,ro,nosuid,noexec tmpfs dev',
     `mount -t tmpfs -o mode=1777,${disk} tmpfs tmp`,
