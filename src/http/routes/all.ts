@@ -9,6 +9,7 @@ import { machineRoutes } from './machines.ts'
 import { mcpRoutes } from './mcp.ts'
 import { openApiRoute } from './openapi.ts'
 import { outputRoutes } from './output.ts'
+import { webRoutes } from './web.ts'
 
 export const controlRoutes = (deps: ControlDeps): Route[] => {
   const routes = [
@@ -20,6 +21,7 @@ export const controlRoutes = (deps: ControlDeps): Route[] => {
     ...daemonRoutes(deps),
     ...healthRoutes(deps),
     ...mcpRoutes(deps),
+    ...webRoutes(),
   ]
   return [...routes, openApiRoute(routes, deps.daemon.version)]
 }

@@ -85,9 +85,9 @@ describe('on TCP', () => {
     expect((await control.tcp(`/api/jobs?access_token=${control.tokens.full}`)).status).toBe(401)
   })
 
-  it('every route but /livez needs a token, unknown ones too', async () => {
+  it('every route but /livez and the empty web page needs a token, unknown ones too', async () => {
     const paths = [
-      '/',
+      '/api',
       '/api/nothing',
       '/readyz',
       '/metrics',
