@@ -1,0 +1,117 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** The browser there is, if there is one. */
+export const BROWSER = ['chromium', 'chromium-browser', 'google-chrome'].find(
+  name => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0,
+)
+
+export interface Browser {
+  open(url: string): Promise<void>
+  /** Runs an expression in the page and gives its value. */
+  run<T>(expression: string): Promise<T>
+  /** Runs it again until it is true. */
+  until(expression: string): Promise<void>
+  screenshot(): Promise<Buffer>
+  /** What the page complained about: exceptions, blocked scripts, failed loads. */
+  readonly complaints: string[]
+  close(): Promise<void>
+}
+
+interface Message {
+  readonly id?: number
+  readonly method?: string
+  readonly params?: Record<string, unknown>
+  readonly result?: Record<string, unknown>
+  readonly error?: { readonly message: string }
+}
+
+/** A headless browser with one page, spoken to over two pipes. */
+export const startBrowser = async (): Promise<Browser> => {
+  const profile = mkdtempSync(join(tmpdir(), 'deputy-browser-'))
+  const child = spawn(
+    BROWSER!,
+    [
+      '--headless=new',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-dev-shm-usage',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--remote-debugging-pipe',
+      `--user-data-dir=${profile}`,
+    ],
+    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: profile } },
+  )
+  const ended = new Promise<void>(resolve => child.once('exit', () => resolve()))
+  const send = child.stdio[3] as Writable
+  const receive = child.stdio[4] as Readable
+  const waiting = new Map<number, (message: Message) => void>()
+  const complaints: string[] = []
+  let next = 0
+  let session: string | undefined
+  let buffer = ''
+
+  receive.setEncoding('utf8')
+  receive.on('data', chunk => {
+    buffer += chunk
+    const messages = buffer.split('\0')
+    buffer = messages.pop() ?? ''
+    for (const text of messages) take(JSON.parse(text))
+  })
+  const take = (message: Message): void => {
+    if (message.id !== undefined) waiting.get(message.id)?.(message)
+    else if (message.method === 'Runtime.exceptionThrown' || message.method === 'Log.entryAdded')
+      complaints.push(JSON.stringify(message.params))
+  }
+  const call = (method: string, params: object = {}): Promise<Record<string, unknown>> =>
+    new Promise((resolve, reject) => {
+      const id = ++next
+      waiting.set(id, ({ result, error }) => {
+        waiting.delete(id)
+        if (error === undefined) resolve(result ?? {})
+        else reject(new Error(`${method}: ${error.message}`))
+      })
+      send.write(`${JSON.stringify({ id, method, params, ...(session && { sessionId: session }) })}\0`)
+    })
+  const run = async <T>(expression: string): Promise<T> => {
+    const { result, exceptionDetails } = await call('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    })
+    if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails))
+    return (result as { value: T }).value
+  }
+
+  const { targetId } = await call('Target.createTarget', { url: 'about:blank' })
+  session = String((await call('Target.attachToTarget', { targetId, flatten: true })).sessionId)
+  for (const domain of ['Page', 'Runtime', 'Log']) await call(`${domain}.enable`)
+
+  return {
+    complaints,
+    run,
+    open: async url => void (await call('Page.navigate', { url })),
+    until: async expression => {
+      const deadline = performance.now() + 30_000
+      while (!(await run<boolean>(`Boolean(${expression})`))) {
+        if (performance.now() > deadline)
+          throw new Error(`never true: ${expression}\n${await run<string>('document.body.innerText')}`)
+        await sleep(50)
+      }
+    },
+    screenshot: async () => {
+      const { data } = await call('Page.captureScreenshot', { format: 'png' })
+      return Buffer.from(String(data), 'base64')
+    },
+    close: async () => {
+      child.kill('SIGKILL')
+      await ended
+      rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
