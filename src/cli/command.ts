@@ -12,6 +12,8 @@ export interface Command<F extends FlagSpecs = FlagSpecs> {
   readonly flags: F
   /** Words a shell may offer for the first argument. */
   readonly words?: readonly string[]
+  /** Its arguments are ids of jobs. */
+  readonly takesJobs?: boolean
   /** Whether a word begins a foreign command, whose flags are its own. */
   readonly stopAt?: (word: string) => boolean
   /** Resolves with the exit status. */

@@ -28,6 +28,10 @@ const dispatch = async (context: Context, argv: readonly string[]): Promise<numb
     const { overview } = await import('./help-text.ts')
     return context.print(overview(context.colors))
   }
+  if (name === '__complete') {
+    const { complete } = await import('./commands/complete.ts')
+    return complete(context, rest)
+  }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (!entry) throw unknownCommand(name)
   const { default: command } = await entry.load()

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { closeSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { AppError } from '../jobs/errors.ts'
 import { compareVersions } from '../version.ts'
 import { type DaemonInfo, isListening } from './daemon-info.ts'
+import { logTail, openLog } from './daemon-log.ts'
 import { createTransport } from './transport.ts'
 
 export interface DaemonHome {
@@ -35,7 +35,7 @@ const STOP_MS = 10_000
 export const ensureDaemon = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
   const running = await ask(home.socket)
   if (running === 'none') return start(home, options)
-  if (running === 'starting') return untilReady(home, options, undefined)
+  if (running === 'starting') return void (await untilReady(home, options, undefined))
   if (compareVersions(running.version, options.version) >= 0 || !running.idle) return
   if (await stopIdle(home, options.signal)) await start(home, options)
 }
@@ -71,16 +71,22 @@ const stopIdle = async (home: DaemonHome, signal?: AbortSignal): Promise<boolean
 }
 
 interface Started {
+  readonly pid: number | undefined
   /** Set when it ended: two starters at once are fine, the one that lost leaves. */
   exit: { readonly code: number | null } | undefined
   readonly logFrom: number
+  kill(): void
 }
 
 const start = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
-  mkdirSync(home.stateDir, { recursive: true, mode: 0o700 })
-  const log = openSync(home.log, 'a', 0o600)
-  const logFrom = await sizeOf(home.log)
-  const started: Started = { exit: undefined, logFrom }
+  const started = spawnDaemon(home, options)
+  const { pid } = await untilReady(home, options, started)
+  // Somebody else's is up. Ours may still be on its way, and would take over at the next stop.
+  if (pid !== started.pid && started.exit === undefined) started.kill()
+}
+
+const spawnDaemon = (home: DaemonHome, options: EnsureOptions): Started => {
+  const { fd, size } = openLog(home)
   try {
     const child = spawn(
       process.execPath,
@@ -88,10 +94,16 @@ const start = async (home: DaemonHome, options: EnsureOptions): Promise<void> =>
       {
         cwd: '/',
         detached: true,
-        stdio: ['ignore', log, log],
+        stdio: ['ignore', fd, fd],
         env: absoluteHome(options.env ?? process.env),
       },
     )
+    const started: Started = {
+      pid: child.pid,
+      exit: undefined,
+      logFrom: size,
+      kill: () => void child.kill('SIGTERM'),
+    }
     child.once('exit', code => {
       started.exit = { code }
     })
@@ -99,21 +111,24 @@ const start = async (home: DaemonHome, options: EnsureOptions): Promise<void> =>
       started.exit = { code: null }
     })
     child.unref()
+    return started
   } finally {
-    closeSync(log)
+    closeSync(fd)
   }
-  await untilReady(home, options, started)
 }
 
 const untilReady = async (
   home: DaemonHome,
   { deadlineMs = START_MS, signal }: EnsureOptions,
   started: Started | undefined,
-): Promise<void> => {
+): Promise<DaemonInfo> => {
   const deadline = performance.now() + deadlineMs
   for (let pause = 10; ; pause = Math.min(pause * 1.5, 200)) {
     signal?.throwIfAborted()
-    if ((await isListening(home.socket)) && typeof (await ask(home.socket)) === 'object') return
+    if (await isListening(home.socket)) {
+      const answer = await ask(home.socket)
+      if (typeof answer === 'object') return answer
+    }
     // One that found another at work ends with 0: that one will answer.
     if (started?.exit && started.exit.code !== 0)
       throw await notStarted(home, 'The Deputy daemon ended while starting', started)
@@ -128,35 +143,6 @@ const notStarted = async (home: DaemonHome, what: string, started: Started | und
   return new AppError('unavailable', `${what}.${tail === '' ? '' : ` Its last words:\n${tail}`}`, {
     hint: `Its whole log is ${home.log}. To see it start: deputy serve`,
   })
-}
-
-const TAIL_BYTES = 4096
-const TAIL_LINES = 12
-
-const logTail = async (home: DaemonHome, from = 0): Promise<string> => {
-  try {
-    const file = await open(home.log, 'r')
-    try {
-      const { size } = await file.stat()
-      const position = Math.max(from, size - TAIL_BYTES)
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(TAIL_BYTES), 0, TAIL_BYTES, position)
-      const lines = buffer.toString('utf8', 0, bytesRead).trimEnd().split('\n').slice(-TAIL_LINES)
-      return lines.map(line => `  ${line.slice(0, 300)}`).join('\n')
-    } finally {
-      await file.close()
-    }
-  } catch {
-    return ''
-  }
-}
-
-const sizeOf = async (path: string): Promise<number> => {
-  const file = await open(path, 'r')
-  try {
-    return (await file.stat()).size
-  } finally {
-    await file.close()
-  }
 }
 
 const defaultEntry = (): string => fileURLToPath(new URL('../cli/main.js', import.meta.url))

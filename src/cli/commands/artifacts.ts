@@ -10,6 +10,7 @@ export default defineCommand({
   name: 'artifacts',
   summary: 'List or fetch the files a job brought back',
   usage: '[get] ID [PATH…]',
+  takesJobs: true,
   examples: [
     ['deputy artifacts last', 'what there is'],
     ['deputy artifacts get last --output results', 'all of it, into a directory'],

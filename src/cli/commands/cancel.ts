@@ -6,6 +6,7 @@ export default defineCommand({
   name: 'cancel',
   summary: 'End jobs',
   usage: 'ID…',
+  takesJobs: true,
   description:
     'A running job is asked to end and killed after a grace time; its output and artifacts are kept.',
   flags: { json: JSON_FLAG },

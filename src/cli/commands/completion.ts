@@ -21,7 +21,7 @@ export default defineCommand({
         `Completion exists for ${SHELLS.join(', ')}${shell === undefined ? '' : `, not for '${shell}'`}${didYouMean(shell ?? '', SHELLS) || '.'}`,
         'completion',
       )
-    return context.print(await completionScript(shell))
+    return context.print(completionScript(shell))
   },
 })
 

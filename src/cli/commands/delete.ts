@@ -6,6 +6,7 @@ export default defineCommand({
   name: 'delete',
   summary: 'Forget finished jobs with all they left',
   usage: 'ID…',
+  takesJobs: true,
   description: 'Removes the record, the output, the artifacts and a kept machine.',
   flags: { json: JSON_FLAG },
   run: (context, { flags, args }) =>

@@ -11,6 +11,7 @@ export default defineCommand({
   name: 'events',
   summary: 'Show what happened to a job, or to all as it happens',
   usage: '[flags] [ID]',
+  takesJobs: true,
   flags: {
     follow: { type: 'boolean', short: 'f', summary: 'Stay and show what happens; always so without an ID' },
     json: { ...JSON_FLAG, summary: 'Print JSON, one event a line when following' },

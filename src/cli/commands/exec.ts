@@ -11,6 +11,7 @@ export default defineCommand({
   name: 'exec',
   summary: 'Run a command in a kept machine',
   usage: '[flags] MACHINE -- COMMAND [ARG…]',
+  takesJobs: true,
   description: `MACHINE is the id of a machine, or of the job that left it (run --keep). The command is a job of its own, with
 the same workspace. Output and exit status are as with run.`,
   examples: [['deputy run --keep -- npm ci && deputy exec last -- npm test', 'two commands, one machine']],

@@ -13,6 +13,7 @@ export default defineCommand({
   name: 'logs',
   summary: 'Show what a job prints',
   usage: '[flags] ID',
+  takesJobs: true,
   description: `The job's stdout goes to stdout and its stderr to stderr, byte for byte. On a terminal, control sequences
 other than colours are shown instead of obeyed.`,
   examples: [['deputy logs -f last', 'follow the latest job to its end']],

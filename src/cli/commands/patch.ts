@@ -5,6 +5,7 @@ export default defineCommand({
   name: 'patch',
   summary: "Show or apply a job's changes to its workspace",
   usage: '[flags] ID',
+  takesJobs: true,
   description:
     'Only jobs that were asked for a patch have one: run --apply, submit --patch, workspace.patch in a manifest.',
   examples: [

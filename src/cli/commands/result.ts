@@ -11,6 +11,7 @@ export default defineCommand({
   name: 'result',
   summary: 'Show how a job ended, with its output',
   usage: '[flags] ID',
+  takesJobs: true,
   flags: {
     'max-bytes': { type: 'number', value: 'N', summary: 'How much of the output to show, from both ends' },
     'exit-code': { type: 'boolean', summary: "Exit with the job's own status" },

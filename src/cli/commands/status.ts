@@ -7,6 +7,7 @@ export default defineCommand({
   name: 'status',
   summary: 'Tell how a job is doing',
   usage: '[flags] ID',
+  takesJobs: true,
   description:
     'An ID may be shortened to six or more characters of its beginning or end; `last` is the latest job.',
   examples: [['deputy status last --wait', 'wait for the end of the latest job']],

@@ -1,45 +1,31 @@
-import { type FlagSpecs, GLOBAL_FLAGS } from '../args/spec.ts'
-import { COMMANDS } from '../commands/index.ts'
-import { bash } from './bash.ts'
-import { fish } from './fish.ts'
-import { zsh } from './zsh.ts'
-
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
-/** What a shell needs to know of one command. */
-export interface Completable {
-  readonly name: string
-  readonly summary: string
-  readonly words: readonly string[]
-  readonly flags: readonly {
-    readonly name: string
-    readonly summary: string
-    readonly short: string | undefined
-    readonly takesValue: boolean
-    readonly choices: readonly string[]
-  }[]
-}
+/** What a shell evaluates: it asks `deputy __complete` at each tab, so it never has to be renewed. */
+export const completionScript = (shell: Shell): string => SCRIPTS[shell]
 
-/** Made from the descriptions of the commands, so it cannot drift from them. */
-export const completionScript = async (shell: Shell): Promise<string> => {
-  const commands = await Promise.all(Object.entries(COMMANDS).map(([name, entry]) => describe(name, entry)))
-  return { bash, zsh, fish }[shell](commands)
+const SCRIPTS: Record<Shell, string> = {
+  bash: `_deputy() {
+  local IFS=$'\\n'
+  COMPREPLY=($("\${COMP_WORDS[0]}" __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
 }
-
-const describe = async (name: string, entry: (typeof COMMANDS)[string]): Promise<Completable> => {
-  const { default: command } = await entry.load()
-  const flags: FlagSpecs = { ...command.flags, ...GLOBAL_FLAGS }
-  return {
-    name,
-    summary: entry.summary,
-    words: name === 'help' ? Object.keys(COMMANDS) : (command.words ?? []),
-    flags: Object.entries(flags).map(([flag, spec]) => ({
-      name: flag,
-      summary: spec.summary,
-      short: spec.short,
-      takesValue: spec.type !== 'boolean',
-      choices: spec.choices ?? [],
-    })),
-  }
+complete -o default -F _deputy deputy
+`,
+  zsh: `#compdef deputy
+_deputy() {
+  local line
+  local -a found
+  for line in "\${(@f)$("\${words[1]}" __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+    [[ -n $line ]] && found+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+  done
+  if (($#found)); then _describe deputy found; else _files; fi
+}
+if [[ $funcstack[1] == _deputy ]]; then _deputy "$@"; else compdef _deputy deputy; fi
+`,
+  fish: `function __deputy_complete
+  set -l words (commandline -opc)
+  $words[1] __complete $words[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c deputy -a '(__deputy_complete)'
+`,
 }

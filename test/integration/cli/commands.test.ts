@@ -77,6 +77,9 @@ describe('the daemon', () => {
     )
     const pids = new Set(answers.map(answer => JSON.parse(answer.stdout).pid))
     expect(pids.size).toBe(1)
+    // Those that lost must not rise again when the winner goes.
+    expect(await other.run(['daemon', 'stop'])).toMatchObject({ code: 0, stdout: 'stopped\n' })
+    expect(await other.json(['daemon', 'status', '--json'])).toMatchObject({ running: false })
     await other.close()
   })
 
@@ -235,11 +238,37 @@ describe('what needs no daemon', () => {
 
   it.each(['bash', 'zsh', 'fish'])('completion for %s is understood by that shell', async shell => {
     const { stdout } = await cli.run(['completion', shell])
-    expect(stdout).toContain('doctor')
-    const check = spawnSync(shell, ['-n'], { input: stdout })
+    expect(stdout).toContain('__complete')
+    const file = join(cli.home, `completion.${shell}`)
+    writeFileSync(file, stdout)
+    const check = spawnSync(shell, ['-n', file])
     if (check.error) return
     expect(check.stderr.toString()).toBe('')
     expect(check.status).toBe(0)
+  })
+
+  it('completion offers commands, flags, their values, verbs and jobs', async () => {
+    const offered = async (...words: string[]): Promise<string[]> => {
+      const { stdout } = await cli.run(['__complete', ...words])
+      return stdout.split('\n').flatMap(line => line.split('\t')[0] || [])
+    }
+    expect(await offered('st')).toEqual(['status'])
+    expect(await offered('list', '--st')).toEqual(['--status'])
+    expect(await offered('list', '--status', 'fa')).toEqual(['failed'])
+    expect(await offered('daemon', 're')).toEqual(['restart'])
+    expect(await offered('run', '--', 'make', '')).toEqual([])
+    expect(await offered('help', 'doc')).toEqual(['doctor'])
+    expect(await offered('nonsense', '')).toEqual([])
+    const { stdout } = await cli.run(['__complete', 'status', ''])
+    const { jobs } = await cli.json<{ jobs: Summary[] }>(['list', '--json'])
+    for (const { job_id } of jobs) expect(stdout).toContain(`${job_id.slice(-8)}\t`)
+  })
+
+  it('completion works in a real bash', async () => {
+    const done = await cli.shell(
+      'source <(deputy completion bash); COMP_WORDS=(deputy list --status suc); COMP_CWORD=3; _deputy; echo "$COMPREPLY"',
+    )
+    expect(done).toMatchObject({ stdout: 'success\n', stderr: '' })
   })
 
   it('every command has help that names its flags', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -97,6 +97,22 @@ describe('making sure of a daemon', () => {
     await expect(ensure()).rejects.toThrow(
       /ended while starting[\s\S]*'limits.runing', did you mean 'running'\?/,
     )
+  })
+
+  it('puts a large log aside, and says so when there can be none', async () => {
+    mkdirSync(home.stateDir, { recursive: true })
+    writeFileSync(home.log, Buffer.alloc(9 * 1024 * 1024))
+    await ensure()
+    expect(statSync(`${home.log}.1`).size).toBe(9 * 1024 * 1024)
+    expect(statSync(home.log).size).toBeLessThan(100_000)
+    const file = join(directory, 'file')
+    writeFileSync(file, '')
+    const impossible = resolveHome({ DEPUTY_HOME: file })
+    const refused = ensureDaemon(impossible, { version: VERSION, env, entry: MAIN })
+    await expect(refused).rejects.toMatchObject({
+      code: 'denied',
+      hint: expect.stringContaining('DEPUTY_HOME'),
+    })
   })
 
   it('gives up on one that never answers', async () => {

@@ -1,0 +1,55 @@
+import { isListening } from '../../control/daemon-info.ts'
+import { type FlagSpec, type FlagSpecs, GLOBAL_FLAGS } from '../args/spec.ts'
+import type { AnyCommand } from '../command.ts'
+import { COMMANDS } from '../commands/index.ts'
+import type { Context } from '../context.ts'
+
+export interface Candidate {
+  readonly value: string
+  readonly summary: string
+}
+
+/** What could stand where the cursor is. `words` follow the program's name; the last one is being typed. */
+export const candidates = async (context: Context, words: readonly string[]): Promise<Candidate[]> => {
+  const typed = words.at(-1) ?? ''
+  const all = words.length <= 1 ? commands() : await inCommand(context, words)
+  return all.filter(({ value }) => value.startsWith(typed))
+}
+
+const commands = (): Candidate[] =>
+  Object.entries(COMMANDS).map(([value, { summary }]) => ({ value, summary }))
+
+const inCommand = async (context: Context, words: readonly string[]): Promise<Candidate[]> => {
+  const [name = '', ...given] = words
+  if (name === 'help') return commands()
+  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  // After the dashes, a command of somebody else is typed.
+  if (!entry || given.slice(0, -1).includes('--')) return []
+  const { default: command } = await entry.load()
+  const flags: FlagSpecs = { ...command.flags, ...GLOBAL_FLAGS }
+  const pending = flagNamed(flags, given.at(-2) ?? '')
+  if (pending && pending.type !== 'boolean') return choices(pending)
+  if (given.at(-1)?.startsWith('-'))
+    return Object.entries(flags).map(([flag, { summary }]) => ({ value: `--${flag}`, summary }))
+  const isFirst = given.slice(0, -1).every(word => word.startsWith('-'))
+  const verbs = isFirst ? (command.words ?? []).map(value => ({ value, summary: '' })) : []
+  return [...verbs, ...(await jobs(context, command))]
+}
+
+const flagNamed = (flags: FlagSpecs, word: string): FlagSpec | undefined => {
+  if (word.startsWith('--')) return Object.hasOwn(flags, word.slice(2)) ? flags[word.slice(2)] : undefined
+  return /^-[a-z]$/i.test(word) ? Object.values(flags).find(({ short }) => short === word[1]) : undefined
+}
+
+const choices = ({ choices = [] }: FlagSpec): Candidate[] => choices.map(value => ({ value, summary: '' }))
+
+/** The latest jobs, by the ends of their ids; a tab starts no daemon. */
+const jobs = async (context: Context, command: AnyCommand): Promise<Candidate[]> => {
+  if (!command.takesJobs || !(await isListening(context.home.socket))) return []
+  const client = await context.plainClient()
+  const { jobs } = await client.list({ limit: 20 })
+  return [
+    { value: 'last', summary: 'the latest job' },
+    ...jobs.map(({ job_id, status, task }) => ({ value: job_id.slice(-8), summary: `${status}: ${task}` })),
+  ]
+}
