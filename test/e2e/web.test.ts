@@ -4,8 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
 import { removeHome, startDaemon, type TestDaemon } from '../support/daemon.ts'
 
-// Needs a Chromium in the PATH; without one there is nothing to look at the page with.
-describe.skipIf(BROWSER === undefined)('the web page', () => {
+const reason = BROWSER === undefined ? ' (skipped: no chromium in the PATH to look at it with)' : ''
+
+describe.skipIf(BROWSER === undefined)(`the web page${reason}`, () => {
   let daemon: TestDaemon
   let browser: Browser
   let url: string
