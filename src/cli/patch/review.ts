@@ -13,12 +13,16 @@ export const reviewPatch = async (
   options: { id: string; directory: string; yes: boolean },
 ): Promise<boolean> => {
   const { err, errColors } = context
-  const patch = await fetchPatch(client, options.id)
-  if (patch.length === 0) {
-    await err.write('The job changed nothing.\n')
+  const result = await client.result(options.id, { maxBytes: 0 })
+  const patch = result.patch === null ? undefined : await fetchPatch(client, options.id)
+  if (patch !== undefined && patch.length > 0)
+    await err.write(showPatch(new TextDecoder().decode(patch), errColors))
+  for (const { path, reason } of result.skipped_artifacts)
+    await err.write(errColors.yellow(`not in it: ${visible(path)}: ${visible(reason)}\n`))
+  if (patch === undefined || patch.length === 0) {
+    await err.write(patch === undefined ? 'The job left no patch.\n' : 'The job changed nothing.\n')
     return false
   }
-  await err.write(showPatch(new TextDecoder().decode(patch), errColors))
   const later = `deputy patch --apply ${quoteArgv([options.directory])} ${options.id}`
   if (!options.yes) {
     if (!process.stdin.isTTY) {
