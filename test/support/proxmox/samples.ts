@@ -171,6 +171,7 @@ export const leastNames = (tool: Tool, action: string, row: Row): string[] => [
 
 const ALSO: Record<string, readonly string[]> = {
   proxmox_guest_config_update: ['config'],
+  proxmox_guest_resize: ['memory'],
   'proxmox_user update': ['comment'],
   'proxmox_group update': ['comment'],
   'proxmox_notification create': ['server', 'from'],

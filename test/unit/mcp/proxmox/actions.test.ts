@@ -383,6 +383,23 @@ describe('nodes', () => {
     })
   })
 
+  it('show the newest lines of their logs', async () => {
+    const log = { 'GET /nodes/pve1/syslog': Array.from({ length: 400 }, (_, n) => ({ n, t: `line ${n}` })) }
+    const { data, reads } = await act(
+      'proxmox_node_log',
+      { action: 'syslog', node: 'pve1', service: 'sshd', limit: 2 },
+      log,
+    )
+    expect(data.lines).toEqual(['line 398', 'line 399'])
+    expect(reads[0]?.params).toEqual({ service: 'sshd', limit: 5000 })
+    expect((await act('proxmox_node_log', { action: 'syslog', node: 'pve1' })).reads[0]?.path).toBe(
+      '/nodes/pve1/journal',
+    )
+    expect(
+      (await act('proxmox_node_task', { action: 'list', node: 'pve1', limit: 5 })).reads[0]?.params,
+    ).toEqual({ limit: 500 })
+  })
+
   it('show logs as lines', async () => {
     expect(
       (

@@ -48,7 +48,7 @@ export const migrate: Composite = (args, { call }) => {
 export const updateConfig: Composite = (args, { call }) => {
   const changes = without(args, 'node', 'type', 'vmid', 'digest')
   if (Object.keys(changes).length === 0) {
-    throw new AppError('invalid', "Nothing to change: give 'config', 'delete' or both.")
+    throw new AppError('invalid', 'Nothing to change: no setting was given.')
   }
   const sshkeys = text(args, 'sshkeys')
   // Proxmox wants this one value URL-encoded inside the request, which is encoded once more.

@@ -1,6 +1,6 @@
 import { parseUpid } from '../../../../proxmox/upid.ts'
 import type { Args, Composite, RowContext } from '../context.ts'
-import { item, items, text } from './values.ts'
+import { item, items, text, without } from './values.ts'
 
 const place = (args: Args) => {
   const { upid, node, type, id, user } = parseUpid(String(args.upid))
@@ -12,6 +12,10 @@ const tail = async (args: Args, { call }: RowContext, limit: number): Promise<st
   const lines = items(await call('GET /nodes/{node}/tasks/{upid}/log', { node, upid, limit: 0 }))
   return lines.map(line => text(line, 't') ?? '').slice(-limit)
 }
+
+/** Proxmox stops at fifty tasks unless told otherwise. */
+export const listTasks: Composite = (args, { call }) =>
+  call('GET /nodes/{node}/tasks', { ...without(args), limit: 500 })
 
 /** The status of a task is one request, what it said another; nobody asks for one without the other. */
 export const taskReport: Composite = async (args, context) => {

@@ -77,7 +77,7 @@ export const guests: Toolset = {
     }, elevated('POST /nodes/{node}/{type}/{vmid}/clone', `${AT} newid* name hostname target full storage format snapname pool description wait`, task, { run: cloneGuest })),
 
     tool('proxmox_guest_resize', 'Memory and cores of a guest.', { ...guest, memory: p.int(16, 4_194_304, 'MiB'), cores: p.int(1, 8192), sockets: p.int(1, 64, 'VM only'), swap: p.int(0, 4_194_304, 'MiB, container only') },
-      elevated('PUT /nodes/{node}/{type}/{vmid}/config', `${AT} memory cores sockets swap`, done)),
+      elevated('PUT /nodes/{node}/{type}/{vmid}/config', `${AT} memory cores sockets swap`, done, { run: updateConfig })),
 
     tool('proxmox_guest_config_update', 'Set or unset any configuration key.', { ...guest, config: p.spread('e.g. {"onboot":1,"tags":"web"}'), delete: p.unset, digest: p.digest },
       elevated('PUT /nodes/{node}/{type}/{vmid}/config', `${AT} config delete digest`, done, { run: updateConfig, worst: 'destructive', note: 'Deleting an unused disk, or with force, destroys its volume.' })),

@@ -1,9 +1,9 @@
 import { aptUpgrade, aptVersions } from '../composite/apt.ts'
-import { journal } from '../composite/journal.ts'
+import { journal, replicationLog, syslog } from '../composite/journal.ts'
 import { getHosts, setDns, setHosts } from '../composite/node-config.ts'
 import { diskTree } from '../composite/node-disk.ts'
 import { applyNetwork, updateIface } from '../composite/node-network.ts'
-import { abortTask, taskLog, taskReport, waitForTask } from '../composite/node-task.ts'
+import { abortTask, listTasks, taskLog, taskReport, waitForTask } from '../composite/node-task.ts'
 import { done, lines, longText, record, rows, series, task } from '../shape/show.ts'
 import { destructive, elevated, read, type Toolset, tool } from './define.ts'
 import * as p from './params.ts'
@@ -52,7 +52,7 @@ export const nodes: Toolset = {
       since: p.text('YYYY-MM-DD [HH:MM], syslog only', { pattern: /^\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?$/ }),
       until: p.text('as since', { pattern: /^\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?$/ }),
     }, {
-      syslog: read('GET /nodes/{node}/syslog', 'node* limit service since until', lines),
+      syslog: read('GET /nodes/{node}/syslog', 'node* limit service since until', lines, { run: syslog }),
       journal: read('GET /nodes/{node}/journal', 'node* limit', lines, { run: journal }),
     }),
 
@@ -66,7 +66,7 @@ export const nodes: Toolset = {
       timeout: p.int(1, 50, 'seconds, default 45', { local: true }),
       ...p.paging,
     }, {
-      list: read('GET /nodes/{node}/tasks', `node* errors vmid typefilter source ${p.PAGED}`, rows('upid type id user starttime:time endtime:time status')),
+      list: read('GET /nodes/{node}/tasks', `node* errors vmid typefilter source ${p.PAGED}`, rows('upid type id user starttime:time endtime:time status'), { run: listTasks }),
       get: read('GET /nodes/{node}/tasks/{upid}/status', 'upid* node', record(), { run: taskReport }),
       log: read('GET /nodes/{node}/tasks/{upid}/log', 'upid* node limit', lines, { run: taskLog }),
       wait: read('GET /nodes/{node}/tasks/{upid}/status', 'upid* node timeout', record(), { run: waitForTask }),
@@ -155,7 +155,7 @@ export const nodes: Toolset = {
     }, {
       list: read('GET /nodes/{node}/replication', 'node*', rows('id guest:int target schedule last_sync:time next_sync:time duration:s fail_count:int error')),
       status: read('GET /nodes/{node}/replication/{id}/status', 'node* id*', record('id guest:int target schedule last_sync:time last_try:time next_sync:time duration:s fail_count:int error')),
-      log: read('GET /nodes/{node}/replication/{id}/log', 'node* id* limit', lines),
+      log: read('GET /nodes/{node}/replication/{id}/log', 'node* id* limit', lines, { run: replicationLog }),
       schedule: elevated('POST /nodes/{node}/replication/{id}/schedule_now', 'node* id*', done, { note: 'Runs it as soon as possible.' }),
     }),
 
