@@ -25,6 +25,8 @@ export interface LaunchPlan {
   /** Whether the machine has a pid namespace of its own. */
   readonly ownPids: boolean
   readonly disks: readonly string[]
+  /** A program to start beside the jobs; it reports `proxied` when it is ready. */
+  readonly helper?: readonly string[]
   /** Environment of every job in it. */
   readonly jobEnv: Readonly<Record<string, string>>
   /** Ends what the job left running, where the machine cannot do it from inside. */

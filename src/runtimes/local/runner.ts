@@ -73,4 +73,6 @@ export const packText = (directory: string, bytes: number, markBytes: number): s
 head -c ${markBytes} <&4 >&5
 `
 
-export const LEAVE = 'exit 0\n'
+/** Starts a helper that outlives jobs and reports on fd 3 by itself. */
+export const helperText = (argv: readonly string[]): string =>
+  `${argv.map(quote).join(' ')} </dev/null >/dev/null 4<&- 5>&- 6>&- &\n`

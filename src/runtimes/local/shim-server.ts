@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import { planHost } from '../host/plan.ts'
-import { planSandbox } from '../sandbox/plan.ts'
+import { planSandbox, type SandboxShape } from '../sandbox/plan.ts'
 import { type Box, bootBox } from './box.ts'
 import { makeFifos } from './fifo.ts'
 import { type JobRun, runJob } from './job-run.ts'
@@ -16,9 +16,11 @@ import {
   sendMessage,
   type ToShim,
 } from './protocol.ts'
+import { helperText } from './runner.ts'
 
 const ALIVE_MS = 10_000
 const HOME_CHECK_MS = 15_000
+const HELPER_MS = 20_000
 
 /** Listens for the daemon and runs what it sends, one job at a time. */
 export const serveShim = async (config: ShimConfig): Promise<void> => {
@@ -44,11 +46,21 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     for (const socket of sockets) sendMessage(socket, message)
   }
 
-  const boot = (shape: {
-    network: StartSpec['network']
-    programs: readonly string[]
-    limits: StartSpec['limits']
-  }): Box => {
+  /** A list of domains needs the proxy first; it ends with the machine. */
+  const bootFor = async (spec: StartSpec): Promise<Box> => {
+    if (config.runtime === 'host' || typeof spec.network === 'string') return boot(spec)
+    const proxySocket = join(ownDir, `proxy-${boots}.sock`)
+    const { startProxy } = await import('./proxy.ts')
+    const proxy = await startProxy(`${config.id}.d/proxy-${boots}.sock`, spec.network)
+    const next = boot({ ...spec, proxySocket })
+    void next.gone.then(() => {
+      proxy.close()
+      rmSync(proxySocket, { force: true })
+    })
+    return next
+  }
+
+  const boot = (shape: SandboxShape): Box => {
     const name = `${config.id}-${boots++}`
     const plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name) : planHost(config, name)
     return bootBox(plan, ownDir)
@@ -79,12 +91,12 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
       ready.kill()
       await ready.gone
     }
-    const next = fits ? ready : boot(spec)
+    const next = fits ? ready : await bootFor(spec)
     box = next
     void next.gone.then(() => {
       if (box === next) box = undefined
     })
-    await next.ready.catch(cause => {
+    await whenReady(next).catch(cause => {
       throw new AppError('unavailable', `The machine could not be made: ${(cause as Error).message}`, {
         hint: 'Run: deputy doctor',
         cause,
@@ -215,6 +227,24 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     const idleMs = performance.now() - idleSince
     if (machineId === null && sockets.size === 0 && idleMs > config.idleSeconds * 1000) void leave()
   }, HOME_CHECK_MS)
+}
+
+/** The runner reads commands, and the helper, if there is one, does its work. */
+const whenReady = async (box: Box): Promise<void> => {
+  await box.ready
+  const { helper } = box.plan
+  if (helper === undefined) return
+  const started = new Promise<void>((resolve, reject) => {
+    const off = box.onStatus(line => {
+      if (line !== 'proxied') return
+      off()
+      resolve()
+    })
+    void box.gone.then(() => reject(new Error('it ended before its network was ready')))
+    setTimeout(() => reject(new Error('its network was not ready in time')), HELPER_MS).unref()
+  })
+  box.send(helperText(helper))
+  await started
 }
 
 /** At most one call per turn of the event loop. */

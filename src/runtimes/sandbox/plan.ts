@@ -4,8 +4,10 @@ import { createCgroup } from '../local/cgroups.ts'
 import { endMarked } from '../local/marked.ts'
 import type { Backend, MachineLimits, ShimConfig } from '../local/protocol.ts'
 import { bwrapCall, SYSTEM_PATH } from './bwrap.ts'
+import { outlet } from './outlet.ts'
 import { programView } from './programs.ts'
 import { seccompFilter } from './seccomp.ts'
+import { stage } from './stage.ts'
 import { type Shown, systemView } from './system.ts'
 import { unshareCommand } from './unshare.ts'
 
@@ -13,6 +15,8 @@ export interface SandboxShape {
   readonly network: 'none' | 'full' | readonly string[]
   readonly programs: readonly string[]
   readonly limits: MachineLimits
+  /** Where the proxy for a network list listens. */
+  readonly proxySocket?: string
 }
 
 const FIRST_FD = 6
@@ -24,11 +28,13 @@ export const BOX_MARK = 'DEPUTY_BOX'
 export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: string): LaunchPlan => {
   const programs = programView(shape.programs)
   const hostNetwork = shape.network === 'full'
-  const shown = [...systemView(hostNetwork), ...programs.shown]
-  const build = builderOf(config.backend)({ shown, limits: shape.limits, hostNetwork })
+  const exit = shape.proxySocket === undefined ? undefined : outlet(shape.proxySocket, [...shape.network])
+  const view = [...systemView(hostNetwork), ...programs.shown, ...(exit?.shown ?? [])]
+  const staged = config.uid === null ? { prefix: [], shown: view } : stage(view)
+  const build = builderOf(config.backend)({ shown: staged.shown, limits: shape.limits, hostNetwork })
   const cgroup = config.cgroup === null ? null : createCgroup(config.cgroup, `${config.cgroupPrefix}${name}`)
   return {
-    argv: [...entering(cgroup?.joinFiles ?? [], config.uid), ...build.argv],
+    argv: [...staged.prefix, ...entering(cgroup?.joinFiles ?? [], config.uid), ...build.argv],
     env: { PATH: SYSTEM_PATH, [BOX_MARK]: `${config.cgroupPrefix}${name}` },
     feeds: build.feeds,
     tellsInit: build.tellsInit,
@@ -37,6 +43,7 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
     directory: '/work',
     filesRoot: '/',
     ownPids: true,
+    ...(exit === undefined ? {} : { helper: exit.command }),
     endBroken: () => endMarked(BOX_MARK, `${config.cgroupPrefix}${name}`),
     disks: ['/work', '/tmp', '/home/job', '/dev/shm'],
     jobEnv: {
@@ -47,6 +54,7 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
       SHELL: '/bin/sh',
       LANG: 'C.UTF-8',
       TMPDIR: '/tmp',
+      ...exit?.env,
     },
   }
 }

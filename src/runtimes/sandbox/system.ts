@@ -7,6 +7,10 @@ export type Shown =
   /** A small file of our own. */
   | { readonly kind: 'text'; readonly text: string; readonly target: string }
 
+/** Whether everybody can read what is below this path, and every sandbox shows it or a part of it. */
+export const isSystemPath = (path: string): boolean =>
+  /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|etc|nix\/store)(\/|$)/.test(path)
+
 /** Directories of the system itself. Nothing of any user is below them. */
 const ROOTS = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/lib32', '/libx32', '/nix/store']
 

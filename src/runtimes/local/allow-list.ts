@@ -1,0 +1,87 @@
+import { BlockList, isIP } from 'node:net'
+
+export type Verdict = { readonly ok: true } | { readonly ok: false; readonly reason: string }
+
+export interface AllowList {
+  /** Whether a job may ask for this host at all. */
+  mayAsk(host: string, port: number): Verdict
+  /** Whether the address a host name stands for may be reached. */
+  mayReach(host: string, port: number, address: string): Verdict
+}
+
+/**
+ * Domains a job may reach: `example.org`, `*.example.org` (everything below it), each with `:port` or without.
+ * Addresses must be listed as such, and private ones are reached in no other way: a name that anybody can point
+ * at 127.0.0.1 must not open this computer.
+ */
+export const createAllowList = (entries: readonly string[]): AllowList => {
+  const rules = entries.map(parseEntry)
+  const listed = (host: string, port: number) =>
+    rules.some(rule => (rule.port === undefined || rule.port === port) && rule.matches(host))
+  return {
+    mayAsk: (host, port) =>
+      listed(normalise(host), port)
+        ? { ok: true }
+        : { ok: false, reason: `${host}:${port} is not in the network list of this job` },
+    mayReach: (host, port, address) => {
+      const name = normalise(host)
+      if (!isPrivate(address) || listed(address, port) || name === 'localhost') return { ok: true }
+      return {
+        ok: false,
+        reason: `${host} is ${address}, a private address that is not in the network list of this job`,
+      }
+    },
+  }
+}
+
+interface Rule {
+  readonly port: number | undefined
+  matches(host: string): boolean
+}
+
+const parseEntry = (entry: string): Rule => {
+  const [, name = '', port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+  const domain = name.replace(/\.$/, '')
+  const matches = domain.startsWith('*.')
+    ? (host: string) => isIP(host) === 0 && host.endsWith(domain.slice(1)) && host.length > domain.length - 1
+    : (host: string) => host === domain
+  return { port: port === undefined ? undefined : Number(port), matches }
+}
+
+const normalise = (host: string): string =>
+  host
+    .toLowerCase()
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+
+const isPrivate = (address: string): boolean => {
+  const family = isIP(address)
+  if (family === 0) return true
+  return PRIVATE.check(address, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+const PRIVATE = new BlockList()
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+] as const)
+  PRIVATE.addSubnet(network, bits, 'ipv4')
+for (const [network, bits] of [
+  ['::', 127],
+  // Addresses of version 4 in disguise.
+  ['::ffff:0:0', 96],
+  ['64:ff9b::', 96],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const)
+  PRIVATE.addSubnet(network, bits, 'ipv6')
