@@ -28,7 +28,7 @@ export const daemonStatus = async (context: Context, json: boolean): Promise<num
   return context.print(facts.map(([name, value]) => `${colors.dim(name.padEnd(9))}${value}\n`).join(''))
 }
 
-/** Resolves with whether one was running, when it is gone. */
+/** Resolves with whether one was running, when it is gone; somebody who follows a job may start the next. */
 export const stopDaemon = async (context: Context, options: { ifIdle: boolean }): Promise<boolean> => {
   const { socket } = context.home
   if (!(await isListening(socket))) return false
@@ -36,7 +36,7 @@ export const stopDaemon = async (context: Context, options: { ifIdle: boolean })
   const { pid } = await client.daemon()
   await client.stopDaemon(options)
   const deadline = performance.now() + STOP_MS
-  while ((await isListening(socket)) || isAlive(pid)) {
+  while (isAlive(pid)) {
     if (performance.now() > deadline)
       throw new AppError('timeout', `The daemon (process ${pid}) has not ended within ${STOP_MS / 1000} s.`, {
         hint: `Its log: ${context.home.log}. Jobs survive it, so this is safe: kill ${pid}`,
@@ -50,7 +50,8 @@ const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return true
-  } catch {
-    return false
+  } catch (error) {
+    // Somebody else's process is alive, too.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -139,10 +139,10 @@ const readText = async (response: IncomingMessage, socketPath: string): Promise<
 const GONE = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ENOTCONN'])
 
 /** The daemon went away: no socket, nobody listening, or the connection was cut. */
-export const isGone = (error: unknown): boolean =>
+const isGone = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && GONE.has(String(error.code))
 
-export const asUnavailable = (error: unknown, socketPath: string): unknown => {
+const asUnavailable = (error: unknown, socketPath: string): unknown => {
   if (error instanceof AppError || !isGone(error)) return error
   return new AppError('unavailable', `No Deputy daemon answers on ${socketPath}.`, {
     hint: 'Look at it with: deputy daemon status. Start it with: deputy daemon restart',

@@ -1,3 +1,4 @@
+import { isListening } from '../../control/daemon-info.ts'
 import { didYouMean } from '../../jobs/nearest.ts'
 import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
@@ -31,6 +32,8 @@ computer outlive it: stop and restart end none of them.`,
       case 'stop': {
         const stopped = await stopDaemon(context, { ifIdle: flags['if-idle'] })
         if (flags.json) return context.printJson({ stopped })
+        if (await isListening(context.home.socket))
+          await context.err.write('somebody who follows a job or speaks MCP has started the next one\n')
         return context.print(stopped ? 'stopped\n' : 'no daemon was running\n')
       }
       case 'restart':

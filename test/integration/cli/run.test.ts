@@ -156,6 +156,19 @@ describe.skipIf(missing)('a restart of the daemon', () => {
   })
 })
 
+describe.skipIf(missing)('a stop of the daemon', () => {
+  it('ends at once even though somebody follows a job, and the job is followed to its end', async () => {
+    const run = cli.start(['run', '--', 'for i in $(seq 30); do echo "tick $i"; sleep 0.1; done'])
+    await run.saw('tick 3\n')
+    const begun = performance.now()
+    expect(await cli.run(['daemon', 'stop'])).toMatchObject({ code: 0, stdout: 'stopped\n' })
+    expect(performance.now() - begun).toBeLessThan(25_000)
+    const done = await run.finished
+    expect(done.code).toBe(0)
+    expect(done.stdout.endsWith('tick 30\n')).toBe(true)
+  })
+})
+
 describe.skipIf(missing)('a workspace', () => {
   const project = join(cli.home, 'project')
   const setUp = (): void => {
