@@ -20,7 +20,8 @@ const formatPath = (path: readonly PropertyKey[]): string =>
     return text ? `${text}.${String(key)}` : String(key)
   }, '')
 
-const keysAt = (schema: z.ZodType, path: readonly PropertyKey[]): string[] => {
+/** The keys the object at a path knows, whatever it is wrapped in. */
+export const keysAt = (schema: z.ZodType, path: readonly PropertyKey[]): string[] => {
   const here = path.reduce<unknown>((current, key) => {
     const open = unwrap(current)
     if (open instanceof z.ZodObject) return open.shape[String(key)]

@@ -1,6 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { z } from 'zod'
+import { applyClusterEnvironment } from '../cluster/environment.ts'
+import { parseCluster } from '../cluster/inventory.ts'
+import { keysAt } from '../cluster/issues.ts'
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 import type { Home } from './home.ts'
@@ -28,7 +31,21 @@ export const loadConfig = (home: Home, env: Readonly<Record<string, string | und
   for (const variable of ENVIRONMENT) fromVariable(tree, variable, env[variable.name], origins)
   const parsed = configSchema.safeParse(withSections(tree))
   if (!parsed.success) throw invalid(parsed.error.issues, origins, home)
-  return { config: parsed.data, settings: flatten(parsed.data, origins) }
+  const config = { ...parsed.data, cluster: withCluster(parsed.data.cluster, env, origins) }
+  return { config, settings: flatten(config, origins) }
+}
+
+/** The names of these variables depend on the nodes, so they come after the file. */
+const withCluster = (
+  cluster: Config['cluster'],
+  env: Readonly<Record<string, string | undefined>>,
+  origins: Map<string, string>,
+): Config['cluster'] => {
+  const laid = applyClusterEnvironment(parseCluster(cluster), env)
+  for (const [key, name] of Object.entries(laid.origins)) {
+    origins.set(`cluster.${key.split(/[.[]/)[0]}`, `env ${name}`)
+  }
+  return laid.config
 }
 
 const fromFile = (file: string, origins: Map<string, string>): Tree => {
@@ -104,7 +121,8 @@ const invalid = (issues: readonly z.core.$ZodIssue[], origins: Map<string, strin
     const at = issue.path.map(String).join('.')
     if (issue.code === 'unrecognized_keys')
       return issue.keys.map(
-        key => `unknown setting '${at ? `${at}.` : ''}${key}'${didYouMean(key, keysAt(issue.path))}`,
+        key =>
+          `unknown setting '${at ? `${at}.` : ''}${key}'${didYouMean(key, keysAt(configSchema, issue.path))}`,
       )
     const origin = origins.get(at)
     return [`'${at}' ${issue.message}${origin === undefined ? '' : ` (from ${origin})`}`]
@@ -113,11 +131,6 @@ const invalid = (issues: readonly z.core.$ZodIssue[], origins: Map<string, strin
     hint: `Correct ${home.configFile}. deputy config explain shows every setting and where it comes from.`,
     details: { problems },
   })
-}
-
-const keysAt = (path: readonly PropertyKey[]): string[] => {
-  const section = path.length === 0 ? configSchema : configSchema.shape[String(path[0]) as keyof Config]
-  return section !== undefined && 'shape' in section ? Object.keys(section.shape) : []
 }
 
 /** Lists and free-form records are one value each; sections are not. */

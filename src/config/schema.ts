@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
+import { clusterSchema } from '../cluster/inventory.ts'
 import { KEPT, LIMITS } from '../jobs/limits.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
 import { callbackSchema, proxmoxRuntimeSchema } from './proxmox-runtime.ts'
@@ -110,6 +111,7 @@ export const configSchema = z.strictObject({
   }),
   callback: callbackSchema,
   proxmox: proxmoxRuntimeSchema,
+  cluster: clusterSchema,
   proxmoxTools: proxmoxToolsSchema,
   secrets: z
     .record(name, source)

@@ -37,6 +37,38 @@ export const measureLocal = async (signal: AbortSignal): Promise<LocalLoad> => {
   }
 }
 
+export interface LocalMonitor {
+  /** What is known now, without waiting; old knowledge is renewed behind the caller's back. */
+  peek(): LocalLoad | undefined
+}
+
+const LOCAL_FRESH_MS = 5_000
+
+export const createLocalMonitor = (signal: AbortSignal): LocalMonitor => {
+  let known: { load: LocalLoad; at: number } | undefined
+  let running = false
+  const renew = (): void => {
+    if (running || signal.aborted) return
+    running = true
+    measureLocal(signal)
+      .then(
+        load => {
+          known = { load, at: Date.now() }
+        },
+        () => undefined,
+      )
+      .finally(() => {
+        running = false
+      })
+  }
+  return {
+    peek: () => {
+      if (!known || Date.now() - known.at > LOCAL_FRESH_MS) renew()
+      return known?.load
+    },
+  }
+}
+
 export const localTraits = (): { os: string; arch: string; hostName: string } => ({
   os: normalizeOs(platform()),
   arch: normalizeArch(arch()),

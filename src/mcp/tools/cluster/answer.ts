@@ -1,0 +1,73 @@
+import type { Deputy, JobResult, OutputPiece } from '../../../engine/deputy.ts'
+import { isTerminal } from '../../../jobs/states.ts'
+
+const HEAD_BYTES = 32 * 1024
+const TAIL_BYTES = 16 * 1024
+
+export interface CommandAnswer extends Record<string, unknown> {
+  success: boolean
+  executed_on: string | null
+  stdout: string
+  stderr: string
+  return_code: number | null
+  task_id: string
+  status: string
+}
+
+/** How a routed command ended, in the words of such tools. Success is exit status 0 and nothing else. */
+export const answerOf = async (
+  deputy: Deputy,
+  id: string,
+  localName: string,
+  signal: AbortSignal,
+): Promise<CommandAnswer> => {
+  const result = await deputy.result(id, { maxBytes: 1 })
+  const streams = await readStreams(deputy, id, signal)
+  const done = isTerminal(result.status)
+  return {
+    success: result.status === 'success' && result.exit_code === 0,
+    executed_on: result.executed_on?.node ?? (result.runtime === 'host' ? localName : null),
+    stdout: streams.stdout,
+    stderr: streams.stderr,
+    return_code: result.exit_code,
+    task_id: id,
+    status: result.status,
+    ...(streams.skipped > 0 && { skipped_bytes: streams.skipped }),
+    ...(result.executed_on?.because && { why: result.executed_on.because }),
+    ...errorOf(result),
+    ...(result.patch &&
+      result.patch.size > 0 && { changes: `deputy patch ${id} --apply brings the changed files back.` }),
+    ...(!done && { next: `It goes on. get_job_status or get_job_result with job_id ${id}.` }),
+  }
+}
+
+const errorOf = (result: JobResult): Record<string, unknown> => {
+  if (!result.error || result.error.code === 'exit_code') return {}
+  return { error: [result.error.message, result.error.hint].filter(Boolean).join(' ') }
+}
+
+/** The beginning and the end of each stream; a model reads neither more nor the middle. */
+const readStreams = async (
+  deputy: Deputy,
+  id: string,
+  signal: AbortSignal,
+): Promise<{ stdout: string; stderr: string; skipped: number }> => {
+  const head = await deputy.output(id, { cursor: 0, maxBytes: HEAD_BYTES, signal })
+  const pieces = [...head.pieces]
+  let skipped = 0
+  if (!head.done) {
+    const tail = await deputy.output(id, { cursor: -TAIL_BYTES, maxBytes: TAIL_BYTES, signal })
+    const from = tail.pieces[0]?.offset ?? head.next_cursor
+    skipped = Math.max(0, from - head.next_cursor)
+    pieces.push(...tail.pieces.filter(piece => piece.offset >= head.next_cursor))
+  }
+  for (const piece of pieces) if ('skipped' in piece) skipped += piece.skipped
+  const text = (stream: 'stdout' | 'stderr'): string =>
+    Buffer.concat(pieces.flatMap(piece => (isOf(piece, stream) ? [piece.data] : []))).toString('utf8')
+  return { stdout: text('stdout'), stderr: text('stderr'), skipped }
+}
+
+const isOf = (
+  piece: OutputPiece,
+  stream: 'stdout' | 'stderr',
+): piece is Extract<OutputPiece, { stream: string }> => 'stream' in piece && piece.stream === stream

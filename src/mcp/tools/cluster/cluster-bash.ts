@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { changes, defineTool, type Tool } from '../../tool.ts'
+import { ANSWER, COMMON_INPUT, runCommand } from './command.ts'
+import type { ClusterTools } from './index.ts'
+
+export const clusterBash = (tools: ClusterTools): Tool =>
+  defineTool({
+    name: 'cluster_bash',
+    title: 'Run a command on the cluster',
+    description:
+      'Run a bash command where it fits best: simple ones here, heavy ones on the least loaded node that meets the requirements.',
+    annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
+    input: z.strictObject({
+      command: z.string().min(1),
+      requires_os: z.string().optional().describe('linux, macos'),
+      requires_arch: z.string().optional().describe('x86_64, arm64'),
+      requires_capabilities: z.array(z.string()).optional().describe('docker, python3…'),
+      auto_route: z.boolean().default(true).describe('false: stay on this computer'),
+      ...COMMON_INPUT,
+    }),
+    output: ANSWER,
+    run: (input, context) =>
+      runCommand(
+        tools,
+        {
+          command: input.command,
+          requires: {
+            os: input.requires_os,
+            arch: input.requires_arch,
+            capabilities: input.requires_capabilities,
+          },
+          autoRoute: input.auto_route,
+          cwd: input.cwd,
+          timeoutSeconds: input.timeout,
+        },
+        input.wait_seconds,
+        context,
+      ),
+  })

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import type { ToolContext, ToolOutcome } from '../../tool.ts'
+import { LONGEST_WAIT_SECONDS, waitForEnd } from '../jobs/wait.ts'
+import { answerOf } from './answer.ts'
+import type { ClusterTools } from './index.ts'
+import { planRouted, type RoutedCommand } from './plan.ts'
+
+/** What the tools that run commands have in common. */
+export const COMMON_INPUT = {
+  cwd: z
+    .string()
+    .startsWith('/')
+    .optional()
+    .describe('Absolute; copied to the node without what .gitignore names'),
+  timeout: z.number().min(1).max(86_400).optional().describe('Seconds'),
+  wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).default(LONGEST_WAIT_SECONDS),
+}
+
+export const ANSWER = z.looseObject({
+  success: z.boolean(),
+  executed_on: z.string().nullable(),
+  stdout: z.string(),
+  stderr: z.string(),
+  return_code: z.number().nullable(),
+  auto_routed: z.boolean(),
+  task_id: z.string(),
+})
+
+/** Submits, waits as long as asked, answers; the job goes on when nobody waits any more. */
+export const runCommand = async (
+  tools: ClusterTools,
+  request: RoutedCommand,
+  waitSeconds: number,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const plan = planRouted(request, tools)
+  const job = await context.deputy.submit(plan.manifest, context.origin)
+  await waitForEnd(job.job_id, waitSeconds, context)
+  const answer = await answerOf(context.deputy, job.job_id, tools.localName, context.signal)
+  return { data: { ...answer, auto_routed: plan.autoRouted, routing: plan.because }, startedJob: job.job_id }
+}

@@ -1,0 +1,20 @@
+import type { Toolset } from '../../toolset.ts'
+import { clusterBash } from './cluster-bash.ts'
+import { clusterStatus } from './cluster-status.ts'
+import { offloadTo } from './offload-to.ts'
+import { parallelExecute } from './parallel-execute.ts'
+import type { Routing } from './plan.ts'
+
+export interface ClusterTools extends Routing {
+  /** What results call this computer. */
+  localName: string
+}
+
+export const createClusterToolset = (tools: ClusterTools): Toolset => ({
+  name: 'cluster',
+  summary: "run commands on the user's own machines, routed by real load",
+  byDefault: true,
+  instructions:
+    'Routed commands run as the login user of a node, without isolation; a command policy stops accidents. For untrusted work use submit_job.',
+  tools: [clusterBash(tools), clusterStatus(tools), offloadTo(tools), parallelExecute(tools)],
+})

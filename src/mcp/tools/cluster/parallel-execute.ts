@@ -1,0 +1,128 @@
+import { z } from 'zod'
+import type { Deputy } from '../../../engine/deputy.ts'
+import { toAppError } from '../../../jobs/errors.ts'
+import type { ManifestInput } from '../../../jobs/manifest.ts'
+import { isTerminal } from '../../../jobs/states.ts'
+import { changes, defineTool, type Tool } from '../../tool.ts'
+import { waitForEnd } from '../jobs/wait.ts'
+import { answerOf } from './answer.ts'
+import { COMMON_INPUT } from './command.ts'
+import type { ClusterTools } from './index.ts'
+import { planRouted } from './plan.ts'
+
+const MAX_COMMANDS = 1000
+/** On a child: its place among its sisters. */
+export const INDEX_LABEL = 'deputy/index'
+
+export const parallelExecute = (tools: ClusterTools): Tool =>
+  defineTool({
+    name: 'parallel_execute',
+    title: 'Run commands in parallel',
+    description:
+      'Run many bash commands at once, spread over the nodes by their load. Results come in the order of the commands; one that fails stops no other.',
+    annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
+    input: z.strictObject({
+      commands: z.array(z.string().min(1)).min(1).max(MAX_COMMANDS),
+      requires_os: z.string().optional(),
+      requires_arch: z.string().optional(),
+      requires_capabilities: z.array(z.string()).optional(),
+      ...COMMON_INPUT,
+    }),
+    output: z.looseObject({ success: z.boolean(), task_id: z.string(), results: z.array(z.looseObject({})) }),
+    run: async (input, context) => {
+      const requires = {
+        ...(input.requires_os && { os: input.requires_os }),
+        ...(input.requires_arch && { arch: input.requires_arch }),
+        ...(input.requires_capabilities && { capabilities: input.requires_capabilities }),
+      }
+      const timeout = input.timeout ?? tools.cluster.config.timeouts.command
+      const manifest = batchManifest({ commands: input.commands, requires, timeout, cwd: input.cwd })
+      const job = await context.deputy.submit(manifest, context.origin)
+      const last = await waitForEnd(job.job_id, input.wait_seconds, context)
+      const results = await batchResults(tools, context.deputy, job.job_id, input.commands, context.signal)
+      const done = isTerminal(last.status)
+      return {
+        data: {
+          success: done && results.every(result => result.success === true),
+          task_id: job.job_id,
+          status: last.status,
+          results,
+          ...(!done && {
+            next: `It goes on. get_job_status with job_id ${job.job_id}; each result has its own task_id.`,
+          }),
+        },
+        startedJob: job.job_id,
+      }
+    },
+  })
+
+/** A batch is a job of its own: the batch runtime starts the children and stays until they have ended. */
+export const batchManifest = (batch: {
+  commands: readonly string[]
+  requires: NonNullable<ManifestInput['requires']>
+  timeout: number
+  cwd?: string | undefined
+}): ManifestInput => ({
+  task: `${batch.commands.length} commands in parallel: ${batch.commands.slice(0, 3).join(' | ').slice(0, 200)}`,
+  agentType: 'custom',
+  agent: { command: ['parallel', ...batch.commands] },
+  runtime: 'batch',
+  network: 'full',
+  requires: batch.requires,
+  // The children wait for each other; each has the time-out for itself.
+  timeout: Math.min(86_400, batch.timeout * batch.commands.length + 60),
+  env: {
+    DEPUTY_EACH_TIMEOUT: String(batch.timeout),
+    ...(batch.cwd !== undefined && { DEPUTY_EACH_CWD: batch.cwd }),
+  },
+})
+
+/** The job of one command of a batch. */
+export const childManifest = (tools: ClusterTools, parent: ManifestInput, index: number): ManifestInput => {
+  const command = Array.isArray(parent.agent?.command) ? parent.agent.command[index + 1] : undefined
+  const { os, arch, capabilities } = parent.requires ?? {}
+  const { manifest } = planRouted(
+    {
+      command: command ?? '',
+      requires: { os, arch, capabilities },
+      autoRoute: true,
+      spread: true,
+      cwd: parent.env?.DEPUTY_EACH_CWD,
+      timeoutSeconds: Number(parent.env?.DEPUTY_EACH_TIMEOUT) || undefined,
+    },
+    tools,
+  )
+  return { ...manifest, labels: { ...manifest.labels, [INDEX_LABEL]: String(index) } }
+}
+
+const batchResults = async (
+  tools: ClusterTools,
+  deputy: Deputy,
+  parent: string,
+  commands: readonly string[],
+  signal: AbortSignal,
+): Promise<Record<string, unknown>[]> => {
+  const children = new Map<number, string>()
+  let cursor: string | undefined
+  do {
+    const page = await deputy.list({ parent, limit: 100, ...(cursor !== undefined && { cursor }) })
+    for (const child of page.jobs) children.set(Number(child.labels?.[INDEX_LABEL] ?? -1), child.job_id)
+    cursor = page.next_cursor ?? undefined
+  } while (cursor !== undefined)
+  return Promise.all(
+    commands.map(async (command, index) => {
+      const id = children.get(index)
+      if (id === undefined) return { command, success: false, error: refusalOf(tools, command) }
+      return { command, ...(await answerOf(deputy, id, tools.localName, signal)) }
+    }),
+  )
+}
+
+const refusalOf = (tools: ClusterTools, command: string): string => {
+  try {
+    planRouted({ command, autoRoute: true, spread: true }, tools)
+    return 'It was not started yet.'
+  } catch (error) {
+    return toAppError(error).message
+  }
+}

@@ -1,0 +1,147 @@
+import { classify } from '../../../cluster/classify.ts'
+import type { Cluster } from '../../../cluster/cluster.ts'
+import { assertAllowed } from '../../../cluster/policy/check.ts'
+import { overloadReason } from '../../../cluster/probe/health.ts'
+import { type LocalMonitor, localTraits } from '../../../cluster/probe/local.ts'
+import { shellQuote } from '../../../cluster/remote/quote.ts'
+import {
+  compileRequirements,
+  describeRequirements,
+  type Requirements,
+  unmet,
+} from '../../../cluster/requirements.ts'
+import { AppError } from '../../../jobs/errors.ts'
+import type { ManifestInput } from '../../../jobs/manifest.ts'
+
+export interface RoutedCommand {
+  command: string
+  requires?: Requirements
+  /** This node and no other. */
+  node?: string | undefined
+  /** Let the router decide; otherwise it stays here. */
+  autoRoute: boolean
+  /** Part of a batch: nodes first. */
+  spread?: boolean
+  cwd?: string | undefined
+  timeoutSeconds?: number | undefined
+  env?: Readonly<Record<string, string>> | undefined
+}
+
+export interface Routing {
+  cluster: Cluster
+  local: LocalMonitor
+  /** Commands may run on this computer as they are. */
+  hostAllowed: boolean
+}
+
+export interface Plan {
+  manifest: ManifestInput
+  autoRouted: boolean
+  /** Why it stays here or goes; which node is decided when it starts. */
+  because: string
+}
+
+export const COMMAND_LABEL = 'deputy/command'
+
+/** Turns a command into a job: where it may run, under which policy, with which directory. */
+export const planRouted = (request: RoutedCommand, routing: Routing): Plan => {
+  const { cluster } = routing
+  assertAllowed(request.command, {
+    ...(request.cwd !== undefined && { cwd: request.cwd }),
+    ...(request.env !== undefined && { env: request.env }),
+    deny: cluster.config.policy.deny,
+    disable: cluster.config.policy.disable,
+  })
+  const decision = decide(request, routing)
+  const timeout = request.timeoutSeconds ?? cluster.config.timeouts.command
+  const common = {
+    agentType: 'script',
+    network: 'full',
+    timeout,
+    retries: 2,
+    ...(request.env !== undefined && { env: { ...request.env } }),
+  } as const
+  const labels = { [COMMAND_LABEL]: decision.place }
+  if (decision.place === 'local') {
+    // Here the directory is at hand: the command runs in it, not in a copy.
+    const task =
+      request.cwd === undefined
+        ? request.command
+        : `cd ${shellQuote(request.cwd)} || exit\n${request.command}`
+    return {
+      manifest: { ...common, task, runtime: 'host', labels },
+      autoRouted: false,
+      because: decision.because,
+    }
+  }
+  const { os, arch, capabilities } = request.requires ?? {}
+  const requires = {
+    ...(os && { os }),
+    ...(arch && { arch }),
+    ...(capabilities && capabilities.length > 0 && { capabilities: [...capabilities] }),
+    ...(request.node !== undefined && { node: cluster.find(request.node).id }),
+  }
+  return {
+    manifest: {
+      ...common,
+      task: request.command,
+      runtime: 'node',
+      requires,
+      ...(request.cwd !== undefined && { workspace: { path: request.cwd, patch: true } }),
+      labels: {
+        ...labels,
+        ...(request.cwd !== undefined && { 'deputy/workspace': request.cwd.slice(0, 256) }),
+      },
+    },
+    autoRouted: true,
+    because: decision.because,
+  }
+}
+
+const decide = (request: RoutedCommand, routing: Routing): { place: 'local' | 'node'; because: string } => {
+  const { cluster, hostAllowed } = routing
+  if (request.node !== undefined) return { place: 'node', because: `it was sent to ${request.node}.` }
+  const misfit = localMisfit(request.requires ?? {})
+  if (!request.autoRoute) return stay(misfit, hostAllowed)
+  if (misfit !== undefined) return { place: 'node', because: `this computer ${misfit}.` }
+  if (!hostAllowed)
+    return { place: 'node', because: 'this computer may not run commands itself (host.allow is off).' }
+  if (request.spread) return { place: 'node', because: 'a batch is spread over the nodes.' }
+  const { place, because } = classify(request.command, cluster.config.routing)
+  if (place === 'offload') return { place: 'node', because: `"${because}" is work for a node.` }
+  const load = routing.local.peek()
+  const overload = load && overloadReason(load, cluster.config.thresholds)
+  if (overload !== undefined) return { place: 'node', because: `this computer is overloaded: ${overload}.` }
+  return { place: 'local', because: 'it is a simple command, and this computer has room for it.' }
+}
+
+const stay = (misfit: string | undefined, hostAllowed: boolean): { place: 'local'; because: string } => {
+  if (misfit !== undefined) {
+    throw new AppError(
+      'unsupported',
+      `With auto_route off the command stays here, and this computer ${misfit}.`,
+      {
+        hint: 'Leave auto_route on, or change what is required.',
+      },
+    )
+  }
+  if (!hostAllowed) {
+    throw new AppError(
+      'denied',
+      'With auto_route off the command would run on this computer, which is not allowed.',
+      {
+        hint: 'Allow it (host: { allow: true } in the configuration), or leave auto_route on.',
+      },
+    )
+  }
+  return { place: 'local', because: 'auto_route is off.' }
+}
+
+/** Requirements are never ignored, whatever the computer they would be ignored on. */
+const localMisfit = (requires: Requirements): string | undefined => {
+  const wanted = compileRequirements(requires)
+  if (wanted.empty) return undefined
+  const { os, arch } = localTraits()
+  const clause = unmet(wanted, { os, arch, capabilities: new Set(), labels: {} })
+  return clause && `${clause} (required: ${describeRequirements(wanted)})`
+}

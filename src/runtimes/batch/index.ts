@@ -1,0 +1,169 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toAppError } from '../../jobs/errors.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
+import type { JobState } from '../../jobs/states.ts'
+import { isTerminal } from '../../jobs/states.ts'
+import type { AttachRequest, Exit, Outcome, Runtime, StopReason } from '../../ports.ts'
+
+/** The little of Deputy that a batch needs. */
+export interface Children {
+  submit(
+    manifest: unknown,
+    origin: string,
+    options: { parentId: string },
+  ): Promise<{ job_id: string; status: JobState }>
+  wait(id: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<ChildView>
+  cancel(id: string, by: string): Promise<unknown>
+}
+
+interface ChildView {
+  readonly job_id: string
+  readonly status: JobState
+  readonly exit_code: number | null
+}
+
+export interface BatchOptions {
+  children(): Children
+  /** The job of one command of a batch; throws when it may not run. */
+  child(manifest: Manifest, index: number): unknown
+  readonly limit?: number
+}
+
+const WAIT_MS = 30_000
+
+/**
+ * A batch is a job whose command is other jobs. It has no machine: it submits its children, each under a key of its
+ * own so that a restarted daemon finds them again, and stays until all have ended.
+ */
+export const createBatchRuntime = (options: BatchOptions): Runtime => ({
+  name: 'batch',
+  limit: options.limit ?? 100,
+  check: async () => ({
+    runtime: 'batch',
+    ready: true,
+    checks: [{ name: 'batch', status: 'ok', message: 'runs lists of commands on the nodes' }],
+  }),
+  fits: manifest =>
+    commandsOf(manifest) === undefined
+      ? {
+          ok: false,
+          reason: "a batch is a list of commands: agentType custom, agent.command ['parallel', …]",
+        }
+      : { ok: true },
+  provision: async () => {},
+  start: run => conduct(options, run),
+  attach: run => conduct(options, run),
+  destroy: async () => {},
+  list: async () => [],
+  close: async () => {},
+})
+
+const commandsOf = (manifest: Manifest): readonly string[] | undefined => {
+  const command = manifest.agent?.command
+  return Array.isArray(command) && command[0] === 'parallel' && command.length > 1
+    ? command.slice(1)
+    : undefined
+}
+
+const conduct = async (options: BatchOptions, run: AttachRequest): Promise<Outcome> => {
+  const commands = commandsOf(run.manifest) ?? []
+  const startedAt = run.job.startedAt ?? Date.now()
+  await run.sink.started(startedAt)
+  const log = createLog(run)
+  const ids = new Map<number, string>()
+  const onStop = (): void => {
+    for (const id of ids.values())
+      options
+        .children()
+        .cancel(id, (run.stop.reason as StopReason).by)
+        .catch(() => undefined)
+  }
+  run.stop.addEventListener('abort', onStop, { once: true })
+  let done = 0
+  const one = async (command: string, index: number): Promise<boolean> => {
+    const line = async (what: string): Promise<void> =>
+      log(
+        `[${index + 1}/${commands.length}] ${what}: ${command.split('\n')[0]!.slice(0, 120)}\n`,
+        `${done} of ${commands.length} done`,
+      )
+    try {
+      const manifest = options.child(run.manifest, index)
+      const key = `${run.job.id}-${index}`
+      const child = await options
+        .children()
+        .submit({ ...(manifest as object), idempotency_key: key }, run.job.origin, { parentId: run.job.id })
+      ids.set(index, child.job_id)
+      if (run.stop.aborted) onStop()
+      const end = await untilEnd(options.children(), child.job_id, run.detach)
+      done++
+      await line(
+        end.status === 'success'
+          ? 'success'
+          : `${end.status}${end.exit_code === null ? '' : ` (exit ${end.exit_code})`}`,
+      )
+      return end.status === 'success'
+    } catch (error) {
+      if (run.detach.aborted) throw error
+      done++
+      await line(`not started, ${toAppError(error).message}`)
+      return false
+    }
+  }
+  try {
+    const ends = await Promise.all(commands.map(one))
+    return { kind: 'exit', exit: exitOf(run, startedAt, ends.every(Boolean) ? 0 : 1) }
+  } catch (error) {
+    if (run.detach.aborted) return { kind: 'detached' }
+    throw error
+  } finally {
+    run.stop.removeEventListener('abort', onStop)
+  }
+}
+
+const untilEnd = async (children: Children, id: string, detach: AbortSignal): Promise<ChildView> => {
+  for (;;) {
+    detach.throwIfAborted()
+    const view = await children.wait(id, { timeoutMs: WAIT_MS, signal: detach })
+    if (isTerminal(view.status)) return view
+    await sleep(50, undefined, { signal: detach })
+  }
+}
+
+/** One line a child, in the order they end. What was written before a restart is not written again. */
+const createLog = (run: AttachRequest): ((text: string, progress: string) => Promise<void>) => {
+  let position = run.sink.position
+  let offset = run.job.outputBytes
+  let skip = position
+  let tail: Promise<void> = Promise.resolve()
+  return (text, progress) => {
+    if (skip > 0) {
+      skip--
+      return tail
+    }
+    tail = tail.then(async () => {
+      const data = Buffer.from(text)
+      position++
+      const chunk = { stream: 'stdout' as const, offset, data, at: Date.now() }
+      offset += data.length
+      await run.sink.write({ position, chunks: [chunk], outputBytes: offset, progress })
+      run.sink.heartbeat()
+    })
+    return tail
+  }
+}
+
+const exitOf = (run: AttachRequest, startedAt: number, code: number): Exit => ({
+  code,
+  signal: null,
+  stopped: run.stop.aborted ? (run.stop.reason as StopReason).kind : null,
+  startedAt,
+  endedAt: Date.now(),
+  artifacts: [],
+  skippedArtifacts: [],
+  patch: null,
+  usage: null,
+  isolation: ['its commands are jobs of their own'],
+  limitsHit: [],
+  agentError: null,
+  phases: {},
+})
