@@ -1,27 +1,44 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { type Cluster, createCluster } from '../cluster/cluster.ts'
+import { createCluster } from '../cluster/cluster.ts'
+import { createLocalMonitor } from '../cluster/probe/local.ts'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import type { ClusterTools } from '../mcp/tools/cluster/index.ts'
+import { childManifest } from '../mcp/tools/cluster/parallel-execute.ts'
+
+export interface DaemonCluster extends ClusterTools {
+  /** The job of one command of a batch. */
+  child(manifest: Manifest, index: number): unknown
+}
 
 /** The user's nodes, or nothing where none are configured. */
 export const openCluster = (options: {
   home: Home
   config: Config
   env: NodeJS.ProcessEnv
-}): Cluster | undefined => {
+  stopping: AbortSignal
+}): DaemonCluster | undefined => {
   const { home, config, env } = options
   if (config.cluster.nodes.length === 0) return undefined
   const stateDirectory = join(home.stateDir, 'cluster')
   mkdirSync(stateDirectory, { recursive: true, mode: 0o700 })
-  return createCluster({
-    config: config.cluster,
-    owner: ownerOf(stateDirectory),
-    stateDirectory,
-    runtimeDirectory: join(home.runtimeDir, 'ssh'),
-    env,
-  })
+  const tools: ClusterTools = {
+    cluster: createCluster({
+      config: config.cluster,
+      owner: ownerOf(stateDirectory),
+      stateDirectory,
+      runtimeDirectory: join(home.runtimeDir, 'ssh'),
+      env,
+    }),
+    local: createLocalMonitor(options.stopping),
+    hostAllowed: config.host.allow,
+    localName: config.cluster.localName ?? hostname(),
+  }
+  return { ...tools, child: (manifest, index) => childManifest(tools, manifest, index) }
 }
 
 /** Names this installation on the nodes: what another one runs there is none of our business. */

@@ -21,6 +21,7 @@ import { openStore } from '../store/store.ts'
 import { VERSION } from '../version.ts'
 import { packDirectory } from '../workspace/pack.ts'
 import { systemClock } from './clock.ts'
+import { openCluster } from './cluster.ts'
 import { faultsFrom } from './faults.ts'
 import { locateProgram } from './locate.ts'
 import { createRuntimes } from './runtimes.ts'
@@ -66,10 +67,21 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   const store = openStore(join(home.stateDir, 'deputy.db'))
   const blobs = createBlobs(join(home.stateDir, 'blobs'))
   const secrets = createSecrets(config.secrets, env)
+  const cluster = openCluster({ home, config, env, stopping: stopping.signal })
+  const runtimes = await createRuntimes({
+    home,
+    config,
+    env,
+    blobs,
+    secrets,
+    log,
+    cluster: cluster?.cluster,
+    batch: cluster && { children: () => deputy, child: cluster.child },
+  })
   const engine = createEngine({
     store,
     blobs,
-    runtimes: await createRuntimes({ home, config, env, blobs, secrets, log }),
+    runtimes,
     clock: systemClock,
     secrets,
     config,
@@ -82,7 +94,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
   const jobMetrics = observeJobs(metrics, deputy)
-  const toolsets = createToolsets({ home, config, env, log })
+  const toolsets = createToolsets({ home, config, env, log, cluster })
   const mcp = createMcp({
     deputy,
     available: toolsets.available,
@@ -129,6 +141,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   await toolsets.close()
   await Promise.all([unix.close(), loopback?.close()])
   await engine.close()
+  cluster?.cluster.close()
 }
 
 type HttpSettings = LoadedConfig['config']['http']

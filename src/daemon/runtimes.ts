@@ -1,13 +1,16 @@
 import type { Logger } from 'pino'
+import type { Cluster } from '../cluster/cluster.ts'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Blobs, Runtime, Secrets } from '../ports.ts'
 import { isConfigured } from '../proxmox/settings.ts'
+import { type BatchOptions, createBatchRuntime } from '../runtimes/batch/index.ts'
 import { createHostRuntime } from '../runtimes/host/index.ts'
 import { brokenProxmox } from '../runtimes/proxmox/broken.ts'
 import { createSandboxRuntime } from '../runtimes/sandbox/index.ts'
+import { createSshRuntime } from '../runtimes/ssh/index.ts'
 
 export interface RuntimesOptions {
   readonly home: Home
@@ -16,6 +19,9 @@ export interface RuntimesOptions {
   readonly blobs: Blobs
   readonly secrets: Secrets
   readonly log: Logger
+  /** The user's nodes, where there are any. */
+  readonly cluster?: Cluster | undefined
+  readonly batch?: BatchOptions | undefined
 }
 
 /** Every runtime the configuration asks for. */
@@ -25,6 +31,8 @@ export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[
     ...(config.proxmox.enabled && isConfigured(options.env) ? [await proxmox(options)] : []),
     ...(config.sandbox.enabled ? [sandbox(options)] : []),
     ...(config.host.allow ? [createHostRuntime(local(options))] : []),
+    ...(options.cluster ? nodes(options, options.cluster) : []),
+    ...(options.batch ? [createBatchRuntime(options.batch)] : []),
   ]
 }
 
@@ -66,6 +74,13 @@ const local = ({ home, config, blobs, log }: RuntimesOptions) => ({
   graceSeconds: config.supervision.grace,
   log: (message: string, fields: Record<string, unknown>) => log.info(fields, message),
 })
+
+/** Jobs that are kept apart on a node, and commands the router sends there as they are. */
+const nodes = (options: RuntimesOptions, cluster: Cluster): Runtime[] => {
+  const { blobs, keep, graceSeconds } = local(options)
+  const common = { cluster, blobs, keep, graceSeconds }
+  return [createSshRuntime(common), createSshRuntime({ ...common, routed: true })]
+}
 
 const sandbox = (options: RuntimesOptions): Runtime => {
   const { defaults, limits, sandbox } = options.config

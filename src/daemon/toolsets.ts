@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
+import { type ClusterTools, createClusterToolset } from '../mcp/tools/cluster/index.ts'
 import { jobsToolset } from '../mcp/tools/jobs/index.ts'
 import { createProxmoxToolsets } from '../mcp/tools/proxmox/index.ts'
 import type { Toolset } from '../mcp/toolset.ts'
@@ -14,6 +15,7 @@ export interface ToolsetsOptions {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   readonly log: Logger
+  readonly cluster?: ClusterTools | undefined
 }
 
 export interface Toolsets {
@@ -28,11 +30,12 @@ const NOT_CONFIGURED =
 
 /** Every toolset there is; a front chooses among them when it starts. */
 export const createToolsets = (options: ToolsetsOptions): Toolsets => {
-  const nothing: Toolsets = { available: [jobsToolset], notes: [], close: async () => {} }
+  const own = [jobsToolset, ...(options.cluster ? [createClusterToolset(options.cluster)] : [])]
+  const nothing: Toolsets = { available: own, notes: [], close: async () => {} }
   if (!isConfigured(options.env)) return { ...nothing, notes: [NOT_CONFIGURED] }
   try {
     const { toolsets, close } = proxmox(options)
-    return { available: [jobsToolset, ...toolsets], notes: [], close }
+    return { available: [...own, ...toolsets], notes: [], close }
   } catch (error) {
     // A wrong setting of the cluster must not take the jobs away.
     const { message, hint } = toAppError(error)

@@ -1,4 +1,4 @@
-import type { Deputy, JobResult, OutputPiece } from '../../../engine/deputy.ts'
+import type { Deputy, JobView, OutputPiece } from '../../../engine/deputy.ts'
 import { isTerminal } from '../../../jobs/states.ts'
 
 const HEAD_BYTES = 32 * 1024
@@ -21,29 +21,30 @@ export const answerOf = async (
   localName: string,
   signal: AbortSignal,
 ): Promise<CommandAnswer> => {
-  const result = await deputy.result(id, { maxBytes: 1 })
+  const job = await deputy.get(id)
+  const result = isTerminal(job.status) ? await deputy.result(id, { maxBytes: 1 }) : undefined
   const streams = await readStreams(deputy, id, signal)
-  const done = isTerminal(result.status)
+  const ran = result ?? job
+  const changed = result?.patch && result.patch.size > 0
   return {
-    success: result.status === 'success' && result.exit_code === 0,
-    executed_on: result.executed_on?.node ?? (result.runtime === 'host' ? localName : null),
+    success: ran.status === 'success' && ran.exit_code === 0,
+    executed_on: result?.executed_on?.node ?? (job.runtime === 'host' ? localName : null),
     stdout: streams.stdout,
     stderr: streams.stderr,
-    return_code: result.exit_code,
+    return_code: ran.exit_code,
     task_id: id,
-    status: result.status,
+    status: ran.status,
     ...(streams.skipped > 0 && { skipped_bytes: streams.skipped }),
-    ...(result.executed_on?.because && { why: result.executed_on.because }),
-    ...errorOf(result),
-    ...(result.patch &&
-      result.patch.size > 0 && { changes: `deputy patch ${id} --apply brings the changed files back.` }),
-    ...(!done && { next: `It goes on. get_job_status or get_job_result with job_id ${id}.` }),
+    ...(result?.executed_on?.because && { why: result.executed_on.because }),
+    ...errorOf(ran),
+    ...(changed && { changes: `deputy patch ${id} --apply brings the changed files back.` }),
+    ...(!result && { next: `It goes on. get_job_status or get_job_result with job_id ${id}.` }),
   }
 }
 
-const errorOf = (result: JobResult): Record<string, unknown> => {
-  if (!result.error || result.error.code === 'exit_code') return {}
-  return { error: [result.error.message, result.error.hint].filter(Boolean).join(' ') }
+const errorOf = ({ error }: JobView): Record<string, unknown> => {
+  if (!error || error.code === 'exit_code') return {}
+  return { error: [error.message, error.hint].filter(Boolean).join(' ') }
 }
 
 /** The beginning and the end of each stream; a model reads neither more nor the middle. */
