@@ -12,7 +12,7 @@ export interface ControlDeps {
   /** Streamable HTTP at /mcp. */
   readonly mcp?: McpHandler
   /** Every setting with its value and origin; secrets never. */
-  explainConfig(): unknown
+  explainConfig(): readonly SettingView[]
   readonly log: Log
   readonly metrics: Metrics
   /** Aborted when the daemon leaves: waits and streams end, so that it need not wait for them. */
@@ -32,6 +32,13 @@ export interface DaemonInfo {
   url(): string | null
   /** Begins to stop; the answer to the request that asked for it still goes out. */
   stop(): void
+}
+
+export interface SettingView {
+  readonly path: string
+  readonly value: unknown
+  /** `default`, a variable of the environment, or the file. */
+  readonly origin: string
 }
 
 export type McpHandler = (

@@ -156,6 +156,16 @@ export const daemonSchema = z.looseObject({
   jobs: z.record(stateSchema, count),
 })
 
+export const settingsSchema = z.looseObject({
+  settings: z.array(
+    z.looseObject({
+      path: z.string(),
+      value: z.unknown().optional(),
+      origin: z.string().describe('default, a variable of the environment, or the file'),
+    }),
+  ),
+})
+
 export const readySchema = z.looseObject({
   ready: z.boolean(),
   store: z.looseObject({ ready: z.boolean(), message: z.string() }),

@@ -8,7 +8,7 @@ import type { ControlDeps, DaemonInfo } from '../deps.ts'
 import { json } from '../respond.ts'
 import { type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
-import { daemonSchema, doctorSchema } from '../views.ts'
+import { daemonSchema, doctorSchema, settingsSchema } from '../views.ts'
 
 const stopSchema = z.strictObject({
   if_idle: z.boolean().default(false).describe('Refuse when a job waits or runs'),
@@ -59,8 +59,8 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     path: '/api/config',
     tag: 'daemon',
     summary: 'Every setting with its value and where it comes from; no secrets',
-    responses: { 200: { description: 'The settings', schema: z.looseObject({}) } },
-    handle: async () => json(await explainConfig()),
+    responses: { 200: { description: 'The settings', schema: settingsSchema } },
+    handle: () => json({ settings: explainConfig() }),
   }),
 ]
 

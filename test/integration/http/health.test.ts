@@ -14,6 +14,7 @@ import {
   outputPageSchema,
   readySchema,
   resultSchema,
+  settingsSchema,
 } from '../../../src/http/views.ts'
 import { newId } from '../../../src/jobs/ids.ts'
 import { type Control, startControl } from '../../support/http/control.ts'
@@ -190,6 +191,7 @@ describe('the OpenAPI document', () => {
       ['/api/machines', machineListSchema],
       ['/api/doctor', doctorSchema],
       ['/api/daemon', daemonSchema],
+      ['/api/config', settingsSchema],
       ['/readyz', readySchema],
       [`/api/jobs/${newId()}`, errorSchema],
     ]
@@ -206,7 +208,7 @@ describe('the OpenAPI document', () => {
     const routes = controlRoutes({
       ...control,
       daemon: { version: '1', socket: '', home: '', startedAt: 0, url: () => null, stop: () => {} },
-      explainConfig: () => ({}),
+      explainConfig: () => [],
       log: { error: () => {}, warn: () => {} },
       closing: control.closing.signal,
     })

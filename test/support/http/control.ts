@@ -69,7 +69,7 @@ export const startControl = async (options: ControlOptions = {}) => {
     },
     tokens,
     metrics,
-    explainConfig: () => ({ settings }),
+    explainConfig: () => settings,
     log: { error: details => errors.push(details), warn: () => {} },
     closing: closing.signal,
     ...deps,

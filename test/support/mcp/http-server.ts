@@ -48,7 +48,7 @@ export const startHttpServer = async ({ makeFactory }: HttpServerOptions = {}): 
     },
     tokens: { full: 'full-token', read: 'read-token' },
     mcp: mcp.fetch,
-    explainConfig: () => ({}),
+    explainConfig: () => [],
     log: { error: () => {}, warn: () => {} },
     metrics: createMetrics(),
     closing: closing.signal,
