@@ -28,6 +28,7 @@ export const pinHostKey = async (
       retryable: false,
     })
   })
+  signal.throwIfAborted()
   const keys = scan.stdout
     .split('\n')
     .map(readKey)
