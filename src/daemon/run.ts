@@ -105,7 +105,8 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
       secrets: secrets.names(),
       notes: [...toolsets.notes, ...[missingSettings(settings, env)].filter(note => note !== undefined)],
     }),
-    onerror: error => log.error({ err: error }, 'MCP'),
+    onerror: error => log.error({ err: error }, 'an MCP tool failed'),
+    onrefused: error => log.debug({ err: error }, 'MCP'),
   })
   let loopback: LoopbackListener | undefined
   const app = createControlApp({

@@ -111,7 +111,8 @@ const registerTool = ({ server, options, tool, config }: Registration): void => 
         : result
     } catch (thrown) {
       const error = toAppError(thrown)
-      if (error.code === 'internal') onerror?.(error)
+      // Whoever has given up gets no answer, and what that broke is nobody's defect.
+      if (error.code === 'internal' && !ctx.mcpReq.signal.aborted) onerror?.(error)
       return toErrorResult(error)
     }
   })

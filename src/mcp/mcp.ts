@@ -8,7 +8,10 @@ import type { Selection } from './toolset.ts'
 import { createUpdates } from './updates.ts'
 import { createMcpUpgrade } from './upgrade.ts'
 
-export type McpDependencies = Omit<McpOptions, 'toolsets' | 'readOnly' | 'settings'>
+export interface McpDependencies extends Omit<McpOptions, 'toolsets' | 'readOnly' | 'settings'> {
+  /** Hears what a transport refused or lost: the doing of clients, as a rule. */
+  readonly onrefused?: (error: Error) => void
+}
 
 /** Everything the daemon serves over MCP. */
 export interface Mcp {
@@ -33,9 +36,9 @@ export const createMcp = (dependencies: McpDependencies): Mcp => {
     if (factories.size < MOST_FACTORIES) factories.set(key, factory)
     return factory
   }
-  const { deputy, version, onerror } = dependencies
+  const { deputy, version, onrefused } = dependencies
   const updates = createUpdates(deputy)
-  const shared = { factoryFor, updates, ...(onerror && { onerror }) }
+  const shared = { factoryFor, updates, ...(onrefused && { onerror: onrefused }) }
   const http = createMcpHttp(shared)
   const upgrades = createMcpUpgrade({ ...shared, version })
   return {
