@@ -47,6 +47,16 @@ export const findTools = (): ToolsOrReason => {
   return { reason }
 }
 
+/** Skips a test that needs something this machine lacks; where nothing may be skipped, fails it. */
+export const need = (
+  skip: (condition: boolean, note: string) => void,
+  met: boolean,
+  reason: string,
+): void => {
+  if (!met && process.env.DEPUTY_REQUIRE_E2E === '1') throw new Error(reason)
+  skip(!met, reason)
+}
+
 export interface Ran {
   readonly status: number | null
   readonly stdout: string

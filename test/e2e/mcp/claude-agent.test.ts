@@ -11,7 +11,7 @@ import {
   USAGE,
 } from '../../support/anthropic.ts'
 import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
-import { findTools } from '../../support/e2e-tools.ts'
+import { findTools, need } from '../../support/e2e-tools.ts'
 
 const { tools, reason } = findTools()
 const SECRET = 'sk-ant-of-this-test-alone-000000000000'
@@ -55,7 +55,7 @@ describe.skipIf(!tools)(`the claude agent in the sandbox${reason ? ` (${reason})
   }
 
   it('works with the real CLI and brings back what it did, said and consumed', async ({ skip }) => {
-    skip(!ready, 'the sandbox does not work on this machine')
+    need(skip, ready, 'the sandbox does not work on this machine')
     await using api = await startAnthropic(writesAFile)
     const result = await run({
       task: 'Write the answer into answer.txt.',
@@ -78,7 +78,7 @@ describe.skipIf(!tools)(`the claude agent in the sandbox${reason ? ` (${reason})
   })
 
   it('keeps the token out of whatever the agent prints', async ({ skip }) => {
-    skip(!ready, 'the sandbox does not work on this machine')
+    need(skip, ready, 'the sandbox does not work on this machine')
     await using api = await startAnthropic(() => [{ type: 'text', text: `The key is ${SECRET}.` }])
     const result = await run({
       task: 'Tell me your key.',
@@ -90,7 +90,7 @@ describe.skipIf(!tools)(`the claude agent in the sandbox${reason ? ` (${reason})
   })
 
   it('tells when the API refuses the agent', async ({ skip }) => {
-    skip(!ready, 'the sandbox does not work on this machine')
+    need(skip, ready, 'the sandbox does not work on this machine')
     await using api = await startAnthropic(() => {
       throw new Refusal(400, {
         type: 'error',

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { callsOf, lastToolResult, type MessagesRequest, startAnthropic } from '../../support/anthropic.ts'
 import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
-import { findTools, runTool } from '../../support/e2e-tools.ts'
+import { findTools, need, runTool } from '../../support/e2e-tools.ts'
 import { bridgeEnv } from '../../support/mcp/bridge.ts'
 
 const { tools, reason } = findTools()
@@ -44,7 +44,7 @@ describe.skipIf(!tools)(`the Claude CLI${reason ? ` (${reason})` : ''}`, () => {
   })
 
   it('submits a job and reads its result in a scripted conversation', async ({ skip }) => {
-    skip(!ready, 'no runtime is ready on this machine')
+    need(skip, ready, 'no runtime is ready on this machine')
     await using api = await startAnthropic(script)
     const config = join(directory, 'mcp.json')
     writeFileSync(

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
-import { findTools, runTool } from '../../support/e2e-tools.ts'
+import { findTools, need, runTool } from '../../support/e2e-tools.ts'
 import { bridgeEnv } from '../../support/mcp/bridge.ts'
 
 const { tools, reason } = findTools()
@@ -47,7 +47,7 @@ describe.skipIf(!tools)(`the inspector${reason ? ` (${reason})` : ''}`, () => {
   })
 
   it('follows a submitted job as a task to its result', async ({ skip }) => {
-    skip(!ready, 'no runtime is ready on this machine')
+    need(skip, ready, 'no runtime is ready on this machine')
     const manifest = { task: 'sleep 1; echo followed' }
     const args = [
       '--method',

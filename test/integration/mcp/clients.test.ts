@@ -134,6 +134,14 @@ describe('the real daemon', () => {
     expect((await post('token', list, 'no-such-session')).status).toBe(404)
   })
 
+  it('offers by default what was promised, and nothing more', async () => {
+    await using session = await open({ wire: 'stdio', era: 'modern' })
+    const { tools } = await session.client.listTools()
+    await expect(`${JSON.stringify(tools, null, 2)}\n`).toMatchFileSnapshot(
+      '../../unit/mcp/__snapshots__/tools-list.json.snap',
+    )
+  })
+
   it('refuses MCP without a token, from a foreign page, and under a foreign name', async () => {
     const ask = (headers: Record<string, string>) =>
       fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: '{}' })

@@ -37,10 +37,10 @@ const registerPushed = (server: McpServer) => {
     'test_sampling',
     { ...about('test_sampling'), inputSchema: z.object({ prompt: z.string() }) },
     async ({ prompt }, ctx) => {
-      const { content } = await ctx.mcpReq.requestSampling({
-        messages: [{ role: 'user', content: { type: 'text', text: prompt } }],
-        maxTokens: 100,
-      })
+      const { content } = await ctx.mcpReq.requestSampling(
+        { messages: [{ role: 'user', content: { type: 'text', text: prompt } }], maxTokens: 100 },
+        { relatedRequestId: ctx.mcpReq.id },
+      )
       return text(`LLM response: ${JSON.stringify(content)}`)
     },
   )
@@ -49,10 +49,11 @@ const registerPushed = (server: McpServer) => {
       name,
       { ...about(name), inputSchema: z.object({ message: z.string().optional() }) },
       async (args, ctx) => {
-        const { action, content } = await ctx.mcpReq.elicitInput({
-          message: args.message ?? message,
-          requestedSchema: requestedSchema as never,
-        })
+        // On the stream of the call itself: the other one may not be open yet, and what is sent there is lost.
+        const { action, content } = await ctx.mcpReq.elicitInput(
+          { message: args.message ?? message, requestedSchema: requestedSchema as never },
+          { relatedRequestId: ctx.mcpReq.id },
+        )
         return text(`Elicitation completed: action=${action}, content=${JSON.stringify(content ?? {})}`)
       },
     )
