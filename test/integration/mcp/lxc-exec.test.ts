@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLxcExec } from '../../../src/mcp/tools/proxmox/ssh/lxc-exec.ts'
 import { parseSshSettings } from '../../../src/mcp/tools/proxmox/ssh/settings.ts'
+import { until } from '../../support/engine.ts'
 import { createSshLab, missingForSshLab, type SshLab } from '../../support/sshlab.ts'
 
 const missing = missingForSshLab()
@@ -100,8 +101,10 @@ describe.skipIf(missing !== undefined)(
 
     it('end with the request that asked for them', async () => {
       const controller = new AbortController()
-      const running = run('echo started; sleep 30', { signal: controller.signal })
-      setTimeout(() => controller.abort(), 300)
+      const started = join(lab.directory, 'started')
+      const running = run(`touch ${started}; sleep 30`, { signal: controller.signal })
+      await until(() => existsSync(started), 'the command runs', 20_000)
+      controller.abort()
       expect(await running).toMatchObject({ exited: false, killed: true })
     })
 
