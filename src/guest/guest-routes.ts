@@ -29,6 +29,9 @@ export const handleGuest = async (
   switch (route) {
     case 'POST started':
       return position(response, await job.started())
+    case 'POST refused':
+      await job.refused((await readBody(request, 10_000)).toString('utf8'))
+      return text(response, 200)
     case 'POST output':
       return takeOutput(job, exchange, query)
     case 'POST heartbeat':

@@ -12,6 +12,7 @@ export interface MachinePort {
 
 export interface JobPort {
   started(): Promise<{ next: number; order: Order }>
+  refused(reason: string): Promise<void>
   output(frame: {
     stream: 'stdout' | 'stderr'
     offset: number

@@ -6,6 +6,7 @@ import { z } from 'zod'
  *   GET  /guest/v1/work                      waits for work; 200 with an order (see spec.ts), 204 when there is none yet
  *   GET  /guest/v1/jobs/:job/inputs/:n       a tar to unpack before the start
  *   POST /guest/v1/jobs/:job/started         from here on the order is not handed out again; answers as `output` does
+ *   POST /guest/v1/jobs/:job/refused         it cannot be started, with the reason as text
  *   POST /guest/v1/jobs/:job/output          ?stream=stdout|stderr&offset=N, bytes; answers `<next offset> run|stop`
  *   POST /guest/v1/jobs/:job/heartbeat       answers `run` or `stop`
  *   POST /guest/v1/jobs/:job/files           NUL-separated `<type> <size> <path>`; answers the wanted ones, base64url by line
@@ -62,7 +63,8 @@ export const parseFileList = (bytes: Buffer): ListedFile[] =>
   bytes
     .toString('utf8')
     .split('\0')
-    .filter(entry => entry !== '')
+    // A name that is no UTF-8 cannot be told apart from another such name.
+    .filter(entry => entry !== '' && !entry.includes('\ufffd'))
     .map(entry => {
       const match = /^([a-zA-Z]) (\d+) ([\s\S]+)$/.exec(entry)
       if (!match) return { type: 'file', size: 0, path: entry.replace(/^\.\//, '') }

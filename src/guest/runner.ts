@@ -75,6 +75,9 @@ size() { stat -c %s "$1" 2>/dev/null || wc -c <"$1"; }
 
 prepare_user() {
   drop=
+  # A shell makes its background jobs deaf to these, and what is ignored stays ignored.
+  signals=--default-signal=INT,QUIT
+  /usr/bin/env "$signals" true 2>/dev/null || signals=
   [ "$user" != - ] && [ "$(id -u)" = 0 ] || return 0
   id "$user" >/dev/null 2>&1 || useradd -m -s /bin/sh "$user" 2>/dev/null ||
     adduser -D -s /bin/sh "$user" >/dev/null 2>&1 || user=nobody
@@ -129,10 +132,10 @@ exec "$@" </dev/null
 # The parent of the job. It does not wait for it until told to: as long as the job is a zombie, the kernel
 # tells exactly how it ended.
 hold() {
-  printf '%s\\n' "$order" | setsid $drop /usr/bin/env -i \\
+  printf '%s\\n' "$order" | setsid $drop /usr/bin/env $signals -i \\
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \\
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \\
-    /bin/sh -c "cd \\"\\$HOME\\" || exit 126; $become" >>"$home/stdout" 2>>"$home/stderr" &
+    /bin/sh -c "cd \\"\\$HOME\\" || exit 126; $become" >"$run/out" 2>"$run/err" &
   echo $! >"$run/pid.new"
   mv "$run/pid.new" "$run/pid"
   read -r _ <"$run/release"
@@ -233,7 +236,10 @@ fetch_inputs() {
     chmod 0644 "$home/input.tar"
     target=$work
     [ "$into" = root ] && target=$root/
-    $drop tar -x -f - -C "$target" <"$home/input.tar" || log "an input could not be unpacked"
+    if ! $drop tar -x -f - -C "$target" <"$home/input.tar"; then
+      insist POST "jobs/$job/refused" --data-binary "an input could not be unpacked"
+      return 1
+    fi
     rm -f "$home/input.tar"
     n=$((n + 1))
   done
@@ -253,6 +259,7 @@ send_artifacts() {
     [ -n "$name" ] || continue
     file=$(printf %s "$name" | tr '_-' '/+' | base64 -d; echo x)
     file=\${file%x}
+    (cd "$work" && $drop test -f "./$file" && $drop test -r "./$file" && $drop test ! -L "./$file") || continue
     tries=0
     while [ "$tries" -lt 5 ]; do
       (cd "$work" && $drop cat "./$file") |
@@ -266,6 +273,19 @@ send_artifacts() {
   done <"$run/wanted"
 }
 
+# Ends what the command left running, and waits until nothing more can be printed.
+sweep() {
+  if [ -n "$drop" ] && [ "$keep" = 0 ]; then $drop /bin/kill -s KILL -- -1 2>/dev/null; fi
+  now
+  end=$((now + 5))
+  while now && [ "$now" -lt "$end" ]; do
+    kill -0 "$out_cat" 2>/dev/null || kill -0 "$err_cat" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill "$out_cat" "$err_cat" 2>/dev/null
+  wait "$out_cat" "$err_cat" 2>/dev/null
+}
+
 run_job() {
   order=$body
   body=$nl$body
@@ -275,21 +295,31 @@ run_job() {
   field heartbeat && beat=$field
   field artifacts && artifacts=$field
   field continues && continues=$field
+  field keep && keep=$field
   inputs=
   rest=$body
   while :; do
     case $rest in *"\${nl}input "*) rest=\${rest#*"\${nl}input "} inputs="$inputs \${rest%%"$nl"*}" ;; *) break ;; esac
   done
-  rm -f "$run/ended" "$run/timedout" "$run/stopped" "$run/pid" "$run/code" "$run/release" "$home/stdout" "$home/stderr"
+  rm -f "$run/ended" "$run/timedout" "$run/stopped" "$run/pid" "$run/code" "$run/release" "$run/out" "$run/err" "$home/stdout" "$home/stderr"
   if [ "$continues" = 0 ]; then find "$work" -mindepth 1 -delete 2>/dev/null; fi
   : >"$home/stdout"
   : >"$home/stderr"
-  mkfifo "$run/release"
+  # Pipes with a name: the command may open /dev/stdout again, and what it then truncates is no file of ours.
+  mkfifo "$run/release" "$run/out" "$run/err"
+  [ -z "$drop" ] || chown "$uid:$gid" "$run/out" "$run/err"
   sent=0 out_at=0 err_at=0 frame= frame_length=0 last= exact=
   body=
   fetch_inputs || return
-  insist POST "jobs/$job/started" -d '' || return
+  if ! insist POST "jobs/$job/started" -d ''; then
+    sleep 1
+    return
+  fi
   sent=\${body%% *}
+  cat "$run/out" >>"$home/stdout" &
+  out_cat=$!
+  cat "$run/err" >>"$home/stderr" &
+  err_cat=$!
   hold &
   holder=$!
   order=
@@ -314,6 +344,7 @@ run_job() {
   kill -s KILL -- "-$pid" 2>/dev/null
   echo >"$run/release"
   wait "$holder" 2>/dev/null
+  sweep
   code=
   [ -r "$run/code" ] && read -r code <"$run/code"
   report
@@ -368,6 +399,5 @@ while :; do
       sleep 1
       ;;
   esac
-  if [ "$status" != 200 ] && disowned; then power_off 'this machine is not wanted any more'; fi
 done
 `

@@ -14,6 +14,8 @@ export interface GuestSpec {
   readonly wantsArtifacts: boolean
   /** Whether the workspace of an earlier job stays. */
   readonly continues: boolean
+  /** Whether the machine, and what runs in it, outlives the job. */
+  readonly keeps: boolean
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
@@ -30,6 +32,7 @@ export const encodeSpec = (spec: GuestSpec): string => {
     `grace ${Math.ceil(spec.graceSeconds)}`,
     `heartbeat ${Math.ceil(spec.heartbeatSeconds)}`,
     `continues ${Number(spec.continues)}`,
+    `keep ${Number(spec.keeps)}`,
     `artifacts ${Number(spec.wantsArtifacts)}`,
     ...spec.inputs.map(into => `input ${into}`),
     ...Object.entries({ ...spec.env, ...spec.secrets }).map(

@@ -23,6 +23,7 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
     inputs: [],
     wantsArtifacts: false,
     continues: false,
+    keeps: false,
     ...spec,
   }
   const streams = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
@@ -50,6 +51,7 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
       state.startedCount++
       return { next: state.position, order: state.order }
     },
+    refused: async () => {},
     output: async ({ stream, offset, data }) => {
       const known = Math.min(data.length, Math.max(0, state.position - offset))
       if (known > 0) state.duplicates++

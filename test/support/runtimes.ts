@@ -125,6 +125,11 @@ export const createHarness = async (subject: RuntimeSubject): Promise<Harness> =
   let runtime = await makeRuntime(subject, stateDir, blobs)
   const machines: Machine[] = []
 
+  /** As the engine keeps it with the machine's record. */
+  const rememberFor = (machine: Machine) => async (details: Record<string, unknown>) => {
+    Object.assign(machine.details, details)
+  }
+
   const begin = (
     parts: Pick<Launched, 'job' | 'manifest' | 'machine'>,
     position: number,
@@ -133,7 +138,8 @@ export const createHarness = async (subject: RuntimeSubject): Promise<Harness> =
     const sink = createSink(position)
     const stop = new AbortController()
     const detach = new AbortController()
-    const outcome = go({ ...parts, sink, stop: stop.signal, detach: detach.signal, remember: async () => {} })
+    const remember = rememberFor(parts.machine)
+    const outcome = go({ ...parts, sink, stop: stop.signal, detach: detach.signal, remember })
     void outcome.then(result => {
       sink.outcome = result
       sink.heartbeat()
@@ -162,7 +168,7 @@ export const createHarness = async (subject: RuntimeSubject): Promise<Harness> =
         await runtime.provision({
           machine,
           manifest,
-          remember: async () => {},
+          remember: rememberFor(machine),
           signal: AbortSignal.timeout(30_000),
         })
       }
@@ -239,7 +245,11 @@ export const launchElsewhere = async (
       const lines = held.split('\n')
       held = lines.pop()!
       for (const line of lines) {
-        const report = JSON.parse(line) as { text: string; position: number }
+        const report = JSON.parse(line) as { text: string; position: number; details?: object }
+        if (report.details) {
+          Object.assign(machine.details, report.details)
+          continue
+        }
         seen.text += report.text
         seen.position = report.position
         clearTimeout(timer)
@@ -282,8 +292,12 @@ const sink = {
   },
 }
 const { job, manifest, machine, command } = order
-await runtime.provision({ machine, manifest, remember: async () => {}, signal: never })
-await runtime.start({ job, manifest, machine, command, sink, stop: never, detach: never, remember: async () => {} })
+const remember = async details => {
+  Object.assign(machine.details, details)
+  process.stdout.write(JSON.stringify({ details }) + '\\n')
+}
+await runtime.provision({ machine, manifest, remember, signal: never })
+await runtime.start({ job, manifest, machine, command, sink, stop: never, detach: never, remember })
 `
 
 const jobRecord = (id: string, manifest: Manifest): Job => ({

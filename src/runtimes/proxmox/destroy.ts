@@ -13,6 +13,7 @@ export interface Target {
 }
 
 const LOCK_MS = 60_000
+const ROUNDS = 20
 const TASK_MS = 180_000
 
 /**
@@ -24,12 +25,24 @@ export const destroyVm = async (proxmox: Proxmox, target: Target, signal: AbortS
     if (await isGone(proxmox, target.vmid, signal)) return
     const guest = (await listGuests(proxmox, signal)).find(one => one.vmid === target.vmid)
     const config = guest && (await readConfig(proxmox, guest, signal).catch(missing))
-    if (guest && config && config.lock === undefined && !isOurs({ vmid: target.vmid, config }, target)) return
-    if (guest && config) await remove(proxmox, { node: guest.node, vmid: target.vmid }, signal)
+    if (guest && config) {
+      if (config.lock === undefined && !isOurs({ vmid: target.vmid, config }, target)) return
+      await remove(proxmox, { node: guest.node, vmid: target.vmid }, signal).catch(error =>
+        lookAgain(error, round),
+      )
+    } else if (round >= ROUNDS) throw invisible(target)
     // Not to be seen but there: a clone that is not complete, or somebody else's.
-    else if (round >= 20) throw invisible(target)
     else await proxmox.clock.sleep(1000, signal)
   }
+}
+
+/** Lost answers, and guests that vanished or started meanwhile; a right that is missing is still missing later. */
+const lookAgain = (error: unknown, round: number): void => {
+  const kind = proxmoxDetails(error)?.kind
+  const passing = error instanceof UncertainError || kind === 'missing' || kind === 'running'
+  if (passing && round < ROUNDS) return
+  if (kind === 'permission' && round < 2) return
+  throw error
 }
 
 /** Proxmox VE tells whether an id is in use even to those who may not see by whom. */
@@ -65,15 +78,8 @@ const remove = async (
       { purge: true, 'destroy-unreferenced-disks': true },
       { signal },
     )
-  try {
-    await stopVm(proxmox, at, signal)
-    await perform(proxmox, destroy, signal)
-  } catch (error) {
-    const kind = proxmoxDetails(error)?.kind
-    // Lost answers and things that vanished meanwhile are looked at again; so is a guest that started.
-    if (error instanceof UncertainError || kind === 'missing' || kind === 'running') return
-    throw error
-  }
+  await stopVm(proxmox, at, signal)
+  await perform(proxmox, destroy, signal)
 }
 
 const perform = (proxmox: Proxmox, begin: () => Promise<string>, signal: AbortSignal): Promise<unknown> => {

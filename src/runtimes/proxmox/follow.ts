@@ -16,7 +16,13 @@ export interface FollowOptions {
   readonly details: Details
   readonly intake: Intake
   /** Set by the job's port. */
-  readonly state: { startedAt: number | undefined; finished: Finished | undefined }
+  readonly state: {
+    startedAt: number | undefined
+    finished: Finished | undefined
+    refused: string | undefined
+  }
+  /** Whether the machine is still one of ours. */
+  present(): boolean
   readonly phases: Readonly<Record<string, number>>
 }
 
@@ -34,11 +40,18 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
   run.stop.addEventListener('abort', wake)
   run.detach.addEventListener('abort', wake)
   let stopAt: number | undefined
-  let lookAt = clock.now() + LOOK_MS
+  // Found again after a restart: it may be long gone.
+  let lookAt = clock.now() + (state.startedAt === undefined ? LOOK_MS : 0)
   try {
     for (;;) {
       if (state.finished) return { kind: 'exit', exit: toExit(options, state.finished) }
+      if (state.refused !== undefined)
+        return {
+          kind: 'not-started',
+          error: new AppError('invalid', `The machine refused the job: ${state.refused}.`),
+        }
       if (run.detach.aborted) return { kind: 'detached' }
+      if (!options.present()) lookAt = 0
       if (run.stop.aborted) {
         stopAt ??= clock.now() + runtime.graceSeconds * 1000 + LAST_WORDS_MS
         // Before the start there is nothing to wait for; a stale machine has said its last.
@@ -97,24 +110,20 @@ const ended = (startedAt: number | undefined, what: string): Outcome => {
 
 /** Pulls the plug. What was printed until then is kept. */
 const cutOff = async ({ runtime, run, details, state, intake, ...rest }: FollowOptions): Promise<Outcome> => {
-  await stopVm(runtime.proxmox, details, AbortSignal.timeout(60_000)).catch(error =>
-    runtime.log.warn(
-      { vmid: details.vmid, reason: (error as Error).message },
-      'a machine could not be stopped; it is destroyed with its record',
-    ),
-  )
+  const keeps = run.manifest.lifecycle === 'persistent' || run.manifest.machine !== undefined
+  if (state.startedAt !== undefined || !keeps)
+    await stopVm(runtime.proxmox, details, AbortSignal.timeout(60_000)).catch(error =>
+      runtime.log.warn(
+        { vmid: details.vmid, reason: (error as Error).message },
+        'a machine could not be stopped; it is destroyed with its record',
+      ),
+    )
   if (state.finished)
     return { kind: 'exit', exit: toExit({ runtime, run, details, state, intake, ...rest }, state.finished) }
-  const { kind } = reasonOf(run)
-  if (state.startedAt === undefined) {
-    return {
-      kind: 'not-started',
-      error: new AppError('unavailable', `It was ended before it started (${kind}).`, { retryable: false }),
-    }
-  }
   await intake.end()
   const now = runtime.proxmox.clock.now()
-  const report = { code: 0, signal: 9, ended: '' as const }
+  // What never started was not killed either.
+  const report = { code: 0, signal: state.startedAt === undefined ? 0 : 9, ended: '' as const }
   const finished: Finished = { jobId: run.job.id, report, endedAt: now, artifacts: [], skipped: [] }
   return { kind: 'exit', exit: toExit({ runtime, run, details, state, intake, ...rest }, finished) }
 }
@@ -129,7 +138,8 @@ const toExit = (
   const told = intake.agent()
   const stopped = run.stop.aborted ? reasonOf(run).kind : report.ended === 'timeout' ? 'timeout' : null
   return {
-    code: report.signal === 0 ? report.code : null,
+    // As a shell tells it.
+    code: report.signal === 0 ? report.code : 128 + report.signal,
     signal: report.signal === 0 ? null : signalName(report.signal),
     stopped,
     startedAt,

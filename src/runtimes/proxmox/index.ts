@@ -6,7 +6,7 @@ import { createCertificate } from '../../guest/certificate.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { Blobs, Runtime, Secrets } from '../../ports.ts'
 import { createProxmox } from '../../proxmox/client.ts'
-import type { Logger } from '../../proxmox/logger.ts'
+import { type Logger, silent } from '../../proxmox/logger.ts'
 import { parseSettings } from '../../proxmox/settings.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { createProxmoxRuntime } from './runtime.ts'
@@ -26,17 +26,25 @@ export interface FromConfig {
   readonly log: Logger
 }
 
+export type OpenOptions = Omit<ProxmoxRuntimeOptions, 'proxmox' | 'log'> & {
+  readonly env: FromConfig['env']
+  readonly log?: Logger
+}
+
+/** The runtime on the cluster that the environment names. */
+export const openProxmoxRuntime = ({ env, log = silent, ...options }: OpenOptions): Runtime =>
+  createProxmoxRuntime({ ...options, log, proxmox: createProxmox(parseSettings(env), { logger: log }) })
+
 /** The runtime as the configuration describes it. Throws when the settings of the cluster are wrong. */
 export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> => {
   const { proxmox, callback, defaults, log, secrets } = options
-  const settings = parseSettings(options.env)
   if (options.env.PROXMOX_ADMIN_PATH)
     log.info({}, 'PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
   await mkdir(options.stateDir, { recursive: true, mode: 0o700 })
   const owner = await keepFile(join(options.stateDir, 'proxmox-owner'), () => randomBytes(6).toString('hex'))
   const tls = callback.tls ? await guestCertificate(options.stateDir, callback) : undefined
-  return createProxmoxRuntime({
-    proxmox: createProxmox(settings, { logger: log }),
+  return openProxmoxRuntime({
+    env: options.env,
     blobs: options.blobs,
     log,
     owner: owner.trim(),

@@ -19,6 +19,7 @@ export interface JobPortOptions {
   now(): number
   onStarted(at: number): void
   onFinished(finished: Finished): void
+  onRefused(reason: string): void
 }
 
 /** One job as its machine sees us. Every answer is given after the fact is durable. */
@@ -31,12 +32,14 @@ export const createJobPort = ({
   now,
   onStarted,
   onFinished,
+  onRefused,
 }: JobPortOptions): JobPort => {
   const artifacts = new Map<string, Finished['artifacts'][number]>()
   let skipped: SkippedArtifact[] = []
   let room = caps.artifactBytes
   let wanted = new Set<string>()
   let finishing: Promise<void> | undefined
+  let beginning: Promise<void> | undefined
 
   const order = () => (run.stop.aborted ? 'stop' : 'run')
 
@@ -57,11 +60,15 @@ export const createJobPort = ({
     return finishing
   }
 
-  const begin = async (): Promise<void> => {
-    const at = now()
-    await run.remember({ started: { jobId: run.job.id, at } })
-    await run.sink.started(at)
-    onStarted(at)
+  /** Told once, however often the machine says so. */
+  const begin = (): Promise<void> => {
+    beginning ??= (async () => {
+      const at = now()
+      await run.remember({ started: { jobId: run.job.id, at } })
+      await run.sink.started(at)
+      onStarted(at)
+    })()
+    return beginning
   }
 
   return {
@@ -69,6 +76,7 @@ export const createJobPort = ({
       await begin()
       return { next: intake.position, order: order() }
     },
+    refused: async reason => onRefused(reason),
     output: async frame => ({ next: await intake.take(frame), order: order() }),
     heartbeat: () => {
       run.sink.heartbeat()

@@ -32,6 +32,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   const deleting = createLimiter(runtime.parallel.deletes)
   let listening: Promise<GuestListener> | undefined
   let openedAt = 0
+  let provisioning = 0
 
   const open = (host: string): Promise<GuestListener> =>
     startGuestListener({
@@ -88,8 +89,11 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     const state: FollowOptions['state'] = {
       startedAt: extra.run ? undefined : details.started?.at,
       finished: undefined,
+      refused: undefined,
     }
     const session = sessions.add(run.machine.id, details.tokenHash)
+    if (session.busy && session.job?.id !== run.job.id) throw busy(run)
+    session.busy = true
     const port = createJobPort({
       run,
       intake,
@@ -102,6 +106,10 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
         state.startedAt ??= at
         session.order = undefined
       },
+      onRefused: reason => {
+        state.refused = reason
+        sessions.ring(run.machine.id)
+      },
       onFinished: finished => {
         state.finished = finished
         sessions.ring(run.machine.id)
@@ -109,9 +117,12 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     })
     sessions.bind(session, { id: run.job.id, port }, extra.run ? orderFor(extra.run, runtime) : undefined)
     try {
-      return await follow({ runtime, sessions, run, details, intake, state, phases })
+      if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
+      const present = () => sessions.get(run.machine.id) === session
+      return await follow({ runtime, sessions, run, details, intake, state, phases, present })
     } finally {
       session.order = undefined
+      session.busy = false
     }
   }
 
@@ -128,6 +139,32 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       await deleting(details.node ?? 'any', () => destroyVm(proxmox, target, signal), signal)
     }
     if (details.seed && details.node) await deleteSeed(details.node, details.seed, signal)
+    await closeWhenIdle()
+  }
+
+  /** What listens to untrusted machines need not listen when there are none. */
+  const closeWhenIdle = async (): Promise<void> => {
+    if (sessions.size > 0 || provisioning > 0 || listening === undefined) return
+    const open = listening
+    listening = undefined
+    await (await open).close()
+  }
+
+  const requireAlive = async (run: Run, { node, vmid }: Details): Promise<void> => {
+    const at = path`/nodes/${node}/qemu/${vmid}/status/current`
+    const status = await proxmox.get<{ status?: string }>(at).catch(error => {
+      const kind = proxmoxDetails(error)?.kind
+      if (kind === 'missing' || kind === 'permission') return undefined
+      throw error
+    })
+    if (status?.status === 'running') return
+    throw new AppError(
+      'not_found',
+      `The kept machine ${run.machine.id} is gone, and its workspace with it.`,
+      {
+        hint: 'Machines end with their lease. Submit the job without machine.',
+      },
+    )
   }
 
   /** A clone that is still being made is stopped; Proxmox VE removes what there is of it. */
@@ -170,7 +207,12 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
         if (await isUsable(request.machine, request.manifest?.machine !== undefined)) return
         await destroy(request.machine, request.signal)
       }
-      await provisioner.make(request, wanted)
+      provisioning++
+      try {
+        await provisioner.make(request, wanted)
+      } finally {
+        provisioning--
+      }
 
       /** A machine of the pool serves when it is alive and large enough; a kept one in any case. */
       async function isUsable(machine: Machine, kept: boolean): Promise<boolean> {
@@ -203,7 +245,9 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     start: async run => {
       try {
         await listener()
-        return await bind(run, run.machine.details as object as Details, { run })
+        const details = run.machine.details as object as Details
+        if (run.manifest.machine !== undefined) await requireAlive(run, details)
+        return await bind(run, details, { run })
       } catch (error) {
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toAppError(error) }
@@ -237,7 +281,8 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
 
   /** The result had arrived, but nobody had taken it. */
   async function fromRecord(run: AttachRequest, details: Details): Promise<Outcome> {
-    const state = { startedAt: details.started?.at, finished: details.finished }
+    const state = { startedAt: details.started?.at, finished: details.finished, refused: undefined }
+    if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
     const intake = createIntake({
       sink: run.sink,
       outputBytes: run.job.outputBytes,
@@ -245,9 +290,23 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       format: 'text',
       now,
     })
-    return follow({ runtime, sessions, run, details, intake, state, phases: details.phases ?? {} })
+    return follow({
+      runtime,
+      sessions,
+      run,
+      details,
+      intake,
+      state,
+      phases: details.phases ?? {},
+      present: () => true,
+    })
   }
 }
+
+const busy = (run: AttachRequest): AppError =>
+  new AppError('conflict', `The machine ${run.machine.id} is busy with another job.`, {
+    hint: 'Wait until that one is over: a machine runs one command at a time.',
+  })
 
 const cannotListen = ({ host, port }: ProxmoxRuntimeOptions['callback'], cause: unknown): AppError =>
   new AppError(
@@ -272,4 +331,5 @@ const orderFor = ({ job, manifest, command }: Run, runtime: ProxmoxRuntimeOption
     inputs: inputsOf(manifest, runtime.blobs).map(input => input.into),
     wantsArtifacts: (manifest.artifacts ?? []).length > 0,
     continues: manifest.machine !== undefined,
+    keeps: manifest.lifecycle === 'persistent' || manifest.machine !== undefined,
   })

@@ -10,6 +10,8 @@ export interface Session {
   /** The order for its runner; handed out until the runner says that it has started. */
   order: string | undefined
   job: { readonly id: string; readonly port: JobPort } | undefined
+  /** One command at a time. */
+  busy: boolean
 }
 
 /** Less than what proxies and the runner's own limit allow. */
@@ -59,6 +61,9 @@ export const createSessions = (now: () => number) => {
   })
 
   return {
+    get size() {
+      return byMachine.size
+    },
     change,
     add(machineId: string, tokenHash: string): Session {
       const present = byMachine.get(machineId)
@@ -71,6 +76,7 @@ export const createSessions = (now: () => number) => {
         lastContact: undefined,
         order: undefined,
         job: undefined,
+        busy: false,
       }
       byHash.set(tokenHash, session)
       byMachine.set(machineId, session)

@@ -178,6 +178,7 @@ describe('what the runner reads', () => {
     inputs: [],
     wantsArtifacts: false,
     continues: false,
+    keeps: false,
   }
 
   it('has one line a value, whatever the value', () => {

@@ -98,9 +98,13 @@ const findUserData = async ({ cdroms, serial }: GuestSpec): Promise<string | und
   return undefined
 }
 
+const CLOSE =
+  'for f in /proc/$$/fd/*; do n=$(basename $f); [ $n -le 2 ] || eval "exec $n>&-"; done; exec "$@"'
+
 const run = (machine: Machine, argv: readonly string[]): Promise<void> =>
   new Promise(resolve => {
-    const child = spawn(argv[0]!, argv.slice(1), {
+    // A fresh machine has no descriptors of ours.
+    const child = spawn('bash', ['-c', CLOSE, 'bash', ...argv], {
       cwd: machine.root,
       env: machine.env,
       stdio: 'ignore',
