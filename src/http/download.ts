@@ -22,7 +22,7 @@ const SAFE = {
 } as const
 
 /** Answers with bytes: as a whole or a part of them (Range), or that the client has them already (ETag). */
-export const download = (call: Call, file: Stored | Flowing): Response => {
+export const download = async (call: Call, file: Stored | Flowing): Promise<Response> => {
   const { request } = call
   const head = request.method === 'HEAD'
   const headers: Record<string, string> = {
@@ -31,7 +31,7 @@ export const download = (call: Call, file: Stored | Flowing): Response => {
     'content-disposition': disposition(file.name),
   }
   if (!('sha256' in file)) {
-    return new Response(head ? null : streamOf(file.bytes()), {
+    return new Response(head ? null : await streamOf(file.bytes(), request.signal), {
       headers: { ...headers, 'cache-control': 'no-store' },
     })
   }
@@ -48,7 +48,7 @@ export const download = (call: Call, file: Stored | Flowing): Response => {
   if (range !== undefined) headers['content-range'] = `bytes ${range.start}-${range.end}/${file.size}`
   const length = range === undefined ? file.size : range.end - range.start + 1
   headers['content-length'] = String(length)
-  const body = head || length === 0 ? null : streamOf(file.bytes(range))
+  const body = head || length === 0 ? null : await streamOf(file.bytes(range), request.signal)
   return new Response(body, { status: range === undefined ? 200 : 206, headers })
 }
 
@@ -78,21 +78,29 @@ export const disposition = (path: string): string => {
   return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
 }
 
-/** Pulls from the source as fast as the client reads, and lets go of it when the client leaves. */
-const streamOf = (source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> => {
+/**
+ * Pulls from the source as fast as the client reads, and lets go of it when the client leaves. The first piece is
+ * read before the answer begins: a file that cannot be read is an error, not half a download.
+ */
+const streamOf = async (
+  source: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<ReadableStream<Uint8Array>> => {
   const iterator = source[Symbol.asyncIterator]()
+  const release = async (): Promise<void> => void (await iterator.return?.())
+  let ahead: IteratorResult<Uint8Array> | undefined = await iterator.next()
+  // Nobody reads, or cancels, the answer to a client that has left by now.
+  signal.addEventListener('abort', release, { once: true })
+  if (signal.aborted) await release()
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const { done, value } = await iterator.next()
+        const { done, value } = ahead ?? (await iterator.next())
+        ahead = undefined
         if (done === true) controller.close()
         else controller.enqueue(value)
       },
-      async cancel() {
-        // A file stream that was never read from does not notice that its reader has gone.
-        if ('destroy' in source && typeof source.destroy === 'function') source.destroy()
-        await iterator.return?.()
-      },
+      cancel: release,
     },
     { highWaterMark: 0 },
   )

@@ -62,7 +62,7 @@ export const artifactRoutes = ({ deputy, maxUpload = GIB }: ControlDeps): Route[
   }),
 ]
 
-const send = (call: Call, file: OpenArtifact): Response =>
+const send = (call: Call, file: OpenArtifact): Promise<Response> =>
   download(call, {
     name: file.path,
     sha256: file.sha256,
