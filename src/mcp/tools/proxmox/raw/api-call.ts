@@ -12,11 +12,21 @@ import { toPage } from '../shape/rows.ts'
 import { METHODS } from './methods.ts'
 
 const value = z.union([z.string(), z.number(), z.boolean()])
+/** Some clients send objects as text. */
+const fromText = (given: unknown): unknown => {
+  if (typeof given !== 'string') return given
+  try {
+    return JSON.parse(given)
+  } catch {
+    return given
+  }
+}
+
 const input = z.strictObject({
   path: z.string().min(1).max(1000).describe('e.g. nodes/pve1/qemu/100/status/start'),
   method: z.enum(METHODS).optional().describe('default GET'),
   data: z
-    .record(z.string(), z.union([value, z.array(value)]))
+    .preprocess(fromText, z.record(z.string(), z.union([value, z.array(value)])))
     .optional()
     .describe('parameters'),
   wait: z.int().min(0).max(50).optional().describe('seconds to wait for the task'),

@@ -17,13 +17,15 @@ export const access: Toolset = {
   about: 'Access: users, groups, roles, permissions, realms, API tokens, resource pools.',
   tools: [
     tool('proxmox_user', 'Users.', {
-      userid: p.userid, password: p.secret(undefined, { maxLength: 64 }), comment: p.text(undefined, { maxLength: 2048 }), email: p.text(), firstname: p.text(), lastname: p.text(), groups: p.text('comma separated'),
+      userid: p.userid, password: p.secret(undefined, { maxLength: 64 }), comment: p.text(undefined, { maxLength: 2048 }), email: p.text(),
+      firstname: p.text(), lastname: p.text(), groups: p.text('comma separated'),
       append: p.bool('add to groups'), expire, enable: p.bool(), ...p.paging,
     }, {
       list: read('GET /access/users', p.PAGED, rows('userid enable:bool expire:time email firstname lastname groups realm-type comment')),
       get: read('GET /access/users/{userid}', 'userid*', record()),
       create: elevated('POST /access/users', `userid* password ${USER}`, done, { run: createUser }),
-      update: elevated('PUT /access/users/{userid}', `userid* password append ${USER}`, done, { run: updateUser, note: 'A password is set by a request of its own, which Proxmox refuses to API tokens.' }),
+      update: elevated('PUT /access/users/{userid}', `userid* password append ${USER}`, done,
+        { run: updateUser, note: 'A password is set by a request of its own, which Proxmox refuses to API tokens.' }),
       delete: destructive('DELETE /access/users/{userid}', 'userid*', done),
     }),
 
@@ -44,17 +46,23 @@ export const access: Toolset = {
     }),
 
     tool('proxmox_acl', 'Permissions: who has which role where. A token needs its own entry.', {
-      path, userid: p.text('only this user, group or token', { local: true }), groupid: p.text(undefined, { local: true }), roleid: p.text(undefined, { local: true }), roles: p.text('comma separated'), users: p.text(), groups: p.text(), tokens: p.text('user@realm!token'),
+      path, userid: p.text('only this user, group or token', { local: true }), groupid: p.text(undefined, { local: true }),
+      roleid: p.text(undefined, { local: true }), roles: p.text('comma separated'), users: p.text(), groups: p.text(),
+      tokens: p.text('user@realm!token'),
       propagate: p.bool(), delete: p.bool('take away'), ...p.paging,
     }, {
       get: read('GET /access/acl', `path userid groupid roleid ${p.PAGED}`, rows('path type ugid roleid propagate:bool'), { run: acl }),
-      update: elevated('PUT /access/acl', 'path* roles* users groups tokens propagate delete', done, { worst: 'destructive', note: '`delete` takes rights away and needs confirmation.' }),
+      update: elevated('PUT /access/acl', 'path* roles* users groups tokens propagate delete', done,
+        { worst: 'destructive', note: '`delete` takes rights away and needs confirmation.' }),
     }),
 
     tool('proxmox_domain', 'Realms users log in with.', {
-      realm, type: p.oneOf('pam|pve|ldap|ad|openid'), comment: p.comment, default: p.bool(), server1: p.text(), server2: p.text(), port: p.int(1, 65_535), mode: p.oneOf('ldap|ldaps|ldap+starttls'), verify: p.bool('certificate'),
-      base_dn: p.text(), user_attr: p.text(), bind_dn: p.text(), bind_password: p.secret(undefined, { api: 'password' }), group_filter: p.text(), filter: p.text('users'), capath: p.text(), sslversion: p.oneOf('tlsv1|tlsv1_1|tlsv1_2|tlsv1_3'), domain: p.text('ad'),
-      'issuer-url': p.text('openid'), 'client-id': p.text(), 'client-key': p.secret(), autocreate: p.bool(), 'username-claim': p.text(), delete: p.unset, digest: p.digest,
+      realm, type: p.oneOf('pam|pve|ldap|ad|openid'), comment: p.comment, default: p.bool(), server1: p.text(), server2: p.text(),
+      port: p.int(1, 65_535), mode: p.oneOf('ldap|ldaps|ldap+starttls'), verify: p.bool('certificate'),
+      base_dn: p.text(), user_attr: p.text(), bind_dn: p.text(), bind_password: p.secret(undefined, { api: 'password' }), group_filter: p.text(),
+      filter: p.text('users'), capath: p.text(), sslversion: p.oneOf('tlsv1|tlsv1_1|tlsv1_2|tlsv1_3'), domain: p.text('ad'),
+      'issuer-url': p.text('openid'), 'client-id': p.text(), 'client-key': p.secret(), autocreate: p.bool(), 'username-claim': p.text(),
+      delete: p.unset, digest: p.digest,
     }, {
       list: read('GET /access/domains', '', rows('realm type default:bool tfa comment')),
       get: read('GET /access/domains/{realm}', 'realm*', record()),
@@ -74,7 +82,8 @@ export const access: Toolset = {
     }),
 
     tool('proxmox_pool', 'Resource pools.', {
-      poolid: p.text(undefined, { pattern: /^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+){0,2}$/ }), comment: p.comment, vms: p.text('VMIDs, comma separated', { pattern: /^\d{3,9}([,; ]\d{3,9})*$/ }), storage: p.text('comma separated'),
+      poolid: p.text(undefined, { pattern: /^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+){0,2}$/ }), comment: p.comment,
+      vms: p.text('VMIDs, comma separated', { pattern: /^\d{3,9}([,; ]\d{3,9})*$/ }), storage: p.text('comma separated'),
       delete: p.bool('take members out'), 'allow-move': p.bool('from another pool'), type: p.oneOf('qemu|lxc|storage'),
     }, {
       list: read('GET /pools', '', rows('poolid comment')),

@@ -42,8 +42,9 @@ export const agent: Toolset = {
       pid: p.int(1, 2_147_483_647),
     }, {
       exec: elevated('POST /nodes/{node}/qemu/{vmid}/agent/exec', `${AT} command* args input-data capture-output timeout`, record(), { run: agentExec }),
-      status: elevated('GET /nodes/{node}/qemu/{vmid}/agent/exec-status', `${AT} pid*`, record(), { run: agentStatus, note: 'The agent hands the result over once only.' }),
-    }, { openWorld: true }),
+      status: elevated('GET /nodes/{node}/qemu/{vmid}/agent/exec-status', `${AT} pid*`, record(),
+        { run: agentStatus, note: 'The agent hands the result over once only.' }),
+    }),
 
     tool('proxmox_agent_file', 'Read and write files in a VM.', {
       ...guest, file, content: p.text('up to 46080 bytes', { maxLength: 61_440 }), encode: p.bool('false: content is base64 already'),
@@ -67,13 +68,14 @@ export const agent: Toolset = {
     }),
 
     tool('proxmox_agent_user', 'Set the password of a user in a VM.', {
-      ...guest, username: p.text(undefined, { pattern: /^[^\s:]{1,64}$/ }), password: p.secret(undefined, { maxLength: 1024 }), crypted: p.bool('is a hash'),
+      ...guest, username: p.text(undefined, { pattern: /^[^\s:]{1,64}$/ }), password: p.secret(undefined, { maxLength: 1024 }),
+      crypted: p.bool('is a hash'),
     }, {
       set_password: elevated('POST /nodes/{node}/qemu/{vmid}/agent/set-user-password', `${AT} username* password* crypted`, done),
     }),
 
     tool('proxmox_lxc_exec', 'Run a shell command in a container, over SSH to its node.', {
       ...guest, command: p.text(undefined, { maxLength: 8000 }), timeout: p.int(1, 120, 'seconds, default 30'),
-    }, elevated('POST /nodes/{node}/lxc/{vmid}/exec', `${AT} command* timeout`, record(), { run: lxcExec, note: 'Proxmox has no API for it: `pct exec` through the system ssh, set up by PROXMOX_SSH_*.' }), { openWorld: true }),
+    }, elevated('POST /nodes/{node}/lxc/{vmid}/exec', `${AT} command* timeout`, record(), { run: lxcExec, note: 'Proxmox has no API for it: `pct exec` through the system ssh, set up by PROXMOX_SSH_*.' })),
   ],
 }

@@ -17,12 +17,15 @@ export const ceph: Toolset = {
 
     tool('proxmox_ceph_osd', 'OSDs.', {
       node, dev: p.text('e.g. /dev/nvme1n1', { pattern: /^\/dev\/[A-Za-z0-9_/+-]+$/ }), id: p.int(0, 100_000, undefined, { api: 'osdid' }),
-      dbdev: p.text('device for the DB', { api: 'db_dev', pattern: /^\/dev\/[A-Za-z0-9_/+-]+$/ }), waldev: p.text('device for the WAL', { api: 'wal_dev', pattern: /^\/dev\/[A-Za-z0-9_/+-]+$/ }),
+      dbdev: p.text('device for the DB', { api: 'db_dev', pattern: /^\/dev\/[A-Za-z0-9_/+-]+$/ }),
+      waldev: p.text('device for the WAL', { api: 'wal_dev', pattern: /^\/dev\/[A-Za-z0-9_/+-]+$/ }),
       'crush-device-class': p.name(), encrypted: p.bool(), cleanup: p.bool('wipe the disk too'), wait,
     }, {
       list: read('GET /nodes/{node}/ceph/osd', 'node*', rows('id:int name host type status in:bool device_class percent_used:num total_space:gib bytes_used:gib crush_weight:num pgs:int', osdTree)),
-      create: destructive('POST /nodes/{node}/ceph/osd', 'node* dev* dbdev waldev crush-device-class encrypted wait', task, { note: 'Formats the device. Proxmox allows it to root@pam with a password only, never to an API token.' }),
-      delete: destructive('DELETE /nodes/{node}/ceph/osd/{id}', 'node* id* cleanup wait', task, { note: 'The OSD must be out and stopped. root@pam with a password only.' }),
+      create: destructive('POST /nodes/{node}/ceph/osd', 'node* dev* dbdev waldev crush-device-class encrypted wait', task,
+        { note: 'Formats the device. Proxmox allows it to root@pam with a password only, never to an API token.' }),
+      delete: destructive('DELETE /nodes/{node}/ceph/osd/{id}', 'node* id* cleanup wait', task,
+        { note: 'The OSD must be out and stopped. root@pam with a password only.' }),
       in: elevated('POST /nodes/{node}/ceph/osd/{id}/in', 'node* id*', done),
       out: elevated('POST /nodes/{node}/ceph/osd/{id}/out', 'node* id*', done),
     }),
@@ -40,8 +43,10 @@ export const ceph: Toolset = {
     }),
 
     tool('proxmox_ceph_pool', 'Pools.', {
-      node, name: p.name(), pg_num: p.int(1, 32_768), size: p.int(1, 7, 'replicas'), min_size: p.int(1, 7), crush_rule: p.name(), pg_autoscale_mode: p.oneOf('on|off|warn'),
-      application: p.oneOf('rbd|cephfs|rgw'), target_size_ratio: p.num(0, 1000), add_storages: p.bool('define a storage for it'), remove_storages: p.bool(), force: p.bool('even if in use'), wait,
+      node, name: p.name(), pg_num: p.int(1, 32_768), size: p.int(1, 7, 'replicas'), min_size: p.int(1, 7), crush_rule: p.name(),
+      pg_autoscale_mode: p.oneOf('on|off|warn'),
+      application: p.oneOf('rbd|cephfs|rgw'), target_size_ratio: p.num(0, 1000), add_storages: p.bool('define a storage for it'),
+      remove_storages: p.bool(), force: p.bool('even if in use'), wait,
     }, {
       list: read('GET /nodes/{node}/ceph/pool', 'node*', rows('pool_name size:int min_size:int pg_num:int pg_autoscale_mode crush_rule_name percent_used:pct bytes_used:gib type')),
       create: elevated('POST /nodes/{node}/ceph/pool', `node* name* ${POOL} add_storages wait`, task),

@@ -21,7 +21,7 @@ export const certs: Toolset = {
       renew: elevated('PUT /nodes/{node}/certificates/acme/certificate', 'node* force wait', task),
       revoke: destructive('DELETE /nodes/{node}/certificates/acme/certificate', 'node* wait', task),
       config: read('GET /nodes/{node}/config', 'node*', record(), { run: acmeConfig }),
-    }, { openWorld: true }),
+    }),
 
     tool('proxmox_acme_account', 'ACME accounts. Proxmox lets only root@pam with a password change them.', { name: p.name('default default'), contact: p.text('e-mail'), tos_url: p.text('terms agreed to'), directory: p.text('ACME URL', { pattern: /^https:\/\/\S+$/ }), wait }, {
       list: read('GET /cluster/acme/account', '', rows('name')),
@@ -29,7 +29,7 @@ export const certs: Toolset = {
       create: elevated('POST /cluster/acme/account', 'contact* name tos_url directory wait', task),
       update: elevated('PUT /cluster/acme/account/{name}', 'name* contact wait', task),
       delete: destructive('DELETE /cluster/acme/account/{name}', 'name* wait', task),
-    }, { openWorld: true }),
+    }),
 
     tool('proxmox_acme_info', 'ACME plugins and directories.', { id: p.name('plugin'), type: p.oneOf('dns|standalone') }, {
       list_plugins: read('GET /cluster/acme/plugins', 'type', rows('plugin type api nodes disable:bool')),

@@ -33,8 +33,6 @@ export interface Tool {
   readonly params: Readonly<Record<string, Param>>
   /** Keyed by action. A tool that does one thing has the single key ''. */
   readonly actions: Readonly<Record<string, Row>>
-  /** True where the tool reaches beyond the cluster: downloads, commands inside guests. */
-  readonly openWorld: boolean
 }
 
 export interface Toolset {
@@ -76,22 +74,16 @@ export const read = row('read')
 export const elevated = row('elevated')
 export const destructive = row('destructive')
 
-export interface ToolOptions {
-  readonly openWorld?: boolean
-}
-
 export const tool = (
   name: string,
   about: string,
   params: Record<string, Param>,
   actions: Record<string, Row> | Row,
-  options: ToolOptions = {},
 ): Tool => ({
   name,
   about,
   params,
   actions: isRow(actions) ? { '': actions } : actions,
-  openWorld: options.openWorld ?? false,
 })
 
 const isRow = (value: Record<string, Row> | Row): value is Row => typeof value.tier === 'string'

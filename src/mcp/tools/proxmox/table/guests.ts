@@ -133,7 +133,8 @@ export const guests: Toolset = {
     tool('proxmox_create_vm', 'Create a virtual machine.', {
       node: p.node, vmid: p.int(100, 999_999_999, 'next free id if omitted'), name: p.text(undefined, { pattern: DNS }),
       memory: p.int(16, 4_194_304, 'MiB, default 512'), cores: p.int(1, 8192), sockets: p.int(1, 64),
-      disk_size: size, storage: p.storage, iso: p.volume, ostype: p.text('default l26', { pattern: /^[a-z0-9]+$/ }), net0: p.text('default virtio,bridge=vmbr0'),
+      disk_size: size, storage: p.storage, iso: p.volume, ostype: p.text('default l26', { pattern: /^[a-z0-9]+$/ }),
+      net0: p.text('default virtio,bridge=vmbr0'),
       start: p.bool(), options: p.spread('any other, e.g. {"agent":"1","tags":"web"}'), wait,
     }, elevated('POST /nodes/{node}/qemu', 'node* vmid name memory cores sockets disk_size storage iso ostype net0 start options wait', task, { run: createVm })),
 
@@ -146,7 +147,8 @@ export const guests: Toolset = {
 
     tool('proxmox_vm_disk', 'Disks of a VM.', { ...qemu, disk: p.disk, storage: p.storage, size, options: p.text('e.g. ssd=1,discard=on', { pattern: /^[A-Za-z0-9_=.,+-]*$/ }), force: p.bool('delete the volume too'), wait }, {
       add: elevated('POST /nodes/{node}/qemu/{vmid}/config', 'vmid* node disk* storage* size* options wait', task, { run: addDisk }),
-      remove: elevated('PUT /nodes/{node}/qemu/{vmid}/unlink', 'vmid* node disk* force', record(), { run: removeDisk, worst: 'destructive', note: 'Detaches; the volume stays as unusedN unless `force`, which is destructive.' }),
+      remove: elevated('PUT /nodes/{node}/qemu/{vmid}/unlink', 'vmid* node disk* force', record(),
+        { run: removeDisk, worst: 'destructive', note: 'Detaches; the volume stays as unusedN unless `force`, which is destructive.' }),
     }),
 
     tool('proxmox_lxc_mountpoint', 'Mount points of a container.', {

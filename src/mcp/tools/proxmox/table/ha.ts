@@ -14,7 +14,8 @@ export const ha: Toolset = {
   about: 'High availability: resources, rules (PVE 9), groups (PVE 8).',
   tools: [
     tool('proxmox_ha_resource', 'Guests under high availability.', {
-      sid, type: p.oneOf('ct|vm'), comment: p.comment, failback: p.bool(), group: p.name('PVE 8'), max_relocate: p.int(0, 1000), max_restart: p.int(0, 1000),
+      sid, type: p.oneOf('ct|vm'), comment: p.comment, failback: p.bool(), group: p.name('PVE 8'), max_relocate: p.int(0, 1000),
+      max_restart: p.int(0, 1000),
       state: p.oneOf('started|stopped|enabled|disabled|ignored'), node: p.node, purge: p.bool('from rules too'), delete: p.unset, digest: p.digest,
     }, {
       list: read('GET /cluster/ha/resources', 'type', rows('sid type state group max_restart:int max_relocate:int failback:bool comment')),
@@ -28,8 +29,10 @@ export const ha: Toolset = {
     }),
 
     tool('proxmox_ha_rule', 'HA rules of PVE 9: which nodes a guest prefers, which guests stay together or apart.', {
-      rule: p.name('rule id'), type: p.oneOf('node-affinity|resource-affinity'), resources: p.text('vm:100,ct:101'), nodes: p.text('node[:priority], comma separated'),
-      affinity: p.oneOf('positive|negative', 'together or apart'), strict: p.bool('only on these nodes'), comment: p.comment, disable: p.bool(), resource: p.text('only rules of this one'), delete: p.unset, digest: p.digest,
+      rule: p.name('rule id'), type: p.oneOf('node-affinity|resource-affinity'), resources: p.text('vm:100,ct:101'),
+      nodes: p.text('node[:priority], comma separated'),
+      affinity: p.oneOf('positive|negative', 'together or apart'), strict: p.bool('only on these nodes'), comment: p.comment, disable: p.bool(),
+      resource: p.text('only rules of this one'), delete: p.unset, digest: p.digest,
     }, {
       list: read('GET /cluster/ha/rules', 'type resource', rows('rule type resources nodes affinity strict:bool disable:bool comment')),
       get: read('GET /cluster/ha/rules/{rule}', 'rule*', record()),
@@ -39,7 +42,8 @@ export const ha: Toolset = {
     }),
 
     tool('proxmox_ha_group', 'HA groups of PVE 8 (PVE 9: proxmox_ha_rule).', {
-      group: p.name(), nodes: p.text('node[:priority], comma separated'), comment: p.comment, nofailback: p.bool(), restricted: p.bool(), type: p.oneOf('group'), delete: p.unset, digest: p.digest,
+      group: p.name(), nodes: p.text('node[:priority], comma separated'), comment: p.comment, nofailback: p.bool(), restricted: p.bool(),
+      type: p.oneOf('group'), delete: p.unset, digest: p.digest,
     }, {
       list: read('GET /cluster/ha/groups', '', rows('group nodes restricted:bool nofailback:bool comment')),
       get: read('GET /cluster/ha/groups/{group}', 'group*', record()),

@@ -66,7 +66,8 @@ export const nodes: Toolset = {
       timeout: p.int(1, 50, 'seconds, default 45', { local: true }),
       ...p.paging,
     }, {
-      list: read('GET /nodes/{node}/tasks', `node* errors vmid typefilter source ${p.PAGED}`, rows('upid type id user starttime:time endtime:time status'), { run: listTasks }),
+      list: read('GET /nodes/{node}/tasks', `node* errors vmid typefilter source ${p.PAGED}`, rows('upid type id user starttime:time endtime:time status'),
+        { run: listTasks }),
       get: read('GET /nodes/{node}/tasks/{upid}/status', 'upid* node', record(), { run: taskReport }),
       log: read('GET /nodes/{node}/tasks/{upid}/log', 'upid* node limit', lines, { run: taskLog }),
       wait: read('GET /nodes/{node}/tasks/{upid}/status', 'upid* node timeout', record(), { run: waitForTask }),
@@ -84,7 +85,8 @@ export const nodes: Toolset = {
       aplinfo: read('GET /nodes/{node}/aplinfo', `node* ${p.PAGED}`, rows('template section os version headline')),
       netstat: read('GET /nodes/{node}/netstat', 'node*', rows('vmid:int dev in:mib out:mib')),
       rrddata: read('GET /nodes/{node}/rrddata', 'node* timeframe cf points', series(NODE_SERIES), { preset: { timeframe: 'hour' } }),
-      storage_rrddata: read('GET /nodes/{node}/storage/{storage}/rrddata', 'node* storage* timeframe cf points', series('time:time used:gib total:gib'), { preset: { timeframe: 'hour' } }),
+      storage_rrddata: read('GET /nodes/{node}/storage/{storage}/rrddata', 'node* storage* timeframe cf points', series('time:time used:gib total:gib'),
+        { preset: { timeframe: 'hour' } }),
       report: read('GET /nodes/{node}/report', 'node*', longText),
     }),
 
@@ -102,7 +104,8 @@ export const nodes: Toolset = {
       set_time: elevated('PUT /nodes/{node}/time', 'node* timezone*', done, { note: 'The clock itself is chrony\'s; the API sets the zone only.' }),
       set_dns: elevated('PUT /nodes/{node}/dns', 'node* search dns1 dns2 dns3', done, { run: setDns }),
       get_hosts: read('GET /nodes/{node}/hosts', 'node*', rows('ip names comment'), { run: getHosts }),
-      set_hosts: elevated('POST /nodes/{node}/hosts', 'node* ip* name* comment digest', record(), { run: setHosts, note: 'Replaces the line of this address, or adds one; keeps the rest of the file.' }),
+      set_hosts: elevated('POST /nodes/{node}/hosts', 'node* ip* name* comment digest', record(),
+        { run: setHosts, note: 'Replaces the line of this address, or adds one; keeps the rest of the file.' }),
     }),
 
     tool('proxmox_node_subscription', 'Subscription of a node.', {
@@ -123,7 +126,8 @@ export const nodes: Toolset = {
       ...p.paging,
     }, {
       update: elevated('POST /nodes/{node}/apt/update', 'node* wait', task, { note: 'Refreshes the package index.' }),
-      upgrade: read('GET /nodes/{node}/apt/update', 'node*', record(), { run: aptUpgrade, note: 'Proxmox has no API to install packages: answers what is pending and the command to run.' }),
+      upgrade: read('GET /nodes/{node}/apt/update', 'node*', record(),
+        { run: aptUpgrade, note: 'Proxmox has no API to install packages: answers what is pending and the command to run.' }),
       versions: read('GET /nodes/{node}/apt/versions', `node* package ${p.PAGED}`, rows('Package OldVersion Version CurrentState ManagerVersion'), { run: aptVersions }),
       repositories: read('GET /nodes/{node}/apt/repositories', 'node*', record('standard-repos errors infos')),
     }),
@@ -181,7 +185,8 @@ export const nodes: Toolset = {
       wait,
     }, {
       create: elevated('POST /nodes/{node}/network', `node* iface* type* ${IFACE}`, done),
-      update: elevated('PUT /nodes/{node}/network/{iface}', `node* iface* type ${IFACE} delete`, done, { run: updateIface, note: 'Keeps what is not named; Proxmox itself would demand the type.' }),
+      update: elevated('PUT /nodes/{node}/network/{iface}', `node* iface* type ${IFACE} delete`, done,
+        { run: updateIface, note: 'Keeps what is not named; Proxmox itself would demand the type.' }),
       delete: destructive('DELETE /nodes/{node}/network/{iface}', 'node* iface*', done),
       apply: elevated('PUT /nodes/{node}/network', 'node* revert wait', task, { run: applyNetwork }),
       revert: elevated('DELETE /nodes/{node}/network', 'node*', done),
@@ -210,7 +215,8 @@ export const nodes: Toolset = {
       wait,
     }, {
       init_gpt: destructive('POST /nodes/{node}/disks/initgpt', 'node* disk* uuid wait', task),
-      wipe: destructive('PUT /nodes/{node}/disks/wipedisk', 'node* disk* wait', task, { note: 'Proxmox allows it to root@pam with a password only, never to an API token.' }),
+      wipe: destructive('PUT /nodes/{node}/disks/wipedisk', 'node* disk* wait', task,
+        { note: 'Proxmox allows it to root@pam with a password only, never to an API token.' }),
     }),
   ],
 }
