@@ -62,7 +62,9 @@ const extras = ({ context, selected, available, readOnly }: InstructionsOptions)
     ...selected.toolsets.flatMap(toolset =>
       toolset.instructions && !readOnly ? [toolset.instructions] : [],
     ),
-    ...missing.map(({ name, reason }) => `Not ready: ${name}${reason ? ` (${reason.slice(0, 160)})` : ''}.`),
+    ...missing.map(
+      ({ name, reason }) => `Not ready: ${name}${reason ? ` (${[...reason].slice(0, 160).join('')})` : ''}.`,
+    ),
     ...selected.problems,
     ...context.notes,
     ...(others.length > 0
@@ -82,7 +84,7 @@ const names = (all: readonly string[]): string =>
 
 const cut = (text: string): string => {
   const bytes = Buffer.from(text)
-  return bytes.length <= MOST_BYTES
-    ? text
-    : `${new TextDecoder().decode(bytes.subarray(0, MOST_BYTES - 6)).replace(/�$/, '')}…`
+  if (bytes.length <= MOST_BYTES) return text
+  // A stream waits for the rest of a character that was cut in two, and so leaves it out.
+  return `${new TextDecoder().decode(bytes.subarray(0, MOST_BYTES - 3), { stream: true })}…`
 }
