@@ -10,11 +10,12 @@ export type Gathered = Pick<ShimExit, 'artifacts' | 'skippedArtifacts' | 'patch'
 export interface GatherOptions {
   readonly box: Box
   readonly spec: StartSpec
+  readonly startedAt: number
   readonly signal: AbortSignal
 }
 
 /** Everything a job leaves besides its output. A failure here never changes how the job ended. */
-export const gather = async ({ box, spec, signal }: GatherOptions): Promise<Gathered> => {
+export const gather = async ({ box, spec, startedAt, signal }: GatherOptions): Promise<Gathered> => {
   if (spec.artifacts.length === 0 && !spec.wantsPatch)
     return { artifacts: [], skippedArtifacts: [], patch: null }
   try {
@@ -31,10 +32,13 @@ export const gather = async ({ box, spec, signal }: GatherOptions): Promise<Gath
       into: 'artifacts',
       signal,
     })
+    const made = spec.wantsPatch
+      ? await (await import('./patch.ts')).makePatch({ box, spec, listing, startedAt, signal })
+      : { patch: null, skipped: [] }
     return {
       artifacts: collected.files,
-      skippedArtifacts: [...selection.skipped, ...collected.skipped],
-      patch: null,
+      skippedArtifacts: [...selection.skipped, ...collected.skipped, ...made.skipped],
+      patch: made.patch,
     }
   } catch (error) {
     return {

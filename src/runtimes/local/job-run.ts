@@ -1,10 +1,11 @@
-import { closeSync, createReadStream, openSync, readSync, statSync, writeFileSync } from 'node:fs'
+import { createReadStream, statSync, writeFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { StopReason } from '../../ports.ts'
 import type { Box } from './box.ts'
 import { type Gathered, gather } from './gather.ts'
+import { isGzip } from './gzip.ts'
 import { limitsHit, parseDisk } from './limits-hit.ts'
 import { createOutput, type Output } from './output.ts'
 import { RESULT_FILE, type ShimExit, type ShimResult, STARTED_FILE, type StartSpec } from './protocol.ts'
@@ -98,7 +99,9 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
 
     const collectAt = performance.now()
     const gathered = end.alive
-      ? await bounded(COLLECT_MS, collecting, signal => gather({ box: box!, spec, signal }))
+      ? await bounded(COLLECT_MS, collecting, signal =>
+          gather({ box: box!, spec, signal, startedAt: startedAt! }),
+        )
       : emptyHanded(spec)
     if (spec.artifacts.length > 0 || spec.wantsPatch) lap('collect', collectAt)
     if (spec.lifecycle === 'ephemeral' || !end.alive) await quiet(box)
@@ -260,14 +263,6 @@ const unpack = async (box: Box, input: StartSpec['inputs'][number]): Promise<voi
       : `The inputs of the job cannot be unpacked: ${detail || `tar ended with ${code}`}.`,
     { hint: "Ask for more in 'resources.disk', or send a plain or gzipped tar." },
   )
-}
-
-const isGzip = (path: string): boolean => {
-  const file = openSync(path, 'r')
-  const magic = Buffer.alloc(2)
-  readSync(file, magic, 0, 2, 0)
-  closeSync(file)
-  return magic[0] === 0x1f && magic[1] === 0x8b
 }
 
 const bounded = async (

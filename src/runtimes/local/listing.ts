@@ -7,6 +7,8 @@ export interface ListedFile {
   readonly type: 'file' | 'link' | 'other'
   readonly size: number
   readonly mode: number
+  /** When it was changed last, in whole seconds. */
+  readonly modified?: number
 }
 
 export interface Listing {
@@ -55,16 +57,22 @@ export const readListing = (source: Readable, signal: AbortSignal): Promise<List
     source.resume()
   })
 
-const RECORD = /^(\S) (\d{1,15}) ([0-7]{1,5}) (.+)$/s
+const RECORD = /^(\S) (\d{1,15}) ([0-7]{1,5}) (-?\d{1,15})(?:\.\d+)? (.+)$/s
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 const parseRecord = (bytes: Buffer): ListedFile | undefined => {
   const match = RECORD.exec(decode(bytes) ?? '')
   if (match === null) return undefined
-  const path = match[4]!
+  const path = match[5]!
   if (!isSafePath(path)) return undefined
   const type = match[1] === 'f' ? 'file' : match[1] === 'l' ? 'link' : 'other'
-  return { path, type, size: Number(match[2]), mode: Number.parseInt(match[3]!, 8) }
+  return {
+    path,
+    type,
+    size: Number(match[2]),
+    mode: Number.parseInt(match[3]!, 8),
+    modified: Number(match[4]),
+  }
 }
 
 /** Names that are no UTF-8 cannot be shown or asked for: they stay behind. */

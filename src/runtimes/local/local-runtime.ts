@@ -2,6 +2,7 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
+import { fileTarget } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
 import { conclude, type Followed, follow, readResult } from './follow.ts'
@@ -171,6 +172,7 @@ const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Pr
     ],
     patchBase: base,
     wantsPatch: manifest.workspace?.patch === true,
+    givenFiles: (manifest.files ?? []).map(file => fileTarget(file.path).relative),
     artifacts: manifest.artifacts ?? [],
     keep: options.keep,
     graceSeconds: options.graceSeconds,

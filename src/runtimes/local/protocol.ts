@@ -37,6 +37,8 @@ export interface StartSpec extends CommandSpec {
   /** The tar the workspace began as, when its changes are wanted. */
   readonly patchBase: string | null
   readonly wantsPatch: boolean
+  /** Files of the manifest, relative to the workspace: no part of its changes. */
+  readonly givenFiles: readonly string[]
   readonly artifacts: readonly string[]
   readonly keep: KeepLimits
   readonly graceSeconds: number

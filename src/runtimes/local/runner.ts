@@ -63,7 +63,7 @@ echo "unpacked $?" >&3
 
 /** Lists everything but directories on fd 5, each record ended by NUL, the list by an empty record. */
 export const listText = (directory: string): string =>
-  `(cd ${quote(directory)} && exec find . -xdev ! -type d -printf '%y %s %m %P\\0') 2>/dev/null >&5 </dev/null
+  `(cd ${quote(directory)} && exec find . -xdev ! -type d -printf '%y %s %m %T@ %P\\0') 2>/dev/null >&5 </dev/null
 printf '\\0' >&5
 `
 

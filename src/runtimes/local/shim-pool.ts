@@ -166,7 +166,7 @@ const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
     const child = spawn(
       process.execPath,
       [
-        '--max-old-space-size=128',
+        '--max-old-space-size=256',
         '--max-semi-space-size=1',
         programFile('./shim.js'),
         JSON.stringify(config),

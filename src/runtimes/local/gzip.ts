@@ -1,0 +1,10 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+
+/** By its first bytes, whatever it is called. */
+export const isGzip = (path: string): boolean => {
+  const file = openSync(path, 'r')
+  const magic = Buffer.alloc(2)
+  readSync(file, magic, 0, 2, 0)
+  closeSync(file)
+  return magic[0] === 0x1f && magic[1] === 0x8b
+}
