@@ -94,7 +94,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
   const jobMetrics = observeJobs(metrics, deputy)
-  const toolsets = createToolsets({ home, config, env, log, cluster })
+  const toolsets = await createToolsets({ home, config, env, log, cluster })
   const mcp = createMcp({
     deputy,
     available: toolsets.available,

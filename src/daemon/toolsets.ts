@@ -5,9 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { type ClusterTools, createClusterToolset } from '../mcp/tools/cluster/index.ts'
 import { jobsToolset } from '../mcp/tools/jobs/index.ts'
-import { createProxmoxToolsets } from '../mcp/tools/proxmox/index.ts'
 import type { Toolset } from '../mcp/toolset.ts'
-import { createProxmox } from '../proxmox/client.ts'
 import { isConfigured, parseSettings } from '../proxmox/settings.ts'
 
 export interface ToolsetsOptions {
@@ -29,12 +27,12 @@ const NOT_CONFIGURED =
   'Proxmox VE is not configured: its tools need PROXMOX_HOST and an API token in the environment of the daemon.'
 
 /** Every toolset there is; a front chooses among them when it starts. */
-export const createToolsets = (options: ToolsetsOptions): Toolsets => {
+export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets> => {
   const own = [jobsToolset, ...(options.cluster ? [createClusterToolset(options.cluster)] : [])]
   const nothing: Toolsets = { available: own, notes: [], close: async () => {} }
   if (!isConfigured(options.env)) return { ...nothing, notes: [NOT_CONFIGURED] }
   try {
-    const { toolsets, close } = proxmox(options)
+    const { toolsets, close } = await proxmox(options)
     return { available: [...own, ...toolsets], notes: [], close }
   } catch (error) {
     // A wrong setting of the cluster must not take the jobs away.
@@ -44,14 +42,25 @@ export const createToolsets = (options: ToolsetsOptions): Toolsets => {
   }
 }
 
-const proxmox = ({ home, config, env, log }: ToolsetsOptions) => {
+/** A hundred tools are loaded only where there is a cluster. */
+const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
+  const [{ createProxmox }, { createProxmoxToolsets }] = await Promise.all([
+    import('../proxmox/client.ts'),
+    import('../mcp/tools/proxmox/index.ts'),
+  ])
   const client = createProxmox(parseSettings(env), { logger: log, cacheDir: join(home.cacheDir, 'proxmox') })
   const toolsets = createProxmoxToolsets({
     api: client,
     config: config.proxmoxTools,
     env,
     stateDir: home.stateDir,
-    own: { vmids: [], tags: ['deputy'] },
+    own: ownMachines(config.proxmox),
   })
   return { toolsets, close: () => client.close() }
 }
+
+/** How the machines of jobs are known: by their ids, and by the tag they get. */
+const ownMachines = ({ enabled, firstVmid, lastVmid }: Config['proxmox']) => ({
+  vmids: enabled ? [`${firstVmid}-${lastVmid}`] : [],
+  tags: ['deputy'],
+})
