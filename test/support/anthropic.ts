@@ -20,6 +20,8 @@ export interface Anthropic {
   readonly requests: MessagesRequest[]
   /** What callers proved themselves with, by header. */
   readonly credentials: string[]
+  /** How many connections there have been. */
+  connections(): number
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -67,6 +69,10 @@ export const startAnthropic = async (
   const server = createServer((request, response) => {
     handle(request, response).catch(error => response.destroy(error))
   })
+  let connections = 0
+  server.on('connection', () => {
+    connections += 1
+  })
   await new Promise<void>(resolve => server.listen(0, host, resolve))
   const { port } = server.address() as AddressInfo
   return {
@@ -74,6 +80,7 @@ export const startAnthropic = async (
     port,
     requests,
     credentials,
+    connections: () => connections,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
       await new Promise(resolve => server.close(resolve))

