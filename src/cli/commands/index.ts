@@ -23,6 +23,14 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   exec: { summary: 'Run a command in a kept machine', load: () => import('./exec.ts') },
   delete: { summary: 'Forget finished jobs with all they left', load: () => import('./delete.ts') },
   machines: { summary: 'List or destroy machines', load: () => import('./machines.ts') },
+  nodes: {
+    summary: 'List, check, add or remove machines of your own',
+    load: () => import('./nodes.ts'),
+  },
+  cluster: {
+    summary: 'Send a command where it fits best, or look at the cluster',
+    load: () => import('./cluster.ts'),
+  },
   mcp: { summary: 'Serve an MCP client on stdio, or set one up', load: () => import('./mcp.ts') },
   serve: { summary: 'Be the daemon, in the foreground', load: () => import('./serve.ts') },
   daemon: { summary: 'Look at, stop or restart the daemon', load: () => import('./daemon.ts') },

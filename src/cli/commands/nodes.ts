@@ -1,0 +1,145 @@
+import type { ClusterNode } from '../../cluster/inventory.ts'
+import { findNode } from '../../cluster/inventory.ts'
+import type { NodeStatus } from '../../cluster/probe/monitor.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { usage } from '../args/parse.ts'
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+import type { Context } from '../context.ts'
+import { type Column, table } from '../terminal/table.ts'
+
+export default defineCommand({
+  name: 'nodes',
+  summary: 'List, check, add or remove machines of your own',
+  usage: '[list | check [ID…] | add [USER@]HOST[:PORT] | remove ID]',
+  description: `Nodes are machines that Deputy reaches by SSH, with your ssh_config, agent and keys. add looks at the machine
+first and writes down what it is and has; nothing is installed there. The daemon knows a new node after a restart.`,
+  examples: [
+    ['deputy nodes add ann@builder.local --alias linux', 'look at a machine and remember it'],
+    ['deputy nodes check', 'which nodes answer, and how busy they are'],
+    ['deputy run --node builder -- make test', 'a job on that node'],
+    ['deputy run --requires os=macos,arch=arm64 -- uname -a', 'a job on a node that fits'],
+  ],
+  flags: {
+    id: { type: 'string', value: 'NAME', summary: 'add: name of the node; the host otherwise' },
+    alias: { type: 'list', value: 'NAME', summary: 'add: another name for it' },
+    identity: { type: 'string', short: 'i', value: 'FILE', summary: 'add: private key' },
+    jump: { type: 'string', short: 'J', value: 'HOST', summary: 'add: jump host, [user@]host[:port]' },
+    fallback: {
+      type: 'string',
+      value: 'ADDRESS',
+      summary: 'add: address when no name service knows the host',
+    },
+    label: { type: 'list', short: 'l', value: 'K=V', summary: 'add: label' },
+    specialty: { type: 'list', value: 'NAME', summary: 'add: work it is preferred for' },
+    priority: { type: 'number', value: 'N', summary: 'add: 1 is taken first, 10 last (default 5)' },
+    'max-tasks': { type: 'number', value: 'N', summary: 'add: commands at once' },
+    json: JSON_FLAG,
+  },
+  words: ['list', 'check', 'add', 'remove'],
+  async run(context, { flags, args }) {
+    const [verb = 'list', ...names] = args
+    const { clusterConfig, withCluster } = await import('../nodes/open.ts')
+    const config = clusterConfig(context)
+    switch (verb) {
+      case 'list':
+        return flags.json ? context.printJson(config.nodes) : show(context, config.nodes, NODE_COLUMNS)
+      case 'check': {
+        const nodes = names.length === 0 ? config.nodes : names.map(name => findNode(config.nodes, name))
+        const statuses = await withCluster(context, { ...config, nodes }, cluster =>
+          cluster.status({ force: true }),
+        )
+        if (flags.json) await context.printJson(statuses.map(statusJson))
+        else await showChecks(context, statuses)
+        return statuses.some(status => status.health === 'unreachable') ? 1 : 0
+      }
+      case 'add': {
+        const [destination] = names
+        if (destination === undefined || names.length > 1)
+          throw usage('Which machine? deputy nodes add user@host', 'nodes')
+        const { nodeFromFlags, describedNode, entryOf, withNode } = await import('../nodes/add.ts')
+        const { addNodeTo } = await import('../nodes/config-file.ts')
+        const asked = nodeFromFlags(destination, flags)
+        const all = withNode(config, asked)
+        const { report } = await withCluster(context, all, cluster =>
+          cluster.probe(cluster.find(asked.id), new AbortController().signal),
+        )
+        const node = describedNode(asked, report)
+        addNodeTo(context.home.configFile, entryOf(node))
+        if (flags.json) return context.printJson(node)
+        await context.print(
+          `${node.id}: ${report.os} ${report.arch}, ${report.cores} cores, ${Math.round(report.memoryTotalMb / 1024)} GiB, ${report.tools.length} tools; jobs there ${report.isolates ? 'are kept apart by bubblewrap' : 'are not kept apart: bubblewrap is missing'}\n`,
+        )
+        return context.print(
+          `Written to ${context.home.configFile}. The daemon reads it at its start: deputy daemon restart\n`,
+        )
+      }
+      case 'remove':
+      case 'rm': {
+        const [name] = names
+        if (name === undefined) throw usage('Which node? deputy nodes remove ID', 'nodes')
+        const { removeNodeFrom } = await import('../nodes/config-file.ts')
+        const { id } = findNode(config.nodes, name)
+        if (!removeNodeFrom(context.home.configFile, id)) {
+          throw new AppError('not_found', `${context.home.configFile} has no node '${id}'.`, {
+            hint: 'deputy config explain tells where it comes from.',
+          })
+        }
+        return flags.json
+          ? context.printJson({ removed: id })
+          : context.print(`${id} removed. deputy daemon restart\n`)
+      }
+      default:
+        throw usage(`nodes does not know '${verb}'; it knows list, check, add and remove.`, 'nodes')
+    }
+  },
+})
+
+const show = <T>(context: Context, rows: readonly T[], columns: Column<T>[]): Promise<number> =>
+  rows.length === 0
+    ? context.print('There are no nodes. Add one: deputy nodes add user@host\n')
+    : context.print(table(rows, columns, { width: context.out.columns, heading: context.colors.dim }))
+
+const showChecks = async (context: Context, statuses: readonly NodeStatus[]): Promise<void> => {
+  await show(context, statuses, STATUS_COLUMNS)
+  for (const status of statuses) {
+    if (status.health === 'healthy') continue
+    const hint = status.error?.hint
+    await context.print(`${status.id}: ${status.reason}\n${hint ? `  ${hint}\n` : ''}`)
+  }
+}
+
+const statusJson = ({ error, report, ...status }: NodeStatus) => ({
+  ...status,
+  since: new Date(status.since).toISOString(),
+  ...report,
+  ...(error?.hint && { hint: error.hint }),
+})
+
+const NODE_COLUMNS: Column<ClusterNode>[] = [
+  { title: 'ID', value: node => node.id },
+  {
+    title: 'HOST',
+    value: node => `${node.user ? `${node.user}@` : ''}${node.host}${node.port ? `:${node.port}` : ''}`,
+  },
+  { title: 'SYSTEM', value: node => [node.os, node.arch].filter(Boolean).join(' ') || '–' },
+  { title: 'CORES', value: node => String(node.cores ?? '–'), align: 'right' },
+  { title: 'PRIORITY', value: node => String(node.priority), align: 'right' },
+  { title: 'ALIASES', value: node => node.aliases.join(', ') || '–' },
+]
+
+const number = (value: number | undefined, unit = ''): string =>
+  value === undefined ? '–' : `${value}${unit}`
+
+const STATUS_COLUMNS: Column<NodeStatus>[] = [
+  { title: 'ID', value: status => status.id },
+  { title: 'HEALTH', value: status => status.health },
+  { title: 'SYSTEM', value: ({ report }) => (report ? `${report.os} ${report.arch}` : '–') },
+  { title: 'CPU', value: ({ report }) => number(report?.cpu, ' %'), align: 'right' },
+  { title: 'MEMORY', value: ({ report }) => number(report?.memory, ' %'), align: 'right' },
+  { title: 'LOAD', value: ({ report }) => number(report?.load), align: 'right' },
+  { title: 'CORES', value: ({ report }) => number(report?.cores), align: 'right' },
+  { title: 'DISK', value: ({ report }) => number(report?.disk, ' %'), align: 'right' },
+  { title: 'TASKS', value: ({ report }) => number(report?.jobs), align: 'right' },
+  { title: 'AWAY', value: status => (status.report ? `${status.latencyMs} ms` : '–'), align: 'right' },
+]

@@ -1,0 +1,69 @@
+import { parseDestination } from '../../cluster/hosts.ts'
+import { type ClusterConfig, type ClusterNode, parseCluster, parseNode } from '../../cluster/inventory.ts'
+import type { ProbeReport } from '../../cluster/probe/report.ts'
+import { usage } from '../args/parse.ts'
+
+export interface AddFlags {
+  readonly id?: string | undefined
+  readonly identity?: string | undefined
+  readonly jump?: string | undefined
+  readonly fallback?: string | undefined
+  readonly alias: readonly string[]
+  readonly label: readonly string[]
+  readonly specialty: readonly string[]
+  readonly priority?: number | undefined
+  readonly 'max-tasks'?: number | undefined
+}
+
+/** The entry of a node as the user described it; the rest is found out by looking. */
+export const nodeFromFlags = (destination: string, flags: AddFlags): ClusterNode => {
+  const parsed = parseDestination(destination)
+  if (!parsed) throw usage(`'${destination}' is not [user@]host[:port].`, 'nodes')
+  return parseNode({
+    id: flags.id ?? shortName(parsed.host),
+    host: parsed.host,
+    ...(parsed.user !== undefined && { user: parsed.user }),
+    ...(parsed.port !== undefined && { port: parsed.port }),
+    ...(flags.identity !== undefined && { identity: flags.identity }),
+    ...(flags.jump !== undefined && { jump: flags.jump }),
+    ...(flags.fallback !== undefined && { fallback: flags.fallback }),
+    ...(flags.alias.length > 0 && { aliases: flags.alias }),
+    ...(flags.specialty.length > 0 && { specialties: flags.specialty }),
+    ...(flags.label.length > 0 && { labels: Object.fromEntries(flags.label.map(splitLabel)) }),
+    ...(flags.priority !== undefined && { priority: flags.priority }),
+    ...(flags['max-tasks'] !== undefined && { max_tasks: flags['max-tasks'] }),
+  })
+}
+
+/** What the probe found, written down: requirements are then met without asking. */
+export const describedNode = (node: ClusterNode, report: ProbeReport): ClusterNode => ({
+  ...node,
+  os: report.os,
+  arch: report.arch,
+  cores: report.cores,
+  memory: report.memoryTotalMb,
+  capabilities: report.tools,
+})
+
+/** Only what says something: an entry is read by people. */
+export const entryOf = (node: ClusterNode): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(node).filter(([key, value]) => {
+      if (key === 'priority') return value !== 5
+      if (Array.isArray(value)) return value.length > 0
+      return typeof value === 'object' ? Object.keys(value).length > 0 : value !== undefined
+    }),
+  )
+
+/** Throws when the inventory has a node of that name. */
+export const withNode = (config: ClusterConfig, node: ClusterNode): ClusterConfig =>
+  parseCluster({ ...config, nodes: [...config.nodes, node] })
+
+const shortName = (host: string): string =>
+  /^[\d.:a-f]+$/i.test(host) ? host.replaceAll(':', '-') : host.split('.')[0]!
+
+const splitLabel = (text: string): [string, string] => {
+  const equals = text.indexOf('=')
+  if (equals <= 0) throw usage(`--label takes K=V, not '${text}'.`, 'nodes')
+  return [text.slice(0, equals), text.slice(equals + 1)]
+}

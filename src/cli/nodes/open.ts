@@ -1,0 +1,31 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Cluster, createCluster } from '../../cluster/cluster.ts'
+import type { ClusterConfig } from '../../cluster/inventory.ts'
+import { loadConfig } from '../../config/load.ts'
+import type { Context } from '../context.ts'
+
+export const clusterConfig = (context: Context): ClusterConfig =>
+  loadConfig(context.home, context.env).config.cluster
+
+/** The nodes, asked from here: it works without a daemon, and with the keys and agents of this very shell. */
+export const withCluster = async <T>(
+  context: Context,
+  config: ClusterConfig,
+  work: (cluster: Cluster) => Promise<T>,
+): Promise<T> => {
+  const stateDirectory = join(context.home.stateDir, 'cluster')
+  mkdirSync(stateDirectory, { recursive: true, mode: 0o700 })
+  const cluster = createCluster({
+    config,
+    owner: 'cli',
+    stateDirectory,
+    runtimeDirectory: join(context.home.runtimeDir, 'ssh'),
+    env: context.env,
+  })
+  try {
+    return await work(cluster)
+  } finally {
+    cluster.close()
+  }
+}

@@ -1,0 +1,86 @@
+import { resolve } from 'node:path'
+import { shellJoin } from '../../cluster/remote/quote.ts'
+import type { Requirements } from '../../cluster/requirements.ts'
+import { loadConfig } from '../../config/load.ts'
+import { openCluster } from '../../daemon/cluster.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { clusterStatusData } from '../../mcp/tools/cluster/cluster-status.ts'
+import { planRouted } from '../../mcp/tools/cluster/plan.ts'
+import { usage } from '../args/parse.ts'
+import type { Context } from '../context.ts'
+import { exitStatusOf } from '../exit-status.ts'
+
+interface RoutedFlags {
+  readonly node?: string | undefined
+  readonly requires?: string | undefined
+  readonly cwd?: string | undefined
+  readonly timeout?: number | undefined
+  readonly 'no-route': boolean
+}
+
+/** Submits, stays to the end, and tells what a script wants to know: id, status, node, output. */
+export const submitRouted = async (
+  context: Context,
+  words: readonly string[],
+  flags: RoutedFlags,
+): Promise<number> =>
+  withTools(context, async tools => {
+    const plan = planRouted(
+      {
+        command: words.length === 1 ? words[0]! : shellJoin(words),
+        requires: parseRequires(flags.requires),
+        node: flags.node,
+        autoRoute: !flags['no-route'],
+        cwd: flags.cwd === undefined ? undefined : resolve(flags.cwd),
+        timeoutSeconds: flags.timeout,
+      },
+      tools,
+    )
+    const client = await context.client()
+    const job = await client.submit(plan.manifest)
+    await context.print(`Task ID: ${job.job_id}\n`)
+    const { watchJob } = await import('../watch-job.ts')
+    const last = await watchJob(context, client, job, { raw: false, quiet: true, mute: true })
+    const result = await client.result(last.job_id)
+    const node = result.executed_on?.node ?? (result.runtime === 'host' ? tools.localName : '–')
+    await context.print(`Status: ${result.status}\nNode: ${node}\n`)
+    if (result.output !== '')
+      await context.print(`Output:\n${result.output}${result.output.endsWith('\n') ? '' : '\n'}`)
+    if (result.error) await context.print(`Error: ${result.error.message}\n`)
+    return exitStatusOf(last)
+  })
+
+export const clusterStatusJson = (context: Context): Promise<Record<string, unknown>> =>
+  withTools(context, tools => clusterStatusData(tools, new AbortController().signal))
+
+const withTools = async <T>(
+  context: Context,
+  work: (tools: NonNullable<ReturnType<typeof openCluster>>) => Promise<T>,
+): Promise<T> => {
+  const { config } = loadConfig(context.home, context.env)
+  const tools = openCluster({
+    home: context.home,
+    config,
+    env: context.env,
+    stopping: new AbortController().signal,
+  })
+  if (!tools)
+    throw new AppError('not_found', 'There are no nodes.', { hint: 'Add one: deputy nodes add user@host' })
+  try {
+    return await work(tools)
+  } finally {
+    tools.cluster.close()
+  }
+}
+
+const parseRequires = (text: string | undefined): Requirements => {
+  const requires: { os?: string; arch?: string; capabilities?: string[] } = {}
+  for (const part of (text ?? '').split(',').filter(Boolean)) {
+    const [key, value = ''] = part.split('=')
+    if (key === 'os' || key === 'arch') requires[key] = value
+    else if (key === 'capabilities' || key === 'capability')
+      requires.capabilities = value.split('+').filter(Boolean)
+    else throw usage(`--requires knows os, arch and capabilities, not '${key}'.`, 'cluster')
+  }
+  return requires
+}

@@ -1,0 +1,134 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createTestCli, type TestCli } from '../../support/cli.ts'
+import { createSshLab, missingForSshLab, type SshLab } from '../../support/sshlab.ts'
+
+const missing = missingForSshLab()
+
+describe.skipIf(missing !== undefined)(
+  `nodes on the command line${missing ? ` (skipped: ${missing})` : ''}`,
+  () => {
+    let lab: SshLab
+    let cli: TestCli
+    const file = (): string => join(cli.home, 'config/config.yaml')
+    const destination = (index: number): string => {
+      const node = lab.nodes[index]!
+      return `${lab.user}@${node.address}:${node.port}`
+    }
+
+    beforeAll(async () => {
+      lab = await createSshLab({ nodes: 2 })
+      cli = createTestCli()
+      mkdirSync(join(cli.home, 'config'), { recursive: true })
+      writeFileSync(
+        file(),
+        '# mine\nhost:\n  allow: true # yes\ncluster:\n  localName: here\n  ssh: { configFile: none }\n  thresholds: { cpu: 100, memory: 100, load: 9999 }\n',
+      )
+    })
+    afterAll(async () => {
+      await cli?.close()
+      await lab?.close()
+    })
+
+    it('are none at first, and the answer says how to add one', async () => {
+      expect((await cli.run(['nodes'])).stdout).toContain('deputy nodes add user@host')
+    })
+
+    it('are looked at and written down, and the rest of the file stays as it was', async () => {
+      const added = await cli.run([
+        'nodes',
+        'add',
+        destination(0),
+        '--id',
+        'one',
+        '--alias',
+        'uno',
+        '-i',
+        lab.identity,
+      ])
+      expect(added).toMatchObject({ code: 0 })
+      expect(added.stdout).toContain('one: linux')
+      const two = await cli.run([
+        'nodes',
+        'add',
+        destination(1),
+        '--id',
+        'two',
+        '-i',
+        lab.identity,
+        '--max-tasks',
+        '3',
+      ])
+      expect(two.code).toBe(0)
+      const text = readFileSync(file(), 'utf8')
+      expect(text).toContain('# mine')
+      expect(text).toContain('allow: true # yes')
+      expect(text).toContain('localName: here')
+      const nodes = await cli.json<Record<string, unknown>[]>(['nodes', 'list', '--json'])
+      expect(nodes).toMatchObject([
+        { id: 'one', aliases: ['uno'], os: 'linux', capabilities: expect.arrayContaining(['bash']) },
+        { id: 'two', max_tasks: 3 },
+      ])
+    })
+
+    it('are refused with a reason when they do not answer, and nothing is written', async () => {
+      const before = readFileSync(file(), 'utf8')
+      const off = await cli.run(['nodes', 'add', 'me@127.0.0.1:1', '--id', 'off'])
+      expect(off.code).not.toBe(0)
+      expect(off.stderr).toContain('cannot be reached')
+      const twice = await cli.run(['nodes', 'add', destination(0), '--id', 'one', '-i', lab.identity])
+      expect(twice.stderr).toContain('"one" belongs to both')
+      const wrong = await cli.run(['nodes', 'add', '--', '-oProxyCommand=x'])
+      expect(wrong.code).toBe(2)
+      expect(readFileSync(file(), 'utf8')).toBe(before)
+    })
+
+    it('are checked', async () => {
+      const check = await cli.run(['nodes', 'check'])
+      expect(check.stdout).toMatch(/one +(healthy|overloaded) +linux/)
+      const json = await cli.json<Record<string, unknown>[]>(['nodes', 'check', 'uno', '--json'])
+      expect(json).toMatchObject([{ id: 'one', os: 'linux' }])
+    })
+
+    it('run jobs by name and by requirement', async () => {
+      const named = await cli.run(['run', '--node', 'two', '--', 'echo', 'on a node'])
+      expect(named, named.stderr).toMatchObject({ code: 0, stdout: 'on a node\n' })
+      const fitting = await cli
+        .json<Record<string, unknown>>([
+          ...['run', '--json', '--runtime', 'ssh', '--requires', 'os=linux,capabilities=bash'],
+          ...['--', 'exit 3'],
+        ])
+        .catch(error => error)
+      expect(JSON.stringify(fitting)).toContain('executed_on')
+      const none = await cli.run(['run', '--runtime', 'ssh', '--requires', 'os=plan9', '--', 'true'])
+      expect(none.code).toBe(2)
+      expect(none.stderr).toContain('no node fits os=plan9')
+    })
+
+    it('take routed commands', async () => {
+      const heavy = await cli.run(['cluster', 'submit', 'make --version | head -1; exit 4'])
+      expect(heavy.stdout).toMatch(/^Task ID: \S+\nStatus: failed\nNode: (one|two)\nOutput:\n/)
+      expect(heavy.code).toBe(4)
+      const light = await cli.run(['cluster', 'submit', 'echo', 'it is here'])
+      expect(light.stdout).toContain('Node: here\nOutput:\nit is here\n')
+      const id = /Task ID: (\S+)/.exec(light.stdout)![1]!
+      expect(await cli.json<Record<string, unknown>>(['cluster', 'status', id])).toMatchObject({
+        status: 'success',
+      })
+      const status = await cli.json<{ nodes: object }>(['cluster', 'cluster-status'])
+      expect(Object.keys(status.nodes)).toEqual(['here', 'one', 'two'])
+      const refused = await cli.run(['cluster', 'submit', 'rm -rf /'])
+      expect(refused.code).toBe(2)
+      expect(refused.stderr).toContain('destroy-root')
+    })
+
+    it('are removed by any of their names', async () => {
+      expect((await cli.run(['nodes', 'remove', 'uno'])).code).toBe(0)
+      expect(await cli.json<Record<string, unknown>[]>(['nodes', '--json'])).toMatchObject([{ id: 'two' }])
+      const gone = await cli.run(['nodes', 'remove', 'twoo'])
+      expect(gone.stderr).toContain('two')
+      expect(gone.code).toBe(2)
+    })
+  },
+)
