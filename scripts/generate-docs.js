@@ -8,9 +8,11 @@ import { z } from 'zod'
 import { GLOBAL_FLAGS } from '../dist/cli/args/spec.js'
 import { COMMANDS } from '../dist/cli/commands/index.js'
 import { flagLabel } from '../dist/cli/help-text.js'
+import { CLUSTER_VARIABLES } from '../dist/cluster/environment.js'
 import { configSchema, ENVIRONMENT } from '../dist/config/schema.js'
 import { ERROR_TABLE } from '../dist/jobs/errors.js'
 import { manifestSchema } from '../dist/jobs/manifest.js'
+import { createClusterToolset } from '../dist/mcp/tools/cluster/index.js'
 import { jobsToolset } from '../dist/mcp/tools/jobs/index.js'
 import { aliases } from '../dist/mcp/tools/proxmox/aliases.js'
 import { overviewPage, toolsetPage } from '../dist/mcp/tools/proxmox/reference.js'
@@ -66,6 +68,8 @@ ${table(
   [
     ['`DEPUTY_HOME`', 'directory for configuration, state, socket and logs, instead of the XDG directories'],
     ...ENVIRONMENT.map(({ name, path }) => [`\`${name}\``, `\`${path}\``]),
+    ...CLUSTER_VARIABLES.map(([name, path]) => [`\`${name}\``, `\`cluster.${path}\``]),
+    ['`CLUSTER_<NODE>_HOST`, `CLUSTER_<NODE>_IP`', '`host` and `fallback` of a node, by its id or an alias'],
     ['`NO_COLOR`, `FORCE_COLOR`', 'colours of the command line'],
     ['`DEPUTY_DEBUG`', 'the command line shows the stack of a defect'],
   ],
@@ -76,9 +80,9 @@ const toolsPage = () => `# MCP tools
 
 ${NOTE}
 
-The tools for delegating work. Every answer is complete on its own; errors say what to do next.
+The tools for delegating work, then those of the cluster, which are there when nodes are configured. Every answer is complete on its own; errors say what to do next.
 
-${jobsToolset.tools
+${[...jobsToolset.tools, ...createClusterToolset({}).tools]
   .map(
     tool => `## ${tool.name}
 

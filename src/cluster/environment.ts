@@ -134,3 +134,8 @@ const unknownNode = (name: string, nodes: readonly ClusterNode[]): string => {
   const close = nearest(name, known)
   return `${name} names no node of the inventory${close ? `; did you mean ${close}?` : ''}`
 }
+
+/** Name and key of every variable, for the reference. */
+export const CLUSTER_VARIABLES: readonly (readonly [string, string])[] = Object.entries(SETTINGS).map(
+  ([name, { key }]) => [name, key],
+)

@@ -40,17 +40,25 @@ export const nodeSchema = z.strictObject({
   jump: z.string().refine(isJump, 'must be [user@]host[:port], several separated by commas').optional(),
   aliases: z.array(nodeId).default([]),
   labels: z.record(z.string(), z.string()).default({}),
-  os: word.transform(normalizeOs).optional(),
+  os: word.transform(normalizeOs).optional().describe('linux, macos…; found out by deputy nodes add'),
   arch: word.transform(normalizeArch).optional(),
   cores: z.number().int().positive().max(4096).optional(),
   memory: mebibytes.optional(),
   capabilities: z.array(word.transform(value => value.toLowerCase())).default([]),
   specialties: z.array(word.transform(value => value.toLowerCase())).default([]),
-  /** 1 is taken first, 10 last. */
-  priority: z.number().int().min(1).max(10).default(5),
-  max_tasks: z.number().int().positive().max(10_000).optional(),
-  /** The address to use when no name service knows the host. */
-  fallback: z.string().refine(isHost, 'must be an IP address or a host name').optional(),
+  priority: z.number().int().min(1).max(10).default(5).describe('1 is taken first, 10 last'),
+  max_tasks: z
+    .number()
+    .int()
+    .positive()
+    .max(10_000)
+    .optional()
+    .describe('Commands at once; otherwise 2 × cores'),
+  fallback: z
+    .string()
+    .refine(isHost, 'must be an IP address or a host name')
+    .optional()
+    .describe('Address when no name service knows the host'),
 })
 
 export type ClusterNode = z.output<typeof nodeSchema>
@@ -60,38 +68,53 @@ const percent = z.number().min(1).max(100)
 
 export const clusterSchema = z.strictObject({
   nodes: z.array(nodeSchema).default([]),
-  /** What results call this computer; its host name unless set. */
-  localName: nodeId.optional(),
+  localName: nodeId.optional().describe('What results call this computer; otherwise its host name'),
   ssh: z
     .strictObject({
       user: z.string().refine(isUser, 'must be a user name').optional(),
-      timeout: seconds.default(5),
-      connectTimeout: seconds.default(5),
-      retries: z.number().int().min(0).max(10).default(2),
-      configFile: path.optional(),
-      knownHosts: path.optional(),
-      hostKeys: z.enum(['accept-new', 'strict']).default('accept-new'),
+      timeout: seconds.default(5).describe('Seconds a short question to a node may take'),
+      connectTimeout: seconds.default(5).describe('Seconds a connection may take'),
+      retries: z
+        .number()
+        .int()
+        .min(0)
+        .max(10)
+        .default(2)
+        .describe('Further tries before a command counts as not started'),
+      configFile: path.optional().describe('Instead of your ssh_config'),
+      knownHosts: path.optional().describe('Instead of our own known_hosts'),
+      hostKeys: z
+        .enum(['accept-new', 'strict'])
+        .default('accept-new')
+        .describe('What becomes of a key seen first'),
     })
     .prefault({}),
   thresholds: z
     .strictObject({
-      cpu: percent.default(40),
-      /** Absolute, as `uptime` prints it; one for each core unless set. */
-      load: z.number().positive().optional(),
+      cpu: percent.default(40).describe('Percent over which a machine counts as overloaded'),
+      load: z.number().positive().optional().describe('As uptime prints it; otherwise one for each core'),
       memory: percent.default(80),
     })
     .prefault({}),
-  timeouts: z.strictObject({ command: seconds.default(300), status: seconds.default(5) }).prefault({}),
+  timeouts: z
+    .strictObject({
+      command: seconds.default(300).describe('Seconds a routed command may take'),
+      status: seconds.default(5).describe('Seconds a node may take to tell how it fares'),
+    })
+    .prefault({}),
   addresses: z
     .strictObject({
-      ttl: z.number().min(0).max(86_400).default(300),
+      ttl: z.number().min(0).max(86_400).default(300).describe('Seconds an address is remembered'),
       gateway: z.string().refine(isHost, 'must be an address').optional(),
       dns: z.string().refine(isHost, 'must be an address').optional(),
       allow: z.array(z.enum(['loopback', 'link-local', 'container-bridge'])).default([]),
     })
     .prefault({}),
   routing: z
-    .strictObject({ local: z.array(word).optional(), offload: z.array(word).optional() })
+    .strictObject({
+      local: z.array(word).optional().describe('First words of commands that stay here'),
+      offload: z.array(word).optional().describe('First words of commands that go to a node'),
+    })
     .prefault({}),
   policy: z
     .strictObject({
@@ -100,7 +123,7 @@ export const clusterSchema = z.strictObject({
           z.strictObject({ name: nodeId, command: z.string().trim().min(1), reason: z.string().optional() }),
         )
         .default([]),
-      disable: z.array(word).default([]),
+      disable: z.array(word).default([]).describe('Built-in rules that do not apply'),
     })
     .prefault({}),
 })
