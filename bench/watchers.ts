@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { request } from 'node:http'
 import type { Client } from '../src/control/client.ts'
 import { type BenchDaemon, startDaemon } from './daemon.ts'
@@ -7,6 +8,7 @@ const WATCHERS = 200
 const LINES = 60_000
 const ROUNDS = 3
 const never = new AbortController().signal
+setMaxListeners(0, never)
 /** Prints in bursts for some seconds, as a build does. */
 const TASK = `for i in $(seq ${LINES}); do echo "line $i of the output of a busy job"; [ $((i % 300)) = 0 ] && sleep 0.01; done; true`
 
