@@ -1,0 +1,300 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseManifest } from '../../../../src/jobs/manifest.ts'
+import type { SinkBatch } from '../../../../src/ports.ts'
+import { callbackAddress } from '../../../../src/runtimes/proxmox/address.ts'
+import { planFirewall } from '../../../../src/runtimes/proxmox/firewall.ts'
+import { fitsProxmox } from '../../../../src/runtimes/proxmox/fits.ts'
+import {
+  describe as describeMachine,
+  identityOf,
+  isOurs,
+  nameOf,
+  seedMachine,
+  seedNameOf,
+} from '../../../../src/runtimes/proxmox/identity.ts'
+import { createIntake } from '../../../../src/runtimes/proxmox/intake.ts'
+import { place } from '../../../../src/runtimes/proxmox/placement.ts'
+import { createVmids } from '../../../../src/runtimes/proxmox/vmids.ts'
+
+const MACHINE = '018f0000-0000-7000-8000-000000000001'
+const IDENTITY = {
+  machineId: MACHINE,
+  owner: 'abc123',
+  createdAt: 1_700_000_000_000,
+  tokenHash: 'a'.repeat(64),
+}
+const RANGE = { first: 100_000, last: 100_099 }
+
+describe('who a machine belongs to', () => {
+  const config = { name: nameOf(MACHINE), description: describeMachine(IDENTITY) }
+  const ours = { owner: 'abc123', vmids: RANGE }
+
+  it('is read back from its description, also when people write around it', () => {
+    expect(identityOf(describeMachine(IDENTITY))).toEqual(IDENTITY)
+    expect(identityOf(`note\n${describeMachine(IDENTITY)}\nmore`)).toEqual(IDENTITY)
+    for (const text of [undefined, '', 'deputy:machine=x', describeMachine(IDENTITY).replace(MACHINE, 'zz')])
+      expect(identityOf(text)).toBeUndefined()
+  })
+
+  it('needs every proof at once', () => {
+    expect(isOurs({ vmid: 100_000, config }, ours)).toBe(true)
+    expect(isOurs({ vmid: 100_000, config }, { ...ours, machineId: MACHINE })).toBe(true)
+    expect(isOurs({ vmid: 99_999, config }, ours)).toBe(false)
+    expect(isOurs({ vmid: 100_000, config: { ...config, name: 'web-server' } }, ours)).toBe(false)
+    expect(isOurs({ vmid: 100_000, config: { name: config.name } }, ours)).toBe(false)
+    expect(isOurs({ vmid: 100_000, config }, { ...ours, owner: 'other' })).toBe(false)
+    expect(isOurs({ vmid: 100_000, config }, { ...ours, machineId: 'another' })).toBe(false)
+  })
+
+  it('is in the name of its seed image', () => {
+    const volid = `seeds:iso/${seedNameOf('abc123', MACHINE)}`
+    expect(seedMachine(volid, 'abc123')).toBe(MACHINE)
+    expect(seedMachine(volid, 'other')).toBeUndefined()
+    expect(seedMachine('seeds:iso/debian.iso', 'abc123')).toBeUndefined()
+  })
+})
+
+describe('ids', () => {
+  it('are never given twice while they are leased, nor when they are known', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.integer({ min: 100_000, max: 100_019 }), { maxLength: 15 }), known => {
+        const vmids = createVmids({ first: 100_000, last: 100_019 })
+        const given = new Set<number>()
+        for (let i = known.length; i < 20; i++) {
+          const id = vmids.take(new Set(known))
+          expect(known).not.toContain(id)
+          expect(given.has(id)).toBe(false)
+          given.add(id)
+        }
+        expect(() => vmids.take(new Set(known))).toThrow(/in use|is free/)
+        const [one] = given
+        if (one !== undefined) {
+          vmids.release(one)
+          expect(vmids.take(new Set(known))).toBe(one)
+        }
+      }),
+    )
+  })
+})
+
+describe('placement', () => {
+  const GIB = 2 ** 30
+  const template = (storage: string) => ({
+    vmid: 9000,
+    node: 'a',
+    config: {},
+    disks: [{ key: 'scsi0', storage, bytes: GIB }],
+  })
+  const storages = [
+    { storage: 'shared', shared: true, type: 'nfs', content: ['images'], available: 1 },
+    { storage: 'local', shared: false, type: 'lvmthin', content: ['images'], available: 1 },
+    { storage: 'thick', shared: true, type: 'lvm', content: ['images'], available: 1 },
+  ]
+  const node = (name: string, freeMemory?: number, online = true) => ({
+    node: name,
+    online,
+    freeMemory,
+    load: undefined,
+  })
+  const nothing = new Map<string, number>()
+
+  it('goes where the most memory is free', () => {
+    const nodes = [node('a', 4 * GIB), node('b', 9 * GIB), node('c', 99 * GIB, false)]
+    expect(place({ template: template('shared'), nodes, guests: [], storages, promised: nothing })).toEqual({
+      node: 'b',
+      linked: true,
+    })
+  })
+
+  it('counts what was promised to machines that are being made', () => {
+    const nodes = [node('a', 4 * GIB), node('b', 5 * GIB)]
+    expect(
+      place({
+        template: template('shared'),
+        nodes,
+        guests: [],
+        storages,
+        promised: new Map([['b', 2 * GIB]]),
+      }).node,
+    ).toBe('a')
+  })
+
+  it('counts guests where the token may not see the load', () => {
+    const guest = (vmid: number, at: string) => ({
+      vmid,
+      node: at,
+      name: 'x',
+      status: 'running',
+      template: false,
+      tags: [],
+      pool: undefined,
+      maxmem: GIB,
+    })
+    const nodes = [node('a'), node('b')]
+    expect(
+      place({
+        template: template('shared'),
+        nodes,
+        guests: [guest(1, 'a'), guest(2, 'a'), guest(3, 'b')],
+        storages,
+        promised: nothing,
+      }).node,
+    ).toBe('b')
+  })
+
+  it('stays on the node of a template whose storage is local or unknown', () => {
+    const nodes = [node('a', GIB), node('b', 9 * GIB)]
+    expect(place({ template: template('local'), nodes, guests: [], storages, promised: nothing }).node).toBe(
+      'a',
+    )
+    expect(place({ template: template('hidden'), nodes, guests: [], storages, promised: nothing }).node).toBe(
+      'a',
+    )
+    expect(() =>
+      place({
+        template: template('local'),
+        nodes: [node('a', GIB, false), nodes[1]!],
+        guests: [],
+        storages,
+        promised: nothing,
+      }),
+    ).toThrow('offline')
+  })
+
+  it('copies in full where a storage cannot link', () => {
+    expect(
+      place({ template: template('thick'), nodes: [node('a', GIB)], guests: [], storages, promised: nothing })
+        .linked,
+    ).toBe(false)
+  })
+})
+
+describe('the firewall', () => {
+  const callback = { host: '192.0.2.1', port: 8765, named: false }
+
+  it('lets a job without network reach the callback and nothing else', () => {
+    const plan = planFirewall({ network: 'none', callback, privateAddresses: false })
+    expect(plan.policyOut).toBe('DROP')
+    expect(plan.rules).toEqual([
+      expect.objectContaining({ action: 'ACCEPT', proto: 'tcp', dest: '192.0.2.1', dport: '8765' }),
+    ])
+  })
+
+  it('lets it ask for names when the callback is one', () => {
+    const plan = planFirewall({
+      network: 'none',
+      callback: { ...callback, named: true },
+      privateAddresses: false,
+    })
+    expect(plan.rules.filter(rule => rule.dport === '53').map(rule => rule.proto)).toEqual(['udp', 'tcp'])
+  })
+
+  it('lets a job with network out, but not to its neighbours', () => {
+    const plan = planFirewall({ network: 'full', callback, privateAddresses: false })
+    expect(plan.policyOut).toBe('ACCEPT')
+    expect(plan.rules[0]?.dest).toBe('192.0.2.1')
+    expect(plan.rules.filter(rule => rule.action === 'DROP').map(rule => rule.dest)).toEqual(
+      expect.arrayContaining(['10.0.0.0/8', '192.168.0.0/16', 'fe80::/10']),
+    )
+    expect(
+      planFirewall({ network: 'full', callback, privateAddresses: true }).rules.some(
+        rule => rule.action === 'DROP',
+      ),
+    ).toBe(false)
+  })
+})
+
+describe('the callback address', () => {
+  it('is never localhost by accident', async () => {
+    const { url, host } = await callbackAddress({ host: '0.0.0.0', port: 8765 }, 8765, '192.0.2.10')
+    expect(url).toMatch(/^http:\/\/.+:8765$/)
+    expect(host).not.toBe('0.0.0.0')
+  })
+
+  it('is what the user says', async () => {
+    expect(await callbackAddress({ host: '10.9.8.7', port: 1 }, 8765, 'x')).toEqual({
+      url: 'http://10.9.8.7:8765',
+      host: '10.9.8.7',
+      named: false,
+      port: 8765,
+    })
+    expect(
+      await callbackAddress({ host: '0.0.0.0', port: 1, url: 'https://[2001:db8::1]:444/base/' }, 8765, 'x'),
+    ).toMatchObject({ url: 'https://[2001:db8::1]:444/base', host: '2001:db8::1', port: 444 })
+    expect(await callbackAddress({ host: 'localhost', port: 1 }, 8765, 'x')).toMatchObject({ named: true })
+  })
+})
+
+describe('what fits', () => {
+  it.each([
+    [{ network: ['example.org'] }, 'domains'],
+    [{ workspace: { path: '/x', patch: true } }, 'patches'],
+    [{ requires: { os: 'darwin' } }, 'Linux'],
+    [{ requires: { arch: 'arm64' } }, 'x86_64'],
+  ])('%j does not, and the reason says why', (manifest, words) => {
+    expect(fitsProxmox(parseManifest({ task: 'x', ...manifest }))).toMatchObject({
+      ok: false,
+      reason: expect.stringContaining(words),
+    })
+  })
+
+  it('an ordinary job does', () => {
+    expect(
+      fitsProxmox(parseManifest({ task: 'x', network: 'full', requires: { os: 'Linux', arch: 'x86_64' } })),
+    ).toEqual({ ok: true })
+  })
+})
+
+describe('the intake', () => {
+  const open = (position = 0, secrets = {}) => {
+    const batches: SinkBatch[] = []
+    const sink = {
+      position,
+      started: async () => {},
+      heartbeat: () => {},
+      write: async (batch: SinkBatch) => void batches.push(batch),
+    }
+    const intake = createIntake({ sink, outputBytes: 0, secrets, format: 'text', now: () => 1 })
+    const text = () =>
+      batches
+        .flatMap(batch => batch.chunks)
+        .map(chunk => Buffer.from(chunk.data).toString())
+        .join('')
+    return { intake, batches, text }
+  }
+
+  it('takes each byte once, however the frames come', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ minLength: 1 }),
+        fc.array(fc.tuple(fc.nat(40), fc.integer({ min: 1, max: 20 }))),
+        async (seed, frames) => {
+          const log = Buffer.from(seed.repeat(40).replace(/[^\x20-\x7e]/g, 'x'))
+          const { intake, text } = open()
+          for (const [back, length] of frames) {
+            const offset = Math.max(0, intake.position - back)
+            await intake.take({ stream: 'stdout', offset, data: log.subarray(offset, offset + length) })
+          }
+          await intake.end()
+          expect(text()).toBe(log.subarray(0, intake.position).toString())
+        },
+      ),
+    )
+  })
+
+  it('takes two copies of a frame that come at once as one', async () => {
+    const { intake, text } = open()
+    const frame = { stream: 'stdout', offset: 0, data: Buffer.from('hello') } as const
+    expect(await Promise.all([intake.take(frame), intake.take(frame)])).toEqual([5, 5])
+    expect(text()).toBe('hello')
+  })
+
+  it('hides a secret that is cut by two frames', async () => {
+    const { intake, text } = open(0, { S: 'correct-horse' })
+    await intake.take({ stream: 'stdout', offset: 0, data: Buffer.from('a correct-') })
+    await intake.take({ stream: 'stdout', offset: 10, data: Buffer.from('horse b') })
+    await intake.end()
+    expect(text()).toBe('a [redacted] b')
+  })
+})
