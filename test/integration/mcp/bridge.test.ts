@@ -179,6 +179,35 @@ describe('the bridge, when its daemon is killed', () => {
     expect(bridge.messages().filter(message => String(message.id).startsWith('deputy-bridge'))).toEqual([])
   })
 
+  it('loses no job: the call that waited for it can be repeated', async ({ skip }) => {
+    const bridge = open()
+    const { result } = await bridge.initialize()
+    skip(!String(result?.instructions).includes('Runtimes ready'), 'no runtime is ready on this machine')
+    const call = async (name: string, args: object) => {
+      const answer = await bridge.ask('tools/call', { name, arguments: args })
+      return (answer.result?.structuredContent ?? {}) as Record<string, unknown>
+    }
+    const task = 'echo begun; sleep 3; echo survived'
+    const { job_id } = await call('submit_job', { manifest: { task } })
+    const waiting = bridge.start('tools/call', {
+      name: 'get_job_status',
+      arguments: { job_id, wait_seconds: 50 },
+      _meta: { progressToken: 'p' },
+    })
+    await bridge.next(
+      'progress of the running job',
+      ({ method, params }) =>
+        method === 'notifications/progress' && String(params?.message).includes('running'),
+    )
+    process.kill(await daemonPid(), 'SIGKILL')
+    expect((await waiting.answer).error?.message).toContain('Call again')
+    expect(await call('get_job_status', { job_id, wait_seconds: 50 })).toMatchObject({ status: 'success' })
+    expect(await call('get_job_result', { job_id })).toMatchObject({
+      output: 'begun\nsurvived\n',
+      exit_code: 0,
+    })
+  })
+
   it('goes on for clients of the current revision too', async () => {
     const bridge = open()
     await bridge.ask('server/discover', envelope())
