@@ -77,8 +77,7 @@ for (const [network, bits] of [
   PRIVATE.addSubnet(network, bits, 'ipv4')
 for (const [network, bits] of [
   ['::', 127],
-  // Addresses of version 4 in disguise.
-  ['::ffff:0:0', 96],
+  // Version 4 behind a translator. (As ::ffff:a.b.c.d it is checked by the rules above.)
   ['64:ff9b::', 96],
   ['fc00::', 7],
   ['fe80::', 10],
