@@ -181,7 +181,8 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
       return runtimes
     },
 
-    config: (): Promise<unknown> => json({ path: '/api/config' }),
+    config: async (): Promise<unknown> =>
+      (await json<{ settings: unknown }>({ path: '/api/config' })).settings,
 
     daemon: (): Promise<DaemonInfo> => json({ path: '/api/daemon' }),
 
