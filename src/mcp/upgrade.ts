@@ -6,8 +6,8 @@ import { STOPPING } from './stopping.ts'
 import { type StreamOptions, serveMcpStream } from './stream.ts'
 import type { Selection } from './toolset.ts'
 
-export const UPGRADE_PATH = '/mcp/stdio'
-export const UPGRADE_PROTOCOL = 'deputy-mcp'
+const UPGRADE_PATH = '/mcp/stdio'
+const UPGRADE_PROTOCOL = 'deputy-mcp'
 
 export interface UpgradeOptions extends Omit<StreamOptions, 'factory'> {
   readonly version: string

@@ -100,7 +100,7 @@ export const connect = async (options: ConnectOptions): Promise<Connected> => {
 }
 
 /** Newline-delimited messages over a stream, the client's end. */
-export const streamTransport = (stream: Duplex): Transport => {
+const streamTransport = (stream: Duplex): Transport => {
   const buffer = new ReadBuffer()
   const transport: Transport = {
     start: async () => {
@@ -118,7 +118,7 @@ export const streamTransport = (stream: Duplex): Transport => {
 }
 
 /** Two ends of one connection, as a socket would be. */
-export const duplexPair = (): [Duplex, Duplex] => {
+const duplexPair = (): [Duplex, Duplex] => {
   const ends: Duplex[] = []
   const make = (other: () => Duplex) =>
     new Duplex({
