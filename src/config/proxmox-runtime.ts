@@ -22,7 +22,11 @@ export const proxmoxRuntimeSchema = z.strictObject({
   firstVmid: z.number().int().min(100).max(999_999_999).default(100_000),
   lastVmid: z.number().int().min(100).max(999_999_999).default(199_999),
   seedStorage: storage.optional().describe('Storage for seed images; without one, seeds go over HTTP'),
-  injection: z.enum(['auto', 'iso', 'http']).default('auto').describe('How a machine gets its seed'),
+  injection: z.enum(['auto', 'iso', 'http', 'agent']).default('auto').describe('How a machine gets its seed'),
+  channel: z
+    .enum(['callback', 'agent'])
+    .default('callback')
+    .describe('How a machine reports: over the network, or through the guest agent'),
   bridge: z.string().min(1).max(32).optional().describe("Network of machines, instead of the template's"),
   vlan: z.number().int().min(1).max(4094).optional(),
   rate: z.number().min(0.1).optional().describe('MB/s of a machine'),

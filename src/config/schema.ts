@@ -170,6 +170,7 @@ export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'PROXMOX_POOL', path: 'proxmox.pool', type: 'string' },
   { name: 'PROXMOX_SEED_STORAGE', path: 'proxmox.seedStorage', type: 'string' },
   { name: 'PROXMOX_INJECTION', path: 'proxmox.injection', type: 'string' },
+  { name: 'PROXMOX_CHANNEL', path: 'proxmox.channel', type: 'string' },
   { name: 'PROXMOX_BRIDGE', path: 'proxmox.bridge', type: 'string' },
   { name: 'PROXMOX_VLAN', path: 'proxmox.vlan', type: 'number' },
   { name: 'PROXMOX_WARM', path: 'proxmox.warm', type: 'number' },

@@ -63,6 +63,9 @@ export const seedIso = (seed: Seed): Buffer => {
   return writeIso('cidata', files)
 }
 
+/** The address of a machine that has no network: its requests are fetched through the guest agent. */
+export const MAILBOX = 'mailbox'
+
 /** Three lines: address, token, certificate file. All are of our own making and hold no white space. */
 export const callbackText = ({ url, token, certificate }: CallbackAddress): string => {
   for (const value of [url, token]) {

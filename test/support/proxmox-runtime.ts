@@ -38,6 +38,7 @@ export const openLab = async (options: LabOptions = {}) => {
       vmids: { first: 100_000, last: 100_999 },
       seedStorage: 'seeds',
       injection: 'auto',
+      channel: 'callback',
       network: { firewall: true, privateAddresses: false },
       callback: { host: '127.0.0.1', port: callbackPort },
       defaults: { cpu: 1, memory: 2 ** 29, disk: undefined },

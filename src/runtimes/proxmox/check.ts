@@ -1,9 +1,9 @@
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, Readiness } from '../../ports.ts'
 import { checkRights } from '../../proxmox/permissions.ts'
+import { injectionOf } from './inject.ts'
 import { findTemplate, listStorages, type Template } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
-import { injectionOf } from './provision.ts'
 
 /** What works and what is missing, each with the command that mends it. */
 export const checkProxmox = async (
@@ -46,7 +46,16 @@ export const checkProxmox = async (
 
 const templateChecks = ({ vmid, config }: Template): Check[] => {
   const rival = Object.entries(config).find(([, value]) => /:.*cloudinit/.test(String(value)))
+  const agent = /^(1|enabled=1)/.test(String(config.agent ?? ''))
   return [
+    agent
+      ? { name: 'guest agent', status: 'ok', message: 'the template enables the guest agent' }
+      : {
+          name: 'guest agent',
+          status: 'warning',
+          message: 'the template does not enable the guest agent',
+          fix: `qm set ${vmid} --agent enabled=1`,
+        },
     rival
       ? {
           name: 'cloud-init drive',
@@ -85,7 +94,16 @@ const storageChecks = async (
   try {
     const storages = await listStorages(runtime.proxmox, template.node, signal)
     if (injectionOf(runtime) !== 'iso')
-      return [{ name: 'seed', status: 'ok', message: 'machines fetch their seed over HTTP' }]
+      return [
+        {
+          name: 'seed',
+          status: 'ok',
+          message:
+            injectionOf(runtime) === 'http'
+              ? 'machines fetch their seed over HTTP'
+              : 'the guest agent takes the seed',
+        },
+      ]
     const seeds = storages.find(one => one.storage === runtime.seedStorage)
     if (seeds?.content.includes('iso'))
       return [{ name: 'seed', status: 'ok', message: `seed images go to storage ${seeds.storage}` }]

@@ -18,29 +18,35 @@ const PRIVATE = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/1
 
 /** Nothing comes in. What goes out: the callback always; names and the world when the job may. */
 export const planFirewall = ({ network, callback, privateAddresses }: FirewallWish): FirewallPlan => {
-  const home: Rule = {
-    action: 'ACCEPT',
-    proto: 'tcp',
-    dest: callback.host,
-    dport: String(callback.port),
-    comment: 'deputy callback',
-  }
+  const home: Rule[] =
+    callback === undefined
+      ? []
+      : [
+          {
+            action: 'ACCEPT',
+            proto: 'tcp',
+            dest: callback.host,
+            dport: String(callback.port),
+            comment: 'deputy callback',
+          },
+        ]
   const names: Rule[] = (['udp', 'tcp'] as const).map(proto => ({
     action: 'ACCEPT',
     proto,
     dport: '53',
     comment: 'deputy names',
   }))
-  if (network === 'none') return { policyOut: 'DROP', rules: callback.named ? [home, ...names] : [home] }
+  if (network === 'none') return { policyOut: 'DROP', rules: callback?.named ? [...home, ...names] : home }
   const apart: Rule[] = privateAddresses
     ? []
     : PRIVATE.map(dest => ({ action: 'DROP', dest, comment: 'deputy no neighbours' }))
-  return { policyOut: 'ACCEPT', rules: [home, ...names, ...apart] }
+  return { policyOut: 'ACCEPT', rules: [...home, ...names, ...apart] }
 }
 
 export interface FirewallWish {
   readonly network: 'none' | 'full'
-  readonly callback: { readonly host: string; readonly port: number; readonly named: boolean }
+  /** Absent when machines report through the guest agent. */
+  readonly callback?: { readonly host: string; readonly port: number; readonly named: boolean } | undefined
   readonly privateAddresses: boolean
 }
 

@@ -55,6 +55,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
     vmids: { first: proxmox.firstVmid, last: Math.max(proxmox.firstVmid, proxmox.lastVmid) },
     ...(proxmox.seedStorage === undefined ? {} : { seedStorage: proxmox.seedStorage }),
     injection: proxmox.injection,
+    channel: proxmox.channel,
     network: {
       firewall: proxmox.firewall,
       privateAddresses: proxmox.privateAddresses,

@@ -20,7 +20,9 @@ export interface ProxmoxRuntimeOptions {
   readonly vmids: { readonly first: number; readonly last: number }
   /** Storage for seed images; without it the seed is fetched over HTTP. */
   readonly seedStorage?: string
-  readonly injection: 'auto' | 'iso' | 'http'
+  readonly injection: 'auto' | 'iso' | 'http' | 'agent'
+  /** How machines report: over the network, or through the guest agent when they cannot reach us. */
+  readonly channel: 'callback' | 'agent'
   readonly network: NetworkOptions
   readonly callback: CallbackOptions
   readonly defaults: { readonly cpu: number; readonly memory: number; readonly disk: number | undefined }

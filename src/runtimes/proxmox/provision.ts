@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hashToken } from '../../guest/listener.ts'
-import { buildSeed, type Seed, seedIso } from '../../guest/seed.ts'
-import { smbiosForSeed } from '../../guest/smbios.ts'
+import type { Seed } from '../../guest/seed.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { parseSize } from '../../jobs/sizes.ts'
@@ -13,8 +12,9 @@ import type { Address } from './address.ts'
 import { cloneTemplate } from './clone.ts'
 import type { Details } from './details.ts'
 import { applyFirewall, planFirewall } from './firewall.ts'
-import { describe, nameOf, seedNameOf, tagsOf } from './identity.ts'
-import { findTemplate, listGuests, listNodes, listStorages, readConfig, type Template } from './inventory.ts'
+import { describe, nameOf, tagsOf } from './identity.ts'
+import { createInjector } from './inject.ts'
+import { findTemplate, listGuests, listNodes, listStorages, type Template } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { place } from './placement.ts'
 import type { Sessions } from './sessions.ts'
@@ -27,6 +27,8 @@ export interface ProvisionerOptions {
   /** Serves a seed over HTTP until the machine has called. */
   publish(name: string, seed: Seed): void
   unpublish(name: string): void
+  /** Serves the mailbox of a machine that reports through its agent. */
+  attend(machineId: string, at: { node: string; vmid: number }): void
 }
 
 export interface Wanted {
@@ -43,12 +45,18 @@ const BOOT_MS = 300_000
 const TASK_MS = 600_000
 
 /** Makes machines: clone, configure, firewall, seed, start, first word. */
-export const createProvisioner = ({ runtime, sessions, address, publish, unpublish }: ProvisionerOptions) => {
+export const createProvisioner = (options: ProvisionerOptions) => {
+  const { runtime, sessions, address, unpublish, attend } = options
   const { proxmox, owner } = runtime
   const vmids = createVmids(runtime.vmids)
   const cloning = createLimiter(runtime.parallel.clones)
   const starting = createLimiter(runtime.parallel.starts)
   const promised = new Map<string, number>()
+
+  const locked = <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> =>
+    proxmox.whileLocked(work, { deadline: proxmox.clock.now() + 120_000, signal })
+
+  const injector = createInjector({ ...options, locked })
 
   const make = async ({ machine, remember, signal }: ProvisionRequest, wanted: Wanted): Promise<void> => {
     const phases: Record<string, number> = {}
@@ -115,15 +123,19 @@ export const createProvisioner = ({ runtime, sessions, address, publish, unpubli
       )
       const at = { node, vmid }
       sessions.add(machine.id, details.tokenHash!)
-      const seedName = randomBytes(18).toString('base64url')
+      const letter = { machineId: machine.id, token, seedName: randomBytes(18).toString('base64url') }
       await lap('configure', async () => {
         await configure(at, template, wanted, signal)
         await protect(at, wanted.network, signal)
-        await inject(at, machine.id, { token, seedName }, note, signal)
+        await injector.before(at, letter, note, signal)
       })
       await lap('start', () => starting(node, () => start(at, signal), signal))
-      await lap('boot', () => firstWord(machine.id, at, signal))
-      unpublish(seedName)
+      attend(machine.id, at)
+      await lap('boot', async () => {
+        await injector.after(at, letter, signal)
+        await firstWord(machine.id, at, signal)
+      })
+      unpublish(letter.seedName)
       await note({ vmid, ready: true, phases })
     } catch (error) {
       throw worthAnotherTry(error)
@@ -185,46 +197,9 @@ export const createProvisioner = ({ runtime, sessions, address, publish, unpubli
 
   const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<void> => {
     if (!runtime.network.firewall) return
-    const callback = await address()
+    const callback = runtime.channel === 'agent' ? undefined : await address()
     const plan = planFirewall({ network, callback, privateAddresses: runtime.network.privateAddresses })
     await applyFirewall(proxmox, at, plan, signal)
-  }
-
-  const inject = async (
-    at: At,
-    machineId: string,
-    { token, seedName }: { token: string; seedName: string },
-    note: (more: Partial<Details>) => Promise<void>,
-    signal: AbortSignal,
-  ): Promise<void> => {
-    const { url } = await address()
-    const tls = runtime.callback.tls
-    const seed = buildSeed({
-      instanceId: machineId,
-      hostname: nameOf(machineId).slice(0, 63).replace(/-$/, ''),
-      callback: { url, token, ...(tls ? { certificate: tls.cert } : {}) },
-    })
-    const config = path`/nodes/${at.node}/qemu/${at.vmid}/config`
-    const present = await readConfig(proxmox, at, signal)
-    const drive = seedDrive(present)
-    if (injectionOf(runtime) === 'iso') {
-      const storage = runtime.seedStorage!
-      const filename = seedNameOf(owner, machineId)
-      const volid = `${storage}:iso/${filename}`
-      await note({ seed: volid })
-      await proxmox.upload({ node: at.node, storage, content: 'iso', filename, file: seedIso(seed), signal })
-      await locked(() => proxmox.put(config, { [drive]: `${volid},media=cdrom` }, { signal }), signal)
-      return
-    }
-    publish(seedName, seed)
-    await note({ seedName })
-    const smbios1 = smbiosForSeed(
-      present.smbios1 === undefined ? undefined : String(present.smbios1),
-      `${url}/seed/${seedName}/`,
-    )
-    const rival =
-      present[drive] !== undefined && /cloudinit/.test(String(present[drive])) ? { delete: drive } : {}
-    await locked(() => proxmox.put(config, { smbios1, ...rival }, { signal }), signal)
   }
 
   const start = async (at: At, signal: AbortSignal): Promise<void> => {
@@ -242,7 +217,8 @@ export const createProvisioner = ({ runtime, sessions, address, publish, unpubli
     const end = proxmox.clock.now() + BOOT_MS
     while (sessions.get(machineId)?.firstContact === undefined) {
       signal.throwIfAborted()
-      if (proxmox.clock.now() >= end) throw silent(at, (await address()).url)
+      if (proxmox.clock.now() >= end)
+        throw silent(at, runtime.channel === 'agent' ? 'its guest agent' : (await address()).url)
       await sessions.change(machineId, 5000, signal)
       const { status } = await proxmox.get<{ status?: string }>(
         path`/nodes/${at.node}/qemu/${at.vmid}/status/current`,
@@ -253,9 +229,6 @@ export const createProvisioner = ({ runtime, sessions, address, publish, unpubli
     }
   }
 
-  const locked = <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> =>
-    proxmox.whileLocked(work, { deadline: proxmox.clock.now() + 120_000, signal })
-
   return { make, protect }
 }
 
@@ -264,11 +237,6 @@ export type Provisioner = ReturnType<typeof createProvisioner>
 interface At {
   readonly node: string
   readonly vmid: number
-}
-
-export const injectionOf = ({ injection, seedStorage }: ProxmoxRuntimeOptions): 'iso' | 'http' => {
-  if (injection !== 'auto') return injection
-  return seedStorage === undefined ? 'http' : 'iso'
 }
 
 export const wantedBy = (manifest: Manifest | undefined, runtime: ProxmoxRuntimeOptions): Wanted => ({
@@ -285,15 +253,6 @@ export const wantedBy = (manifest: Manifest | undefined, runtime: ProxmoxRuntime
   network:
     (manifest?.network ?? (manifest?.agentType === 'claude' ? 'full' : 'none')) === 'full' ? 'full' : 'none',
 })
-
-/** The CD-ROM of the template if it has one: two seeds at once, and nobody knows which of them wins. */
-const seedDrive = (config: Readonly<Record<string, unknown>>): string => {
-  const present = Object.entries(config).find(
-    ([key, value]) => /^(ide|sata|scsi)\d+$/.test(key) && /cloudinit|media=cdrom/.test(String(value)),
-  )
-  if (present) return present[0]
-  return ['ide2', 'ide3', 'ide0', 'ide1', 'sata5'].find(key => config[key] === undefined) ?? 'ide2'
-}
 
 const netOf = (
   { bridge, tag, rate, firewall }: ProxmoxRuntimeOptions['network'],
@@ -326,8 +285,8 @@ const worthAnotherTry = (thrown: unknown): unknown => {
   })
 }
 
-const silent = ({ vmid }: At, url: string) =>
-  new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${url}.`, {
+const silent = ({ vmid }: At, where: string) =>
+  new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${where}.`, {
     hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor',
   })
 

@@ -8,6 +8,7 @@ import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
 import { createLimiter } from '../../proxmox/limiter.ts'
 import { type Address, callbackAddress } from './address.ts'
+import { createAgentLink } from './agent.ts'
 import { checkProxmox } from './check.ts'
 import { destroyVm } from './destroy.ts'
 import { type Details, detailsOf } from './details.ts'
@@ -16,6 +17,7 @@ import { type FollowOptions, follow } from './follow.ts'
 import { createIntake } from './intake.ts'
 import { createJobPort, inputsOf } from './job-port.ts'
 import { listMachines } from './list.ts'
+import { serveMailbox } from './mailbox.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { createProvisioner, wantedBy } from './provision.ts'
 import { createSessions } from './sessions.ts'
@@ -31,6 +33,9 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   const seeds = new Map<string, Seed>()
   const deleting = createLimiter(runtime.parallel.deletes)
   let listening: Promise<GuestListener> | undefined
+  const mailboxes = new Map<string, AbortController>()
+  const startedAt = now()
+  let inner: Promise<GuestListener> | undefined
   let openedAt = 0
   let provisioning = 0
 
@@ -60,9 +65,40 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     return listening
   }
 
+  /** Whatever machines of ours talk to. */
+  const ready = async (): Promise<void> => {
+    await (runtime.channel === 'agent' ? loopback() : listener())
+  }
+
   const address = async (): Promise<Address> => {
     const { port } = await listener()
     return callbackAddress(runtime.callback, port, proxmox.settings.endpoints[0]!.host)
+  }
+
+  /** The same routes on loopback, for requests that come through the guest agent. */
+  const loopback = (): Promise<GuestListener> => {
+    inner ??= startGuestListener({
+      host: '127.0.0.1',
+      port: 0,
+      machine: hash => sessions.machine(hash),
+      patient: () => now() - startedAt < MEMORY_MS,
+    })
+    return inner
+  }
+
+  const attend = (machineId: string, at: { node: string; vmid: number }): void => {
+    if (runtime.channel !== 'agent' || mailboxes.has(machineId)) return
+    const ending = new AbortController()
+    mailboxes.set(machineId, ending)
+    void loopback().then(({ port }) =>
+      serveMailbox({
+        agent: createAgentLink(proxmox, at),
+        clock: proxmox.clock,
+        log,
+        port,
+        signal: ending.signal,
+      }),
+    )
   }
 
   const provisioner = createProvisioner({
@@ -71,6 +107,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     address,
     publish: (name, seed) => void seeds.set(name, seed),
     unpublish: name => void seeds.delete(name),
+    attend,
   })
 
   /** Binds the job to its machine and stays with it. */
@@ -92,6 +129,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       refused: undefined,
     }
     const session = sessions.add(run.machine.id, details.tokenHash)
+    attend(run.machine.id, details)
     if (session.busy && session.job?.id !== run.job.id) throw busy(run)
     session.busy = true
     const port = createJobPort({
@@ -129,6 +167,8 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   const destroy = async (machine: Machine, signal: AbortSignal): Promise<void> => {
     const details = detailsOf(machine)
     sessions.drop(machine.id)
+    mailboxes.get(machine.id)?.abort()
+    mailboxes.delete(machine.id)
     if (details.seedName) seeds.delete(details.seedName)
     if (details.cloneTask && !details.ready) await settleClone(details.cloneTask, signal)
     for (const vmid of new Set([
@@ -216,8 +256,9 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
 
       /** A machine of the pool serves when it is alive and large enough; a kept one in any case. */
       async function isUsable(machine: Machine, kept: boolean): Promise<boolean> {
-        await listener()
+        await ready()
         const session = sessions.add(machine.id, details.tokenHash!)
+        attend(machine.id, { node: details.node!, vmid: details.vmid! })
         if (kept) return true
         const same =
           details.network === wanted.network &&
@@ -244,7 +285,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
 
     start: async run => {
       try {
-        await listener()
+        await ready()
         const details = run.machine.details as object as Details
         if (run.manifest.machine !== undefined) await requireAlive(run, details)
         return await bind(run, details, { run })
@@ -267,14 +308,16 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
           error: new AppError('unavailable', 'The daemon was restarted before the command had started.'),
         }
       }
-      await listener()
+      await ready()
       return bind(run, details as Details, {})
     },
 
     destroy,
     list: signal => listMachines(sessions, runtime, signal),
     close: async () => {
+      for (const ending of mailboxes.values()) ending.abort()
       await (await listening)?.close()
+      await (await inner)?.close()
       await proxmox.close()
     },
   }

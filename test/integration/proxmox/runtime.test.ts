@@ -116,6 +116,26 @@ describe.skipIf(!hasCurl)('a job in a VM', () => {
   })
 })
 
+describe('a job in a VM without a network', () => {
+  it.each(['agent', 'iso'] as const)('reports through the guest agent, seeded by %s', async injection => {
+    const { lab, engine } = await begin({ runtime: { injection, channel: 'agent' } })
+    const view = await run(engine, {
+      task: 'cat in.txt; seq 1 60000; echo "ünï→" >&2; printf done > result.txt; exit 4',
+      files: [{ path: 'in.txt', text: `${'x'.repeat(120_000)}\n` }],
+      artifacts: ['result.txt'],
+    })
+    expect(view).toMatchObject({ status: 'failed', exit_code: 4 })
+    const job = await engine.deputy.get(view.job_id)
+    const lines = Array.from({ length: 60_000 }, (_, i) => `${i + 1}\n`).join('')
+    expect(job.output_bytes).toBe(120_001 + lines.length + Buffer.byteLength('ünï→\n'))
+    expect((await engine.deputy.result(view.job_id, {})).artifacts).toMatchObject([
+      { path: 'result.txt', size: 4 },
+    ])
+    expect(lab.emulator.requests.some(line => line.includes('/agent/exec'))).toBe(true)
+    await clean(lab)
+  })
+})
+
 describe.skipIf(!hasCurl)('when the cluster misbehaves', () => {
   it('an id that somebody else took means the next id', async () => {
     const { lab, engine } = await begin({ runtime: { vmids: { first: 100_000, last: 100_003 } } })

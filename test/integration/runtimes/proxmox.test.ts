@@ -57,6 +57,7 @@ describeRuntimeContract('proxmox', {
     vmids: { first: 200_000, last: 200_999 },
     seedStorage: 'seeds',
     injection: 'auto',
+    channel: 'callback',
     network: { firewall: true, privateAddresses: false },
     callback: { host: '127.0.0.1', port },
     defaults: { cpu: 1, memory: 2 ** 29 },

@@ -1,0 +1,135 @@
+import { RUNNER } from '../../guest/runner.ts'
+import {
+  buildSeed,
+  CALLBACK_PATH,
+  CERTIFICATE_PATH,
+  callbackText,
+  MAILBOX,
+  RUNNER_PATH,
+  type Seed,
+  seedIso,
+} from '../../guest/seed.ts'
+import { smbiosForSeed } from '../../guest/smbios.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { path } from '../../proxmox/encode.ts'
+import type { Address } from './address.ts'
+import { createAgentLink } from './agent.ts'
+import type { Details } from './details.ts'
+import { nameOf, seedNameOf } from './identity.ts'
+import { readConfig } from './inventory.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+
+export interface InjectorOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  address(): Promise<Address>
+  publish(name: string, seed: Seed): void
+  locked<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
+}
+
+/** What one machine is told. */
+export interface Letter {
+  readonly machineId: string
+  readonly token: string
+  /** Unguessable: whoever knows it may read the seed. */
+  readonly seedName: string
+}
+
+interface At {
+  readonly node: string
+  readonly vmid: number
+}
+
+const AGENT_MS = 300_000
+
+/** Brings the runner and its address into a machine: with an image, over HTTP, or through the guest agent. */
+export const createInjector = ({ runtime, address, publish, locked }: InjectorOptions) => {
+  const { proxmox, owner } = runtime
+
+  const callbackFor = async (token: string) => {
+    const { tls } = runtime.callback
+    if (runtime.channel === 'agent') return { url: MAILBOX, token }
+    return { url: (await address()).url, token, ...(tls ? { certificate: tls.cert } : {}) }
+  }
+
+  /** While the machine is off. */
+  const before = async (
+    at: At,
+    { machineId, token, seedName }: Letter,
+    note: (more: Partial<Details>) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const way = injectionOf(runtime)
+    if (way === 'agent') return
+    const callback = await callbackFor(token)
+    const seed = buildSeed({ instanceId: machineId, hostname: nameOf(machineId), callback })
+    const config = path`/nodes/${at.node}/qemu/${at.vmid}/config`
+    const present = await readConfig(proxmox, at, signal)
+    const drive = seedDrive(present)
+    if (way === 'iso') {
+      const storage = runtime.seedStorage!
+      const filename = seedNameOf(owner, machineId)
+      const volid = `${storage}:iso/${filename}`
+      await note({ seed: volid })
+      await proxmox.upload({ node: at.node, storage, content: 'iso', filename, file: seedIso(seed), signal })
+      await locked(() => proxmox.put(config, { [drive]: `${volid},media=cdrom` }, { signal }), signal)
+      return
+    }
+    publish(seedName, seed)
+    await note({ seedName })
+    const smbios = present.smbios1 === undefined ? undefined : String(present.smbios1)
+    const smbios1 = smbiosForSeed(smbios, `${(await address()).url}/seed/${seedName}/`)
+    const rival = /cloudinit/.test(String(present[drive] ?? '')) ? { delete: drive } : {}
+    await locked(() => proxmox.put(config, { smbios1, ...rival }, { signal }), signal)
+  }
+
+  /** Once it runs. */
+  const after = async (at: At, { token }: Letter, signal: AbortSignal): Promise<void> => {
+    if (injectionOf(runtime) !== 'agent') return
+    const agent = createAgentLink(proxmox, at)
+    const end = proxmox.clock.now() + AGENT_MS
+    while (!(await agent.isUp(signal))) {
+      if (proxmox.clock.now() >= end) throw noAgent(at)
+      await proxmox.clock.sleep(500, signal)
+    }
+    const callback = await callbackFor(token)
+    const made = await agent.exec(
+      ['/bin/sh', '-c', 'umask 077; mkdir -p "$DEPUTY_ROOT/var/lib/deputy"'],
+      signal,
+    )
+    if (made.code !== 0) throw noAgent(at)
+    await agent.writeFile(RUNNER_PATH, Buffer.from(RUNNER), signal)
+    if (callback.certificate)
+      await agent.writeFile(CERTIFICATE_PATH, Buffer.from(callback.certificate), signal)
+    await agent.writeFile(CALLBACK_PATH, Buffer.from(callbackText(callback)), signal)
+    await agent.exec(['/bin/sh', '-c', BEGIN], signal)
+  }
+
+  return { before, after }
+}
+
+/** Apart from the agent, which would wait for it and take it along when it is restarted. */
+const BEGIN = 'cd /; setsid /bin/sh "$DEPUTY_ROOT/var/lib/deputy/runner" </dev/null >/dev/null 2>&1 &'
+
+export const injectionOf = ({
+  injection,
+  seedStorage,
+  channel,
+}: ProxmoxRuntimeOptions): 'iso' | 'http' | 'agent' => {
+  if (injection !== 'auto') return injection
+  if (seedStorage !== undefined) return 'iso'
+  return channel === 'agent' ? 'agent' : 'http'
+}
+
+/** The CD-ROM of the template if it has one: two seeds at once, and nobody knows which of them wins. */
+const seedDrive = (config: Readonly<Record<string, unknown>>): string => {
+  const present = Object.entries(config).find(
+    ([key, value]) => /^(ide|sata|scsi)\d+$/.test(key) && /cloudinit|media=cdrom/.test(String(value)),
+  )
+  if (present) return present[0]
+  return ['ide2', 'ide3', 'ide0', 'ide1', 'sata5'].find(key => config[key] === undefined) ?? 'ide2'
+}
+
+const noAgent = ({ vmid }: At): AppError =>
+  new AppError('timeout', `The guest agent of VM ${vmid} did not answer.`, {
+    hint: 'Install and enable qemu-guest-agent in the template, or use another injection.',
+  })
