@@ -52,8 +52,17 @@ const cgroups = (stateDir: string): string[] => {
 }
 
 const walk = (dir: string, depth: number): string[] => {
-  if (depth === 0 || !existsSync(dir)) return []
-  return readdirSync(dir, { withFileTypes: true })
+  if (depth === 0) return []
+  return entriesOf(dir)
     .filter(entry => entry.isDirectory())
     .flatMap(entry => [`${dir}/${entry.name}`, ...walk(`${dir}/${entry.name}`, depth - 1)])
+}
+
+/** Those of other users cannot be read, and are not ours. */
+const entriesOf = (dir: string) => {
+  try {
+    return readdirSync(dir, { withFileTypes: true })
+  } catch {
+    return []
+  }
 }

@@ -65,7 +65,8 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
 
         it('fails cleanly when the program does not exist', async () => {
           const { outcome } = await harness.run({ task: 'x' }, { argv: ['no-such-program-here'] })
-          expect(exitOf(outcome).code).toBe(127)
+          // 126 where PATH leads through a directory that this user cannot enter.
+          expect([126, 127]).toContain(exitOf(outcome).code)
         })
 
         it('keeps both streams and their order', async () => {
