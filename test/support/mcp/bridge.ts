@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { resolveHome } from '../../../src/config/home.ts'
 import type { DaemonInfo } from '../../../src/control/daemon-info.ts'
 import { createTransport } from '../../../src/control/transport.ts'
@@ -141,9 +141,22 @@ export const isAlive = (pid: number): boolean => {
   }
 }
 
+/** Ends every daemon of a home, also one that a bridge has just started and that does not listen yet. */
 export const stopDaemonOf = async (directory: string): Promise<void> => {
-  const daemon = await daemonOf(directory)
-  if (daemon === undefined) return
-  process.kill(daemon.pid, 'SIGTERM')
-  await until(async () => !isAlive(daemon.pid), 'the daemon to end', 20_000)
+  const pids = readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(Number)
+    .filter(pid => isDaemonOf(pid, directory))
+  for (const pid of pids) process.kill(pid, 'SIGTERM')
+  for (const pid of pids) await until(async () => !isAlive(pid), 'the daemon to end', 20_000)
+}
+
+const isDaemonOf = (pid: number, directory: string): boolean => {
+  try {
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
+    return command.includes('\0daemon\0run\0') && environment.includes(`DEPUTY_HOME=${directory}`)
+  } catch {
+    return false
+  }
 }
