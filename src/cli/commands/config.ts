@@ -24,7 +24,8 @@ one, what it would use is worked out here.`,
   words: ['explain', 'path'],
   async run(context, { flags, args }) {
     const [verb = 'explain', wanted] = args
-    if (verb === 'path') return context.print(`${context.home.configFile}\n`)
+    const file = context.home.configFile
+    if (verb === 'path') return flags.json ? context.printJson({ path: file }) : context.print(`${file}\n`)
     if (verb !== 'explain')
       throw usage(`config does not know '${verb}'${didYouMean(verb, ['explain', 'path']) || '.'}`, 'config')
     const all = await settings(context)
@@ -33,7 +34,7 @@ one, what it would use is worked out here.`,
     )
     if (some.length === 0) throw unknown(wanted ?? '', all)
     if (flags.json) return context.printJson(some)
-    if (context.out.isTTY) await context.err.write(context.errColors.dim(`# ${context.home.configFile}\n`))
+    if (context.out.isTTY) await context.err.write(context.errColors.dim(`# ${file}\n`))
     return context.print(table(some, COLUMNS, { width: context.out.columns, heading: context.colors.dim }))
   },
 })

@@ -1,3 +1,4 @@
+import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { resolveJobId } from '../resolve-id.ts'
 
@@ -15,6 +16,7 @@ export default defineCommand({
   flags: {
     apply: { type: 'string', value: 'DIR', summary: 'Apply it to this directory after asking' },
     yes: { type: 'boolean', short: 'y', summary: 'Apply without asking' },
+    json: JSON_FLAG,
   },
   async run(context, { flags, args }) {
     const client = await context.client()
@@ -25,6 +27,7 @@ export default defineCommand({
       return 0
     }
     const patch = await fetchPatch(client, id)
+    if (flags.json) return context.printJson({ job_id: id, patch: new TextDecoder().decode(patch) })
     const { showPatch } = await import('../patch/show.ts')
     await context.out.write(
       context.out.isTTY ? showPatch(new TextDecoder().decode(patch), context.colors) : patch,

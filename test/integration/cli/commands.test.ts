@@ -187,6 +187,18 @@ describe.skipIf(missing)('jobs', () => {
     expect((await cli.run(['status', ids[0]!])).code).toBe(2)
   })
 
+  it('print JSON and nothing else with --json', async () => {
+    const id = await submit('--', 'echo noise')
+    const lines = ['status ID', 'result ID', 'logs ID', 'logs -n 1 ID', 'artifacts ID', 'events ID', 'list']
+    lines.push('machines', 'doctor', 'config explain', 'config path', 'version', 'daemon status')
+    lines.push('mcp install cursor', 'submit -- true', 'run -- echo noise', 'delete ID')
+    for (const line of lines) {
+      const [command = '', ...rest] = line.replace('ID', id).split(' ')
+      const { stdout } = await cli.run([command, '--json', ...rest])
+      expect(() => JSON.parse(stdout), `${line}: ${stdout}`).not.toThrow()
+    }
+  })
+
   it('are the same job when the same key is sent again', async () => {
     const args = ['submit', '--key', 'once', '--', 'true']
     const [one, two] = [await cli.run(args), await cli.run(args)]
