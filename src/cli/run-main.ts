@@ -10,5 +10,5 @@ export const runMain = async (argv: readonly string[]): Promise<void> => {
   await runCli(argv)
 }
 
-const isBridge = ([command, verb, ...rest]: readonly string[]): boolean =>
-  command === 'mcp' && verb !== 'install' && ![verb, ...rest].some(word => word === '--help' || word === '-h')
+const isBridge = ([command, ...rest]: readonly string[]): boolean =>
+  command === 'mcp' && !rest.some(word => word === 'install' || word === '--help' || word === '-h')
