@@ -6,6 +6,8 @@ export interface SeedOptions {
   /** Unique per machine, or cloud-init takes it for a reboot. */
   readonly instanceId: string
   readonly hostname: string
+  /** Of the network device. */
+  readonly macAddress?: string
   /** Where the runner reports; absent when the guest agent is the channel. */
   readonly callback?: CallbackAddress
 }
@@ -32,7 +34,7 @@ export const CERTIFICATE_PATH = '/var/lib/deputy/callback.pem'
  * What cloud-init reads. It is JSON, which is YAML without its surprises, and everything that is not ours
  * is base64 inside: no value can add a key.
  */
-export const buildSeed = ({ instanceId, hostname, callback }: SeedOptions): Seed => {
+export const buildSeed = ({ instanceId, hostname, macAddress, callback }: SeedOptions): Seed => {
   if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(hostname)) {
     throw new AppError('invalid', `"${hostname}" is no name for a machine.`)
   }
@@ -48,7 +50,7 @@ export const buildSeed = ({ instanceId, hostname, callback }: SeedOptions): Seed
     vendorData: '#cloud-config\n{}\n',
     networkConfig: plain({
       version: 2,
-      ethernets: { primary: { match: { name: 'e*' }, dhcp4: true, dhcp6: false } },
+      ethernets: { primary: { match: device(macAddress), dhcp4: true, dhcp6: false } },
     }),
   }
 }
@@ -87,5 +89,12 @@ const file = (path: string, permissions: string, content: string) => ({
   encoding: 'b64',
   content: Buffer.from(content).toString('base64'),
 })
+
+/**
+ * cloud-init finds a device by its address whatever manages the network. Patterns are for netplan alone:
+ * for systemd-networkd and ifupdown it would configure a device named `primary`.
+ */
+const device = (macAddress: string | undefined) =>
+  macAddress === undefined ? { name: 'e*' } : { macaddress: macAddress.toLowerCase() }
 
 const plain = (value: unknown): string => `${JSON.stringify(value)}\n`

@@ -40,6 +40,7 @@ interface At {
 }
 
 const AGENT_MS = 300_000
+const MAC = /(?:[0-9a-f]{2}:){5}[0-9a-f]{2}/i
 
 /** Brings the runner and its address into a machine: with an image, over HTTP, or through the guest agent. */
 export const createInjector = ({ runtime, address, publish, locked }: InjectorOptions) => {
@@ -61,9 +62,15 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     const way = injectionOf(runtime)
     if (way === 'agent') return
     const callback = await callbackFor(token)
-    const seed = buildSeed({ instanceId: machineId, hostname: nameOf(machineId), callback })
     const config = path`/nodes/${at.node}/qemu/${at.vmid}/config`
     const present = await readConfig(proxmox, at, signal)
+    const macAddress = MAC.exec(String(present.net0 ?? ''))?.[0]
+    const seed = buildSeed({
+      instanceId: machineId,
+      hostname: nameOf(machineId),
+      callback,
+      ...(macAddress === undefined ? {} : { macAddress }),
+    })
     const drive = seedDrive(present)
     if (way === 'iso') {
       const storage = runtime.seedStorage!

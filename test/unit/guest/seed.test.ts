@@ -129,6 +129,15 @@ describe('the seed', () => {
     expect(Object.keys(parse(hostile.metaData))).toEqual(['instance-id', 'local-hostname'])
   })
 
+  it('names the network device by its address, which every network manager understands', () => {
+    const known = buildSeed({ instanceId: 'x', hostname: 'a', macAddress: 'BC:24:11:0A:0B:0C' })
+    expect(parse(known.networkConfig).ethernets.primary).toEqual({
+      match: { macaddress: 'bc:24:11:0a:0b:0c' },
+      dhcp4: true,
+      dhcp6: false,
+    })
+  })
+
   it('goes onto an image with all four files', () => {
     expect([...readIso(seedIso(seed))!.files.keys()].sort()).toEqual([
       'meta-data',
