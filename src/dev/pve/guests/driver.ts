@@ -14,6 +14,8 @@ export interface GuestSpec {
 /** How guests are run: not at all, as local processes, or in QEMU. */
 export interface GuestDriver {
   start(spec: GuestSpec): Promise<Guest>
+  /** The machine is gone for good, and its disk with it. */
+  destroyed?(vmid: number): Promise<void>
 }
 
 export interface Guest {
@@ -28,7 +30,7 @@ export interface Guest {
 export interface GuestAgent {
   exec(argv: readonly string[], input: Buffer | undefined): Promise<number>
   /** Undefined for an unknown process. */
-  execStatus(pid: number): ExecStatus | undefined
+  execStatus(pid: number): ExecStatus | undefined | Promise<ExecStatus | undefined>
   /** Rejects with the words of the agent. */
   readFile(path: string): Promise<Buffer>
   writeFile(path: string, content: Buffer): Promise<void>

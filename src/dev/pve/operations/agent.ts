@@ -59,7 +59,8 @@ export const agentOperations: readonly Operation[] = [
     'exec-status',
     'Unrestricted',
     async (agent, context) => {
-      const status = agent.execStatus(Number(context.params.pid)) ?? die('Agent error: PID ld does not exist')
+      const status =
+        (await agent.execStatus(Number(context.params.pid))) ?? die('Agent error: PID ld does not exist')
       if (!status.exited) return { exited: 0 }
       return {
         exited: 1,

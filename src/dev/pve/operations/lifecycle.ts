@@ -248,6 +248,7 @@ const destroy = (context: Context): string => {
       await task.step('destroy', state.timing.taskMs)
       for (const drive of drivesOf(vm.config))
         if (!drive.cdrom || /cloudinit/.test(drive.volid)) dropVolume(state, drive.volid, vm.node)
+      await context.guests.destroyed?.(vm.vmid)
       state.vms.delete(vm.vmid)
     }),
   )
