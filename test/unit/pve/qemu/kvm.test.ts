@@ -19,11 +19,11 @@ describe.skipIf(process.platform === 'win32')('the trial of KVM', () => {
   afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
   it('believes a processor that runs', async () => {
-    expect(await kvmWorks(program('echo SeaBIOS; exec sleep 60'))).toBe(true)
+    expect(await kvmWorks(program('echo SeaBIOS; echo No bootable device.; exec sleep 60'))).toBe(true)
   })
 
   it('does not wait for one that hangs', async () => {
-    expect(await kvmWorks(program('exec sleep 60'), 200)).toBe(false)
+    expect(await kvmWorks(program('echo SeaBIOS; exec sleep 60'), 200)).toBe(false)
   })
 
   it('takes a refusal, and a missing program, for a no', async () => {

@@ -40,13 +40,13 @@ export const startMachine = async (options: MachineOptions): Promise<Guest> => {
     // A machine whose configuration has no agent.
     () => {},
   )
-  const monitor = await Promise.race([
-    openMonitor(monitorDoor!, (event, data) => {
-      // The guest opens the port when its agent starts, and the kernel closes it when the agent ends.
-      if (event === 'VSERPORT_CHANGE' && data.id === AGENT_PORT) present = data.open === true
-    }),
-    qemu.ended.then(words => Promise.reject(new Error(`QEMU ended: ${words}`))),
-  ])
+  const monitor = await openMonitor(monitorDoor!, (event, data) => {
+    // The guest opens the port when its agent starts, and the kernel closes it when the agent ends.
+    if (event === 'VSERPORT_CHANGE' && data.id === AGENT_PORT) present = data.open === true
+  }).catch(async () => {
+    qemu.kill('SIGKILL')
+    throw new Error(`QEMU did not start: ${await qemu.ended}`)
+  })
 
   return {
     agent: () => (present ? agent : undefined),
