@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { clusterBenches } from './cluster.ts'
 import { type Bench, type Figure, isMet, ratioOf } from './figure.ts'
 import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
 import { mcpBenches } from './mcp.ts'
 import { proxmoxBenches } from './proxmox.ts'
 
-const BENCHES: Bench[] = [...jobBenches, ...httpBenches, ...mcpBenches, ...proxmoxBenches]
+const BENCHES: Bench[] = [...jobBenches, ...httpBenches, ...mcpBenches, ...proxmoxBenches, ...clusterBenches]
 
 /** `npm run bench [-- NAME…] [--json FILE]`: a table, and the same as JSON. */
 const main = async (args: string[]): Promise<void> => {

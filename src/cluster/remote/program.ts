@@ -172,9 +172,12 @@ body() {
 
 run() {
   dir="$base/$D_ID"
-  [ -n "$D_CWD" ] || D_CWD="$dir/work"
+  own=
+  if [ -n "$D_WORK" ]; then own=1 D_CWD="$work/$D_WORK"; elif [ -z "$D_CWD" ]; then own=1 D_CWD="$dir/work"; fi
   trap 'woken=1' USR1
-  if mkdir "$dir" "$dir/work" 2>/dev/null || { mkdir -p "$base" 2>/dev/null && mkdir "$dir" "$dir/work" 2>/dev/null; }; then
+  set -- "$dir"
+  [ -n "$own" ] && ! [ -d "$D_CWD" ] && set -- "$dir" "$D_CWD"
+  if mkdir "$@" 2>/dev/null || { mkdir -p "$base" "$work" 2>/dev/null && mkdir "$@" 2>/dev/null; }; then
     if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && printf '%s' "$D_MEMO" > "$dir/memo" && true > "$dir/index"; then
       printf '%s\\n' "$$" > "$dir/follower"
       (supervise) < /dev/null > /dev/null 2>&1 &
@@ -329,11 +332,11 @@ remove() {
 }
 
 # Workspaces, by their names: what a machine of ours is on a node.
-claim() {
-  mkdir -p "$work/$D_ID" && echo "w $D_ID"
+release() {
+  for D_ID in $D_ID; do released; done
 }
 
-release() {
+released() {
   for d in "$base/$D_ID".*/ "$base/$D_ID"/; do
     [ -d "$d" ] || continue
     d=\${d%/}

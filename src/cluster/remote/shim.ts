@@ -13,6 +13,8 @@ export interface RemoteCommand {
   command: string
   /** Absolute, or relative to the home there; a clean directory of its own unless given. */
   cwd?: string | undefined
+  /** A workspace of ours to run in; it is made when it is not there yet. */
+  workspace?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
   timeoutSeconds?: number | undefined
   /** Between TERM and KILL. */
@@ -63,9 +65,8 @@ export interface RemoteShim {
   remove(ids: readonly string[], options: Where): Promise<string[]>
   list(options: Where): Promise<RemoteJob[]>
   memoOf(id: string, options: Where): Promise<string>
-  /** Makes a workspace exist; `release` ends what runs in it and deletes it, `claims` lists all of ours. */
-  claim(id: string, options: Where): Promise<void>
-  release(id: string, options: Where): Promise<void>
+  /** Ends what runs in workspaces and deletes them; tells which are confirmed gone. */
+  release(ids: readonly string[], options: Where): Promise<Set<string>>
   claims(options: Where): Promise<{ id: string; createdAt: number }[]>
 }
 
@@ -115,7 +116,7 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
   const ask = async (
     head: string,
     verb: string,
-    options: { target: SshTarget; signal: AbortSignal },
+    options: { target: SshTarget; signal: AbortSignal; spare?: boolean },
   ): Promise<string[]> => {
     const lines: string[] = []
     const mark = newMark()
@@ -135,6 +136,7 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
         `D_CMD=${shellQuote(command.command)}`,
         `D_ENV=${shellQuote(exportLines(command.env ?? {}))}`,
         `D_CWD=${directory(command.cwd)}`,
+        `D_WORK=${command.workspace === undefined ? '' : checkedId(command.workspace)}`,
         `D_MEMO=${Buffer.from(command.memo ?? '').toString('base64')}`,
         `D_TIMEOUT=${Math.ceil(command.timeoutSeconds ?? 0)}`,
         `D_GRACE=${Math.round((command.graceSeconds ?? 2) * 10)}`,
@@ -165,13 +167,13 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
       const lines = await ask(`D_ID=${checkedId(id)}\n`, 'cat "$base/$D_ID/memo" 2>/dev/null; echo', options)
       return Buffer.from(lines.join(''), 'base64').toString('utf8')
     },
-    claim: async (id, options) => {
-      const lines = await ask(`D_ID=${checkedId(id)}\n`, 'claim', options)
-      if (!lines.includes(`w ${id}`)) throw cannotWrite(options.target)
-    },
-    release: async (id, options) => {
-      const lines = await ask(`D_ID=${checkedId(id)}\n`, 'release', options)
-      if (!lines.includes(`g ${id}`)) throw survived(options.target, lines)
+    release: async (ids, options) => {
+      if (ids.length === 0) return new Set()
+      const lines = await ask(`D_ID='${ids.map(checkedId).join(' ')}'\n`, 'release', {
+        ...options,
+        spare: false,
+      })
+      return new Set(lines.filter(line => line.startsWith('g ')).map(line => line.slice(2)))
     },
     claims: async options => {
       const lines = await ask('', 'claims', options)
@@ -182,20 +184,6 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
     },
   }
 }
-
-const cannotWrite = (target: SshTarget): AppError =>
-  new AppError('unavailable', `node ${target.id} has no room for a workspace in ~/.cache/deputy`, {
-    hint: `Is its disk full or read-only? Try: ssh ${target.host} df -h`,
-  })
-
-const survived = (target: SshTarget, lines: readonly string[]): AppError =>
-  new AppError(
-    'unavailable',
-    `node ${target.id} could not end everything of a job: ${lines.join(' ') || 'it did not say why'}`,
-    {
-      hint: `Look at the processes there: ssh ${target.host} ps -ef`,
-    },
-  )
 
 const assemble = (head: string, mark: string, verb: string): string =>
   `${head}${PROGRAM}\necho '${mark}'\n${verb}\n`

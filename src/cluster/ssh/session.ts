@@ -16,6 +16,8 @@ export interface SessionRequest {
   onStdout?: (chunk: Buffer) => void | Promise<void>
   /** The connection stands; from here on the node may have got the script. */
   onOpen?: () => void
+  /** False: leave the session that waits for the next command to a command. */
+  spare?: boolean
   signal: AbortSignal
   timeoutMs?: number
 }
@@ -73,7 +75,7 @@ export const createSsh = (options: SshOptions): Ssh => {
     const { signal } = deadline
     try {
       const session =
-        (request.input ? undefined : spares.take(target)) ??
+        (request.input || request.spare === false ? undefined : spares.take(target)) ??
         (await open(target, request.input ? READ_LINE : READ_SCRIPT, signal))
       const started = performance.now()
       request.onOpen?.()

@@ -19,6 +19,7 @@ import { clusterLimit, fitsCluster } from './fits.ts'
 import { placeInputs } from './inputs.ts'
 import { launch } from './launch.ts'
 import { clusterReadiness } from './readiness.ts'
+import { createReleaser } from './releaser.ts'
 import { followRun, type RunContext } from './run.ts'
 
 export interface SshRuntimeOptions {
@@ -40,6 +41,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
   const busy = new Map<string, string>()
   const listed = new Map<string, FoundMachine[]>()
   const alone = createQueues()
+  const release = createReleaser(cluster)
   const context: RunContext = {
     cluster,
     blobs,
@@ -69,7 +71,10 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
   ): Promise<Outcome> => {
     busy.set(machine.id, jobId)
     try {
-      return await work()
+      const outcome = await work()
+      // The machine may be kept, or wait to be cleaned up; the node has room again.
+      if (outcome.kind !== 'detached') places.get(machine.id)?.release()
+      return outcome
     } catch (error) {
       if (detach.aborted) return { kind: 'detached' }
       throw error
@@ -105,6 +110,8 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
             if (!place) throw isGone(machine.id)
             const target = await cluster.target(place.node, run.detach)
             await assertThere(cluster, place.node, machine.id, run)
+            if (run.manifest.machine !== undefined)
+              places.set(machine.id, { ...place, release: cluster.occupy(place.node.id) })
             const hasWorkspace = await placeInputs({
               cluster,
               target,
@@ -143,8 +150,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     destroy: async (machine, signal) => {
       const place = await placeOf(machine, signal)
       if (place) {
-        const target = await cluster.target(place.node, signal)
-        await cluster.shim.release(machine.id, { target, signal })
+        await release(place.node, machine.id, signal)
       }
       places.get(machine.id)?.release()
       places.delete(machine.id)
@@ -197,42 +203,29 @@ export const openSshRuntime = (
 
 const FULL_PAUSE_MS = 200
 
-/** Takes a place on a node and makes the workspace there; a node that turns out to be away gives way to another. */
+/** Takes a place on a node. The workspace is made there with the first thing that is sent. */
 const provision = async (
   cluster: Cluster,
-  { machine, manifest, remember, signal }: ProvisionRequest,
+  { manifest, remember, signal }: ProvisionRequest,
 ): Promise<Placement> => {
-  const except = new Set<string>()
   const { node, os, arch, capabilities } = manifest?.requires ?? {}
   for (;;) {
     signal.throwIfAborted()
-    let place: Placement
     try {
-      place = await cluster.choose({ node, except, requires: { os, arch, capabilities } }, signal)
-    } catch (error) {
-      const { details } = toAppError(error)
-      const isFull =
-        typeof details === 'object' && details !== null && 'full' in details && details.full === true
-      if (!isFull || except.size > 0) throw error
-      await sleep(FULL_PAUSE_MS, undefined, { signal })
-      continue
-    }
-    const target = await cluster.target(place.node, signal).catch(() => undefined)
-    try {
+      const place = await cluster.choose({ node, requires: { os, arch, capabilities } }, signal)
       await remember({ node: place.node.id, because: place.reason })
-      await cluster.shim.claim(machine.id, {
-        target: target ?? (await cluster.target(place.node, signal)),
-        signal,
-      })
-      cluster.succeeded(place.node, target)
       return place
     } catch (error) {
-      place.release()
-      cluster.failed(place.node, error, target)
-      if (signal.aborted || node !== undefined || except.size >= 2) throw error
-      except.add(place.node.id)
+      if (!isFull(error)) throw error
+      await sleep(FULL_PAUSE_MS, undefined, { signal })
     }
   }
+}
+
+/** Every node that fits has as many commands as it may: one will end. */
+const isFull = (error: unknown): boolean => {
+  const { details } = toAppError(error)
+  return typeof details === 'object' && details !== null && 'full' in details && details.full === true
 }
 
 const findMachine = async (

@@ -61,7 +61,7 @@ export const launch = async (
     command: {
       id: runId(run),
       command: script,
-      cwd: workspace,
+      workspace: run.machine.id,
       env: { ...spec.env, ...spec.secrets },
       timeoutSeconds: spec.timeoutSeconds,
       graceSeconds: context.graceSeconds,

@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Cluster } from '../../cluster/cluster.ts'
+import type { ClusterNode } from '../../cluster/inventory.ts'
+import { AppError } from '../../jobs/errors.ts'
+
+export type Releaser = (node: ClusterNode, id: string, signal: AbortSignal) => Promise<void>
+
+const GATHER_MS = 150
+
+interface Waiting {
+  readonly ids: Set<string>
+  readonly done: Promise<Set<string>>
+}
+
+/** Deletes workspaces, those of the same moment together: cleaning up must not cost as much as the work did. */
+export const createReleaser = (cluster: Cluster): Releaser => {
+  const gathering = new Map<string, Waiting>()
+
+  const releaseAll = async (node: ClusterNode, ids: ReadonlySet<string>): Promise<Set<string>> => {
+    await sleep(GATHER_MS)
+    gathering.delete(node.id)
+    // Shared by all who wait for it: it has a time-out of its own, and nobody's signal.
+    const { signal } = new AbortController()
+    const target = await cluster.target(node, signal)
+    return cluster.shim.release([...ids], { target, signal })
+  }
+
+  return async (node, id, signal) => {
+    signal.throwIfAborted()
+    let waiting = gathering.get(node.id)
+    if (waiting) waiting.ids.add(id)
+    else {
+      const ids = new Set([id])
+      waiting = { ids, done: releaseAll(node, ids) }
+      gathering.set(node.id, waiting)
+    }
+    const gone = await waiting.done
+    if (gone.has(id)) return
+    throw new AppError('unavailable', `Node ${node.id} could not end everything that machine ${id} runs.`, {
+      hint: `Look at the processes there: ssh ${node.host} ps -ef`,
+    })
+  }
+}
