@@ -2,14 +2,22 @@ import { defineConfig } from 'vitest/config'
 
 // unit: pure and fast. integration: real processes, namespaces and sockets, started from dist/.
 // e2e: the packed product with real outside tools; CI runs it, `npm test` does not. vm: jobs in machines that boot
-// in QEMU; minutes long, so CI runs it, too.
+// in QEMU; minutes long, so CI runs it, too. They run one after the other: each group has its own number of workers.
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 20_000 } },
+      {
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          testTimeout: 30_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
       {
         test: {
           name: 'integration',
+          sequence: { groupOrder: 1 },
           include: ['test/integration/**/*.test.ts'],
           globalSetup: ['test/support/build.ts'],
           testTimeout: 60_000,
@@ -20,6 +28,7 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
+          sequence: { groupOrder: 2 },
           include: ['test/e2e/**/*.test.ts'],
           globalSetup: ['test/support/build.ts'],
           testTimeout: 180_000,
@@ -30,6 +39,7 @@ export default defineConfig({
       {
         test: {
           name: 'vm',
+          sequence: { groupOrder: 3 },
           include: ['test/vm/**/*.test.ts'],
           globalSetup: ['test/support/build.ts'],
           testTimeout: 360_000,
