@@ -22,7 +22,9 @@ const strip = (node: JsonSchema): JsonSchema => {
     // zod writes the range of safe integers on every integer.
     if ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER)
       continue
-    if (key === 'properties') kept[key] = mapValues(value, child => strip(child))
+    // zod writes an empty schema where anything goes; some clients know only the bare word.
+    if (key === 'additionalProperties' && isObject(value) && Object.keys(value).length === 0) kept[key] = true
+    else if (key === 'properties') kept[key] = mapValues(value, child => strip(child))
     else kept[key] = stripValue(value)
   }
   return kept

@@ -41,10 +41,8 @@ const bare = (param: Param): z.ZodType => {
     case 'strings':
       return z.preprocess(toList, z.array(z.string().max(LONGEST)).max(500))
     case 'object':
-      return z.preprocess(
-        fromText(parseJson),
-        z.record(z.string(), z.union([z.string().max(LONGEST), z.number(), z.boolean()])),
-      )
+      // What the values may be is checked where they become parameters: a list of types is not portable.
+      return z.preprocess(fromText(parseJson), z.record(z.string(), z.unknown()))
     case 'string':
       return param.values ? z.enum(param.values as [string, ...string[]]) : textSchema(param)
   }

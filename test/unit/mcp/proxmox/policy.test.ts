@@ -45,6 +45,18 @@ describe('one gate for raw and curated calls', () => {
     expect(api.sent).toEqual([])
   })
 
+  it.each([{ a: { b: 1 } }, { a: null }, { a: [{}] }, { a: 'x\0y' }, { 'a&b': 1 }])(
+    'parameters %j are refused',
+    async data => {
+      const api = createFakeCluster()
+      const { call } = proxmoxTools(api, { policy: { allowElevated: true } })
+      await expect(call(raw, { path: 'pools', method: 'POST', data })).rejects.toMatchObject({
+        code: 'invalid',
+      })
+      expect(api.sent).toEqual([])
+    },
+  )
+
   it('takes paths as people write them', async () => {
     const api = createFakeCluster()
     const { call } = proxmoxTools(api)

@@ -11,7 +11,6 @@ import { toText } from '../shape/lines.ts'
 import { toPage } from '../shape/rows.ts'
 import { METHODS } from './methods.ts'
 
-const value = z.union([z.string(), z.number(), z.boolean()])
 /** Some clients send objects as text. */
 const fromText = (given: unknown): unknown => {
   if (typeof given !== 'string') return given
@@ -25,10 +24,7 @@ const fromText = (given: unknown): unknown => {
 const input = z.strictObject({
   path: z.string().min(1).max(1000).describe('e.g. nodes/pve1/qemu/100/status/start'),
   method: z.enum(METHODS).optional().describe('default GET'),
-  data: z
-    .preprocess(fromText, z.record(z.string(), z.union([value, z.array(value)])))
-    .optional()
-    .describe('parameters'),
+  data: z.preprocess(fromText, z.record(z.string(), z.unknown())).optional().describe('parameters'),
   wait: z.int().min(0).max(50).optional().describe('seconds to wait for the task'),
   filter: z.string().max(512).optional().describe('of lists'),
   fields: z.string().max(512).optional(),
