@@ -7,8 +7,9 @@ import {
   rmdirSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type CgroupRoot, readMembers, removeAll } from './cgroups.ts'
+import { descendantsOf } from './processes.ts'
 
 /** Where we may make cgroups, or why we may not. */
 export type CgroupFinding =
@@ -16,10 +17,10 @@ export type CgroupFinding =
   | { readonly root: null; readonly problem: string }
 
 /** Looks at our own cgroup: children of it are ours to make where the system allows it. */
-export const findCgroupRoot = (): CgroupFinding => {
+export const findCgroupRoot = (proc = '/proc/self'): CgroupFinding => {
   try {
-    const own = parseOwn(readFileSync('/proc/self/cgroup', 'utf8'))
-    const mounts = parseMounts(readFileSync('/proc/self/mountinfo', 'utf8'))
+    const own = parseOwn(readFileSync(join(proc, 'cgroup'), 'utf8'))
+    const mounts = parseMounts(readFileSync(join(proc, 'mountinfo'), 'utf8'))
     return findV1(own, mounts) ?? findV2(own, mounts)
   } catch (error) {
     return { root: null, problem: (error as Error).message }
@@ -59,12 +60,26 @@ const findV2 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupFinding 
     return { root: null, problem: 'no cgroup file system is mounted' }
   const dir = inside(mount, path)
   // In a cgroup of a daemon that ran before us, its parent is the delegated one.
-  const base = dir.endsWith('/supervisor') ? dir.slice(0, -'/supervisor'.length) : dir
+  const ours = dir.endsWith(`/${SUPERVISOR}`) ? dirname(dir) : dir
+  const delegated = tryBase(ours, ours === mount.path)
+  if (delegated.root !== null || process.getuid?.() !== 0) return delegated
+  // Root needs nobody's leave: where our own cgroup is shared with strangers, we make one beside it.
+  const beside = join(mount.path, 'deputy.slice')
+  mkdirSync(beside, { recursive: true })
+  return tryBase(beside, false)
+}
+
+const SUPERVISOR = 'supervisor'
+
+const tryBase = (base: string, isTop: boolean): CgroupFinding => {
   if (!isUsable(base)) return { root: null, problem: `the cgroup ${base} is not delegated to us` }
   const available = readFileSync(join(base, 'cgroup.controllers'), 'utf8').trim().split(/\s+/)
   const controllers = WANTED.filter(controller => available.includes(controller))
   if (controllers.length === 0)
     return { root: null, problem: `no controllers are delegated to the cgroup ${base}` }
+  // All of a container's processes may live in its top cgroup; elsewhere, strangers are not ours to move.
+  if (!isTop && readMembers(base).some(pid => !isOurs(pid)))
+    return { root: null, problem: `the cgroup ${base} is shared with other programs` }
   try {
     makeRoom(base)
     writeFileSync(join(base, 'cgroup.subtree_control'), controllers.map(name => `+${name}`).join(' '))
@@ -76,9 +91,21 @@ const findV2 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupFinding 
 
 /** Version 2 allows controllers only where no process lives: ours move into a child. */
 const makeRoom = (base: string): void => {
-  const supervisor = join(base, 'supervisor')
+  const members = readMembers(base)
+  if (members.length === 0) return
+  const supervisor = join(base, SUPERVISOR)
   mkdirSync(supervisor, { recursive: true })
-  for (const pid of readMembers(base)) writeFileSync(join(supervisor, 'cgroup.procs'), String(pid))
+  for (const pid of members) writeFileSync(join(supervisor, 'cgroup.procs'), String(pid))
+}
+
+/** This process, what it started, and shims of a daemon before it. */
+const isOurs = (pid: number): boolean => {
+  if (pid === process.pid || descendantsOf(process.pid).includes(pid)) return true
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/runtimes/local/shim.js')
+  } catch {
+    return true // Gone meanwhile.
+  }
 }
 
 const isUsable = (dir: string): boolean => {
@@ -95,7 +122,7 @@ const isUsable = (dir: string): boolean => {
 
 /** A container sees a part of the hierarchy: paths are relative to what is mounted. */
 const inside = (mount: CgroupMount, path: string): string =>
-  join(mount.path, path.startsWith(mount.root) ? path.slice(mount.root.length) : path)
+  join(mount.path, path.startsWith(mount.root) ? path.slice(mount.root.length) : path).replace(/\/$/, '')
 
 /** Lines such as `4:memory:/path`; the name of version 2 is empty. */
 const parseOwn = (text: string): Map<string, string> =>

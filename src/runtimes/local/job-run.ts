@@ -216,12 +216,17 @@ const listen = (box: Box, output: Output): void => {
   }
 }
 
+const LEAVE_MS = 2000
+
 /** Lets the machine end by itself, and waits until nothing more can be printed. */
 const quiet = async (box: Box): Promise<void> => {
   box.leave()
-  const timer = setTimeout(() => box.kill(), 2000)
-  await Promise.all([box.stdout, box.stderr].map(ended => closed(ended)))
+  const timer = setTimeout(() => box.kill(), LEAVE_MS)
+  // On the host a stranger may hold the pipe for ever.
+  const late = new Promise<void>(resolve => setTimeout(resolve, 2 * LEAVE_MS).unref())
+  await Promise.race([late, Promise.all([closed(box.stdout), closed(box.stderr)])])
   clearTimeout(timer)
+  for (const stream of [box.stdout, box.stderr]) stream.destroy()
 }
 
 const closed = (stream: Box['stdout']): Promise<void> =>

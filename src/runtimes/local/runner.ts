@@ -57,7 +57,8 @@ const limitLines = (limits: JobText['limits']): string[] => [
 
 /** Unpacks a tar of `bytes` bytes that follows on fd 4. */
 export const unpackText = (directory: string, bytes: number, gzip: boolean): string =>
-  `head -c ${bytes} <&4 | tar -x${gzip ? 'z' : ''}f - -C ${quote(directory)} 2>&5 >/dev/null
+  // What tar leaves unread is read away: the next input begins right after it.
+  `head -c ${bytes} <&4 | { tar -x${gzip ? 'z' : ''}f - -C ${quote(directory)} 2>&5 >/dev/null; code=$?; cat >/dev/null; exit $code; }
 echo "unpacked $?" >&3
 `
 

@@ -27,7 +27,7 @@ export interface ShimLink {
   disconnect(): void
 }
 
-const HELLO_MS = 5000
+const HELLO_MS = 20_000
 
 export const connectShim = (path: string): Promise<ShimLink> =>
   new Promise((resolve, reject) => {

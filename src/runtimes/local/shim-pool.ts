@@ -27,7 +27,7 @@ export interface ShimPoolOptions {
   log(message: string, fields: Record<string, unknown>): void
 }
 
-const START_MS = 15_000
+const START_MS = 30_000
 
 export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   mkdirSync(options.dir, { recursive: true, mode: 0o700 })
@@ -66,10 +66,13 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     await Promise.all(
       names.map(async name => {
         const id = name.slice(0, -'.sock'.length)
-        // Where nobody listens, it ended without tidying up.
-        await reach(id).catch(() => {
+        await reach(id).catch(async (error: AppError) => {
+          const code = (error.cause as NodeJS.ErrnoException | undefined)?.code
+          // One that lives but is slow, or speaks another protocol, may hold a job: it is left alone.
+          if (code !== 'ECONNREFUSED' && code !== 'ENOENT')
+            return options.log('a shim does not answer', { shim: id, error: error.message })
           lost.push(id)
-          return tidy(id)
+          await tidy(id)
         })
       }),
     )

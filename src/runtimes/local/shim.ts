@@ -9,6 +9,9 @@ const main = async (): Promise<void> => {
   // What was printed by mistake must not end the process: the daemon that read it may be gone.
   process.on('SIGPIPE', () => {})
   process.on('SIGHUP', () => {})
+  // Whatever goes wrong here, the job is worth more than a clean end.
+  process.on('uncaughtException', error => console.error(error))
+  process.on('unhandledRejection', error => console.error(error))
   await serveShim(JSON.parse(process.argv[2] ?? '{}') as ShimConfig)
 }
 

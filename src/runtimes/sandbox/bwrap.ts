@@ -3,6 +3,8 @@ import { DEV_SHM_BYTES, JOB_UID, type Shown } from './system.ts'
 
 export interface BwrapOptions {
   readonly shown: readonly Shown[]
+  /** Shown on top of everything: programs may lie below /tmp or another place that is private to the job. */
+  readonly onTop: readonly Shown[]
   readonly limits: MachineLimits
   readonly hostNetwork: boolean
   /** Newer versions can forbid further user namespaces. */
@@ -36,6 +38,7 @@ export const bwrapCall = (options: BwrapOptions): BwrapCall => {
     ...['--size', String(disk), '--perms', '1777', '--tmpfs', '/tmp'],
     ...['--size', String(disk), '--perms', '0700', '--tmpfs', '/home/job'],
     ...['--size', String(disk), '--perms', '0755', '--tmpfs', '/work', '--chdir', '/work'],
+    ...options.onTop.flatMap(item => showArgs(item, feed)),
     // Last: until then / and /dev are writable and without a size.
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...(options.seccomp === undefined ? [] : ['--seccomp', feed(options.seccomp)]),

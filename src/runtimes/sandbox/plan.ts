@@ -29,9 +29,14 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
   const programs = programView(shape.programs)
   const hostNetwork = shape.network === 'full'
   const exit = shape.proxySocket === undefined ? undefined : outlet(shape.proxySocket, [...shape.network])
-  const view = [...systemView(hostNetwork), ...programs.shown, ...(exit?.shown ?? [])]
-  const staged = config.uid === null ? { prefix: [], shown: view } : stage(view)
-  const build = builderOf(config.backend)({ shown: staged.shown, limits: shape.limits, hostNetwork })
+  const shown = systemView(hostNetwork)
+  const staged = stage([...shown, ...programs.shown, ...(exit?.shown ?? [])], config.uid)
+  const build = builderOf(config.backend)({
+    shown: staged.shown.slice(0, shown.length),
+    onTop: staged.shown.slice(shown.length),
+    limits: shape.limits,
+    hostNetwork,
+  })
   const cgroup = config.cgroup === null ? null : createCgroup(config.cgroup, `${config.cgroupPrefix}${name}`)
   return {
     argv: [...staged.prefix, ...entering(cgroup?.joinFiles ?? [], config.uid), ...build.argv],
@@ -61,6 +66,7 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
 
 interface View {
   readonly shown: readonly Shown[]
+  readonly onTop: readonly Shown[]
   readonly limits: MachineLimits
   readonly hostNetwork: boolean
 }

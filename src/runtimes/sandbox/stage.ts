@@ -12,9 +12,9 @@ export interface Staged {
  * A root daemon can show programs and sockets from directories that the job's user cannot enter, such as /root. They
  * are bound into a place everybody can enter, in a mount namespace that nobody else sees.
  */
-export const stage = (shown: readonly Shown[]): Staged => {
+export const stage = (shown: readonly Shown[], uid: number | null): Staged => {
   const hidden = shown.flatMap(item => (item.kind === 'bind' && !isSystemPath(item.source) ? [item] : []))
-  if (hidden.length === 0) return { prefix: [], shown }
+  if (uid === null || hidden.length === 0) return { prefix: [], shown }
   const dir = stageDirs()[1]!
   const placeOf = new Map(hidden.map((item, index) => [item.source, `${dir}/${index}`]))
   return {

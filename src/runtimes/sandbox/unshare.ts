@@ -1,9 +1,11 @@
+import { posix } from 'node:path'
 import type { MachineLimits } from '../local/protocol.ts'
 import { quote } from '../local/shell.ts'
 import { DEV_SHM_BYTES, JOB_UID, type Shown, STAGE_DIRS } from './system.ts'
 
 export interface UnshareOptions {
   readonly shown: readonly Shown[]
+  readonly onTop: readonly Shown[]
   readonly limits: MachineLimits
   readonly hostNetwork: boolean
   /** Number of the fd that carries the seccomp filter. */
@@ -41,7 +43,7 @@ const setupScript = (options: UnshareOptions): string => {
     `for stage in ${STAGE_DIRS.join(' ')} none; do [ -d $stage ] && break; done`,
     'mount -t tmpfs -o mode=755,size=4m tmpfs $stage || fail "a file system cannot be mounted"',
     'cd $stage',
-    `mkdir -p ${[...directories(options.shown)].map(quote).join(' ')}`,
+    makeDirectories([...ROOT_DIRS, ...directoriesOf(options.shown)]),
     // Read-only needs a second step that must keep whatever flags the mount already has.
     'show() { mount -o bind,ro,nosuid,nodev "$1" "$2" 2>/dev/null || mount -o rbind,ro,nosuid,nodev "$1" "$2" 2>/dev/null || mount -o bind,ro,nosuid,nodev,noexec "$1" "$2" || fail "$1 cannot be shown"; }',
     ...options.shown.flatMap(showLines),
@@ -56,6 +58,8 @@ const setupScript = (options: UnshareOptions): string => {
     `mount -t tmpfs -o mode=1777,${disk} tmpfs tmp`,
     `mount -t tmpfs -o mode=700,${disk} tmpfs home/job`,
     `mount -t tmpfs -o mode=755,${disk} tmpfs work`,
+    makeDirectories(directoriesOf(options.onTop)),
+    ...options.onTop.flatMap(showLines),
     ...(options.hostNetwork ? [] : ['ip link set lo up 2>/dev/null || true']),
     'hostname sandbox 2>/dev/null || true',
     // One more user namespace, for the job's own id; nobody can make another one after it.
@@ -67,12 +71,18 @@ const setupScript = (options: UnshareOptions): string => {
   ].join('\n')
 }
 
-const directories = (shown: readonly Shown[]): Set<string> =>
-  new Set([
-    ...['proc', 'dev', 'tmp', 'home/job', 'work', 'run', 'etc'],
-    ...shown.map(item => item.target.slice(1).split('/').slice(0, -1).join('/')).filter(dir => dir !== ''),
-    ...shown.flatMap(item => (item.kind === 'bind' && item.isDirectory ? [item.target.slice(1)] : [])),
-  ])
+const ROOT_DIRS = ['proc', 'dev', 'tmp', 'home/job', 'work', 'run', 'etc']
+
+const makeDirectories = (dirs: readonly string[]): string =>
+  dirs.length === 0 ? ':' : `mkdir -p ${[...new Set(dirs)].map(quote).join(' ')}`
+
+/** Where things are shown: the directory itself, or the one a file lies in. */
+const directoriesOf = (shown: readonly Shown[]): string[] =>
+  shown
+    .map(item =>
+      (item.kind === 'bind' && item.isDirectory ? item.target : posix.dirname(item.target)).slice(1),
+    )
+    .filter(dir => dir !== '')
 
 const showLines = (item: Shown): string[] => {
   const target = quote(item.target.slice(1))

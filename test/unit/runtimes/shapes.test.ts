@@ -145,6 +145,7 @@ describe('lines and progress', () => {
 describe('what bubblewrap is told', () => {
   const call = bwrapCall({
     shown: [{ kind: 'text', text: 'x', target: '/etc/x' }],
+    onTop: [],
     limits: LIMITS,
     hostNetwork: false,
     disableUserns: true,

@@ -1,0 +1,54 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { SANDBOXES } from '../../support/sandboxes.ts'
+import { exitOf } from './contract.ts'
+
+for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
+  describe.skipIf(skip !== undefined)(`programs from private directories (${name})`, () => {
+    let harness: Harness
+    let home: string
+    beforeAll(async () => {
+      harness = await createHarness(subject)
+      // As in a home directory: nobody else can enter it.
+      home = mkdtempSync(join(tmpdir(), 'deputy-home-'))
+      chmodSync(home, 0o700)
+      mkdirSync(join(home, 'bin'))
+      mkdirSync(join(home, 'lib/tool/inner'), { recursive: true })
+      writeFileSync(join(home, 'private.txt'), 'private')
+      writeFileSync(join(home, 'bin/plain'), '#!/bin/sh\necho plain "$@"\n', { mode: 0o755 })
+      writeFileSync(join(home, 'lib/tool/package.json'), '{}')
+      writeFileSync(join(home, 'lib/tool/inner/data'), 'data')
+      writeFileSync(
+        join(home, 'lib/tool/cli.sh'),
+        '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/inner/data"\n',
+        { mode: 0o755 },
+      )
+      symlinkSync('../lib/tool/cli.sh', join(home, 'bin/tool'))
+    })
+    afterAll(async () => {
+      await harness.dispose()
+      rmSync(home, { recursive: true, force: true })
+    })
+
+    it('are shown with the package they belong to, and nothing beside them', async () => {
+      const programs = [join(home, 'bin/plain'), join(home, 'bin/tool')]
+      const { outcome, sink } = await harness.run(
+        {
+          task: `plain hello; tool; echo; ls ${home} ${home}/bin; (echo x >>${home}/bin/plain) 2>/dev/null || echo read-only`,
+        },
+        { programs },
+      )
+      expect(exitOf(outcome).code).toBe(0)
+      expect(sink.text()).toBe(
+        `plain hello\ndata\n${home}:\nbin\nlib\n\n${home}/bin:\nplain\ntool\nread-only\n`,
+      )
+    })
+
+    it('fail the job before it starts when they do not exist', async () => {
+      const { outcome } = await harness.run({ task: 'x' }, { programs: [join(home, 'bin/nothing')] })
+      expect(outcome).toMatchObject({ kind: 'not-started', error: { code: 'invalid' } })
+    })
+  })
