@@ -1,8 +1,12 @@
 /** A Markdown table. */
 export const table = (heads, rows) => {
-  const line = cells =>
-    `| ${cells.map(cell => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`
-  return [line(heads), line(heads.map(() => '---')), ...rows.map(line)].join('\n')
+  const cells = [heads, ...rows].map(row =>
+    row.map(cell => cell.replaceAll('|', '\\|').replaceAll('\n', ' ').trim()),
+  )
+  const widths = heads.map((_, index) => Math.max(3, ...cells.map(row => row[index].length)))
+  const line = row => `| ${row.map((cell, index) => cell.padEnd(widths[index])).join(' | ')} |`
+  const [head, ...body] = cells.map(line)
+  return [head, line(widths.map(width => '-'.repeat(width))), ...body].join('\n')
 }
 
 /** One row for every property of a JSON Schema, inner objects included: name, type, default, meaning. */
