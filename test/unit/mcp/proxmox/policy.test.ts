@@ -165,6 +165,40 @@ describe('rules of the configuration', () => {
     )
   })
 
+  it('deny a tool however the same is asked for', async () => {
+    const rules = [
+      { effect: 'deny', tools: ['proxmox_guest_delete', 'proxmox_guest_network'] },
+      { effect: 'deny', tools: ['proxmox_node_power'], actions: ['reboot'] },
+    ]
+    const { call } = proxmoxTools(createFakeCluster(), {
+      policy: { allowElevated: true, confirm: 'token', rules },
+    })
+    await expect(call('proxmox_guest_delete', { vmid: 101 })).rejects.toThrow('forbids')
+    await expect(call(raw, { method: 'DELETE', path: 'nodes/pve2/lxc/101' })).rejects.toThrow('forbids')
+    await expect(call('proxmox_ct_destroy', { vmid: 101, confirm: true })).rejects.toThrow('forbids')
+    await expect(
+      call(raw, { method: 'POST', path: 'nodes/pve2/status', data: { command: 'reboot' } }),
+    ).rejects.toThrow('forbids')
+    // The same request has many purposes; a tool is known by its own.
+    expect((await call('proxmox_guest_resize', { vmid: 101, memory: 512 })).data).toEqual({ ok: true })
+    const others = [
+      { method: 'POST', path: 'nodes/pve2/status', data: { command: 'shutdown' } },
+      { method: 'DELETE', path: 'nodes/pve2/network/vmbr9' },
+    ]
+    for (const other of others)
+      expect((await call(raw, other)).data).toMatchObject({ status: 'needs_confirmation' })
+  })
+
+  it('allow a tool, not all that could do the same', async () => {
+    const { call } = proxmoxTools(createFakeCluster(), {
+      policy: { rules: [{ effect: 'allow', tools: ['proxmox_guest_start'] }] },
+    })
+    expect((await call('proxmox_guest_start', { vmid: 100 })).data).toMatchObject({ state: 'ok' })
+    await expect(
+      call(raw, { method: 'POST', path: 'nodes/pve1/qemu/100/status/start' }),
+    ).rejects.toMatchObject({ code: 'denied' })
+  })
+
   it('allow changes of some guests only, where they are off', async () => {
     const { call } = proxmoxTools(createFakeCluster(), {
       policy: { rules: [{ effect: 'allow', pools: ['web'] }] },

@@ -6,6 +6,7 @@ import type { GuestIndex } from '../guest-index.ts'
 import type { Tier } from '../table/define.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import { type Confirmation, confirmOrAsk, type PlanFiles } from './confirm.ts'
+import { namesOf } from './equivalents.ts'
 import { type Reach, reachOf } from './guests.ts'
 import { type Operation, showPath } from './operation.ts'
 import type { Plans } from './plan.ts'
@@ -91,13 +92,8 @@ const judge = async (
   rate.take(caller.who)
   const reach = reachOf(operation)
   const guests = await describeReach(options, reach, tier, caller.signal)
-  const situation: Situation = {
-    tool: caller.tool,
-    action: caller.action,
-    tier,
-    operation,
-    guests: guests.touched,
-  }
+  const names = namesOf({ tool: caller.tool, action: caller.action }, operation)
+  const situation: Situation = { names, tier, operation, guests: guests.touched }
   const rule = firstRule(settings.rules, situation)
   if (rule?.effect === 'deny') throw forbidden(operation, rule)
   if (tier === 'read') return

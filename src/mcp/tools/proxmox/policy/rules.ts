@@ -1,11 +1,12 @@
 import type { ProxmoxRule as Rule } from '../../../../config/proxmox-tools.ts'
 import type { Guest } from '../context.ts'
 import type { Tier } from '../table/define.ts'
+import type { Name } from './equivalents.ts'
 import type { Operation } from './operation.ts'
 
 export interface Situation {
-  readonly tool: string
-  readonly action: string
+  /** The tool that was called first, then all that do the same. */
+  readonly names: readonly Name[]
   readonly tier: Tier
   readonly operation: Operation
   /** Every guest it reaches, with what is known of it. */
@@ -22,9 +23,10 @@ export const firstRule = (rules: readonly Rule[], situation: Situation): Rule | 
 /** Whether the rules want to know more of guests than their ids. */
 export const needsGuests = (rules: readonly Rule[]): boolean => rules.some(rule => rule.pools ?? rule.tags)
 
-const fits = (rule: Rule, { tool, action, tier, operation, guests }: Situation): boolean => {
-  if (rule.tools && !rule.tools.some(pattern => glob(pattern, tool))) return false
-  if (rule.actions && !rule.actions.some(pattern => glob(pattern, action))) return false
+const fits = (rule: Rule, { names, tier, operation, guests }: Situation): boolean => {
+  // To allow a tool is not to allow all that could do the same.
+  const meant = rule.effect === 'allow' ? names.slice(0, 1) : names
+  if (!meant.some(name => isNamed(rule, name))) return false
   if (rule.tiers && !rule.tiers.includes(tier)) return false
   if (rule.nodes && !rule.nodes.some(pattern => nodesOf(operation).some(node => glob(pattern, node))))
     return false
@@ -33,6 +35,10 @@ const fits = (rule: Rule, { tool, action, tier, operation, guests }: Situation):
   const fit = (guest: Situation['guests'][number]) => guestFits(rule, guest)
   return rule.effect === 'allow' ? guests.every(fit) : guests.some(fit)
 }
+
+const isNamed = (rule: Rule, { tool, action }: Name): boolean =>
+  (rule.tools?.some(pattern => glob(pattern, tool)) ?? true) &&
+  (rule.actions?.some(pattern => glob(pattern, action)) ?? true)
 
 const guestFits = (rule: Rule, guest: Situation['guests'][number]): boolean => {
   if (rule.vmids && !inRanges(rule.vmids, guest.vmid)) return false
