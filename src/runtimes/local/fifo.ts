@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { closeSync, constants, openSync } from 'node:fs'
+import { constants, openSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -23,5 +23,3 @@ export const openFifo = (path: string): OutputPipe => {
   const writeFd = openSync(path, constants.O_WRONLY)
   return { reader: new Socket({ fd: readFd, readable: true, writable: false }), writeFd }
 }
-
-export const closeFd = (fd: number): void => closeSync(fd)

@@ -148,7 +148,7 @@ export const readResult = async (dir: string): Promise<ShimResult | undefined> =
   return text === undefined ? undefined : (JSON.parse(text) as ShimResult)
 }
 
-export const readStarted = async (dir: string): Promise<number | undefined> => {
+const readStarted = async (dir: string): Promise<number | undefined> => {
   const text = await readFile(join(dir, STARTED_FILE), 'utf8').catch(() => undefined)
   return text === undefined ? undefined : Number(text) || Date.now()
 }

@@ -1,18 +1,17 @@
-import { createReadStream, statSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { StopReason } from '../../ports.ts'
 import type { Box } from './box.ts'
+import { execute, exitOf, quiet } from './execute.ts'
 import { type Gathered, gather } from './gather.ts'
-import { isGzip } from './gzip.ts'
-import { limitsHit, parseDisk } from './limits-hit.ts'
-import { createOutput, type Output } from './output.ts'
+import { limitsHit, symptomsOf } from './limits-hit.ts'
+import { createOutput } from './output.ts'
 import { RESULT_FILE, type ShimExit, type ShimResult, STARTED_FILE, type StartSpec } from './protocol.ts'
-import { jobText, unpackText } from './runner.ts'
 import { openSpool } from './spool.ts'
 import { endJob } from './stop.ts'
-import type { Symptom } from './symptoms.ts'
+import { unpack } from './unpack.ts'
 import { watchUsage } from './watch.ts'
 
 export interface JobRun {
@@ -124,7 +123,7 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
         oomKills: after.memory - before.memory + Number(usage.memoryExceeded),
         refusedForks: after.processes - before.processes + Number(usage.processesExceeded),
         fullDisks: end.fullDisks,
-        symptoms: end.code === 0 ? new Set() : symptomsOf(output, box.plan.cgroup?.keeps),
+        symptoms: end.code === 0 ? new Set() : symptomsOf(output.symptoms, box.plan.cgroup?.keeps),
       }),
       agentError: told.error,
       phases,
@@ -147,127 +146,6 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
       // The directory is gone or the disk is full: without a result the job counts as lost.
     })
   return { done, stop }
-}
-
-/** Where the kernel counts, only its word is taken. */
-const symptomsOf = (
-  output: Output,
-  keeps: { memory: boolean; processes: boolean } | undefined,
-): Set<Symptom> =>
-  new Set(
-    (['disk', 'memory', 'processes'] as const).filter(
-      symptom => output.symptoms.saw(symptom) && (symptom === 'disk' || !keeps?.[symptom]),
-    ),
-  )
-
-interface End {
-  /** As the shell tells it: 128 + n for a signal. Null when the machine ended with the job in it. */
-  readonly code: number | null
-  readonly alive: boolean
-  readonly fullDisks: readonly string[]
-}
-
-/** Sends the command and waits for its end, or for the end of the machine. */
-const execute = (box: Box, spec: StartSpec, output: Output): Promise<End> =>
-  new Promise(resolve => {
-    let code: number | null = null
-    const fullDisks: string[] = []
-    const settle = (end: End) => {
-      off()
-      resolve(end)
-    }
-    const off = box.onStatus(line => {
-      if (line.startsWith('exit ')) code = Number(line.slice(5))
-      else if (line.startsWith('df ')) fullDisks.push(...parseDisk(line.slice(3)))
-      else if (line === 'settled') {
-        // Everything printed before this line is in the pipes already; one turn of the loop reads it.
-        if (spec.lifecycle === 'persistent')
-          setImmediate(() => setImmediate(() => settle({ code, alive: true, fullDisks })))
-        else settle({ code, alive: true, fullDisks })
-      }
-    })
-    void box.gone.then(() => settle({ code, alive: false, fullDisks }))
-    listen(box, output)
-    box.send(
-      jobText({
-        argv: spec.argv,
-        env: { ...box.plan.jobEnv, ...spec.env, DEPUTY_WORKSPACE: box.plan.directory, ...spec.secrets },
-        directory: box.plan.directory,
-        limits: {
-          files: 65_536,
-          ...(box.plan.cgroup?.keeps.memory || !box.plan.ownPids
-            ? {}
-            : { dataBytes: 2 * spec.limits.memory }),
-          ...(box.plan.cgroup?.keeps.processes || !box.plan.ownPids
-            ? {}
-            : { processes: spec.limits.processes }),
-        },
-        killLeftovers: spec.lifecycle === 'ephemeral' && box.plan.ownPids,
-        disks: box.plan.disks,
-      }),
-    )
-  })
-
-const listen = (box: Box, output: Output): void => {
-  for (const name of ['stdout', 'stderr'] as const) {
-    box[name].removeAllListeners('data')
-    box[name].on('data', chunk => output[name](chunk))
-    box[name].resume()
-  }
-}
-
-const LEAVE_MS = 2000
-
-/** Lets the machine end by itself, and waits until nothing more can be printed. */
-const quiet = async (box: Box): Promise<void> => {
-  box.leave()
-  const timer = setTimeout(() => box.kill(), LEAVE_MS)
-  // On the host a stranger may hold the pipe for ever.
-  const late = new Promise<void>(resolve => setTimeout(resolve, 2 * LEAVE_MS).unref())
-  await Promise.race([late, Promise.all([closed(box.stdout), closed(box.stderr)])])
-  clearTimeout(timer)
-  for (const stream of [box.stdout, box.stderr]) stream.destroy()
-}
-
-const closed = (stream: Box['stdout']): Promise<void> =>
-  new Promise(resolve => {
-    if (stream.destroyed || stream.readableEnded) return resolve()
-    stream.once('end', resolve)
-    stream.once('close', resolve)
-  })
-
-const unpack = async (box: Box, input: StartSpec['inputs'][number]): Promise<void> => {
-  const size = statSync(input.path).size
-  if (size === 0) return
-  const directory = input.into === 'workspace' ? box.plan.directory : box.plan.filesRoot
-  let complaint = ''
-  const onText = (chunk: Buffer) => {
-    if (complaint.length < 2000) complaint += chunk.toString('utf8')
-  }
-  box.dataOut.on('data', onText)
-  const finished = new Promise<string>(resolve => {
-    const off = box.onStatus(line => {
-      if (!line.startsWith('unpacked ')) return
-      off()
-      resolve(line.slice(9))
-    })
-  })
-  box.send(unpackText(directory, size, isGzip(input.path)))
-  const source = createReadStream(input.path)
-  source.pipe(box.dataIn, { end: false })
-  const code = await Promise.race([finished, box.gone.then(() => 'gone')])
-  box.dataOut.off('data', onText)
-  box.dataOut.pause()
-  if (code === '0') return
-  source.destroy()
-  const detail = complaint.trim().split('\n')[0] ?? ''
-  throw new AppError(
-    'invalid',
-    complaint.includes('No space left')
-      ? `The inputs of the job (${size} bytes) do not fit into its disk.`
-      : `The inputs of the job cannot be unpacked: ${detail || `tar ended with ${code}`}.`,
-    { hint: "Ask for more in 'resources.disk', or send a plain or gzipped tar." },
-  )
 }
 
 const bounded = async (
@@ -295,30 +173,6 @@ const emptyHanded = (spec: StartSpec): Gathered => ({
       : [],
   patch: null,
 })
-
-const exitOf = (end: End): { code: number | null; signal: string | null } => {
-  if (end.code === null) return { code: null, signal: 'SIGKILL' }
-  return { code: end.code, signal: end.code > 128 ? (SIGNALS[end.code - 128] ?? null) : null }
-}
-
-/** A shell tells a signal as 128 + n. Only those a job plausibly dies of are named. */
-const SIGNALS: Readonly<Record<number, string>> = {
-  1: 'SIGHUP',
-  2: 'SIGINT',
-  3: 'SIGQUIT',
-  4: 'SIGILL',
-  6: 'SIGABRT',
-  7: 'SIGBUS',
-  8: 'SIGFPE',
-  9: 'SIGKILL',
-  11: 'SIGSEGV',
-  13: 'SIGPIPE',
-  14: 'SIGALRM',
-  15: 'SIGTERM',
-  24: 'SIGXCPU',
-  25: 'SIGXFSZ',
-  31: 'SIGSYS',
-}
 
 const neverStarted = (
   stopped: StopReason['kind'],

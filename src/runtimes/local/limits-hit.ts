@@ -1,7 +1,7 @@
 import { formatSize } from '../../jobs/sizes.ts'
 import type { StopReason } from '../../ports.ts'
 import type { MachineLimits } from './protocol.ts'
-import type { Symptom } from './symptoms.ts'
+import type { Symptom, Symptoms } from './symptoms.ts'
 
 export interface LimitSigns {
   readonly limits: MachineLimits
@@ -34,3 +34,14 @@ export const parseDisk = (line: string): string[] => {
   const match = /^\S+\s+\d+\s+\d+\s+(\d+)\s+\d+%\s+(\/\S*)$/.exec(line)
   return match !== null && Number(match[1]) < 4 ? [match[2]!] : []
 }
+
+/** Where the kernel counts, only its word is taken. */
+export const symptomsOf = (
+  symptoms: Symptoms,
+  keeps: { memory: boolean; processes: boolean } | undefined,
+): Set<Symptom> =>
+  new Set(
+    (['disk', 'memory', 'processes'] as const).filter(
+      symptom => symptoms.saw(symptom) && (symptom === 'disk' || !keeps?.[symptom]),
+    ),
+  )

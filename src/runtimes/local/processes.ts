@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-export interface Proc {
+interface Proc {
   readonly pid: number
   readonly parent: number
 }
 
 /** Every process of this computer with its parent, from the stat files that every kernel has. */
-export const listProcesses = (): Proc[] =>
+const listProcesses = (): Proc[] =>
   readdirSync('/proc').flatMap(name => {
     if (!/^\d+$/.test(name)) return []
     const stat = readText(`/proc/${name}/stat`)
@@ -50,12 +50,6 @@ export const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void
 export const isAlive = (pid: number): boolean => {
   const stat = readText(`/proc/${pid}/stat`)
   return stat !== undefined && stat[stat.lastIndexOf(')') + 2] !== 'Z'
-}
-
-/** A process can be told from a later one with the same id by the time it started. */
-export const startTimeOf = (pid: number): string | undefined => {
-  const stat = readText(`/proc/${pid}/stat`)
-  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
 }
 
 const readText = (path: string): string | undefined => {

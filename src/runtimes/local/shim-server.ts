@@ -172,13 +172,17 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     await release()
   }
 
+  let left = false
   const leave = async () => {
+    if (left) return
+    left = true
     retiring = true
     server.close()
     rmSync(join(config.dir, socketName), { force: true })
     tell({ type: 'leaving' })
-    warm?.kill()
-    await warm?.gone
+    const machines = [warm, box].flatMap(machine => machine ?? [])
+    for (const machine of machines) machine.kill()
+    await Promise.all(machines.map(machine => machine.gone))
     rmSync(ownDir, { recursive: true, force: true })
     process.exit(0)
   }
@@ -221,7 +225,6 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     if (!existsSync(ownDir)) {
       // The home is gone, and with it whoever could want the result.
       current?.run.stop('cancel', 0)
-      box?.kill()
       return void leave()
     }
     const idleMs = performance.now() - idleSince
