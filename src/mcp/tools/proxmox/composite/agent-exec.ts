@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { path } from '../../../../proxmox/encode.ts'
 import type { Args, Composite, RowContext } from '../context.ts'
 import type { Item } from '../shape/fields.ts'
 import { asciiOnly, fromGuest } from './agent-text.ts'
@@ -27,12 +28,16 @@ export const agentExec: Composite = async (args, context) => {
 export const agentStatus: Composite = async ({ node, vmid, pid }, { call }) =>
   report(pid, item(await call('GET /nodes/{node}/qemu/{vmid}/agent/exec-status', { node, vmid, pid })))
 
-/** The agent forgets a process once it has told its end, so the answer that says so is the only one. */
-const poll = async (process: Args, { call, signal }: RowContext, seconds: number) => {
+/**
+ * The agent forgets a process once it has told its end, so the answer that says so is the only one. Asking again and
+ * again is part of the call that was permitted and logged.
+ */
+const poll = async (process: Args, { api, signal }: RowContext, seconds: number) => {
+  const at = path`/nodes/${String(process.node)}/qemu/${String(process.vmid)}/agent/exec-status`
   const deadline = Date.now() + seconds * 1000
   for (let pause = 100; Date.now() < deadline; pause = Math.min(pause * 2, 2000)) {
     await sleep(Math.min(pause, Math.max(0, deadline - Date.now())), undefined, { signal })
-    const status = item(await call('GET /nodes/{node}/qemu/{vmid}/agent/exec-status', process))
+    const status = item(await api.request('GET', at, { pid: Number(process.pid) }, { signal }))
     if (hasExited(status)) return report(process.pid, status)
   }
   return {
