@@ -5,12 +5,10 @@ import type { Colors } from './terminal/colors.ts'
 
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Delegate', ['run', 'submit', 'exec']],
+  ['Your machines', ['nodes', 'cluster', 'machines']],
   ['Watch', ['status', 'logs', 'events', 'list', 'cancel']],
   ['Bring back', ['result', 'artifacts', 'patch', 'delete']],
-  [
-    'Set up',
-    ['mcp', 'doctor', 'config', 'machines', 'daemon', 'serve', 'completion', 'demo', 'version', 'help'],
-  ],
+  ['Set up', ['mcp', 'doctor', 'config', 'daemon', 'serve', 'completion', 'demo', 'version', 'help']],
 ]
 
 export const overview = ({ bold, dim, cyan }: Colors): string => {

@@ -31,7 +31,7 @@ export interface TestCli {
   /** A shell command line in which `deputy` is ours. */
   shell(line: string): Promise<Finished>
   /** On a terminal; stdout and stderr come together. */
-  tty(args: readonly string[], env?: NodeJS.ProcessEnv): Promise<Finished>
+  tty(args: readonly string[], env?: NodeJS.ProcessEnv, typed?: string): Promise<Finished>
   close(): Promise<void>
 }
 
@@ -100,10 +100,11 @@ export const createTestCli = (extra: NodeJS.ProcessEnv = {}): TestCli => {
     },
     shell: line =>
       launch('bash', ['-c', `deputy() { "${process.execPath}" "${MAIN}" "$@"; }; ${line}`]).finished,
-    tty: (args, more = {}) => {
+    tty: (args, more = {}, typed = '') => {
       const command = [process.execPath, MAIN, ...args].map(word => `'${word.replaceAll("'", "'\\''")}'`)
       const terminal = { TERM: 'xterm-256color', SHELL: '/bin/bash', ...more }
-      return launch('script', ['-qefc', command.join(' '), '/dev/null'], { env: terminal }).finished
+      return launch('script', ['-qefc', command.join(' '), '/dev/null'], { env: terminal, input: typed })
+        .finished
     },
     close: async () => {
       await run(['daemon', 'stop'])

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createTestCli, noRuntime, until } from '../../support/cli.ts'
+import { createTestCli, hasTerminal, noRuntime, until } from '../../support/cli.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
 const missing = requireOrSkip(await noRuntime())
@@ -200,6 +200,17 @@ describe.skipIf(missing)('a workspace', () => {
     expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n')
     const twice = await cli.run(['patch', 'last', '--apply', project, '--yes'])
     expect(twice).toMatchObject({ code: 2, stderr: expect.stringContaining('does not apply') })
+  })
+
+  it.skipIf(!hasTerminal)('is changed on a terminal only by a yes', async () => {
+    setUp()
+    const args = ['run', '--workspace', project, '--apply', '--', 'echo four >> a.txt']
+    const no = await cli.tty(args, {}, 'n\n')
+    expect(no.stdout).toContain('Apply this to')
+    expect(readFileSync(join(project, 'a.txt'), 'utf8')).not.toContain('four')
+    const yes = await cli.tty(args, {}, 'y\n')
+    expect(yes.stdout).toContain('\x1b[32m+four\x1b[39m')
+    expect(readFileSync(join(project, 'a.txt'), 'utf8')).toContain('four')
   })
 
   it('is never the whole disk or the home', async () => {
