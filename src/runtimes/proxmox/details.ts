@@ -6,6 +6,8 @@ export interface Details {
   readonly vmid: number
   readonly node: string
   readonly template: number
+  /** As it was asked for. */
+  readonly templateName: string
   readonly cores: number
   /** MiB */
   readonly memory: number

@@ -5,6 +5,7 @@ import { proxmoxDetails } from '../../proxmox/errors.ts'
 import { stopVm } from './destroy.ts'
 import { type Details, detailsOf, type Finished } from './details.ts'
 import type { Intake } from './intake.ts'
+import { keeps } from './keeps.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Sessions } from './sessions.ts'
 import { signalName } from './signal-name.ts'
@@ -110,8 +111,7 @@ const ended = (startedAt: number | undefined, what: string): Outcome => {
 
 /** Pulls the plug. What was printed until then is kept. */
 const cutOff = async ({ runtime, run, details, state, intake, ...rest }: FollowOptions): Promise<Outcome> => {
-  const keeps = run.manifest.lifecycle === 'persistent' || run.manifest.machine !== undefined
-  if (state.startedAt !== undefined || !keeps)
+  if (state.startedAt !== undefined || !keeps(run))
     await stopVm(runtime.proxmox, details, AbortSignal.timeout(60_000)).catch(error =>
       runtime.log.warn(
         { vmid: details.vmid, reason: (error as Error).message },

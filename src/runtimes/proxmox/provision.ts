@@ -74,6 +74,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     let details: Partial<Details> = {
       node,
       template: template.vmid,
+      templateName: wanted.template,
       cores: wanted.cores,
       memory: wanted.memory,
       tokenHash: hashToken(token),

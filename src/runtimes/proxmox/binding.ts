@@ -1,0 +1,121 @@
+import { basename } from 'node:path'
+import { encodeSpec } from '../../guest/spec.ts'
+import { AppError } from '../../jobs/errors.ts'
+import type { AttachRequest, Outcome, Run } from '../../ports.ts'
+import type { Details } from './details.ts'
+import { type FollowOptions, follow } from './follow.ts'
+import { createIntake } from './intake.ts'
+import { createJobPort, inputsOf } from './job-port.ts'
+import { keeps } from './keeps.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { Reception } from './reception.ts'
+import type { Sessions } from './sessions.ts'
+
+export interface BindingOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly sessions: Sessions
+  readonly reception: Reception
+}
+
+/** Binds a job to its machine and stays with it. Only a new run has an order; one that was found again has none. */
+export const bindJob = async (
+  { runtime, sessions, reception }: BindingOptions,
+  run: AttachRequest,
+  details: Details,
+  fresh?: Run,
+): Promise<Outcome> => {
+  const now = () => runtime.proxmox.clock.now()
+  const session = sessions.add(run.machine.id, details.tokenHash)
+  reception.attend(run.machine.id, details)
+  if (session.busy && session.job?.id !== run.job.id) throw busy(run)
+  session.busy = true
+  try {
+    const intake = await openIntake(runtime, run, fresh)
+    const phases: Record<string, number> = { ...details.phases }
+    const began = now()
+    const state: FollowOptions['state'] = {
+      startedAt: fresh ? undefined : details.started?.at,
+      finished: undefined,
+      refused: undefined,
+    }
+    const port = createJobPort({
+      run,
+      intake,
+      blobs: runtime.blobs,
+      caps: runtime.keep,
+      keeps: keeps(run),
+      now,
+      onStarted: at => {
+        if (state.startedAt === undefined) phases.hand_over = at - began
+        state.startedAt ??= at
+        session.order = undefined
+      },
+      onRefused: reason => {
+        state.refused = reason
+        sessions.ring(run.machine.id)
+      },
+      onFinished: finished => {
+        state.finished = finished
+        sessions.ring(run.machine.id)
+      },
+    })
+    sessions.bind(session, { id: run.job.id, port }, fresh ? orderFor(fresh, runtime) : undefined)
+    if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
+    const present = () => sessions.get(run.machine.id) === session
+    return await follow({ runtime, sessions, run, details, intake, state, phases, present })
+  } finally {
+    session.order = undefined
+    session.busy = false
+  }
+}
+
+/** The result had arrived before a restart, but nobody had taken it. */
+export const concludeFromRecord = async (
+  { runtime, sessions }: BindingOptions,
+  run: AttachRequest,
+  details: Details,
+): Promise<Outcome> => {
+  const state = { startedAt: details.started?.at, finished: details.finished, refused: undefined }
+  if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
+  const intake = await openIntake(runtime, run, undefined)
+  return follow({
+    runtime,
+    sessions,
+    run,
+    details,
+    intake,
+    state,
+    phases: details.phases ?? {},
+    present: () => true,
+  })
+}
+
+const openIntake = async (runtime: ProxmoxRuntimeOptions, run: AttachRequest, fresh: Run | undefined) =>
+  createIntake({
+    sink: run.sink,
+    outputBytes: run.job.outputBytes,
+    secrets: fresh?.command.secrets ?? (await runtime.secretsOf?.(run.manifest)) ?? {},
+    format: fresh?.command.format ?? (run.manifest.agentType === 'claude' ? 'claude-stream-json' : 'text'),
+    now: () => runtime.proxmox.clock.now(),
+  })
+
+const orderFor = ({ job, manifest, command }: Run, runtime: ProxmoxRuntimeOptions): string =>
+  encodeSpec({
+    jobId: job.id,
+    // A program that was found on this computer is called by its name in another.
+    argv: command.programs.length > 0 ? [basename(command.argv[0]!), ...command.argv.slice(1)] : command.argv,
+    env: command.env,
+    secrets: command.secrets,
+    timeoutSeconds: command.timeoutSeconds,
+    graceSeconds: runtime.graceSeconds,
+    heartbeatSeconds: runtime.heartbeatSeconds,
+    inputs: inputsOf(manifest, runtime.blobs).map(input => input.into),
+    wantsArtifacts: (manifest.artifacts ?? []).length > 0,
+    continues: manifest.machine !== undefined,
+    keeps: keeps({ manifest }),
+  })
+
+const busy = (run: AttachRequest): AppError =>
+  new AppError('conflict', `The machine ${run.machine.id} is busy with another job.`, {
+    hint: 'Wait until that one is over: a machine runs one command at a time.',
+  })

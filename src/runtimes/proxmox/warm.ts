@@ -1,0 +1,48 @@
+import type { ProvisionRequest } from '../../ports.ts'
+import { type Details, detailsOf } from './details.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { Provisioner, Wanted } from './provision.ts'
+import type { Reception } from './reception.ts'
+import type { Sessions } from './sessions.ts'
+
+export interface WarmOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly sessions: Sessions
+  readonly reception: Reception
+  readonly provisioner: Provisioner
+}
+
+/** A machine that waits asks for work at least this often. */
+const SILENT_MS = 60_000
+const LISTEN_MS = 3000
+
+/**
+ * Whether a machine that exists already can take the job: one of the pool when it is alive, made from the right
+ * template and large enough; a kept one in any case. The firewall of the pool's is opened only now.
+ */
+export const canTake = async (
+  { runtime, sessions, reception, provisioner }: WarmOptions,
+  { machine, manifest, remember, signal }: ProvisionRequest,
+  wanted: Wanted,
+): Promise<boolean> => {
+  const details = detailsOf(machine)
+  if (!details.ready || details.tokenHash === undefined) return false
+  await reception.ready()
+  const at = { node: details.node!, vmid: details.vmid! }
+  const session = sessions.add(machine.id, details.tokenHash)
+  reception.attend(machine.id, at)
+  if (manifest?.machine !== undefined) return true
+  if (!isEnough(details, wanted) || manifest?.resources?.disk !== undefined) return false
+  if (session.lastContact === undefined) await sessions.change(machine.id, LISTEN_MS, signal)
+  if (runtime.proxmox.clock.now() - (session.lastContact ?? 0) > SILENT_MS) return false
+  if (details.network !== wanted.network) {
+    await provisioner.protect(at, wanted.network, signal)
+    await remember({ ...details, network: wanted.network })
+  }
+  return true
+}
+
+const isEnough = (details: Partial<Details>, wanted: Wanted): boolean =>
+  details.templateName === wanted.template &&
+  (details.cores ?? 0) >= wanted.cores &&
+  (details.memory ?? 0) >= wanted.memory
