@@ -6,7 +6,7 @@ export interface SeedOptions {
   /** Unique per machine, or cloud-init takes it for a reboot. */
   readonly instanceId: string
   readonly hostname: string
-  /** Of the network device. */
+  /** Of the network device; without it cloud-init chooses one by itself. */
   readonly macAddress?: string
   /** Where the runner reports; absent when the guest agent is the channel. */
   readonly callback?: CallbackAddress
@@ -48,10 +48,7 @@ export const buildSeed = ({ instanceId, hostname, macAddress, callback }: SeedOp
     })}`,
     // Served empty on purpose: cloud-init asks again and again for what is not there.
     vendorData: '#cloud-config\n{}\n',
-    networkConfig: plain({
-      version: 2,
-      ethernets: { primary: { match: device(macAddress), dhcp4: true, dhcp6: false } },
-    }),
+    networkConfig: macAddress === undefined ? '' : plain(dhcpOn(macAddress)),
   }
 }
 
@@ -60,7 +57,10 @@ export const seedIso = (seed: Seed): Buffer => {
     { name: 'meta-data', content: Buffer.from(seed.metaData) },
     { name: 'user-data', content: Buffer.from(seed.userData) },
     { name: 'vendor-data', content: Buffer.from(seed.vendorData) },
-    { name: 'network-config', content: Buffer.from(seed.networkConfig) },
+    // An empty one would mean no network at all.
+    ...(seed.networkConfig === ''
+      ? []
+      : [{ name: 'network-config', content: Buffer.from(seed.networkConfig) }]),
   ]
   return writeIso('cidata', files)
 }
@@ -94,7 +94,15 @@ const file = (path: string, permissions: string, content: string) => ({
  * cloud-init finds a device by its address whatever manages the network. Patterns are for netplan alone:
  * for systemd-networkd and ifupdown it would configure a device named `primary`.
  */
-const device = (macAddress: string | undefined) =>
-  macAddress === undefined ? { name: 'e*' } : { macaddress: macAddress.toLowerCase() }
+/**
+ * The form that Proxmox VE itself writes. Version 2 matches a device but does not rename it, and ifupdown then
+ * waits for one that has the name of the entry.
+ */
+const dhcpOn = (macAddress: string) => ({
+  version: 1,
+  config: [
+    { type: 'physical', name: 'eth0', mac_address: macAddress.toLowerCase(), subnets: [{ type: 'dhcp4' }] },
+  ],
+})
 
 const plain = (value: unknown): string => `${JSON.stringify(value)}\n`

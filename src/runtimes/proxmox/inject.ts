@@ -69,7 +69,8 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
       instanceId: machineId,
       hostname: nameOf(machineId),
       callback,
-      ...(macAddress === undefined ? {} : { macAddress }),
+      // Over HTTP the network is up already when the seed is read, and must stay as it is.
+      ...(macAddress === undefined || way !== 'iso' ? {} : { macAddress }),
     })
     const drive = seedDrive(present)
     if (way === 'iso') {
