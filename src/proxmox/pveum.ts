@@ -36,7 +36,7 @@ export const setupLines = (wanted: Wanted & { tokenName: string }): string[] => 
   ...pveumLines({ ...wanted, tokenId: `${wanted.user}!${wanted.tokenName}` }),
 ]
 
-const roleFor = (path: string): string => {
+export const roleFor = (path: string): string => {
   if (path.startsWith('/vms/')) return 'DeputyTemplate'
   if (path.startsWith('/pool/')) return 'DeputyJobs'
   if (path.startsWith('/sdn/')) return 'DeputyNetwork'

@@ -39,6 +39,14 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Explain the configuration: values and where they come from',
     load: () => import('./config.ts'),
   },
+  proxmox: {
+    summary: 'Prepare a Proxmox VE cluster for jobs',
+    load: () => import('./proxmox.ts'),
+  },
+  dev: {
+    summary: 'Emulate a Proxmox VE cluster on this computer',
+    load: () => import('./dev.ts'),
+  },
   completion: { summary: 'Print shell completion', load: () => import('./completion.ts') },
   demo: {
     summary: 'Watch Deputy at work, in a home that is removed afterwards',

@@ -1,0 +1,113 @@
+import { loadConfig } from '../../config/load.ts'
+import { createProxmox, type Proxmox } from '../../proxmox/client.ts'
+import { setupLines } from '../../proxmox/pveum.ts'
+import { isConfigured, parseSettings } from '../../proxmox/settings.ts'
+import { performSetup } from '../../proxmox/setup.ts'
+import { buildTemplate, templateLines } from '../../proxmox/template.ts'
+import { usage } from '../args/parse.ts'
+import { defineCommand } from '../command.ts'
+import type { Context } from '../context.ts'
+
+export default defineCommand({
+  name: 'proxmox',
+  summary: 'Prepare a Proxmox VE cluster for jobs',
+  usage: 'setup | template [flags]',
+  description:
+    'setup prints the lines that give a token exactly the rights that jobs need; with --apply it does so itself, as the administrator that PROXMOX_USER and PROXMOX_PASSWORD name. template tells how to make a template; with --image it makes one of a disk image on a storage.',
+  examples: [
+    ['deputy proxmox setup --template 9000', 'Print what an administrator types on a node'],
+    ['deputy proxmox setup --template 9000 --apply', 'Do it, and print the token'],
+    ['deputy proxmox template --image local:import/debian.qcow2 --node pve1', 'Make a template'],
+  ],
+  flags: {
+    apply: { type: 'boolean', summary: 'Do it instead of printing it' },
+    user: { type: 'string', value: 'USER', summary: 'User of the token (deputy@pve)' },
+    token: { type: 'string', value: 'NAME', summary: 'Name of the token (deputy)' },
+    template: { type: 'number', value: 'ID', summary: 'Id of the template (9000)' },
+    disks: { type: 'string', value: 'STORAGE', summary: 'Storage of disks (local-lvm)' },
+    seeds: { type: 'string', value: 'STORAGE', summary: 'Storage of seed images, best one of its own' },
+    bridge: { type: 'string', value: 'BRIDGE', summary: 'Network of machines (vmbr0)' },
+    image: { type: 'string', value: 'VOLUME', summary: 'Disk image to make a template of' },
+    node: { type: 'string', value: 'NODE', summary: 'Node to make the template on' },
+    name: { type: 'string', value: 'NAME', summary: 'Name of the template (agent-template)' },
+  },
+  words: ['setup', 'template'],
+  async run(context, { flags, args }) {
+    const template = flags.template ?? 9000
+    const bridge = flags.bridge ?? 'vmbr0'
+    const disks = flags.disks ?? 'local-lvm'
+    if (args[0] === 'setup') {
+      const { config } = loadConfig(context.home, context.env)
+      const seedStorage = flags.seeds ?? config.proxmox.seedStorage
+      const wish = {
+        user: flags.user ?? 'deputy@pve',
+        tokenName: flags.token ?? 'deputy',
+        template,
+        pool: config.proxmox.pool,
+        diskStorage: disks,
+        network: bridge,
+        ...(seedStorage === undefined ? {} : { seedStorage }),
+      }
+      if (!flags.apply) {
+        const major = await versionOf(context)
+        return context.print(`${setupLines({ ...wish, major }).join('\n')}\n`)
+      }
+      return withCluster(context, async proxmox => {
+        const { major } = await proxmox.version()
+        const { steps, secret } = await performSetup(proxmox.request, { ...wish, major })
+        const told =
+          secret === undefined
+            ? 'The token existed; its value cannot be read again.'
+            : settingsFor(wish, secret)
+        return context.print(`${steps.join('\n')}\n\n${told}\n`)
+      })
+    }
+    if (args[0] !== 'template')
+      throw usage('What is to be prepared? deputy proxmox setup | template', 'proxmox')
+    const name = flags.name ?? 'agent-template'
+    if (flags.image === undefined) {
+      return context.print(`${templateLines({ vmid: template, name, storage: disks, bridge }).join('\n')}\n`)
+    }
+    const { image, node } = flags
+    if (node === undefined) throw usage('On which node? --node NAME', 'proxmox')
+    return withCluster(context, async proxmox => {
+      await buildTemplate(proxmox, { node, vmid: template, name, image, storage: disks, bridge })
+      return context.print(`template ${template} (${name}) is ready on ${node}\n`)
+    })
+  },
+})
+
+const withCluster = async (
+  context: Context,
+  work: (proxmox: Proxmox) => Promise<number>,
+): Promise<number> => {
+  const proxmox = createProxmox(parseSettings(context.env))
+  try {
+    return await work(proxmox)
+  } finally {
+    await proxmox.close()
+  }
+}
+
+/** The rights on the guest agent have other names before 9; without a cluster to ask, the newest are meant. */
+const versionOf = async (context: Context): Promise<number> => {
+  if (!isConfigured(context.env)) return 9
+  let major = 9
+  await withCluster(context, async proxmox => {
+    major = (await proxmox.version()).major
+    return 0
+  }).catch(() => 0)
+  return major
+}
+
+const settingsFor = (
+  { user, tokenName, template }: { user: string; tokenName: string; template: number },
+  secret: string,
+): string =>
+  [
+    'The value of the token is told once. Set:',
+    `PROXMOX_USER=${user}`,
+    `PROXMOX_TOKEN_NAME=${tokenName}`,
+    `PROXMOX_TOKEN_VALUE=${secret}`,
+    `DEFAULT_VM_TEMPLATE=${template}`,
+  ].join('\n')

@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { checkRights } from '../../../src/proxmox/permissions.ts'
+import { performSetup } from '../../../src/proxmox/setup.ts'
+import { buildTemplate, templateLines } from '../../../src/proxmox/template.ts'
+import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
+
+let cluster: Cluster
+beforeEach(async () => {
+  cluster = await startCluster()
+})
+afterEach(() => cluster.close())
+
+const WISH = {
+  major: 9,
+  user: 'worker@pve',
+  tokenName: 'one',
+  template: 9000,
+  pool: 'work',
+  diskStorage: 'shared',
+  seedStorage: 'seeds',
+  network: 'vmbr0',
+}
+
+describe('the set-up', () => {
+  it('gives a new token exactly what jobs need', async () => {
+    const { steps, secret } = await performSetup(cluster.root().request, WISH)
+    expect(steps).toEqual(
+      expect.arrayContaining([
+        'made pool work',
+        'made token worker@pve!one',
+        'granted DeputyJobs on /pool/work',
+      ]),
+    )
+    const token = cluster.connect({
+      PROXMOX_USER: 'worker@pve',
+      PROXMOX_TOKEN_NAME: 'one',
+      PROXMOX_TOKEN_VALUE: secret!,
+    })
+    expect(await checkRights(token.request, { ...WISH, tokenId: 'worker@pve!one' })).toEqual({
+      missing: [],
+      commands: [],
+    })
+    expect(await token.get('/access/permissions', { path: '/' })).toEqual({})
+  })
+
+  it('can be repeated, and mends what was taken away', async () => {
+    const root = cluster.root()
+    await performSetup(root.request, WISH)
+    cluster.emulator.state.roles.get('DeputyJobs')!.clear()
+    const again = await performSetup(root.request, WISH)
+    expect(again.secret).toBeUndefined()
+    expect(again.steps).toContain('pool work is there')
+    expect(cluster.emulator.state.roles.get('DeputyJobs')!.has('VM.Allocate')).toBe(true)
+  })
+
+  it('is refused to those who are no administrator, in the words of Proxmox VE', async () => {
+    expect((await failureOf(performSetup(cluster.connect().request, WISH))).message).toContain(
+      'Pool.Allocate',
+    )
+  })
+})
+
+describe('a template', () => {
+  it('is made of a disk image on a storage', async () => {
+    const root = cluster.root()
+    await root.upload({
+      node: 'pve1',
+      storage: 'local',
+      content: 'import',
+      filename: 'debian.qcow2',
+      file: Buffer.from('disk'),
+    })
+    await buildTemplate(root, {
+      node: 'pve1',
+      vmid: 9100,
+      name: 'made',
+      image: 'local:import/debian.qcow2',
+      storage: 'local-lvm',
+      bridge: 'vmbr0',
+    })
+    const config = await root.get<Record<string, unknown>>('/nodes/pve1/qemu/9100/config')
+    expect(config).toMatchObject({ template: 1, agent: 'enabled=1', name: 'made' })
+    expect(config.scsi0).toMatch(/^local-lvm:vm-9100-disk-0/)
+  })
+
+  it('is not made of something else', async () => {
+    const wish = {
+      node: 'pve1',
+      vmid: 9100,
+      name: 'made',
+      image: '/root/disk.qcow2',
+      storage: 'local-lvm',
+      bridge: 'vmbr0',
+    }
+    expect((await failureOf(buildTemplate(cluster.root(), wish))).hint).toContain('import')
+  })
+
+  it('can be made by hand', () => {
+    expect(
+      templateLines({ vmid: 9100, name: 'made', storage: 'local-lvm', bridge: 'vmbr1' }).join('\n'),
+    ).toMatch(/qm create 9100[\s\S]*bridge=vmbr1[\s\S]*qm template 9100/)
+  })
+})
