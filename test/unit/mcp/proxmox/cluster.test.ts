@@ -1,16 +1,21 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { newVm } from '../../../../src/dev/pve/state.ts'
 import { ALL_WAYS, type Connected, connect, type Era, type Wire } from '../../../support/mcp/clients.ts'
+import { agentGuests } from '../../../support/proxmox/agent-guests.ts'
 import { proxmoxTools } from '../../../support/proxmox/tools.ts'
 import { type Cluster, startCluster } from '../../../support/pve.ts'
 
 /** Real clients of the official SDK, the real Proxmox client, and an emulated cluster over HTTPS. */
 let cluster: Cluster
+const guests = agentGuests()
 beforeAll(async () => {
-  cluster = await startCluster()
+  cluster = await startCluster({ guests })
 })
-afterAll(() => cluster.close())
+afterAll(async () => {
+  guests.close()
+  await cluster.close()
+})
 
 type Answers = 'accept' | 'decline' | 'cancel' | 'none'
 
@@ -180,5 +185,64 @@ describe('the tools of every cluster', () => {
     expect(snapshots?.inputSchema.properties?.action).toMatchObject({ enum: ['list'] })
     expect(tools.map(tool => tool.name)).not.toContain('proxmox_guest_delete')
     expect(new Set(tools.map(tool => tool.name)).size).toBe(tools.length)
+  })
+})
+
+describe('inside of a guest', () => {
+  const way = { wire: 'stdio', era: 'modern' } as const
+  const vmid = 350
+
+  const enter = async () => {
+    const talk = await open(way)
+    if (!cluster.emulator.state.vms.has(vmid)) {
+      await call(talk.session, 'proxmox_guest_clone', { vmid: 9000, newid: vmid })
+      const started = await call(talk.session, 'proxmox_guest_start', { vmid })
+      expect(started, started.text).toMatchObject({ data: { state: 'ok' } })
+    }
+    return talk
+  }
+
+  it('commands run and answer in any language', async () => {
+    await using talk = await enter()
+    const args = ['-c', "printf 'gr\\303\\274\\303\\237e \\342\\202\\254'; echo bad >&2; exit 3"]
+    const ran = await call(talk.session, 'proxmox_agent_exec', { action: 'exec', vmid, command: 'sh', args })
+    expect(ran.data).toMatchObject({ exited: true, exitcode: 3, stdout: 'grüße €', stderr: 'bad\n' })
+    const fed = await call(talk.session, 'proxmox_agent_exec', {
+      action: 'exec',
+      vmid,
+      command: 'cat',
+      'input-data': 'line',
+    })
+    expect(fed.data).toMatchObject({ exitcode: 0, stdout: 'line' })
+  })
+
+  it('a command that goes on is followed by its pid, and its end is told once', async () => {
+    await using talk = await enter()
+    const begun = await call(talk.session, 'proxmox_agent_exec', {
+      action: 'exec',
+      vmid,
+      command: 'true',
+      'capture-output': false,
+    })
+    expect(begun.data).toMatchObject({ exited: false, pid: expect.any(Number) })
+    const ask = () =>
+      call(talk.session, 'proxmox_agent_exec', { action: 'status', vmid, pid: begun.data.pid })
+    await vi.waitFor(
+      async () => expect((await ask()).data).toMatchObject({ exited: true, exitcode: 0 }),
+      10_000,
+    )
+    expect(await ask()).toMatchObject({ failed: true, text: expect.stringContaining('does not exist') })
+  })
+
+  it('files come back as they were written', async () => {
+    await using talk = await enter()
+    const content = 'naïve €\nsecond line\n'
+    expect(
+      (await call(talk.session, 'proxmox_agent_file', { action: 'write', vmid, file: '/tmp/x', content }))
+        .data,
+    ).toMatchObject({ ok: true })
+    expect(
+      (await call(talk.session, 'proxmox_agent_file', { action: 'read', vmid, file: '/tmp/x' })).data,
+    ).toMatchObject({ content })
   })
 })
