@@ -45,14 +45,17 @@ export const follow = async ({
   const wake = createWake()
   let finished = link === undefined
   let refused: AppError | undefined
+  let unsaved: ShimResult | null = null
   let startedAt: number | undefined
 
   const unlisten = link?.listen(message => {
     if (message.type === 'closed') finished = true
     else if (!('jobId' in message) || message.jobId !== run.job.id) return
     else if (message.type === 'started') startedAt = message.at
-    else if (message.type === 'done') finished = true
-    else if (message.type === 'refused') {
+    else if (message.type === 'done') {
+      unsaved = message.result
+      finished = true
+    } else if (message.type === 'refused') {
       refused = AppError.fromBody(message.error)
       // It is not what we took it for; whoever asks next should get another one.
       if (refused.code === 'unavailable' && link !== undefined) link.retiring = true
@@ -98,7 +101,7 @@ export const follow = async ({
     await reader.close()
   }
   if (refused !== undefined) return { kind: 'refused', error: refused }
-  return conclude(dir)
+  return unsaved === null ? conclude(dir) : { kind: 'finished', result: unsaved }
 }
 
 const deliver = async (run: AttachRequest, frames: readonly Frame[], position: number): Promise<number> => {

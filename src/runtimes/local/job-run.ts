@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { AppError, toAppError } from '../../jobs/errors.ts'
+import { AppError } from '../../jobs/errors.ts'
 import type { StopReason } from '../../ports.ts'
 import type { Box } from './box.ts'
+import { toLocalError } from './disk-full.ts'
 import { execute, exitOf, quiet } from './execute.ts'
 import { type Gathered, gather } from './gather.ts'
 import { limitsHit, symptomsOf } from './limits-hit.ts'
@@ -15,8 +16,8 @@ import { unpack } from './unpack.ts'
 import { watchUsage } from './watch.ts'
 
 export interface JobRun {
-  /** Resolves when the result is on the disk. Never rejects. */
-  readonly done: Promise<void>
+  /** Resolves when the result is on the disk, or with the result when the disk did not take it. Never rejects. */
+  readonly done: Promise<ShimResult | null>
   stop(kind: StopReason['kind'], graceSeconds: number): void
 }
 
@@ -134,16 +135,16 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
   const done = run()
     .catch((error): ShimResult => {
       if (stopped !== null && startedAt === undefined) return neverStarted(stopped, box, phases)
-      const failure = toAppError(error).toBody()
+      const failure = toLocalError(error).toBody()
       const told = { ...failure, message: output.redact(failure.message) }
       return { kind: startedAt === undefined ? 'not-started' : 'lost', error: told }
     })
     .then(async result => {
       spool.close()
-      await saveResult(spec.dir, result)
-    })
-    .catch(() => {
-      // The directory is gone or the disk is full: without a result the job counts as lost.
+      return await saveResult(spec.dir, result).then(
+        () => null,
+        () => result,
+      )
     })
   return { done, stop }
 }

@@ -1,10 +1,11 @@
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { AppError, toAppError } from '../../jobs/errors.ts'
+import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
+import { toLocalError } from './disk-full.ts'
 import { conclude, type Followed, follow, readResult } from './follow.ts'
 import { packFiles } from './inputs.ts'
 import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './protocol.ts'
@@ -90,7 +91,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
         return await finish(followed, jobDir(run))
       } catch (error) {
         if (run.detach.aborted) return { kind: 'detached' }
-        return { kind: 'not-started', error: toAppError(error) }
+        return { kind: 'not-started', error: toLocalError(error) }
       }
     },
 

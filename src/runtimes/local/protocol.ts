@@ -87,8 +87,8 @@ export type FromShim =
   /** There is more in the log. */
   | { readonly type: 'log'; readonly jobId: string }
   | { readonly type: 'alive'; readonly jobId: string }
-  /** The result is in the job's directory. */
-  | { readonly type: 'done'; readonly jobId: string }
+  /** The result is in the job's directory, or here when the disk did not take it. */
+  | { readonly type: 'done'; readonly jobId: string; readonly result: ShimResult | null }
   | { readonly type: 'gone'; readonly machineId: string }
   | { readonly type: 'idle' }
   /** It takes no more jobs. */

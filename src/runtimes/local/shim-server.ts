@@ -5,6 +5,7 @@ import { AppError } from '../../jobs/errors.ts'
 import { planHost } from '../host/plan.ts'
 import { planSandbox, type SandboxShape } from '../sandbox/plan.ts'
 import { type Box, bootBox } from './box.ts'
+import { toLocalError } from './disk-full.ts'
 import { makeFifos } from './fifo.ts'
 import { type JobRun, runJob } from './job-run.ts'
 import {
@@ -115,20 +116,24 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     if (current !== null) return refuse(`Another job (${current.spec.jobId}) runs in this machine.`)
     if (retiring || (machineId !== null && machineId !== spec.machineId))
       return refuse('This shim holds another machine.', 'unavailable')
+    let run: JobRun
+    try {
+      run = runJob({
+        spec,
+        machine: () => machineFor(spec),
+        onStarted: at => tell({ type: 'started', jobId: spec.jobId, at }),
+        onLog: coalesce(() => tell({ type: 'log', jobId: spec.jobId })),
+      })
+    } catch (error) {
+      return refuse(toLocalError(error).message, 'unavailable')
+    }
     machineId = spec.machineId
     jobs += 1
-    const alive = setInterval(() => tell({ type: 'alive', jobId: spec.jobId }), ALIVE_MS)
-    const log = coalesce(() => tell({ type: 'log', jobId: spec.jobId }))
-    const run = runJob({
-      spec,
-      machine: () => machineFor(spec),
-      onStarted: at => tell({ type: 'started', jobId: spec.jobId, at }),
-      onLog: log,
-    })
     current = { spec, run }
-    void run.done.then(async () => {
+    const alive = setInterval(() => tell({ type: 'alive', jobId: spec.jobId }), ALIVE_MS)
+    void run.done.then(async result => {
       clearInterval(alive)
-      tell({ type: 'done', jobId: spec.jobId })
+      tell({ type: 'done', jobId: spec.jobId, result })
       current = null
       if (spec.lifecycle === 'ephemeral' || box === undefined) await release()
     })

@@ -1,0 +1,65 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { SANDBOXES } from '../../support/sandboxes.ts'
+import { exitOf } from './contract.ts'
+
+const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
+
+describe.skipIf(process.getuid?.() !== 0)(
+  'a full disk under the state of the daemon (needs root to mount one)',
+  () => {
+    let disk: string
+    let harness: Harness
+    const before = process.env.TMPDIR
+    beforeAll(async () => {
+      disk = mkdtempSync(join(tmpdir(), 'deputy-small-'))
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', disk])
+      process.env.TMPDIR = disk
+      harness = await createHarness(subject)
+    })
+    afterAll(async () => {
+      await harness.dispose()
+      if (before === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = before
+      // Shims on their way out still stand in it.
+      execFileSync('umount', ['-l', disk])
+      rmSync(disk, { recursive: true, force: true })
+    })
+
+    const fill = () => {
+      const { bavail, bsize } = statfsSync(disk)
+      writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
+    }
+
+    it('costs output, never the job: its end is still known', async () => {
+      const launched = await harness.launch({ task: 'echo on; sleep 1; seq 1 100000; exit 5' })
+      await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+      fill()
+      expect(exitOf(await launched.outcome).code).toBe(5)
+      rmSync(join(disk, 'ballast'))
+      await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
+    })
+
+    it('lets no job start, and says so in a way that can be tried again', async () => {
+      await harness.run({ task: 'true' })
+      fill()
+      const launched = await harness.launch({ task: 'echo never' }).catch((error: unknown) => error)
+      if (launched instanceof Error) expect(launched.message).toContain('ENOSPC')
+      else if (typeof launched === 'object' && launched !== null && 'outcome' in launched) {
+        const outcome = await (launched as { outcome: Promise<unknown> }).outcome
+        expect(outcome).toMatchObject({
+          kind: 'not-started',
+          error: { code: 'unavailable', retryable: true },
+        })
+      }
+      rmSync(join(disk, 'ballast'))
+      const { outcome, sink } = await harness.run({ task: 'echo again' })
+      expect(exitOf(outcome).code).toBe(0)
+      expect(sink.text()).toBe('again\n')
+    })
+  },
+)
