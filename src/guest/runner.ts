@@ -245,8 +245,11 @@ cut_frame() {
 pump() {
   more=0
   if [ -z "$frame" ]; then
-    # Turns are taken, so that a flood on one stream does not silence the other.
-    if [ "$last" = stdout ]; then
+    # What was written last goes last; but a flood on one stream must not silence the other.
+    if [ "$frame_length" -ge "$chunk" ]; then late=$last
+    elif [ "$home/stderr" -ot "$home/stdout" ]; then late=stdout
+    else late=stderr; fi
+    if [ "$late" = stdout ]; then
       cut_frame stderr || cut_frame stdout || return 0
     else
       cut_frame stdout || cut_frame stderr || return 0

@@ -228,6 +228,13 @@ describe.skipIf(!hasCurl)('the runner', () => {
     expect(memory.stderr().toString()).toBe('done\n')
   })
 
+  it('sends what was printed before first', async () => {
+    const memory = sh('echo a; sleep 1; echo b; sleep 0.1; echo c >&2; sleep 1')
+    await run(memory)
+    const order = memory.state.frames.map(frame => frame.stream).join(' ')
+    expect(order).toBe('stdout stdout stderr')
+  })
+
   it('keeps binary output as it is', async () => {
     const memory = sh('i=0; while [ $i -lt 256 ]; do printf "\\\\$(printf %03o $i)"; i=$((i+1)); done')
     await run(memory)
