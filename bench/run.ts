@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { cliBenches } from './cli.ts'
 import { clusterBenches } from './cluster.ts'
 import { type Bench, type Figure, isMet, ratioOf } from './figure.ts'
 import { httpBenches } from './http.ts'
@@ -7,7 +8,14 @@ import { jobBenches } from './jobs.ts'
 import { mcpBenches } from './mcp.ts'
 import { proxmoxBenches } from './proxmox.ts'
 
-const BENCHES: Bench[] = [...jobBenches, ...httpBenches, ...mcpBenches, ...proxmoxBenches, ...clusterBenches]
+const BENCHES: Bench[] = [
+  ...jobBenches,
+  ...httpBenches,
+  ...cliBenches,
+  ...mcpBenches,
+  ...proxmoxBenches,
+  ...clusterBenches,
+]
 
 /** `npm run bench [-- NAME…] [--json FILE]`: a table, and the same as JSON. */
 const main = async (args: string[]): Promise<void> => {
