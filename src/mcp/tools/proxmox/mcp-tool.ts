@@ -86,6 +86,7 @@ export const withConfirmation = async (
     action: '',
     signal: context.signal,
     confirmation: confirmationOf(context, args),
+    ...(context.progress && { progress: context.progress }),
   }
   try {
     return { data: await run(caller) }

@@ -47,7 +47,11 @@ export const openSession = (service: ProxmoxService, caller: Caller): Session =>
     uploadDirs: service.settings.uploadDirs,
     call: (operation, values, options) => send(named(operation, values), options),
     perform: (operation, values, work) => service.gate.pass(named(operation, values), caller, work),
-    settle: (upid, seconds) => settle(service, upid, seconds, signal),
+    settle: (upid, seconds) => {
+      const { type, node } = parseUpid(upid)
+      if (seconds > 0) caller.progress?.(`Waiting for the task ${type} on ${node}.`)
+      return settle(service, upid, seconds, signal)
+    },
   }
 }
 

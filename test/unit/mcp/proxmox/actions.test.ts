@@ -284,6 +284,13 @@ describe('tasks', () => {
     })
   })
 
+  it('are announced to a client that wants to know', async () => {
+    const told: string[] = []
+    const { call } = proxmoxTools(createFakeCluster(), { policy })
+    await call('proxmox_guest_start', { vmid: 100 }, { progress: message => told.push(message) })
+    expect(told).toEqual(['Waiting for the task qmstart on pve1.'])
+  })
+
   it('fail with their own words', async () => {
     const api = createFakeCluster()
     const failing = {

@@ -21,6 +21,8 @@ export interface Caller {
   readonly action: string
   readonly confirmation: Confirmation
   readonly signal: AbortSignal
+  /** Tells how a long call goes on. */
+  readonly progress?: (message: string) => void
 }
 
 export interface GateOptions {
