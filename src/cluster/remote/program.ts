@@ -140,6 +140,7 @@ body() {
     exec 2>&1 1>&3 3>&-
     trap - HUP
     cd "$D_CWD" || exit 126
+    umask 022
     DEPUTY_JOB=$D_ID
     export DEPUTY_JOB
     eval "$D_ENV"
@@ -172,6 +173,10 @@ body() {
 
 run() {
   dir="$base/$D_ID"
+  if [ -z "$D_PLAIN" ] && ! [ -d "$dir" ] && command -v perl >/dev/null 2>&1; then
+    export D_OWNER D_ID D_CMD D_ENVX D_CWD D_WORK D_MEMO D_TIMEOUT D_GRACE D_FROM D_PROGRAM
+    exec perl -e "$D_HOLDER"
+  fi
   own=
   if [ -n "$D_WORK" ]; then own=1 D_CWD="$work/$D_WORK"; elif [ -z "$D_CWD" ]; then own=1 D_CWD="$dir/work"; fi
   trap 'woken=1' USR1
@@ -213,11 +218,9 @@ send() {
   if [ "$3" = 0 ]; then head -c "$4" "$dir/$2"; else tail -c +$(($3 + 1)) "$dir/$2" | head -c "$4"; fi
 }
 
-# Sends again, in the order of the index, what the caller has not seen.
+# Sends, in the order of the index, what the caller has not seen. Where the supervisor writes the index, this is all.
 replay() {
-  seen=0 out=0 err=0
-  [ "$D_FROM" = 0 ] && ! [ -s "$dir/index" ] && return
-  while read -r kind count; do
+  while read -r kind count <&8; do
     case $kind in o) at=$out ;; *) at=$err ;; esac
     skip=$((D_FROM - seen))
     [ "$skip" -lt 0 ] && skip=0
@@ -226,10 +229,12 @@ replay() {
     fi
     seen=$((seen + count))
     case $kind in o) out=$((out + count)) ;; *) err=$((err + count)) ;; esac
-  done < "$dir/index"
+    fresh=1
+  done
 }
 
 news() {
+  if [ -e "$dir/ordered" ]; then replay; return; fi
   if [ -s "$dir/out" ]; then
     size=$(($(wc -c < "$dir/out")))
     if [ "$size" -gt "$out" ]; then
@@ -249,6 +254,8 @@ news() {
 }
 
 follow() {
+  seen=0 out=0 err=0
+  exec 8< "$dir/index"
   replay
   polls=0 quiet=0 late=0
   while :; do

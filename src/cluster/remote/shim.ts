@@ -4,6 +4,7 @@ import type { SshTarget } from '../ssh/arguments.ts'
 import { failureError, sshFailureOf } from '../ssh/errors.ts'
 import type { Ssh } from '../ssh/session.ts'
 import { createFrameReader, type Frame } from './frames.ts'
+import { HOLDER } from './holder.ts'
 import { PROGRAM } from './program.ts'
 import { exportLines, shellQuote } from './quote.ts'
 
@@ -138,6 +139,7 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
         `D_CWD=${directory(command.cwd)}`,
         `D_WORK=${command.workspace === undefined ? '' : checkedId(command.workspace)}`,
         `D_MEMO=${Buffer.from(command.memo ?? '').toString('base64')}`,
+        ...holderLines(command),
         `D_TIMEOUT=${Math.ceil(command.timeoutSeconds ?? 0)}`,
         `D_GRACE=${Math.round((command.graceSeconds ?? 2) * 10)}`,
         '',
@@ -183,6 +185,18 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
         .map(([, id = '', at]) => ({ id, createdAt: (Number(at) || 0) * 1000 }))
     },
   }
+}
+
+/** The most Linux takes in one variable, less some room; what is larger goes the way of the shell. */
+const MAX_VARIABLE = 120_000
+
+/** What the holder needs beyond the rest: the environment in a form that needs no shell, and the program for a time-out. */
+const holderLines = (command: RemoteCommand): string[] => {
+  const env = Object.entries(command.env ?? {}).filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+  const hex = Buffer.from(env.map(([name, value]) => `${name}=${value}`).join('\0')).toString('hex')
+  const largest = Math.max(Buffer.byteLength(command.command), hex.length, (command.memo ?? '').length * 2)
+  if (largest > MAX_VARIABLE) return ['D_PLAIN=1']
+  return [`D_PLAIN=`, `D_ENVX=${hex}`, `D_HOLDER=${shellQuote(HOLDER)}`, `D_PROGRAM=${shellQuote(PROGRAM)}`]
 }
 
 const assemble = (head: string, mark: string, verb: string): string =>

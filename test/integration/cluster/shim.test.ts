@@ -48,6 +48,18 @@ describe.skipIf(missing !== undefined)(
       expect(stdout.slice(env.SECRET.length)).not.toContain('s3cr3t')
     })
 
+    it('sees nothing of the machinery in its environment, and makes files as usual', async () => {
+      const command = 'env | grep -c "^D_"; umask'
+      expect((await runOn(cluster, 'n1', { id: newId(), command })).stdout).toBe('0\n0022\n')
+    })
+
+    it('is held by the shell alone when it is too long for a variable', async () => {
+      const command = `: ${'x'.repeat(200_000)}\necho long`
+      const { end, stdout } = await runOn(cluster, 'n1', { id: newId(), command })
+      expect(end).toMatchObject({ kind: 'exit', code: 0 })
+      expect(stdout).toBe('long\n')
+    })
+
     it('cannot be turned into an option of ssh', async () => {
       const { end, stderr } = await runOn(cluster, 'n1', {
         id: newId(),
