@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { AppError } from '../../jobs/errors.ts'
 import { createDeadline } from '../deadline.ts'
 import type { ClusterNode } from '../inventory.ts'
@@ -45,6 +46,8 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
   const known = new Map<string, NodeStatus>()
   const running = new Map<string, Promise<NodeStatus>>()
   const closing = new AbortController()
+  // Every look listens to it.
+  setMaxListeners(0, closing.signal)
   const queue: (() => void)[] = []
   let active = 0
 

@@ -80,7 +80,12 @@ const JOB_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 const SHORT_MS = 20_000
 
 /** `owner` keeps apart what several daemons do on one node: each sees and ends only its own. */
-export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
+export const createShim = (
+  ssh: Ssh,
+  owner: string,
+  /** `shell`: hold commands by the shell alone, as on a node without Perl. */
+  holder: 'best' | 'shell' = 'best',
+): RemoteShim => {
   const prelude = `D_OWNER=${checkedId(owner)}\n`
   const follow = async (head: string, verb: string, options: FollowOptions): Promise<RemoteEnd> => {
     const { target, signal } = options
@@ -139,7 +144,7 @@ export const createShim = (ssh: Ssh, owner: string): RemoteShim => {
         `D_CWD=${directory(command.cwd)}`,
         `D_WORK=${command.workspace === undefined ? '' : checkedId(command.workspace)}`,
         `D_MEMO=${Buffer.from(command.memo ?? '').toString('base64')}`,
-        ...holderLines(command),
+        ...(holder === 'shell' ? ['D_PLAIN=1'] : holderLines(command)),
         `D_TIMEOUT=${Math.ceil(command.timeoutSeconds ?? 0)}`,
         `D_GRACE=${Math.round((command.graceSeconds ?? 2) * 10)}`,
         '',

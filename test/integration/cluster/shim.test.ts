@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createFrameReader } from '../../../src/cluster/remote/frames.ts'
+import { createShim } from '../../../src/cluster/remote/shim.ts'
 import { labCluster, runOn } from '../../support/labcluster.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
@@ -8,9 +9,9 @@ const missing = missingForSshLab()
 let next = 0
 const newId = (): string => `t${process.pid}-${next++}`
 
-describe.skipIf(missing !== undefined)(
-  `a command held on a node${missing ? ` (skipped: ${missing})` : ''}`,
-  () => {
+describe.skipIf(missing !== undefined).each(['best', 'shell'] as const)(
+  `a command held on a node (%s)${missing ? ` (skipped: ${missing})` : ''}`,
+  holder => {
     let lab: SshLab
     let cluster: ReturnType<typeof labCluster>
     const signal = new AbortController().signal
@@ -18,7 +19,8 @@ describe.skipIf(missing !== undefined)(
 
     beforeAll(async () => {
       lab = await createSshLab({ nodes: 1 })
-      cluster = labCluster(lab)
+      const opened = labCluster(lab)
+      cluster = { ...opened, shim: createShim(opened.ssh, 'test', holder) }
     })
     afterAll(async () => {
       cluster?.dispose()
@@ -221,8 +223,7 @@ describe.skipIf(missing !== undefined)(
           return Promise.reject(new Error('stop here'))
         },
       }
-      const { createShim } = await import('../../../src/cluster/remote/shim.ts')
-      await createShim(spy, 'test')
+      await createShim(spy, 'test', holder)
         .run({ id, command: 'true' }, { ...(await where()), onOutput: () => undefined })
         .catch(() => undefined)
       expect(script.length).toBeGreaterThan(1000)
