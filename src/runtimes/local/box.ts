@@ -25,7 +25,7 @@ export interface LaunchPlan {
   /** Whether the machine has a pid namespace of its own. */
   readonly ownPids: boolean
   readonly disks: readonly string[]
-  /** A program to start beside the jobs; it reports `proxied` when it is ready. */
+  /** A program to start beside the jobs; it reports `proxied` with its id when it is ready. */
   readonly helper?: readonly string[]
   /** Environment of every job in it. */
   readonly jobEnv: Readonly<Record<string, string>>
@@ -52,6 +52,8 @@ export interface Box {
   send(text: string): void
   /** Ends the conversation: the runner leaves, and everything in the machine with it. */
   leave(): void
+  /** Inner ids of processes that belong to the machine, not to a job. */
+  readonly spared: Set<number>
   /** Host ids of everything the job started. */
   jobProcesses(): number[]
   kill(): void
@@ -83,9 +85,9 @@ export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
   })
 
   let init: number | undefined
-  let runner: number | undefined
   let booted = false
   let bootText = ''
+  const spared = new Set([1])
   const listeners = new Set<(line: string) => void>()
   const { promise: ready, resolve: setReady, reject: setFailed } = withResolvers<void>()
   ready.catch(() => {})
@@ -98,7 +100,7 @@ export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
     createLineReader(STATUS_LINE_BYTES, line => {
       if (!booted && line.startsWith('ready ')) {
         booted = true
-        runner = Number(line.slice(6))
+        spared.add(Number(line.slice(6)))
         err.reader.off('data', early)
         err.reader.pause()
         setReady()
@@ -153,14 +155,14 @@ export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
       return () => listeners.delete(listener)
     },
     send: text => void control.write(text),
+    spared,
     leave: () => void control.end('exit 0\n'),
     jobProcesses: () => {
       if (child.pid === undefined) return []
       const all = descendantsOf(child.pid)
       // The launcher becomes the runner: everything below it is the job.
       if (!plan.ownPids) return all
-      const own = all.find(pid => innerPid(pid) === runner)
-      return all.filter(pid => pid !== own && pid !== init && innerPid(pid) !== 1)
+      return all.filter(pid => pid !== init && !spared.has(innerPid(pid) ?? 1))
     },
     kill: () => {
       const pid = child.pid

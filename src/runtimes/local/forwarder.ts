@@ -15,4 +15,4 @@ const server = createServer({ allowHalfOpen: true }, client => {
   }
 })
 // Fd 3 is the runner's way to report: the job starts when we listen.
-server.listen(Number(port), '127.0.0.1', () => writeSync(3, 'proxied\n'))
+server.listen(Number(port), '127.0.0.1', () => writeSync(3, `proxied ${process.pid}\n`))

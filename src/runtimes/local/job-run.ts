@@ -25,6 +25,8 @@ export interface JobRunOptions {
   readonly spec: StartSpec
   /** Boots the machine, or gives the one that waits. */
   machine(): Promise<Box>
+  /** Ends a machine that is still booting. */
+  abandon(): void
   onStarted(at: number): void
   onLog(): void
 }
@@ -33,7 +35,7 @@ const COLLECT_MS = 120_000
 const MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 
 /** One job from its inputs to its result, inside the shim. Nothing here needs the daemon. */
-export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobRun => {
+export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptions): JobRun => {
   const begun = performance.now()
   const phases: Record<string, number> = {}
   const spool = openSpool(spec.dir, spec.keep)
@@ -62,8 +64,8 @@ export const runJob = ({ spec, machine, onStarted, onLog }: JobRunOptions): JobR
       return
     }
     stopped = kind
-    if (box === undefined) return
-    if (startedAt === undefined) box.kill()
+    if (box === undefined) abandon()
+    else if (startedAt === undefined) box.kill()
     else endJob(box, graceSeconds * 1000, () => ended)
   }
 

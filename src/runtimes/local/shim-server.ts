@@ -21,7 +21,7 @@ import { helperText } from './runner.ts'
 
 const ALIVE_MS = 10_000
 const HOME_CHECK_MS = 15_000
-const HELPER_MS = 20_000
+const BOOT_MS = 60_000
 
 /** Listens for the daemon and runs what it sends, one job at a time. */
 export const serveShim = async (config: ShimConfig): Promise<void> => {
@@ -121,6 +121,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
       run = runJob({
         spec,
         machine: () => machineFor(spec),
+        abandon: () => box?.kill(),
         onStarted: at => tell({ type: 'started', jobId: spec.jobId, at }),
         onLog: coalesce(() => tell({ type: 'log', jobId: spec.jobId })),
       })
@@ -239,21 +240,26 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
 
 /** The runner reads commands, and the helper, if there is one, does its work. */
 const whenReady = async (box: Box): Promise<void> => {
-  await box.ready
-  const { helper } = box.plan
-  if (helper === undefined) return
-  const started = new Promise<void>((resolve, reject) => {
+  const timer = setTimeout(() => box.kill(), BOOT_MS)
+  try {
+    await box.ready
+    if (box.plan.helper !== undefined) await startHelper(box, box.plan.helper)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const startHelper = (box: Box, helper: readonly string[]): Promise<void> =>
+  new Promise((resolve, reject) => {
     const off = box.onStatus(line => {
-      if (line !== 'proxied') return
+      if (!line.startsWith('proxied ')) return
       off()
+      box.spared.add(Number(line.slice('proxied '.length)))
       resolve()
     })
     void box.gone.then(() => reject(new Error('it ended before its network was ready')))
-    setTimeout(() => reject(new Error('its network was not ready in time')), HELPER_MS).unref()
+    box.send(helperText(helper))
   })
-  box.send(helperText(helper))
-  await started
-}
 
 /** At most one call per turn of the event loop. */
 const coalesce = (call: () => void): (() => void) => {

@@ -94,6 +94,20 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
     })
 
+    it('is still there in a kept machine whose job was ended', async () => {
+      const first = await harness.launch({
+        ...{ task: 'echo on; sleep 60', lifecycle: 'persistent', network: [`127.0.0.1:${port}`] },
+      })
+      await first.sink.until(sink => sink.text().includes('on'), 'it runs')
+      first.stop('cancel')
+      await first.outcome
+      const task = fetchWith(`http://127.0.0.1:${port}/kept`)
+      const second = await harness.launch({ task, machine: first.machine.id }, {}, first.machine)
+      expect(exitOf(await second.outcome).code).toBe(0)
+      expect(second.sink.text()).toBe('hello from /kept\n')
+      await harness.runtime.destroy(first.machine, AbortSignal.timeout(10_000))
+    })
+
     it('ends with the proxy gone and the tunnel closed', async () => {
       let open = 0
       const raw = createTcpServer(socket => {
