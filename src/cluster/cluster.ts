@@ -65,7 +65,7 @@ export interface Placement extends Choice {
   release(): void
 }
 
-const PROBE_LIMIT = 64
+const PROBE_LIMIT = 32
 
 export const createCluster = (options: ClusterOptions): Cluster => {
   const { config, now = Date.now } = options
@@ -93,7 +93,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   const probe: Cluster['probe'] = async (node, signal) => {
     const target = await targets(node, signal)
     try {
-      const result = await ssh.run({ target, script: PROBE_PROGRAM, signal })
+      const result = await ssh.run({ target, script: PROBE_PROGRAM, signal, spare: false })
       if (target.address !== undefined) addresses.verified(node.host, target.address)
       // The probe itself measures for a tenth of a second.
       return {

@@ -55,6 +55,7 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
     if (active >= parallel) await new Promise<void>(resolve => queue.push(resolve))
     active++
     try {
+      closing.signal.throwIfAborted()
       return await work()
     } finally {
       active--
@@ -74,7 +75,10 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
     const deadline = createDeadline([closing.signal], options.timeoutMs)
     const { signal } = deadline
     try {
-      const { report, latencyMs } = await slot(() => settled(options.probe(node, signal), signal))
+      const { report, latencyMs } = await settled(
+        slot(() => options.probe(node, signal)),
+        signal,
+      )
       const reason = overloadReason(report, options.thresholds)
       return record({ id: node.id, health: reason ? 'overloaded' : 'healthy', reason, report, latencyMs })
     } catch (error) {

@@ -16,7 +16,7 @@ export interface SessionRequest {
   onStdout?: (chunk: Buffer) => void | Promise<void>
   /** The connection stands; from here on the node may have got the script. */
   onOpen?: () => void
-  /** False: leave the session that waits for the next command to a command. */
+  /** False: neither take the session that waits for the next command nor open one. */
   spare?: boolean
   signal: AbortSignal
   timeoutMs?: number
@@ -87,7 +87,7 @@ export const createSsh = (options: SshOptions): Ssh => {
         return { ...result, ms: performance.now() - started, connectMs: session.connectMs }
       } finally {
         session.release()
-        prepare(target)
+        if (request.spare !== false) prepare(target)
       }
     } catch (error) {
       throw deadline.expired ? failureError(target, 'timed-out') : error

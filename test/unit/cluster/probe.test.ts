@@ -113,6 +113,14 @@ describe('the monitor', () => {
     })
   })
 
+  it('keeps to the time-out when more nodes hang than it asks at once', async () => {
+    const watch = monitor(() => new Promise(() => undefined), { parallel: 2 })
+    const started = performance.now()
+    const all = await watch.look(Array.from({ length: 20 }, (_, i) => node(`h${i}`)))
+    expect(performance.now() - started).toBeLessThan(2000)
+    expect(all.every(({ health }) => health === 'unreachable')).toBe(true)
+  })
+
   it('asks a node once for all who want to know, and keeps the answer for seconds', async () => {
     let asked = 0
     const watch = monitor(async () => {
