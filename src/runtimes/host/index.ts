@@ -5,9 +5,11 @@ import { fileTarget } from '../../jobs/paths.ts'
 import type { Blobs, Fit, Readiness, Runtime } from '../../ports.ts'
 import { keepLimits } from '../local/keep.ts'
 import { createLocalRuntime, limitsOf } from '../local/local-runtime.ts'
+import { endMarked } from '../local/marked.ts'
 import { placeProblem } from '../local/place.ts'
 import type { KeepLimits, MachineLimits } from '../local/protocol.ts'
 import { createShimPool } from '../local/shim-pool.ts'
+import { HOST_MARK } from './plan.ts'
 
 export interface HostOptions {
   /** Private to this daemon; must be on the same disk as the blobs. */
@@ -35,7 +37,10 @@ export const createHostRuntime = (options: HostOptions): Runtime => {
       dir: shims,
       spare: 0,
       log: options.log ?? (() => {}),
-      onLost: () => {},
+      // No namespace ends a job with its shim here.
+      onLost: lost => {
+        for (const id of lost) void endMarked(HOST_MARK, `${join(shims, `${id}.d`)}/`, false)
+      },
       config: async id => ({
         id,
         dir: shims,

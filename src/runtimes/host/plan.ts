@@ -7,7 +7,7 @@ import { endMarked } from '../local/marked.ts'
 import type { ShimConfig } from '../local/protocol.ts'
 
 /** In the environment of everything a job starts: tells what to end with it. */
-const MARK = 'DEPUTY_MACHINE'
+export const HOST_MARK = 'DEPUTY_MACHINE'
 
 /** A plain process on this computer in a private directory. Nothing keeps it apart. */
 export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
@@ -25,8 +25,8 @@ export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
     filesRoot: directory,
     ownPids: false,
     disks: [],
-    killLeftovers: () => endMarked(MARK, directory),
+    killLeftovers: () => endMarked(HOST_MARK, directory),
     cleanUp: () => rm(directory, { recursive: true, force: true }),
-    jobEnv: { [MARK]: directory, HOME: homedir(), USER: username },
+    jobEnv: { [HOST_MARK]: directory, HOME: homedir(), USER: username },
   }
 }

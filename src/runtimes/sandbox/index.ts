@@ -55,6 +55,7 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
   const probe = () => {
     probing ??= probeBackend({
       force: options.backend,
+      prefix: `${cgroupPrefix}trial-`,
       uid: uids?.first ?? null,
       signal: AbortSignal.timeout(20_000),
     }).then(found => {
@@ -85,7 +86,7 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
       idleSeconds: 300,
     }),
   })
-  return createLocalRuntime({
+  const runtime = createLocalRuntime({
     name: 'sandbox',
     limit: options.limit ?? 2 * availableParallelism(),
     runsDir: join(dir, 'runs'),
@@ -104,4 +105,12 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
       return checkSandbox({ probe: await probe(), cgroup, uids, defaults })
     },
   })
+  return {
+    ...runtime,
+    close: async () => {
+      // A trial that is cut off while it boots could leave a process behind.
+      await probing?.catch(() => {})
+      await runtime.close()
+    },
+  }
 }

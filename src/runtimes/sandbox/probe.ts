@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import type { Backend } from '../local/protocol.ts'
-import { trySandbox } from './trial.ts'
+import { type TrialOptions, trySandbox } from './trial.ts'
 
 const run = promisify(execFile)
 
@@ -15,36 +15,35 @@ export interface Probe {
   readonly trialProblem: string | null
 }
 
-export interface ProbeOptions {
+export interface ProbeOptions extends TrialOptions {
   readonly force: 'bwrap' | 'unshare' | undefined
-  readonly uid: number | null
-  readonly signal: AbortSignal
 }
 
 /** Finds out how sandboxes can be built here, by building one. */
-export const probeBackend = async ({ force, uid, signal }: ProbeOptions): Promise<Probe> => {
+export const probeBackend = async ({ force, ...trial }: ProbeOptions): Promise<Probe> => {
   const path = findProgram('bwrap')
-  if (force === 'unshare') return fallBack('switched off', uid, signal)
-  if (path === undefined) return fallBack('not installed', uid, signal)
+  const { signal } = trial
+  if (force === 'unshare') return fallBack('switched off', trial)
+  if (path === undefined) return fallBack('not installed', trial)
   try {
     const [version, help] = await Promise.all([
       run(path, ['--version'], { signal }),
       run(path, ['--help'], { signal }),
     ])
     const backend: Backend = { type: 'bwrap', path, disableUserns: help.stdout.includes('--disable-userns') }
-    const trialProblem = await trySandbox(backend, uid, signal)
+    const trialProblem = await trySandbox(backend, trial)
     const bwrapVersion = version.stdout.trim().replace(/^bubblewrap /, '')
     if (trialProblem === null || force === 'bwrap')
       return { backend, bwrapProblem: null, bwrapVersion, trialProblem }
-    return fallBack(`version ${bwrapVersion} does not work: ${trialProblem}`, uid, signal)
+    return fallBack(`version ${bwrapVersion} does not work: ${trialProblem}`, trial)
   } catch (error) {
-    return fallBack((error as Error).message, uid, signal)
+    return fallBack((error as Error).message, trial)
   }
 }
 
-const fallBack = async (bwrapProblem: string, uid: number | null, signal: AbortSignal): Promise<Probe> => {
-  const backend: Backend = { type: 'unshare', seccompLoader: await seccompLoader(signal) }
-  return { backend, bwrapProblem, bwrapVersion: null, trialProblem: await trySandbox(backend, uid, signal) }
+const fallBack = async (bwrapProblem: string, trial: TrialOptions): Promise<Probe> => {
+  const backend: Backend = { type: 'unshare', seccompLoader: await seccompLoader(trial.signal) }
+  return { backend, bwrapProblem, bwrapVersion: null, trialProblem: await trySandbox(backend, trial) }
 }
 
 const seccompLoader = async (signal: AbortSignal): Promise<'setpriv' | 'perl' | null> => {

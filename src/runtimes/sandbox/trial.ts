@@ -5,16 +5,19 @@ import { planSandbox } from './plan.ts'
 
 const MIB = 2 ** 20
 
+export interface TrialOptions {
+  /** Whose it is, should it break off in the middle. */
+  readonly prefix: string
+  readonly uid: number | null
+  readonly signal: AbortSignal
+}
+
 /** Starts one sandbox that does nothing. Gives what went wrong, or null. */
-export const trySandbox = (
-  backend: Backend,
-  uid: number | null,
-  signal: AbortSignal,
-): Promise<string | null> =>
+export const trySandbox = (backend: Backend, { prefix, uid, signal }: TrialOptions): Promise<string | null> =>
   new Promise(resolve => {
     const plan = planSandbox(
       {
-        ...{ id: 'trial', dir: '/', runtime: 'sandbox', backend, cgroup: null, cgroupPrefix: 'trial-', uid },
+        ...{ id: 'trial', dir: '/', runtime: 'sandbox', backend, cgroup: null, cgroupPrefix: prefix, uid },
         ...{ warm: null, maxJobs: 1, idleSeconds: 1 },
       },
       {

@@ -411,7 +411,8 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           const id = newId()
           const machine: Machine = { id: newId(), runtime: harness.runtime.name, jobId: id, details: {} }
           await harness.runtime.provision({ machine, manifest, remember: async () => {}, signal: signal() })
-          const launched = await harness.launch({ task: 'echo on; sleep 60' })
+          const mark = newId()
+          const launched = await harness.launch({ task: `echo on; sleep 60; : ${mark}` })
           const never = harness.reattach({ job: { ...launched.job, id }, manifest, machine }, 0)
           expect(await never.outcome).toMatchObject({ kind: 'not-started' })
           expect(never.sink.text()).toBe('')
@@ -420,6 +421,8 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           if (options.killHolders) options.killHolders(harness, launched)
           else for (const pid of shimsOf(harness.stateDir, launched.job.id)) process.kill(pid, 'SIGKILL')
           expect(await launched.outcome).toMatchObject({ kind: 'lost' })
+          if (!options.killHolders)
+            await waitFor(() => processesWith(mark).length === 0, 'the command ends with what held it')
           const again = harness.reattach(launched, launched.sink.position)
           expect(await again.outcome).toMatchObject({ kind: 'lost' })
           await harness.runtime.destroy(launched.machine, signal())
