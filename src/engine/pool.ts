@@ -1,3 +1,4 @@
+import { createDeadline } from '../jobs/deadline.ts'
 import { newId } from '../jobs/ids.ts'
 import type { Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
@@ -29,15 +30,14 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
       notBefore: 0,
       lastError: null,
     })
+    const deadline = createDeadline([context.closing], context.config.supervision.provisioning * 1000)
     try {
-      await runtime.provision({
-        machine,
-        remember: details => store.updateMachine(id, { details }),
-        signal: AbortSignal.any([
-          context.closing,
-          AbortSignal.timeout(context.config.supervision.provisioning * 1000),
-        ]),
-      })
+      let known: Record<string, unknown> = {}
+      const remember = (details: Record<string, unknown>) => {
+        known = { ...known, ...details }
+        return store.updateMachine(id, { details: known })
+      }
+      await runtime.provision({ machine, remember, signal: deadline.signal }).finally(deadline.clear)
       await store.updateMachine(id, { state: 'ready' })
     } catch (error) {
       if (context.closing.aborted) return

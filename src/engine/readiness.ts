@@ -1,3 +1,4 @@
+import { createDeadline } from '../jobs/deadline.ts'
 import type { Readiness, Runtime } from '../ports.ts'
 
 export interface Readinesses {
@@ -12,9 +13,11 @@ const LONGEST_MS = 30_000
 export const createReadinesses = (runtimes: ReadonlyMap<string, Runtime>): Readinesses => {
   const known = new Map<string, Readiness>()
   const check = async (runtime: Runtime, signal: AbortSignal): Promise<Readiness> => {
+    const deadline = createDeadline([signal], LONGEST_MS)
     const readiness = await runtime
-      .check(AbortSignal.any([signal, AbortSignal.timeout(LONGEST_MS)]))
+      .check(deadline.signal)
       .catch((error: unknown) => unanswered(runtime.name, error))
+      .finally(deadline.clear)
     known.set(runtime.name, readiness)
     return readiness
   }

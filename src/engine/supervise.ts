@@ -1,3 +1,4 @@
+import { createDeadline } from '../jobs/deadline.ts'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
@@ -63,16 +64,11 @@ const drive = async (context: EngineContext, supervised: Supervised, sink: JobSi
     timeoutSeconds: job.timeoutSeconds,
     locate: context.locate,
   })
-  await runtime.provision({
-    machine,
-    manifest,
-    remember,
-    signal: AbortSignal.any([
-      stop.signal,
-      context.closing,
-      AbortSignal.timeout(context.config.supervision.provisioning * 1000),
-    ]),
-  })
+  const deadline = createDeadline(
+    [stop.signal, context.closing],
+    context.config.supervision.provisioning * 1000,
+  )
+  await runtime.provision({ machine, manifest, remember, signal: deadline.signal }).finally(deadline.clear)
   context.fault('provisioned')
   if (context.closing.aborted) return { kind: 'detached' }
   if (stop.signal.aborted) return { kind: 'not-started', error: stopped(stop.signal.reason as StopReason) }

@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   engine: ['ports', 'jobs', 'config'],
   // They know nothing of jobs: only the error family, which belongs to everybody.
   proxmox: ['jobs/errors', 'jobs/nearest'],
-  cluster: ['jobs/errors', 'jobs/nearest', 'workspace'],
+  cluster: ['jobs/errors', 'jobs/nearest', 'jobs/deadline', 'workspace'],
   guest: ['jobs', 'ports'],
   runtimes: ['ports', 'jobs', 'workspace', 'proxmox', 'cluster', 'guest', 'config', 'version'],
   control: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
+import { createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
-import { createDeadline } from '../deadline.ts'
 import type { ClusterNode } from '../inventory.ts'
 import { type Health, overloadReason, type Thresholds } from './health.ts'
 import type { ProbeReport } from './report.ts'

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { pipeline } from 'node:stream/promises'
-import { createDeadline } from '../deadline.ts'
+import { createDeadline } from '../../jobs/deadline.ts'
 import { type SshTarget, sshArguments } from './arguments.ts'
 import { failureError, sshError } from './errors.ts'
 import { type ConnectionPool, createPool, type PoolOptions } from './pool.ts'
