@@ -2,7 +2,7 @@ import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Exit, Outcome, StopReason } from '../../ports.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
-import { stopVm } from './destroy.ts'
+import { isGone, stopVm } from './destroy.ts'
 import { type Details, detailsOf, type Finished } from './details.ts'
 import type { Intake } from './intake.ts'
 import { keeps } from './keeps.ts'
@@ -87,8 +87,11 @@ const lookAtMachine = async ({
     return ended(state.startedAt, `VM ${details.vmid} was switched off before it reported a result`)
   } catch (error) {
     const kind = proxmoxDetails(error)?.kind
-    if (kind === 'missing' || kind === 'permission')
-      return ended(state.startedAt, `VM ${details.vmid} does not exist any more`)
+    // Without the machine its rights are gone too; but rights may go without it.
+    const gone =
+      kind === 'missing' ||
+      (kind === 'permission' && (await isGone(runtime.proxmox, details.vmid, run.detach).catch(() => false)))
+    if (gone) return ended(state.startedAt, `VM ${details.vmid} does not exist any more`)
     if (kind === 'unauthorized')
       runtime.log.warn({ job: run.job.id }, 'the Proxmox VE token is refused while a job runs')
     return undefined

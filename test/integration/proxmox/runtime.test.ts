@@ -261,6 +261,124 @@ describe.skipIf(!hasCurl)('when the cluster misbehaves', () => {
   })
 })
 
+describe.skipIf(!hasCurl)('when rights, templates or locks go away', () => {
+  const running = async (engine: TestEngine, task: string) => {
+    const { job_id } = await engine.deputy.submit({ task, runtime: 'proxmox' }, 'test')
+    await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
+    return job_id
+  }
+
+  it('a token that is revoked in the middle takes no result away, and the machine is not forgotten', async () => {
+    const { lab, engine } = await begin()
+    const job_id = await running(engine, 'sleep 1; echo still here')
+    lab.emulator.revokeToken()
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 30_000, signal: never })
+    expect(view.status).toBe('success')
+    expect((await engine.deputy.result(job_id, {})).output).toBe('still here\n')
+    await until(
+      async () => (await engine.store.listMachines()).some(machine => machine.lastError !== null),
+      'the failure is noted',
+      30_000,
+    )
+    const [record] = await engine.store.listMachines()
+    expect(record).toMatchObject({ state: 'destroying' })
+    expect(lab.machines()).toHaveLength(1)
+  })
+
+  it('a template that is gone ends the job with its name', async () => {
+    const { lab, engine } = await begin()
+    lab.emulator.state.vms.delete(9000)
+    const view = await run(engine, { task: 'true', retries: 0 })
+    expect(view.status).toBe('failed')
+    expect(view.error?.message).toContain('"agent-template"')
+    const named = await run(engine, { task: 'true', retries: 0, vmTemplate: '100' })
+    expect(named.error?.message).toContain('"100"')
+  })
+
+  it('a machine whose lock no token can remove is reported with the command of the operator', async () => {
+    const { lab, engine } = await begin()
+    const job_id = await running(engine, 'echo x; sleep 60')
+    lab.machines()[0]!.config.lock = 'backup'
+    await engine.deputy.cancel(job_id, 'test')
+    expect((await engine.deputy.wait(job_id, { timeoutMs: 50_000, signal: never })).status).toBe('cancelled')
+    expect((await engine.store.listMachines())[0]).toMatchObject({ state: 'destroying' })
+    expect(lab.machines()).toHaveLength(1)
+    delete lab.machines()[0]!.config.lock
+    await clean(lab)
+  })
+
+  it('a right that is missing is named, and nothing is left', async () => {
+    const { lab, engine } = await begin()
+    lab.emulator.state.roles.get('DeputyJobs')!.delete('VM.PowerMgmt')
+    const view = await run(engine, { task: 'true', retries: 0 })
+    expect(view.error?.message).toContain('VM.PowerMgmt')
+    expect(view.error?.hint).toContain('pveum')
+    await clean(lab)
+  })
+})
+
+describe.skipIf(!hasCurl)('what nobody knows of', () => {
+  it('is found by another daemon of the same installation, and removed with its seed', async () => {
+    const lab = await openLab()
+    labs.push(lab)
+    const lost = lab.makeRuntime()
+    const machine = {
+      id: '018f0000-0000-7000-8000-00000000000a',
+      runtime: 'proxmox',
+      jobId: null,
+      details: {},
+    }
+    await lost.provision({ machine, remember: async () => {}, signal: AbortSignal.timeout(30_000) })
+    expect(lab.machines()).toHaveLength(1)
+    const stranger = lab.makeRuntime({ owner: 'other' })
+    expect(await stranger.list(never)).toEqual([])
+    const heir = lab.makeRuntime()
+    const [found] = await heir.list(never)
+    expect(found).toMatchObject({
+      id: machine.id,
+      details: { vmid: expect.any(Number), seed: expect.stringContaining(machine.id) },
+      createdAt: expect.any(Number),
+    })
+    await heir.destroy({ ...machine, details: found!.details }, AbortSignal.timeout(30_000))
+    expect(lab.machines()).toEqual([])
+    expect(lab.seeds()).toEqual([])
+    for (const runtime of [lost, stranger, heir]) await runtime.close()
+  })
+
+  it('a seed image without a machine is found and removed too', async () => {
+    const lab = await openLab()
+    labs.push(lab)
+    const runtime = lab.makeRuntime()
+    const id = '018f0000-0000-7000-8000-00000000000b'
+    const { createProxmox } = await import('../../../src/proxmox/client.ts')
+    const { parseSettings } = await import('../../../src/proxmox/settings.ts')
+    const proxmox = createProxmox(parseSettings(lab.emulator.env()))
+    await proxmox.upload({
+      node: 'pve2',
+      storage: 'seeds',
+      content: 'iso',
+      filename: `deputy-lab-${id}.iso`,
+      file: Buffer.from('x'),
+    })
+    await proxmox.upload({
+      node: 'pve2',
+      storage: 'seeds',
+      content: 'iso',
+      filename: 'debian.iso',
+      file: Buffer.from('x'),
+    })
+    await proxmox.close()
+    const found = await runtime.list(never)
+    expect(found.map(machine => machine.id)).toEqual([id])
+    await runtime.destroy(
+      { id, runtime: 'proxmox', jobId: null, details: found[0]!.details },
+      AbortSignal.timeout(30_000),
+    )
+    expect(lab.seeds().map(volume => volume.volid)).toEqual(['seeds:iso/debian.iso'])
+    await runtime.close()
+  })
+})
+
 describe.skipIf(!hasCurl)('after the daemon', () => {
   it('was restarted, a running job goes on: no output is lost and none comes twice', async () => {
     const lab = await openLab()
