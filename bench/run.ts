@@ -5,6 +5,7 @@ import { clusterBenches } from './cluster.ts'
 import { type Bench, type Figure, isMet, ratioOf } from './figure.ts'
 import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
+import { machineBenches } from './machines.ts'
 import { mcpBenches } from './mcp.ts'
 import { proxmoxBenches } from './proxmox.ts'
 
@@ -14,6 +15,7 @@ const BENCHES: Bench[] = [
   ...cliBenches,
   ...mcpBenches,
   ...proxmoxBenches,
+  ...machineBenches,
   ...clusterBenches,
 ]
 

@@ -18,7 +18,7 @@ const MAX_FILE_LIST = 10 * 1024 * 1024
 export const handleGuest = async (
   exchange: Exchange,
   parts: readonly string[],
-  query: URLSearchParams,
+  query: string,
 ): Promise<void> => {
   const { machine, request, response } = exchange
   if (parts.length === 1 && parts[0] === 'work' && request.method === 'GET') return giveWork(exchange)
@@ -49,7 +49,7 @@ export const handleGuest = async (
       await job.artifact(decodePath(rest), request)
       return text(response, 200)
     case 'POST exit': {
-      const report = exitQuery.safeParse(Object.fromEntries(query))
+      const report = exitQuery.safeParse(fields(query))
       if (!report.success) return json(response, 400, { error: 'Invalid query' })
       return text(response, 200, await job.exit(report.data))
     }
@@ -66,15 +66,18 @@ const giveWork = async ({ machine, request, response, closing }: Exchange): Prom
   else text(response, 200, order)
 }
 
-const takeOutput = async (
-  job: JobPort,
-  { request, response }: Exchange,
-  query: URLSearchParams,
-): Promise<void> => {
-  const asked = outputQuery.safeParse(Object.fromEntries(query))
-  if (!asked.success) return json(response, 400, { error: 'Invalid query' })
+const takeOutput = async (job: JobPort, { request, response }: Exchange, query: string): Promise<void> => {
+  const asked = parseOutputQuery(query)
+  if (asked === undefined) return json(response, 400, { error: 'Invalid query' })
   const data = await readBody(request, MAX_FRAME)
-  position(response, await job.output({ ...asked.data, data }))
+  position(response, await job.output({ ...asked, data }))
+}
+
+/** Our own runner writes it in this one way, thousands of times a job; the schema is for all others. */
+const parseOutputQuery = (query: string) => {
+  const usual = /^stream=(stdout|stderr)&offset=(\d{1,15})$/.exec(query)
+  if (usual) return { stream: usual[1] as 'stdout' | 'stderr', offset: Number(usual[2]) }
+  return outputQuery.safeParse(fields(query)).data
 }
 
 const sendInput = async (job: JobPort, response: ServerResponse, index: number): Promise<void> => {
@@ -86,3 +89,5 @@ const sendInput = async (job: JobPort, response: ServerResponse, index: number):
 
 const position = (response: ServerResponse, { next, order }: { next: number; order: string }): void =>
   text(response, 200, `${next} ${order}`)
+
+const fields = (query: string): Record<string, string> => Object.fromEntries(new URLSearchParams(query))

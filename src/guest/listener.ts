@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -61,9 +61,9 @@ const respond = async (
   response: ServerResponse,
   closing: AbortSignal,
 ): Promise<void> => {
-  const url = new URL(request.url ?? '/', 'http://guest')
-  const parts = url.pathname.split('/').filter(part => part !== '')
-  if (url.pathname === '/health') return json(response, 200, { status: 'ok' })
+  const [pathname = '/', query = ''] = (request.url ?? '/').split('?', 2)
+  const parts = pathname.split('/').filter(part => part !== '')
+  if (pathname === '/health') return json(response, 200, { status: 'ok' })
   if (parts[0] === 'seed') return serveSeed(options, parts, response)
   const machine = options.machine(tokenHash(request))
   if (machine === undefined) {
@@ -73,7 +73,7 @@ const respond = async (
     return json(response, status, { error: status === 401 ? 'Unauthorized' : 'Come again' })
   }
   if (parts[0] === 'guest' && parts[1] === 'v1')
-    return handleGuest({ machine, request, response, closing }, parts.slice(2), url.searchParams)
+    return handleGuest({ machine, request, response, closing }, parts.slice(2), query)
   if (parts[0] === 'callback') return handleCallback({ machine, request, response, closing }, parts.slice(1))
   json(response, 404, { error: 'Not found' })
 }
@@ -83,7 +83,7 @@ const tokenHash = (request: IncomingMessage): string => {
   return token === undefined ? '' : hashToken(token)
 }
 
-export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex')
+export const hashToken = (token: string): string => hash('sha256', token, 'hex')
 
 const serveSeed = (
   { seed }: GuestListenerOptions,
