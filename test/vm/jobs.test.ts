@@ -1,19 +1,20 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { GuestDriver } from '../../src/dev/pve/guests/driver.ts'
 import { qemuGuests } from '../../src/dev/pve/guests/qemu/index.ts'
+import { createProxmox, type Proxmox } from '../../src/proxmox/client.ts'
+import { parseSettings } from '../../src/proxmox/settings.ts'
 import type { ProxmoxRuntimeOptions } from '../../src/runtimes/proxmox/options.ts'
 import { until } from '../support/engine.ts'
 import { type Lab, openLab } from '../support/proxmox-runtime.ts'
-import { startCluster } from '../support/pve.ts'
 import { requireOrSkip } from '../support/require.ts'
 import { CALLBACK, consoleTail, findImage, freePort } from '../support/vm.ts'
 
@@ -21,20 +22,28 @@ const { image, missing } = findImage()
 const MINUTES = 60_000
 
 describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'vm-'))
   const closers: (() => Promise<unknown>)[] = []
 
-  const guestsFor = (port: number): GuestDriver =>
+  const makeDirectory = (): string => {
+    const directory = mkdtempSync(join(tmpdir(), 'vm-'))
+    closers.push(async () => rmSync(directory, { recursive: true, force: true }))
+    return directory
+  }
+
+  const guestsFor = (directory: string, port: number | undefined): GuestDriver =>
     qemuGuests({
       image: image!,
       directory,
-      passages: [{ guest: CALLBACK, target: { host: '127.0.0.1', port } }],
+      passages: port === undefined ? [] : [{ guest: CALLBACK, target: { host: '127.0.0.1', port } }],
     })
 
   /** Cluster, runtime and engine; machines reach the daemon and nothing else. */
   const openDeputy = async (more: Partial<ProxmoxRuntimeOptions>) => {
     const port = await freePort()
-    const lab: Lab = await openLab({ emulator: { guests: guestsFor(port) } })
+    const directory = makeDirectory()
+    const lab: Lab = await openLab({
+      emulator: { guests: guestsFor(directory, more.channel === 'agent' ? undefined : port) },
+    })
     closers.push(lab.close)
     const url = `http://${CALLBACK.host}:${CALLBACK.port}`
     const engine = await lab.open(
@@ -50,10 +59,12 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
         },
       },
     )
-    return { lab, engine }
+    return { lab, engine, directory }
   }
 
-  const run = async ({ lab, engine }: Awaited<ReturnType<typeof openDeputy>>, manifest: object) => {
+  type RealDeputy = Awaited<ReturnType<typeof openDeputy>>
+
+  const run = async ({ engine, directory }: RealDeputy, manifest: object) => {
     const { job_id } = await engine.deputy.submit({ runtime: 'proxmox', retries: 0, ...manifest }, 'test')
     const view = await engine.deputy.wait(job_id, {
       timeoutMs: 5 * MINUTES,
@@ -68,20 +79,18 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
         1,
       )
     process.stderr.write(`phases in ms: ${JSON.stringify(result.phases)}\n`)
-    return { job_id, result, told, lab }
+    return { job_id, result, told }
   }
 
-  const expectNothingLeft = async (lab: Lab): Promise<void> => {
-    await until(() => lab.machines().length === 0, 'the machine is destroyed', MINUTES)
-    expect(lab.seeds()).toEqual([])
-    expect(readdirSync(directory)).toEqual([])
+  const expectNothingLeft = async ({ lab, directory }: RealDeputy): Promise<void> => {
+    const left = () => [lab.machines(), lab.seeds(), readdirSync(directory)].map(one => one.length)
+    await until(() => left().every(count => count === 0), 'the machine is destroyed', MINUTES)
     expect(machinesRunning(directory)).toEqual([])
   }
 
   afterEach(async () => {
-    for (const close of closers.splice(0)) await close()
+    for (const close of closers.splice(0).reverse()) await close()
   })
-  afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
   it('run a job that its seed image brought, shut in, and tell how it ended', async () => {
     // A server of the host's own, which no job may reach.
@@ -101,7 +110,7 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
       echo complaint >&2
       exit 3`
     const deputy = await openDeputy({ injection: 'iso' })
-    const { result, told, lab, job_id } = await run(deputy, {
+    const { result, told, job_id } = await run(deputy, {
       task: 'tell about yourself',
       agentType: 'custom',
       agent: { command: ['/bin/sh', '-c', script] },
@@ -112,24 +121,25 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     })
     expect(result.exit_code, told()).toBe(3)
     expect(result.status).toBe('failed')
-    const lines = result.output.split('\n')
+    // The two streams are in order each, but not among themselves.
+    const lines = result.output.split('\n').filter(line => line !== 'complaint')
     expect(lines[0]).toBe('deputy')
     expect(lines[1]).toContain('DataSourceNoCloud [seed=/dev/sr0]')
     expect(lines[2]).toBe('1')
     // The file system has grown into the disk that the job asked for.
     expect(Number(lines[3])).toBeGreaterThan(9 * 2 ** 30)
-    expect(result.output).toContain('shut in\n{"status":"ok"}\n')
-    expect(result.output).toContain(`café it's "fine" $HOME\n`)
+    expect(lines.slice(4)).toEqual(['shut in', '{"status":"ok"}', `café it's "fine" $HOME`, ''])
     expect(result.output).toContain('complaint\n')
     const artifact = await deputy.engine.deputy.openArtifact(job_id, 'out/report.txt')
     const pieces: Uint8Array[] = []
     for await (const piece of artifact.read()) pieces.push(piece)
     expect(Buffer.concat(pieces).toString()).toBe('made in a machine\n')
-    await expectNothingLeft(lab)
+    await expectNothingLeft(deputy)
   })
 
   it('fetch their seed from the address in their SMBIOS', async () => {
-    const { result, told, lab } = await run(await openDeputy({ injection: 'http' }), {
+    const deputy = await openDeputy({ injection: 'http' })
+    const { result, told } = await run(deputy, {
       task: 'where are you from',
       agentType: 'custom',
       agent: { command: ['cat', '/var/lib/cloud/instance/datasource'] },
@@ -139,69 +149,51 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     expect(result.output).toMatch(
       /DataSourceNoCloudNet \[seed=dmi,http:\/\/10\.0\.2\.100:8765\/seed\/[\w-]+\/\]/,
     )
-    await expectNothingLeft(lab)
+    await expectNothingLeft(deputy)
   })
 
-  it('do what their guest agent is told, and switch off at the power button', async () => {
-    const cluster = await startCluster({ guests: guestsFor(await freePort()) })
-    closers.push(cluster.close)
-    const client = cluster.connect()
-    const vm = '/nodes/pve1/qemu/100001'
-    const task = async (upid: Promise<string>) =>
-      client.waitTask(await upid, { deadline: Date.now() + 3 * MINUTES })
-    await task(client.post<string>('/nodes/pve1/qemu/9000/clone', { newid: 100_001, pool: 'jobs' }))
-    await task(client.post<string>(`${vm}/status/start`))
-
-    const began = performance.now()
-    const pings = async () =>
-      client.post(`${vm}/agent/ping`).then(
-        () => true,
-        async () => sleep(500, false),
-      )
-    await until(pings, 'the agent answers', 4 * MINUTES).catch(error => {
-      throw new Error(`${error.message}\n${consoleTail(directory, 100_001)}`)
-    })
-    process.stderr.write(`agent after ${Math.round(performance.now() - began)} ms\n`)
-
-    const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, index) => (index * 7) % 256))
-    await client.post(`${vm}/agent/file-write`, {
-      file: '/root/in',
-      content: bytes.toString('base64'),
-      encode: false,
-    })
-    const script = 'cat; sha256sum </root/in; echo caf\u00e9 >/root/out; echo oops >&2; exit 7'
-    const { pid } = await client.post<{ pid: number }>(`${vm}/agent/exec`, {
-      command: ['/bin/sh', '-c', script],
-      'input-data': 'from outside\n',
-    })
-    type Status = { exited: number; exitcode?: number; 'out-data'?: string; 'err-data'?: string }
-    let status: Status = { exited: 0 }
-    await until(
-      async () => {
-        status = await client.get<Status>(`${vm}/agent/exec-status`, { pid })
-        return status.exited === 1 || sleep(200, false)
+  it('work without any network, through their guest agent, and switch off at the power button', async () => {
+    const deputy = await openDeputy({ injection: 'agent', channel: 'agent' })
+    const first = await run(deputy, {
+      task: 'are you alone',
+      agentType: 'custom',
+      agent: {
+        command: ['/bin/sh', '-c', `id -un; curl -s -m 3 http://${CALLBACK.host}:${CALLBACK.port}/; exit 4`],
       },
-      'the command ends',
-      MINUTES,
-    )
-    expect(status).toMatchObject({ exitcode: 7, 'err-data': 'oops\n' })
-    expect(status['out-data']).toBe(`from outside\n${sha256(bytes)}  -\n`)
-    await expect(client.get(`${vm}/agent/exec-status`, { pid })).rejects.toThrow('does not exist')
+      lifecycle: 'persistent',
+      timeout: 200,
+    })
+    expect(first.result.exit_code, first.told()).toBe(4)
+    expect(first.result.output).toBe('deputy\n')
 
-    const { content } = await client.get<{ content: string }>(`${vm}/agent/file-read`, { file: '/root/out' })
-    // One byte a character, as Proxmox VE has it: the two bytes of the letter were written as four.
-    expect(Buffer.from(content, 'latin1').toString()).toBe('caf\u00e9\n')
-    await expect(client.get(`${vm}/agent/file-read`, { file: '/absent' })).rejects.toThrow('No such file')
+    const machine = first.result.machine_id!
+    const second = await run(deputy, {
+      task: 'again',
+      agentType: 'custom',
+      agent: { command: ['/bin/sh', '-c', 'seq 100000 | sha256sum'] },
+      machine,
+      timeout: 200,
+    })
+    expect(second.result.status, second.told()).toBe('success')
+    const numbers = Array.from({ length: 100_000 }, (_, index) => `${index + 1}\n`).join('')
+    expect(second.result.output).toBe(`${sha256(Buffer.from(numbers))}  -\n`)
 
-    await task(client.post<string>(`${vm}/status/shutdown`, { timeout: 150 }))
+    const client = createProxmox(parseSettings(deputy.lab.emulator.env()))
+    closers.push(() => client.close())
+    const { vmid, node } = deputy.lab.machines()[0]!
+    const vm = `/nodes/${node}/qemu/${vmid}`
+    await checkAgent(client, `${vm}/agent`)
+
+    const upid = await client.post<string>(`${vm}/status/shutdown`, { timeout: 150 })
+    await client.waitTask(upid, { deadline: Date.now() + 3 * MINUTES })
     expect(await client.get(`${vm}/status/current`)).toMatchObject({ status: 'stopped' })
-    await task(client.delete<string>(vm))
-    expect(existsSync(join(directory, '100001'))).toBe(false)
+    expect(machinesRunning(deputy.directory)).toEqual([])
+    await deputy.engine.deputy.destroyMachine(machine)
+    await expectNothingLeft(deputy)
   })
 
   it('end with the process that started them, even when that is killed', async () => {
-    const home = mkdtempSync(join(tmpdir(), 'vm-'))
-    closers.push(async () => rmSync(home, { recursive: true, force: true }))
+    const home = makeDirectory()
     const module = fileURLToPath(new URL('../../dist/dev/pve/guests/qemu/index.js', import.meta.url))
     const program = `
       const { qemuGuests } = await import(${JSON.stringify(module)})
@@ -223,6 +215,38 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     await until(() => machinesRunning(home).length === 0, 'QEMU is gone')
   })
 })
+
+/** The calls of the agent as a client of Proxmox VE sees them, with the encodings that it has. */
+const checkAgent = async (client: Proxmox, agent: string): Promise<void> => {
+  const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, index) => (index * 7) % 256))
+  await client.post(`${agent}/file-write`, {
+    file: '/root/in',
+    content: bytes.toString('base64'),
+    encode: false,
+  })
+  const { pid } = await client.post<{ pid: number }>(`${agent}/exec`, {
+    command: [
+      '/bin/sh',
+      '-c',
+      'cat; sha256sum </root/in; printf "caf\\303\\251\\n" >/root/out; echo oops >&2; exit 7',
+    ],
+    'input-data': 'from outside\n',
+  })
+  type Status = { exited: number; exitcode?: number; 'out-data'?: string; 'err-data'?: string }
+  let status: Status = { exited: 0 }
+  const ended = async () => {
+    status = await client.get<Status>(`${agent}/exec-status`, { pid })
+    return status.exited === 1 || sleep(200, false)
+  }
+  await until(ended, 'the command ends', MINUTES)
+  expect(status).toMatchObject({ exitcode: 7, 'err-data': 'oops\n' })
+  expect(status['out-data']).toBe(`from outside\n${sha256(bytes)}  -\n`)
+  await expect(client.get(`${agent}/exec-status`, { pid })).rejects.toThrow('does not exist')
+
+  const { content } = await client.get<{ content: string }>(`${agent}/file-read`, { file: '/root/out' })
+  expect(Buffer.from(content, 'latin1').toString()).toBe('caf\u00e9\n')
+  await expect(client.get(`${agent}/file-read`, { file: '/absent' })).rejects.toThrow('No such file')
+}
 
 /** Processes of QEMU that use a directory. */
 const machinesRunning = (directory: string): string[] =>

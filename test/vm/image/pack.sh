@@ -1,23 +1,24 @@
 #!/bin/sh
 # Makes the files of a machine from the system that was built: pack.sh SCRATCH.
 set -eu
-cd "$1"
+cd "$1/out"
 mkdir root
-tar -xf root.tar -C root --exclude='./dev/*'
+trap 'rm -rf root tree' EXIT
+tar -xf ../root.tar -C root --exclude='./dev/*'
 release=$(ls root/usr/lib/modules)
 
 # The kernel as it is in memory: an emulated processor takes seconds to unpack it.
 kernel=root/boot/vmlinuz-$release
 for at in $(LC_ALL=C grep -aobP '\x28\xb5\x2f\xfd' "$kernel" | cut -d: -f1); do
-  tail -c "+$((at + 1))" "$kernel" | zstd -dcq >out/vmlinux 2>/dev/null || :
-  [ "$(head -c 4 out/vmlinux | tail -c 3)" = ELF ] && break
+  tail -c "+$((at + 1))" "$kernel" | zstd -dcq >vmlinux 2>/dev/null || :
+  [ "$(head -c 4 vmlinux | tail -c 3)" = ELF ] && break
 done
-[ "$(head -c 4 out/vmlinux | tail -c 3)" = ELF ] || { echo "no ELF kernel inside $kernel" >&2; exit 1; }
+[ "$(head -c 4 vmlinux | tail -c 3)" = ELF ] || { echo "no ELF kernel inside $kernel" >&2; exit 1; }
 
-mkdir -p initrd/dev initrd/root
-cp root/bin/busybox initrd/busybox
-cp init initrd/init
-chmod 0755 initrd/init
+mkdir -p tree/dev tree/root
+cp root/bin/busybox tree/busybox
+cp ../init tree/init
+chmod 0755 tree/init
 modules=root/usr/lib/modules/$release
 resolve() {
   for one in $(sed -n "s|^[^:]*/$1\.ko: *||p" "$modules/modules.dep"); do
@@ -26,16 +27,16 @@ resolve() {
   done
   case " $order " in *" $1 "*) return ;; esac
   order="$order $1"
-  find "$modules" -name "$1.ko" -exec cp {} initrd \;
+  find "$modules" -name "$1.ko" -exec cp {} tree \;
 }
 order=
 for module in virtio_scsi sd_mod; do resolve "$module"; done
-printf '%s\n' $order >initrd/modules
-(cd initrd && find . | LC_ALL=C sort | cpio -o -H newc --quiet -R 0:0) >out/initrd
+printf '%s\n' $order >tree/modules
+(cd tree && find . | LC_ALL=C sort | cpio -o -H newc --quiet -R 0:0) >initrd
 
 rm -rf root/boot/*
 # Room to write; what is empty costs nothing in the image.
-truncate -s 2G out/disk.raw
-mke2fs -q -t ext4 -L root -m 0 -O ^metadata_csum,^orphan_file -E lazy_itable_init=1,lazy_journal_init=1,resize=67108864 \
-  -J size=16 -d root out/disk.raw
-chmod 0644 out/*
+truncate -s 2G disk.raw
+mke2fs -q -t ext4 -L root -m 0 -O ^metadata_csum -E lazy_itable_init=1,lazy_journal_init=1,resize=67108864 \
+  -J size=16 -d root disk.raw
+chmod 0644 vmlinux initrd disk.raw
