@@ -410,7 +410,15 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           const manifest = parseManifest({ task: 'echo never' })
           const id = newId()
           const machine: Machine = { id: newId(), runtime: harness.runtime.name, jobId: id, details: {} }
-          await harness.runtime.provision({ machine, manifest, remember: async () => {}, signal: signal() })
+          await harness.runtime.provision({
+            machine,
+            manifest,
+            // As the engine does: what is not remembered cannot be destroyed.
+            remember: async details => {
+              Object.assign(machine.details, details)
+            },
+            signal: signal(),
+          })
           const mark = newId()
           const launched = await harness.launch({ task: `echo on; sleep 60; : ${mark}` })
           const never = harness.reattach({ job: { ...launched.job, id }, manifest, machine }, 0)
