@@ -12,9 +12,10 @@ const shims = (stateDir: string) => processesWith(stateDir).filter(line => line.
 describe('the processes that hold jobs', () => {
   it('are reused: many jobs in a row start no more of them', async () => {
     const harness = await createHarness(subject)
-    for (let index = 0; index < 12; index++) await harness.run({ task: 'true' })
+    for (let index = 0; index < 24; index++) await harness.run({ task: 'true' })
     const ids = readdirSync(join(harness.stateDir, 'sandbox/shims')).filter(name => name.endsWith('.sock'))
-    expect(ids.length).toBeLessThanOrEqual(3)
+    // Spare ones, the one at work, and those on their way back; without reuse there would be one for each job.
+    expect(ids.length).toBeLessThan(8)
     await harness.dispose()
     await waitFor(() => shims(harness.stateDir).length === 0, 'free shims end with the runtime')
     expect(leftovers(harness)).toEqual([])
