@@ -297,7 +297,7 @@ fetch_inputs() {
     chmod 0644 "$home/input.tar"
     target=$work
     [ "$into" = root ] && target=$root/
-    if ! $drop tar -x -f - -C "$target" <"$home/input.tar"; then
+    if ! $drop tar -x -p -f - -C "$target" <"$home/input.tar"; then
       insist POST "jobs/$job/refused" --data-binary "an input could not be unpacked"
       return 1
     fi

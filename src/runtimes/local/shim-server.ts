@@ -64,7 +64,13 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   const boot = (shape: SandboxShape): Box => {
     const name = `${config.id}-${boots++}`
     const plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name) : planHost(config, name)
-    return bootBox(plan, ownDir)
+    try {
+      return bootBox(plan, ownDir)
+    } catch (error) {
+      // The home was removed under it: what the plan has set up elsewhere must not stay.
+      void plan.cgroup?.remove()
+      throw error
+    }
   }
 
   const warmUp = () => {
