@@ -67,6 +67,9 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   const store = openStore(join(home.stateDir, 'deputy.db'))
   const blobs = createBlobs(join(home.stateDir, 'blobs'))
   const secrets = createSecrets(config.secrets, env)
+  const metrics = createMetrics()
+  observeProcess(metrics, VERSION)
+  const callbacks = metrics.counter('deputy_callbacks_total', 'Calls of machines by kind and status.')
   const cluster = openCluster({ home, config, env, stopping: stopping.signal })
   const runtimes = await createRuntimes({
     home,
@@ -75,6 +78,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     blobs,
     secrets,
     log,
+    onCall: (kind, status) => callbacks.add({ kind, status: String(status) }),
     cluster: cluster?.cluster,
     batch: cluster && { children: () => deputy, child: cluster.child },
   })
@@ -91,8 +95,6 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     fault: faultsFrom(env.DEPUTY_FAULT_POINT),
   })
   const { deputy } = engine
-  const metrics = createMetrics()
-  observeProcess(metrics, VERSION)
   const jobMetrics = observeJobs(metrics, deputy)
   const toolsets = await createToolsets({ home, config, env, log, cluster })
   const mcp = createMcp({

@@ -19,6 +19,8 @@ export interface RuntimesOptions {
   readonly blobs: Blobs
   readonly secrets: Secrets
   readonly log: Logger
+  /** Told of every call of a machine to the guest listener. */
+  readonly onCall: (kind: string, status: number) => void
   /** The user's nodes, where there are any. */
   readonly cluster?: Cluster | undefined
   readonly batch?: BatchOptions | undefined
@@ -37,7 +39,15 @@ export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[
 }
 
 /** Loaded only where a cluster is configured. A wrong setting of it must not take the other runtimes away. */
-const proxmox = async ({ home, config, env, blobs, secrets, log }: RuntimesOptions): Promise<Runtime> => {
+const proxmox = async ({
+  home,
+  config,
+  env,
+  blobs,
+  secrets,
+  log,
+  onCall,
+}: RuntimesOptions): Promise<Runtime> => {
   try {
     const { proxmoxFromConfig } = await import('../runtimes/proxmox/index.ts')
     return await proxmoxFromConfig({
@@ -52,6 +62,7 @@ const proxmox = async ({ home, config, env, blobs, secrets, log }: RuntimesOptio
       blobs,
       secrets,
       log,
+      onCall,
     })
   } catch (error) {
     log.error({ err: error }, 'the proxmox runtime is off')

@@ -20,6 +20,27 @@ export interface GuestListenerOptions {
   /** True while machines may exist that are not known yet: they are asked to come again instead of being sent away. */
   patient?(): boolean
   readonly onError?: (error: unknown) => void
+  /** Told of every call when it has been answered. The kinds are few: a machine cannot make up more. */
+  readonly onCall?: (kind: string, status: number) => void
+}
+
+const KINDS = [
+  'health',
+  'seed',
+  'work',
+  'inputs',
+  'output',
+  'heartbeat',
+  'status',
+  'artifacts',
+  'complete',
+  'refused',
+]
+
+/** What a call is about, by the words of its path that we know. */
+const kindOf = (url: string | undefined): string => {
+  const words = (url ?? '').split('?', 1)[0]!.split('/')
+  return words.findLast(word => KINDS.includes(word)) ?? 'other'
 }
 
 export interface GuestListener {
@@ -30,7 +51,9 @@ export interface GuestListener {
 /** The listener that untrusted machines can reach. It serves machines and nothing else. */
 export const startGuestListener = async (options: GuestListenerOptions): Promise<GuestListener> => {
   const closing = new AbortController()
+  const { onCall } = options
   const listener = (request: IncomingMessage, response: ServerResponse) => {
+    if (onCall !== undefined) response.once('finish', () => onCall(kindOf(request.url), response.statusCode))
     respond(options, request, response, closing.signal).catch(error => {
       options.onError?.(error)
       fail(response, error)

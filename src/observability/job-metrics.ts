@@ -1,10 +1,8 @@
 import type { Deputy, JobView } from '../engine/deputy.ts'
 import { isTerminal, type JobState, STATES } from '../jobs/states.ts'
-import type { Counter, Metrics } from './metrics.ts'
+import type { Metrics } from './metrics.ts'
 
 export interface JobMetrics {
-  /** For the guest listener: what machines called back with, and how it was answered. */
-  readonly callbacks: Counter
   /** Resolves when it has let go. */
   close(): Promise<void>
 }
@@ -13,7 +11,6 @@ export interface JobMetrics {
 export const observeJobs = (metrics: Metrics, deputy: Deputy): JobMetrics => {
   const finished = metrics.counter('deputy_jobs_finished_total', 'Jobs that reached their end, since start.')
   const phases = metrics.histogram('deputy_job_phase_seconds', 'Time that finished jobs spent in each phase.')
-  const callbacks = metrics.counter('deputy_callbacks_total', 'Calls of machines by kind and result.')
   registerGauges(metrics, deputy)
 
   const stop = new AbortController()
@@ -31,7 +28,6 @@ export const observeJobs = (metrics: Metrics, deputy: Deputy): JobMetrics => {
   const following = follow().catch(() => {})
 
   return {
-    callbacks,
     close: () => {
       stop.abort()
       return following

@@ -24,6 +24,7 @@ export interface FromConfig {
   readonly blobs: Blobs
   readonly secrets: Secrets
   readonly log: Logger
+  readonly onCall?: ProxmoxRuntimeOptions['onCall']
 }
 
 export type OpenOptions = Omit<ProxmoxRuntimeOptions, 'proxmox' | 'log'> & {
@@ -47,6 +48,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
     env: options.env,
     blobs: options.blobs,
     log,
+    ...(options.onCall && { onCall: options.onCall }),
     owner: owner.trim(),
     limit: proxmox.running,
     poolSize: proxmox.warm,

@@ -30,6 +30,8 @@ export interface ProxmoxRuntimeOptions {
   readonly keep: { readonly artifactFiles: number; readonly artifactBytes: number }
   readonly graceSeconds: number
   readonly heartbeatSeconds: number
+  /** Told of every call of a machine. */
+  readonly onCall?: (kind: string, status: number) => void
   /** Secrets of a job again after a restart, so that its output stays free of them. */
   readonly secretsOf?: (manifest: Manifest) => Promise<Readonly<Record<string, string>>>
 }

@@ -24,6 +24,7 @@ export const createReception = (runtime: ProxmoxRuntimeOptions, sessions: Sessio
     machine: (hash: string) => sessions.machine(hash),
     patient: () => now() - openedAt < MEMORY_MS,
     onError: (error: unknown) => log.debug({ reason: (error as Error).message }, 'a machine asked in vain'),
+    ...(runtime.onCall && { onCall: runtime.onCall }),
   }
 
   const open = (host: string): Promise<GuestListener> =>

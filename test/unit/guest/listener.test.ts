@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { GuestListener } from '../../../src/guest/listener.ts'
 import type { CompletePayload, StatusPayload } from '../../../src/guest/protocol.ts'
 import { createMemoryMachine, serveMachine, TOKEN } from '../../support/guest.ts'
@@ -35,6 +35,17 @@ describe('the guest listener', () => {
       expect((await call('POST', path, '{}', null)).status).toBe(401)
       expect((await call('POST', path, '{}', 'wrong-token-wrong-token')).status).toBe(401)
     }
+  })
+
+  it('tells of every call by one of a few kinds, whatever a machine makes up', async () => {
+    const calls: string[] = []
+    const { call, id } = await open({ onCall: (kind, status) => void calls.push(`${kind} ${status}`) })
+    await call('GET', '/health', undefined, null)
+    await call('POST', `/callback/${id}/heartbeat`)
+    await call('POST', '/callback/x/heartbeat', '{}', null)
+    await call('GET', '/made/up/by/a/machine')
+    await vi.waitFor(() => expect(calls).toHaveLength(4))
+    expect(calls).toEqual(['health 200', 'heartbeat 200', 'heartbeat 401', 'other 404'])
   })
 
   it('asks strangers to come again while it does not know everybody yet', async () => {
