@@ -140,11 +140,11 @@ describe.skipIf(missing !== undefined).each(['best', 'shell'] as const)(
     it('is ended by its own clock, with everything it started', async () => {
       const id = newId()
       const command =
-        'sleep 300 & (setsid sleep 301 &) ; nohup sleep 302 >/dev/null 2>&1 & trap "" TERM; echo up; while :; do sleep 1; done'
+        'sleep 74300 & (setsid sleep 74301 &) ; nohup sleep 74302 >/dev/null 2>&1 & trap "" TERM; echo up; while :; do sleep 1; done'
       const { end } = await runOn(cluster, 'n1', { id, command, timeoutSeconds: 1, graceSeconds: 0.5 })
       expect(end).toMatchObject({ kind: 'exit', how: 'timeout' })
       await waitFor(
-        () => !/sleep 30[012]/.test(processes()),
+        () => !/sleep 7430[012]/.test(processes()),
         () => processes(),
       )
     })
@@ -152,7 +152,7 @@ describe.skipIf(missing !== undefined).each(['best', 'shell'] as const)(
     it('is cancelled with its whole tree, daemons that left its session included', async () => {
       const id = newId()
       const command =
-        'sleep 310 & setsid sleep 311 & (setsid sh -c "sleep 312" &); trap "" TERM; echo up; wait; sleep 313'
+        'sleep 74310 & setsid sleep 74311 & (setsid sh -c "sleep 74312" &); trap "" TERM; echo up; wait; sleep 74313'
       let up = false
       const running = runOn(
         cluster,
@@ -165,20 +165,20 @@ describe.skipIf(missing !== undefined).each(['best', 'shell'] as const)(
         },
       )
       await waitFor(() => up)
-      await waitFor(() => /sleep 312/.test(processes()))
+      await waitFor(() => /sleep 74312/.test(processes()))
       expect(await cluster.shim.cancel(id, { ...(await where()), graceSeconds: 0.3 })).toEqual([])
       expect(await running).toMatchObject({ end: { kind: 'exit', how: 'cancel' } })
-      expect(processes()).not.toMatch(/sleep 31[0123]/)
+      expect(processes()).not.toMatch(/sleep 7431[0123]/)
     })
 
     it('is gone after its removal, and the node says so', async () => {
       const id = newId()
-      await runOn(cluster, 'n1', { id, command: 'mkdir -p deep/er; chmod 0 deep; (sleep 320 &) ; true' })
+      await runOn(cluster, 'n1', { id, command: 'mkdir -p deep/er; chmod 0 deep; (sleep 74320 &) ; true' })
       expect((await cluster.shim.list(await where())).map(job => job.id)).toContain(id)
       expect(await cluster.shim.remove([id], await where())).toEqual([id])
       expect(await cluster.shim.remove([id], await where())).toEqual([id])
       expect((await cluster.shim.list(await where())).map(job => job.id)).not.toContain(id)
-      expect(processes()).not.toContain('sleep 320')
+      expect(processes()).not.toContain('sleep 74320')
       expect(await cluster.shim.attach(id, { ...(await where()), onOutput: () => undefined })).toMatchObject({
         kind: 'lost',
       })
