@@ -29,10 +29,13 @@ sub born {
 
 my $own = $d{D_WORK} ne '' || $d{D_CWD} eq '';
 my $cwd = $d{D_WORK} ne '' ? "$work/$d{D_WORK}" : $d{D_CWD} ne '' ? $d{D_CWD} : "$dir/work";
-unless (mkdir $dir) {
-  if ($! + 0 == 2) { mkdirs($base); mkdirs($work); mkdir $dir }
+my $mine = mkdir $dir;
+if (!$mine && $! + 0 == 2) { mkdirs($base); mkdirs($work); $mine = mkdir $dir }
+unless ($mine) {
   unless (-d $dir) { out("n the node could not make $dir (is its disk full or read-only?)\\n"); exit 0 }
-  shell('run') if -e "$dir/exit";
+  # Whoever made it starts the command, and may still be writing it down: everybody else only follows.
+  for (1 .. 300) { last if -e "$dir/exit"; select undef, undef, undef, 0.01 }
+  shell('run');
 }
 mkdir $cwd if $own && !-d $cwd;
 unless (put('exit', "       \\n") && put('cmd', "$d{D_CMD}\\n") && put('memo', $d{D_MEMO}) && put('index', '') && put('ordered', '') && put('follower', "$$\\n")) {
