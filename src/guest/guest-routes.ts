@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
+import { createDeadline } from '../jobs/deadline.ts'
 import type { JobPort, MachinePort } from './machine-port.ts'
 import { decodePath, exitQuery, outputQuery, parseFileList } from './protocol.ts'
 import { json, readBody, text } from './respond.ts'
@@ -61,7 +62,8 @@ export const handleGuest = async (
 const giveWork = async ({ machine, request, response, closing }: Exchange): Promise<void> => {
   const gone = new AbortController()
   request.on('close', () => gone.abort())
-  const order = await machine.work(AbortSignal.any([gone.signal, closing]))
+  const waiting = createDeadline([gone.signal, closing])
+  const order = await machine.work(waiting.signal).finally(waiting.clear)
   if (order === undefined) text(response, 204)
   else text(response, 200, order)
 }
