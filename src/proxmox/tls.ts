@@ -1,6 +1,12 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { type PeerCertificate, rootCertificates, type TLSSocket } from 'node:tls'
+import {
+  createSecureContext,
+  type PeerCertificate,
+  rootCertificates,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls'
 import { AppError } from '../jobs/errors.ts'
 import type { ProxmoxDetails } from './errors.ts'
 import { osCertificates } from './os-certificates.ts'
@@ -8,20 +14,24 @@ import type { TlsSettings } from './tls-settings.ts'
 
 /** What a connection needs to know: the trusted CAs, and what to say of a socket once it is connected. */
 export interface Trust {
-  readonly ca: readonly string[]
+  /** Made once: parsing a few hundred CAs takes longer than a whole exchange with a node. */
+  readonly context: SecureContext
   /** Undefined when the peer is trusted, else why not. */
   judge(socket: TLSSocket, host: string): AppError | undefined
 }
 
 export const loadTrust = async (tls: TlsSettings): Promise<Trust> => {
-  if (tls.mode === 'insecure') return { ca: [], judge: () => undefined }
+  if (tls.mode === 'insecure') return { context: createSecureContext({ ca: [] }), judge: () => undefined }
   const given = tls.ca === undefined ? [] : [await readCa(tls.ca)]
-  // With a CA of their own, users mean that one: the public ones could be asked to sign any name.
+  // With a CA or a fingerprint of their own, users mean that one: the public CAs could be asked to sign any name.
   const ca =
-    tls.mode === 'verify' && given.length > 0
+    tls.mode === 'verify' && (given.length > 0 || tls.fingerprints.length > 0)
       ? given
       : [...rootCertificates, ...(await osCertificates()), ...given]
-  return { ca, judge: (socket, host) => judge(socket, host, tls, given.length > 0) }
+  return {
+    context: createSecureContext({ ca }),
+    judge: (socket, host) => judge(socket, host, tls, given.length > 0),
+  }
 }
 
 const judge = (socket: TLSSocket, host: string, tls: TlsSettings, ownCa: boolean): AppError | undefined => {

@@ -95,7 +95,7 @@ const connector = (
   // The handshake always completes; the judge then decides with everything known, and can say what it saw.
   const connect = build({
     rejectUnauthorized: false,
-    ca: [...trust.ca],
+    secureContext: trust.context,
     timeout: CONNECT_TIMEOUT_MS,
     maxCachedSessions: 0,
   })
