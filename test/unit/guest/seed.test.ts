@@ -246,8 +246,3 @@ describe('certificates', () => {
     expect(new X509Certificate(ca.cert).ca).toBe(true)
   })
 })
-
-it.each(['dash', 'bash', 'busybox'])('the runner is a program that %s accepts', shell => {
-  if (!has(shell)) return
-  execFileSync(shell, shell === 'busybox' ? ['sh', '-n'] : ['-n'], { input: RUNNER })
-})

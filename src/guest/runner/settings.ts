@@ -1,0 +1,34 @@
+import { sh } from './sh.ts'
+
+/** Where things lie, and what every other piece says or asks. */
+export const SETTINGS = sh`
+set -u
+umask 077
+nl='
+'
+root=\${DEPUTY_ROOT:-}
+home=$root/var/lib/deputy
+run=$root/run/deputy
+work=$root/work
+user=\${DEPUTY_USER:-deputy}
+chunk=1048576
+patience=21600
+export LC_ALL=C
+
+mkdir -p "$home" "$run" "$work" "$root/tmp"
+# Two runners would take each other's work.
+mkdir "$run/lock" 2>/dev/null || exit 0
+
+log() { echo "deputy: $*" >&2; }
+
+# Seconds since boot: a clock that nobody sets.
+now() { read -r now _ </proc/uptime; now=\${now%%.*}; }
+
+power_off() {
+  log "switching off: $1"
+  rm -rf "$run" "$home/callback"
+  sync
+  poweroff || systemctl poweroff || halt -p
+  exit 0
+}
+`
