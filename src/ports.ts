@@ -43,6 +43,8 @@ export interface Runtime {
   close(): Promise<void>
   /** How many machines to keep booted ahead of need; absent or 0: none. `provision` then runs without a job. */
   readonly poolSize?: number
+  /** Age at which a machine that waits is replaced by a new one; absent: it waits for as long as it takes. */
+  readonly poolAgeSeconds?: number
 }
 
 export type Fit = { ok: true } | { ok: false; reason: string }
@@ -213,6 +215,8 @@ export interface Store {
   getMachine(id: string): Promise<MachineRecord | undefined>
   listMachines(): Promise<MachineRecord[]>
   updateMachine(id: string, change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>): Promise<void>
+  /** Takes a machine that waits for work out of the pool, to be destroyed; false when a job has it already. */
+  retireMachine(id: string): Promise<boolean>
   /** Only after the runtime has confirmed that it is gone. */
   forgetMachine(id: string): Promise<void>
 

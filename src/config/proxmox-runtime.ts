@@ -39,6 +39,12 @@ export const proxmoxRuntimeSchema = z.strictObject({
     .default(false)
     .describe("Let jobs with 'network: full' reach private addresses"),
   warm: z.number().int().min(0).max(100).default(0).describe('Machines booted ahead of need'),
+  warmAge: z
+    .number()
+    .int()
+    .min(60)
+    .default(21_600)
+    .describe('Seconds after which a waiting machine is replaced by a new one'),
   running: z.number().int().min(1).max(1000).default(10).describe('Jobs on the cluster at once'),
   clones: z.number().int().min(1).max(32).default(3).describe('Clones at once on a node'),
   starts: z.number().int().min(1).max(32).default(4).describe('Starts at once on a node'),

@@ -73,7 +73,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     dispatcher.kick()
     pool.refill()
   })
-  const sweeper = createSweeper(context, runner, disposal)
+  const sweeper = createSweeper(context, { runner, disposal, pool })
 
   const need = async (id: string): Promise<Job> => {
     const job = isId(id) ? await store.getJob(id) : undefined

@@ -3,6 +3,7 @@ import { parseSize } from '../jobs/sizes.ts'
 import type { FoundMachine, MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { type Disposal, isDue } from './machines.ts'
+import type { Pool } from './pool.ts'
 import type { Runner } from './runner.ts'
 
 export interface Sweeper {
@@ -19,7 +20,10 @@ const DAY_MS = 86_400_000
 const JOBS_MS = 300_000
 const BLOBS_MS = 3_600_000
 
-export const createSweeper = (context: EngineContext, runner: Runner, disposal: Disposal): Sweeper => {
+export const createSweeper = (
+  context: EngineContext,
+  { runner, disposal, pool }: { runner: Runner; disposal: Disposal; pool: Pool },
+): Sweeper => {
   const { store, clock, config, log } = context
   const firstSeen = new Map<string, number>()
   const wallStart = clock.now()
@@ -36,6 +40,7 @@ export const createSweeper = (context: EngineContext, runner: Runner, disposal: 
   }
 
   const reapOrphans = async (runtime: Runtime): Promise<void> => {
+    const waited = await waitingFor(runtime)
     const found = await runtime.list(context.closing)
     for (const machine of found) {
       if ((await store.getMachine(machine.id)) !== undefined || !isOld(machine)) continue
@@ -51,16 +56,20 @@ export const createSweeper = (context: EngineContext, runner: Runner, disposal: 
     }
     const existing = new Set(found.map(machine => machine.id))
     for (const id of firstSeen.keys()) if (!existing.has(id)) firstSeen.delete(id)
-    await forgetVanished(runtime, existing)
+    for (const machine of waited) if (!existing.has(machine.id)) await forgetVanished(machine)
   }
 
-  /** A kept machine that its runtime does not have any more (a reboot ends sandboxes). */
-  const forgetVanished = async (runtime: Runtime, existing: ReadonlySet<string>): Promise<void> => {
-    for (const machine of await store.listMachines())
-      if (machine.runtime === runtime.name && machine.state === 'kept' && !existing.has(machine.id)) {
-        log.warn({ machine: machine.id }, 'a kept machine has vanished')
-        await disposal.dispose(machine)
-      }
+  const waitingFor = async ({ name }: Runtime): Promise<MachineRecord[]> =>
+    (await store.listMachines()).filter(
+      ({ runtime, state }) => runtime === name && (state === 'kept' || state === 'ready'),
+    )
+
+  /** A machine that waits, but that its runtime does not have any more (a reboot ends sandboxes). */
+  const forgetVanished = async ({ id }: MachineRecord): Promise<void> => {
+    const machine = await store.getMachine(id)
+    if (machine?.state !== 'kept' && !(machine?.state === 'ready' && (await store.retireMachine(id)))) return
+    log.warn({ machine: id, state: machine.state }, 'a machine that waited has vanished')
+    await disposal.dispose(machine)
   }
 
   const shouldGo = (machine: MachineRecord): boolean => {
@@ -127,7 +136,14 @@ export const createSweeper = (context: EngineContext, runner: Runner, disposal: 
     }
   }
 
-  const parts = [sweepMachines, failStranded, rarely(JOBS_MS, sweepJobs), rarely(BLOBS_MS, sweepBlobs)]
+  const tendPool = async (): Promise<void> => pool.refill()
+  const parts = [
+    sweepMachines,
+    tendPool,
+    failStranded,
+    rarely(JOBS_MS, sweepJobs),
+    rarely(BLOBS_MS, sweepBlobs),
+  ]
   const sweep = async (): Promise<void> => {
     for (const part of parts)
       await part().catch(error => {

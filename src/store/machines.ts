@@ -37,6 +37,13 @@ export const updateMachine = (
   if (sql !== '') database.run(`update machines set ${sql} where id = ?`, ...values, id)
 }
 
+/** Guarded as the claim is: of the two, only one can find the machine waiting. */
+export const retireMachine = (database: Database, id: string): boolean =>
+  database.get(
+    `update machines set state = 'destroying' where id = ? and state = 'ready' and job_id is null returning id`,
+    id,
+  ) !== undefined
+
 export const forgetMachine = (database: Database, id: string): void => {
   database.run('delete from machines where id = ?', id)
 }

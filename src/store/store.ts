@@ -103,6 +103,7 @@ const createStore = (database: Database): Store => {
     getMachine: async id => machines.getMachine(database, id),
     listMachines: async () => machines.listMachines(database),
     updateMachine: (id, change) => writer.write(db => machines.updateMachine(db, id, change)),
+    retireMachine: id => writer.write(db => machines.retireMachine(db, id)),
     forgetMachine: id => writer.write(db => machines.forgetMachine(db, id)),
 
     expiredJobs: async policy => expiredJobs(database, policy),

@@ -41,7 +41,7 @@ export const exitWith = (exit: Partial<Exit> = {}): Exit => ({
 
 export const createScriptedRuntime = (
   name: string,
-  options: { limit?: number; poolSize?: number; auto?: boolean } = {},
+  options: { limit?: number; poolSize?: number; poolAgeSeconds?: number; auto?: boolean } = {},
 ): ScriptedRuntime => {
   const calls: string[] = []
   const existing = new Map<string, FoundMachine>()
@@ -88,6 +88,7 @@ export const createScriptedRuntime = (
     name,
     limit: options.limit ?? 2,
     ...(options.poolSize !== undefined && { poolSize: options.poolSize }),
+    ...(options.poolAgeSeconds !== undefined && { poolAgeSeconds: options.poolAgeSeconds }),
     calls,
     existing,
     runs,

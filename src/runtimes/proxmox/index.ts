@@ -52,6 +52,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
     owner: owner.trim(),
     limit: proxmox.running,
     poolSize: proxmox.warm,
+    poolAgeSeconds: proxmox.warmAge,
     template: proxmox.template,
     pool: proxmox.pool,
     vmids: { first: proxmox.firstVmid, last: Math.max(proxmox.firstVmid, proxmox.lastVmid) },

@@ -13,6 +13,8 @@ export interface ProxmoxRuntimeOptions {
   readonly limit: number
   /** Machines booted ahead of need. */
   readonly poolSize: number
+  /** Age at which one that still waits is replaced. */
+  readonly poolAgeSeconds?: number
   /** Name or id, for jobs that name none. */
   readonly template: string
   /** Pool of Proxmox VE that all machines belong to; rights are given on it. */

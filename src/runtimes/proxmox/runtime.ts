@@ -36,6 +36,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     name: 'proxmox',
     limit: runtime.limit,
     poolSize: runtime.poolSize,
+    ...(runtime.poolAgeSeconds !== undefined && { poolAgeSeconds: runtime.poolAgeSeconds }),
     check: signal => checkProxmox(runtime, signal),
     fits: manifest => fitsProxmox(manifest),
 

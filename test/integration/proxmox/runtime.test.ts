@@ -439,6 +439,50 @@ describe.skipIf(!hasCurl)('a pool', () => {
   })
 })
 
+describe.skipIf(!hasCurl)('a pool whose machines grow old', () => {
+  const hasty: NonNullable<LabOptions['engine']> = {
+    config: config => {
+      config.supervision.cleanup = 0.1
+    },
+  }
+
+  it('is renewed, and what is replaced is gone with its seed', async () => {
+    const { lab, engine } = await begin({ runtime: { poolSize: 1, poolAgeSeconds: 2 }, engine: hasty })
+    const ready = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
+    await until(async () => (await ready()).length === 1, 'one is ready', 30_000)
+    const [old] = await ready()
+    await until(async () => (await engine.store.getMachine(old!.id)) === undefined, 'it is replaced', 30_000)
+    await until(async () => (await ready()).length >= 1, 'a new one waits', 30_000)
+    expect(lab.machines().some(vm => String(vm.config.name).includes(old!.id))).toBe(false)
+    expect(lab.seeds().some(seed => seed.volid.includes(old!.id))).toBe(false)
+  })
+
+  it('never takes a machine from a job, however often both want one', async () => {
+    const { lab, engine } = await begin({ runtime: { poolSize: 2, poolAgeSeconds: 0.3 }, engine: hasty })
+    for (let round = 0; round < 3; round++) {
+      await until(
+        async () => (await engine.store.listMachines()).some(({ state }) => state === 'ready'),
+        'one is ready',
+        30_000,
+      )
+      const jobs = await Promise.all(
+        Array.from({ length: 3 }, (_, i) =>
+          engine.deputy.submit({ task: `sleep 0.3; echo job ${i}`, runtime: 'proxmox', retries: 0 }, 'test'),
+        ),
+      )
+      for (const [i, { job_id }] of jobs.entries()) {
+        const view = await engine.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
+        expect(view).toMatchObject({ status: 'success', error: null })
+        expect((await engine.deputy.result(job_id, {})).output).toBe(`job ${i}\n`)
+      }
+    }
+    await until(async () => {
+      const known = (await engine.store.listMachines()).map(machine => `deputy-${machine.id}`)
+      return lab.machines().every(vm => known.includes(String(vm.config.name)))
+    }, 'every machine is on record')
+  })
+})
+
 it('tells what is missing, with the command that mends it', async () => {
   const lab = await openLab()
   labs.push(lab)

@@ -165,20 +165,3 @@ describe('a clock that jumps', () => {
     )
   })
 })
-
-describe('a pool', () => {
-  it('gives a waiting machine to the next job and is filled again', async () => {
-    const runtime = createScriptedRuntime('sandbox', { poolSize: 2, auto: true })
-    const engine = await begin([runtime])
-    const ready = async () => (await engine.store.listMachines()).filter(machine => machine.state === 'ready')
-    await until(async () => (await ready()).length === 2, 'two machines wait')
-    const waiting = (await ready()).map(machine => machine.id)
-    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    const view = await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
-    expect(waiting).toContain(view.machine_id)
-    await until(
-      async () => (await ready()).length === 2 && runtime.existing.size === 2,
-      'the pool is full again',
-    )
-  })
-})

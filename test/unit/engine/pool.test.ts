@@ -1,0 +1,135 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { AppError } from '../../../src/jobs/errors.ts'
+import { newId } from '../../../src/jobs/ids.ts'
+import { parseManifest } from '../../../src/jobs/manifest.ts'
+import {
+  createTestClock,
+  removeDirectory,
+  startEngine,
+  type TestEngine,
+  until,
+} from '../../support/engine.ts'
+import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+
+const never = new AbortController().signal
+const open: TestEngine[] = []
+
+afterEach(async () => {
+  for (const engine of open.splice(0)) {
+    await engine.close()
+    removeDirectory(engine.directory)
+  }
+})
+
+const begin = async (...args: Parameters<typeof startEngine>): Promise<TestEngine> => {
+  const engine = await startEngine(...args)
+  open.push(engine)
+  return engine
+}
+
+const sweepOften: NonNullable<Parameters<typeof startEngine>[1]>['config'] = config => {
+  config.supervision.cleanup = 0.05
+}
+
+const readyIn = async (engine: TestEngine) =>
+  (await engine.store.listMachines()).filter(machine => machine.state === 'ready')
+
+describe('a pool', () => {
+  it('gives a waiting machine to the next job and is filled again', async () => {
+    const runtime = createScriptedRuntime('sandbox', { poolSize: 2, auto: true })
+    const engine = await begin([runtime])
+    const ready = async () => (await engine.store.listMachines()).filter(machine => machine.state === 'ready')
+    await until(async () => (await ready()).length === 2, 'two machines wait')
+    const waiting = (await ready()).map(machine => machine.id)
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    expect(waiting).toContain(view.machine_id)
+    await until(
+      async () => (await ready()).length === 2 && runtime.existing.size === 2,
+      'the pool is full again',
+    )
+  })
+
+  it('replaces a machine that has waited too long, and never waits without one', async () => {
+    const runtime = createScriptedRuntime('sandbox', { poolSize: 1, poolAgeSeconds: 3600 })
+    const clock = createTestClock()
+    const engine = await begin([runtime], { clock, config: sweepOften })
+    await until(async () => (await readyIn(engine)).length === 1, 'a machine waits')
+    const [old] = await readyIn(engine)
+    runtime.failNext('provision', new AppError('unavailable', 'the provider is down'))
+    clock.jump(2 * 3_600_000)
+    await until(
+      () => runtime.calls.filter(call => call.startsWith('provision')).length >= 2,
+      'a first attempt failed',
+    )
+    expect(await engine.store.getMachine(old!.id)).toMatchObject({ state: 'ready' })
+    await until(async () => (await engine.store.getMachine(old!.id)) === undefined, 'the old one is gone')
+    const now = await readyIn(engine)
+    expect(now).toHaveLength(1)
+    expect(now[0]!.id).not.toBe(old!.id)
+    expect([...runtime.existing.keys()]).toEqual([now[0]!.id])
+  })
+
+  it('lets go of machines that nobody wants to wait any more', async () => {
+    const first = await begin([createScriptedRuntime('sandbox', { poolSize: 2 })])
+    await until(async () => (await readyIn(first)).length === 2, 'two machines wait')
+    const runtime = createScriptedRuntime('sandbox', { poolSize: 0 })
+    for (const { id } of await readyIn(first)) runtime.existing.set(id, { id, details: {} })
+    await first.close()
+    open.length = 0
+    const engine = await begin([runtime], { directory: first.directory })
+    await until(async () => (await engine.store.listMachines()).length === 0, 'both are gone')
+    expect(runtime.calls.filter(call => call === 'destroy')).toHaveLength(2)
+  })
+
+  it('makes a new machine for one that vanished while it waited', async () => {
+    const runtime = createScriptedRuntime('sandbox', { poolSize: 1 })
+    const engine = await begin([runtime], { config: sweepOften })
+    await until(async () => (await readyIn(engine)).length === 1, 'a machine waits')
+    const [lost] = await readyIn(engine)
+    runtime.existing.clear()
+    await until(async () => {
+      const ready = await readyIn(engine)
+      return ready.length === 1 && ready[0]!.id !== lost!.id
+    }, 'another waits')
+  })
+
+  it('gives a machine either to the job or to its end, however close they come', async () => {
+    const runtime = createScriptedRuntime('sandbox', { poolSize: 0, auto: true })
+    const engine = await begin([runtime])
+    for (let round = 0; round < 40; round++) {
+      const id = newId()
+      await engine.store.insertMachine({
+        id,
+        runtime: 'other',
+        jobId: null,
+        state: 'ready',
+        details: {},
+        createdAt: Date.now(),
+        leaseUntil: null,
+        attempts: 0,
+        notBefore: 0,
+        lastError: null,
+      })
+      const { job } = await engine.store.insertJob({
+        id: newId(),
+        manifest: parseManifest({ task: 'x' }),
+        manifestHash: 'h',
+        title: 'x',
+        runtime: 'other',
+        origin: 'test',
+        createdAt: 1,
+        timeoutSeconds: 60,
+      })
+      const claim = () => engine.store.claim({ runtime: 'other', machineId: newId(), now: Date.now() })
+      const retire = () => engine.store.retireMachine(id)
+      const [claimed, retired] =
+        round % 2 === 0
+          ? await Promise.all([claim(), retire()])
+          : await Promise.all([retire(), claim()]).then(([b, a]) => [a, b] as const)
+      expect(claimed?.job.id).toBe(job.id)
+      expect(retired).toBe(claimed!.machine.id !== id)
+      expect((await engine.store.getMachine(id))?.state).toBe(retired ? 'destroying' : 'busy')
+    }
+  })
+})
