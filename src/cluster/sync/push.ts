@@ -83,12 +83,12 @@ const removePaths = async (
   directory: string,
   paths: readonly string[],
 ): Promise<void> => {
-  const script = `d="$HOME/${directory}"; rm -f "$d/manifest"; while IFS= read -r f; do rm -rf "$d/${TREE}/$f"; done; echo ${DONE}`
+  const script = `d="$HOME/${directory}"; rm -f "$d/manifest"; cd "$d/${TREE}" && xargs -0 rm -rf && echo ${DONE}`
   const result = await request.ssh.run({
     target: request.target,
     signal: request.signal,
     script,
-    input: Readable.from([`${paths.join('\n')}\n`]),
+    input: Readable.from([paths.map(path => `./${path}\0`).join('')]),
   })
   assertDone(result, request)
 }

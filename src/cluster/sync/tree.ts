@@ -164,11 +164,11 @@ const addFile = async (
   await pipeline(chunks(), into.entry(header))
 }
 
-/** Names that every shell and tar can carry; what is not among them stays where it is. */
+/** Names that a tar can carry and that stay inside; what is not among them stays where it is. */
 export const isPortable = (path: string): boolean =>
   path !== '' &&
-  path.length < 1024 &&
-  !/\p{Cc}/u.test(path) &&
+  path.length < 4096 &&
+  !path.includes('\0') &&
   path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 
 export const digest = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')

@@ -87,6 +87,21 @@ echo ${mark}
   }
 }
 
+/** The regular files below a directory of the home there. */
+export const listFiles = async (request: {
+  ssh: Ssh
+  target: SshTarget
+  signal: AbortSignal
+  directory: string
+}): Promise<Set<string>> => {
+  const mark = `deputy-${randomBytes(9).toString('hex')}`
+  const script = `cd "$HOME/${request.directory}" || exit 1\necho ${mark}\nfind . -xdev -type f -print0\necho ${mark}\n`
+  const result = await request.ssh.run({ target: request.target, signal: request.signal, script })
+  const [, files, rest] = result.stdout.toString('latin1').split(`${mark}\n`)
+  if (rest === undefined) throw broken(request, 'listed', result.stderr)
+  return new Set(records(files).map(stripDot))
+}
+
 const parseFile = (record: string): WorkspaceFile[] => {
   const match = /^(\S) (\d{1,15}) ([0-7]{1,5}) ([\s\S]+)$/.exec(record)
   const path = match && stripDot(match[4]!)
@@ -189,7 +204,7 @@ const expectDone = async (
   if (!result.stdout.includes(DONE)) throw broken(request, 'filled', result.stderr)
 }
 
-const broken = (request: WorkspaceRequest, what: string, stderr: string): AppError =>
+const broken = (request: { target: SshTarget }, what: string, stderr: string): AppError =>
   new AppError(
     'unavailable',
     `the workspace on node ${request.target.id} could not be ${what}: ${stderr.trim().split('\n').at(-1) || 'the connection ended'}`,

@@ -1,11 +1,16 @@
 import { createHash } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
-import { join, posix } from 'node:path'
-import ignore from 'ignore'
+import { join } from 'node:path'
 import type { SkippedArtifact } from '../../jobs/job.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import { gitPatch, type PatchedFile } from '../../workspace/git-patch.ts'
-import { type IgnoreRules, isIgnored } from '../../workspace/ignore-rules.ts'
+import {
+  isGitPath,
+  isIgnoredFile,
+  isIgnoreFile,
+  type TreeRules,
+  treeRules,
+} from '../../workspace/tree-ignore.ts'
 import { type BaseFile, readBase, readBaseContents } from './base-tree.ts'
 import type { Box } from './box.ts'
 import { type Collected, collect } from './collect.ts'
@@ -26,7 +31,6 @@ export interface MadePatch {
   readonly skipped: readonly SkippedArtifact[]
 }
 
-const MAX_IGNORE_BYTES = 1024 * 1024
 /** A file changed within this time of its own date could be changed again without it showing. */
 const RACY_MS = 3000
 
@@ -38,7 +42,9 @@ export const makePatch = async (options: PatchOptions): Promise<MadePatch> => {
   const given = new Set(spec.givenFiles)
   const candidates = listing.files.filter(
     file =>
-      !isGit(file.path) && !given.has(file.path) && (base.has(file.path) || !isIgnoredFile(file.path, rules)),
+      !isGitPath(file.path) &&
+      !given.has(file.path) &&
+      (base.has(file.path) || !isIgnoredFile(file.path, rules)),
   )
   const skipped: SkippedArtifact[] = []
   const suspects = candidates.filter(file => {
@@ -96,7 +102,9 @@ const changesOf = async (
     const old = base.get(file.path)
     return old === undefined || old.sha256 !== file.sha256 || old.executable !== modes.get(file.path)
   })
-  const deleted = listing.truncated ? [] : [...base.keys()].filter(path => !present.has(path) && !isGit(path))
+  const deleted = listing.truncated
+    ? []
+    : [...base.keys()].filter(path => !present.has(path) && !isGitPath(path))
   const paths = new Set([...changed.map(file => file.path), ...deleted])
   const bytes = [...paths].reduce((sum, path) => sum + (base.get(path)?.size ?? 0), sizeOf(changed))
   const read = async (): Promise<PatchedFile[]> => {
@@ -127,41 +135,16 @@ const looksUnchanged = (file: ListedFile, old: BaseFile | undefined, startedAt: 
   old.modified === file.modified &&
   old.modified * 1000 < startedAt - RACY_MS
 
-type TreeRules = IgnoreRules & { readonly directory: string }
-
 /** What the workspace's own .gitignore files say now. */
 const ignoreRules = async (options: PatchOptions): Promise<TreeRules[]> => {
-  const found = options.listing.files.filter(
-    file =>
-      file.type === 'file' && posix.basename(file.path) === '.gitignore' && file.size <= MAX_IGNORE_BYTES,
-  )
+  const found = options.listing.files.filter(isIgnoreFile)
   const collected = await fetch(options, found.slice(0, 1000), 'ignore')
-  const rules: TreeRules[] = []
-  for (const file of [...collected.files].sort((a, b) => a.path.length - b.path.length)) {
-    const directory = posix.dirname(file.path)
-    rules.push({
-      directory,
-      strip: directory === '.' ? 0 : directory.length + 1,
-      prefix: '',
-      matcher: ignore().add(await readFile(join(options.spec.dir, file.file), 'utf8')),
-    })
-  }
+  const files: { path: string; text: string }[] = []
+  for (const { path, file } of collected.files)
+    files.push({ path, text: await readFile(join(options.spec.dir, file), 'utf8') })
   await rm(join(options.spec.dir, 'ignore'), { recursive: true, force: true })
-  return rules
+  return treeRules(files)
 }
-
-/** A file is ignored when it or a directory above it is. */
-const isIgnoredFile = (path: string, rules: readonly TreeRules[]): boolean => {
-  const parts = path.split('/')
-  for (let depth = 1; depth <= parts.length; depth++) {
-    const part = parts.slice(0, depth).join('/')
-    const within = rules.filter(rule => rule.strip === 0 || part.startsWith(`${rule.directory}/`))
-    if (isIgnored(part, depth < parts.length, within)) return true
-  }
-  return false
-}
-
-const isGit = (path: string): boolean => path.split('/').includes('.git')
 
 const save = async (text: Buffer, dir: string): Promise<CollectedFile> => {
   await writeFile(join(dir, 'patch'), text, { mode: 0o600 })

@@ -2,14 +2,14 @@ import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar-stream'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { SshTarget } from '../../cluster/ssh/arguments.ts'
-import { type FileChange, type FileState, makePatch } from '../../cluster/sync/patch.ts'
-import { baseDirectory, listWorkspace, packFrom, type WorkspaceFile } from '../../cluster/sync/workspace.ts'
+import { listWorkspace, packFrom } from '../../cluster/sync/workspace.ts'
 import { toAppError } from '../../jobs/errors.ts'
 import type { Artifact, BlobRef, SkippedArtifact } from '../../jobs/job.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { Blobs } from '../../ports.ts'
 import type { KeepLimits } from '../local/protocol.ts'
 import { selectArtifacts } from '../local/select.ts'
+import { fetchPatch } from './patch.ts'
 
 export interface CollectRequest {
   cluster: Cluster
@@ -75,67 +75,6 @@ const fetchArtifacts = async (
   return { artifacts: artifacts.sort((a, b) => (a.path < b.path ? -1 : 1)), skipped }
 }
 
-const fetchPatch = async (
-  request: CollectRequest,
-  listing: { files: readonly WorkspaceFile[]; changed: ReadonlySet<string> },
-): Promise<{ ref: BlobRef | null; skipped: SkippedArtifact[] }> => {
-  const tree = baseDirectory(request.cluster.owner, request.workspaceId)
-  const before = await listTree(request, tree)
-  const now = new Map(listing.files.map(file => [file.path, file]))
-  const given = new Set((request.manifest.files ?? []).map(file => file.path))
-  const gone = [...before].filter(path => !now.has(path))
-  const changed = [...listing.changed].filter(path => now.get(path)?.type === 'file' && !given.has(path))
-  const total = changed.reduce((sum, path) => sum + (now.get(path)?.size ?? 0), 0)
-  if (total > request.keep.patchBytes) {
-    return {
-      ref: null,
-      skipped: [
-        { path: '.', reason: `the changes have ${total} bytes; a patch may have ${request.keep.patchBytes}` },
-      ],
-    }
-  }
-  const after = await readStates(request, undefined, changed)
-  const old = await readStates(request, tree, [...gone, ...changed.filter(path => before.has(path))])
-  const changes: FileChange[] = [...new Set([...gone, ...changed])].map(path => ({
-    path,
-    before: old.get(path) ?? null,
-    after: after.get(path) ?? null,
-  }))
-  const { text, binary } = makePatch(changes)
-  const skipped = binary.map(path => ({
-    path,
-    reason: 'it is not text and not in the patch; name it in artifacts',
-  }))
-  const ref = await request.blobs.put(once(Buffer.from(text)), request.keep.patchBytes * 4 + 1024)
-  return { ref, skipped }
-}
-
-const listTree = async (request: CollectRequest, tree: string): Promise<Set<string>> => {
-  const result = await request.cluster.ssh.run({
-    target: request.target,
-    signal: request.signal,
-    script: `cd "$HOME/${tree}" 2>/dev/null && find . -type f\ntrue\n`,
-  })
-  const lines = result.stdout.toString('utf8').split('\n')
-  return new Set(lines.filter(line => line.startsWith('./')).map(line => line.slice(2)))
-}
-
-const readStates = async (
-  request: CollectRequest,
-  directory: string | undefined,
-  paths: readonly string[],
-): Promise<Map<string, FileState>> => {
-  const states = new Map<string, FileState>()
-  const wanted = new Set(paths)
-  await readFiles(request, directory, paths, async (path, entry) => {
-    if (!wanted.has(path) || entry.type !== 'file') return
-    const chunks: Uint8Array[] = []
-    for await (const chunk of entry.content) chunks.push(chunk)
-    states.set(path, { content: Buffer.concat(chunks), executable: (entry.mode & 0o111) !== 0 })
-  })
-  return states
-}
-
 interface TarEntry {
   type: string
   size: number
@@ -143,7 +82,8 @@ interface TarEntry {
   content: AsyncIterable<Uint8Array>
 }
 
-const readFiles = async (
+/** Files of the workspace, or of another directory of ours on the node, one after the other. */
+export const readFiles = async (
   request: CollectRequest,
   directory: string | undefined,
   paths: readonly string[],
@@ -180,8 +120,4 @@ const readFiles = async (
 
 async function* bytes(stream: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
   for await (const chunk of stream) yield chunk as Uint8Array
-}
-
-async function* once(data: Buffer): AsyncGenerator<Uint8Array> {
-  yield data
 }

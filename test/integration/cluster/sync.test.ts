@@ -1,20 +1,9 @@
-import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar-stream'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { makePatch } from '../../../src/cluster/sync/patch.ts'
 import { pushTree } from '../../../src/cluster/sync/push.ts'
 import { directorySource, tarSource } from '../../../src/cluster/sync/tree.ts'
 import { fillWorkspace, listWorkspace, packFrom, unpackInto } from '../../../src/cluster/sync/workspace.ts'
@@ -134,7 +123,7 @@ describe.skipIf(missing !== undefined)(
       expect(second).toMatchObject({ sent: 1, deleted: 0, bytes: 3 })
     })
 
-    it('gives each command a copy of its own, tells what it changed, and brings it back as a patch', async () => {
+    it('gives each command a copy of its own, and tells what it changed', async () => {
       await push('k6')
       const id = `w${next++}`
       const where = { ...(await request()), id }
@@ -161,29 +150,31 @@ describe.skipIf(missing !== undefined)(
         contents.set(entry.header.name.replace('./', ''), Buffer.concat(chunks))
       }
       await fed
-      const read = (path: string) => ({
-        content: readFileSync(join(directory, path)),
-        executable: path.endsWith('.sh'),
-      })
-      const patch = makePatch([
-        {
-          path: 'src/a.txt',
-          before: read('src/a.txt'),
-          after: { content: contents.get('src/a.txt')!, executable: false },
-        },
-        {
-          path: 'src/n w.txt',
-          before: null,
-          after: { content: contents.get('src/n w.txt')!, executable: false },
-        },
-        { path: 'src/deep/run.sh', before: read('src/deep/run.sh'), after: null },
-        { path: 'bin', before: null, after: { content: contents.get('bin')!, executable: false } },
-      ])
-      expect(patch.binary).toEqual(['bin'])
-      rmSync(join(directory, '.git'), { recursive: true })
-      execFileSync('git', ['apply', '-'], { cwd: directory, input: patch.text })
-      expect(readFileSync(join(directory, 'src/a.txt'), 'utf8')).toBe('one\ntwo\nthree\nfour\n')
-      expect(readFileSync(join(directory, 'src/n w.txt'), 'utf8')).toBe('new\n')
+      expect(contents.get('src/a.txt')?.toString()).toBe('one\ntwo\nthree\nfour\n')
+      expect(contents.get('src/n w.txt')?.toString()).toBe('new\n')
+      expect([...contents.get('bin')!]).toEqual([0, 1])
+    })
+
+    it('carries and deletes names that no line can hold', async () => {
+      const odd = [
+        'tab\there',
+        'new\nline',
+        ' lead',
+        'trail ',
+        '-rf',
+        'quo"te\\',
+        'ünïcode',
+        '*',
+        '$(touch x)',
+      ]
+      for (const name of odd) writeFileSync(join(directory, name), name)
+      await push('k7')
+      const list = (): string[] =>
+        inHome('cd trees/k7/tree && find . -maxdepth 1 -type f -print0').split('\0')
+      for (const name of odd) expect(list()).toContain(`./${name}`)
+      for (const name of odd) rmSync(join(directory, name))
+      expect(await push('k7')).toMatchObject({ sent: 0, deleted: odd.length })
+      expect(list()).toEqual(['./.gitignore', ''])
     })
 
     async function* tarOf(name: string, content: string): AsyncGenerator<Buffer> {

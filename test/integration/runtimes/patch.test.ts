@@ -1,20 +1,49 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { packDirectory } from '../../../src/workspace/pack.ts'
 import { createHarness, type Harness } from '../../support/runtimes.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
+import { createSshLab, missingForSshLab } from '../../support/sshlab.ts'
 import { exitOf } from './contract.ts'
 
-const { subject, skip } = SANDBOXES.find(variant => variant.skip === undefined)!
+const noLab = missingForSshLab()
+const lab = noLab ? undefined : await createSshLab({ nodes: 1 })
+afterAll(() => lab?.close())
 
-describe.skipIf(skip !== undefined)('the changes of a workspace, as a patch', () => {
+const cluster = {
+  nodes: (lab?.nodes ?? []).map(({ id, address, port }) => ({
+    id,
+    host: address,
+    port,
+    user: lab?.user,
+    identity: lab?.identity,
+  })),
+  ssh: { configFile: 'none' },
+}
+const onNodes = (routed: boolean) => ({
+  name: routed ? 'node' : 'ssh',
+  skip: noLab,
+  subject: { module: 'runtimes/ssh/index.js', factory: 'openSshRuntime', options: { cluster, routed } },
+})
+
+const VARIANTS = [
+  { ...SANDBOXES.find(variant => variant.skip === undefined)!, name: 'sandbox' },
+  onNodes(false),
+  onNodes(true),
+]
+
+describe.each(VARIANTS)('the changes of a workspace, as a patch ($name)', ({ name, skip, subject }) => {
+  beforeEach(context => {
+    if (skip !== undefined) context.skip(skip)
+  })
   let harness: Harness
   let source: string
   let blob: string
   beforeAll(async () => {
+    if (skip !== undefined) return
     harness = await createHarness(subject)
     source = mkdtempSync(join(tmpdir(), 'deputy-source-'))
     put('src/keep.txt', 'kept\n')
@@ -29,8 +58,8 @@ describe.skipIf(skip !== undefined)('the changes of a workspace, as a patch', ()
     blob = (await harness.blobs.put(packDirectory(source), 1e8)).sha256
   })
   afterAll(async () => {
-    await harness.dispose()
-    rmSync(source, { recursive: true, force: true })
+    await harness?.dispose()
+    if (source) rmSync(source, { recursive: true, force: true })
   })
 
   const put = (path: string, content: string | Buffer) => {
@@ -38,12 +67,25 @@ describe.skipIf(skip !== undefined)('the changes of a workspace, as a patch', ()
     writeFileSync(join(source, path), content)
   }
   const patchOf = async (task: string, more = {}) => {
-    const { outcome } = await harness.run({ task, workspace: { blob, patch: true }, ...more })
+    const network = name === 'node' ? 'full' : 'none'
+    const { outcome } = await harness.run({ task, network, workspace: { blob, patch: true }, ...more })
     const exit = exitOf(outcome)
     const parts: Uint8Array[] = []
     if (exit.patch !== null)
       for await (const chunk of harness.blobs.read(exit.patch.sha256)) parts.push(chunk)
     return { exit, text: Buffer.concat(parts).toString('utf8') }
+  }
+
+  /** A copy of the source after git applied the patch. */
+  const applied = (text: string): string => {
+    const copy = mkdtempSync(join(tmpdir(), 'deputy-apply-'))
+    execFileSync('cp', ['-a', `${source}/.`, copy])
+    execFileSync('git', ['apply', '-'], {
+      cwd: copy,
+      input: text,
+      env: { ...process.env, GIT_CEILING_DIRECTORIES: tmpdir() },
+    })
+    return copy
   }
 
   it('is taken by git and leads to the same files', async () => {
@@ -73,17 +115,23 @@ describe.skipIf(skip !== undefined)('the changes of a workspace, as a patch', ()
     expect(exit.skippedArtifacts).toEqual([
       { path: 'link', reason: expect.stringContaining('regular files') },
     ])
-    const copy = mkdtempSync(join(tmpdir(), 'deputy-apply-'))
-    execFileSync('cp', ['-a', `${source}/.`, copy])
-    execFileSync('git', ['apply', '-'], {
-      cwd: copy,
-      input: text,
-      env: { ...process.env, GIT_CEILING_DIRECTORIES: tmpdir() },
-    })
+    const copy = applied(text)
     expect(readFileSync(join(copy, 'src/edit.txt'), 'utf8')).toBe('1\n2\n3\n4\n')
     expect(readFileSync(join(copy, 'src/same-size.txt'), 'utf8')).toBe('abd\n')
     expect([...readFileSync(join(copy, 'logo.bin'))]).toEqual([0, 1, 2, 255])
     expect(statSync(join(copy, 'run.sh')).mode & 0o111).not.toBe(0)
+    rmSync(copy, { recursive: true, force: true })
+  })
+
+  it('follows a directory that was renamed, and names of every kind', async () => {
+    const names = ['sp ace', 'tab\there', 'quo"te\\', 'new\nline', 'ünï', '-dash', '* ?', 'end ']
+    const quoted = names.map(one => `'./${one}'`).join(' ')
+    const { text, exit } = await patchOf(`mv src lib; for f in ${quoted}; do echo "in $f" > "$f"; done`)
+    expect(exit.code).toBe(0)
+    const copy = applied(text)
+    expect(readFileSync(join(copy, 'lib/keep.txt'), 'utf8')).toBe('kept\n')
+    expect(existsSync(join(copy, 'src'))).toBe(false)
+    for (const one of names) expect(readFileSync(join(copy, one), 'utf8')).toBe(`in ./${one}\n`)
     rmSync(copy, { recursive: true, force: true })
   })
 
