@@ -35,8 +35,11 @@ export interface Runtime {
   start(run: Run): Promise<Outcome>
   /** Finds the command again after a restart of the daemon; must never start it. */
   attach(run: AttachRequest): Promise<Outcome>
-  /** Idempotent. Resolves when the machine is confirmed gone, however it got there. */
-  destroy(machine: Machine, signal: AbortSignal): Promise<void>
+  /**
+   * Idempotent. Resolves when the machine is confirmed gone, however it got there; rejects with `leftBehind` when
+   * that can never be. `attempts` counts the failures so far.
+   */
+  destroy(machine: Machine & { readonly attempts?: number }, signal: AbortSignal): Promise<void>
   /** Everything of ours that exists, recorded or not. */
   list(signal: AbortSignal): Promise<FoundMachine[]>
   /** Lets go of everything without ending a job. */
@@ -45,6 +48,8 @@ export interface Runtime {
   readonly poolSize?: number
   /** Age at which a machine that waits is replaced by a new one; absent: it waits for as long as it takes. */
   readonly poolAgeSeconds?: number
+  /** There is nothing it could run on now: it is neither offered nor checked, but still cleans up. */
+  readonly dormant?: boolean
 }
 
 export type Fit = { ok: true } | { ok: false; reason: string }

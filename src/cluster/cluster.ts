@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { AppError, toAppError } from '../jobs/errors.ts'
+import { toAppError } from '../jobs/errors.ts'
 import { type AddressBook, type AddressBookOptions, createAddressBook } from './addresses/book.ts'
 import { type Breakers, createBreakers } from './breaker.ts'
 import { type ClusterConfig, type ClusterNode, findNode } from './inventory.ts'
@@ -48,7 +48,15 @@ export interface Cluster {
   running(id: string): number
   succeeded(node: ClusterNode, target?: SshTarget): void
   failed(node: ClusterNode, error: unknown, target?: SshTarget): void
+  /** Takes another configuration. What runs goes on, on nodes that are gone from it too. */
+  update(config: ClusterConfig): InventoryChange
   close(): void
+}
+
+export interface InventoryChange {
+  added: string[]
+  removed: string[]
+  changed: string[]
 }
 
 export interface ChooseRequest {
@@ -68,26 +76,37 @@ export interface Placement extends Choice {
 const PROBE_LIMIT = 32
 
 export const createCluster = (options: ClusterOptions): Cluster => {
-  const { config, now = Date.now } = options
+  const { now = Date.now } = options
   const env = options.env ?? process.env
+  let config = options.config
   const ssh = createSsh({
     settings: {
-      knownHosts: config.ssh.knownHosts ?? join(options.stateDirectory, 'known_hosts'),
-      hostKeys: config.ssh.hostKeys,
-      configFile: config.ssh.configFile,
-      connectTimeoutSeconds: config.ssh.connectTimeout,
+      get knownHosts() {
+        return config.ssh.knownHosts ?? join(options.stateDirectory, 'known_hosts')
+      },
+      get hostKeys() {
+        return config.ssh.hostKeys
+      },
+      get configFile() {
+        return config.ssh.configFile
+      },
+      get connectTimeoutSeconds() {
+        return config.ssh.connectTimeout
+      },
     },
     controlDirectory: options.runtimeDirectory,
     env,
   })
-  const addresses = createAddressBook({
-    ttlMs: config.addresses.ttl * 1000,
-    allow: config.addresses.allow,
-    now,
-    ...options.addresses,
-  })
+  const openAddresses = (): AddressBook =>
+    createAddressBook({
+      ttlMs: config.addresses.ttl * 1000,
+      allow: config.addresses.allow,
+      now,
+      ...options.addresses,
+    })
+  let addresses = openAddresses()
   const breakers = createBreakers({ now })
-  const targets = createTargets(config, addresses, env)
+  let targets = createTargets(config, addresses, env)
   const running = new Map<string, number>()
 
   const probe: Cluster['probe'] = async (node, signal) => {
@@ -108,8 +127,12 @@ export const createCluster = (options: ClusterOptions): Cluster => {
 
   const monitor: Monitor = createMonitor({
     probe,
-    thresholds: config.thresholds,
-    timeoutMs: config.timeouts.status * 1000,
+    get thresholds() {
+      return config.thresholds
+    },
+    get timeoutMs() {
+      return config.timeouts.status * 1000
+    },
     parallel: PROBE_LIMIT,
     now,
   })
@@ -148,14 +171,31 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     return { ...choice, node, release: occupy(node.id) }
   }
 
+  const update: Cluster['update'] = next => {
+    const change = changeOf(config.nodes, next.nodes)
+    const moved = JSON.stringify(config.addresses) !== JSON.stringify(next.addresses)
+    config = next
+    if (moved) addresses = openAddresses()
+    targets = createTargets(config, addresses, env)
+    for (const id of [...change.removed, ...change.changed]) {
+      breakers.forget(id)
+      monitor.forget(id)
+    }
+    return change
+  }
+
   return {
-    config,
+    get config() {
+      return config
+    },
     owner: options.owner,
-    nodes: config.nodes,
+    get nodes() {
+      return config.nodes
+    },
     ssh,
     shim: createShim(ssh, options.owner),
     find: name => findNode(config.nodes, name),
-    target: targets,
+    target: (node, signal) => targets(node, signal),
     peek: node => monitor.peek(node),
     status: lookOptions => monitor.look(config.nodes, lookOptions),
     probe,
@@ -172,10 +212,21 @@ export const createCluster = (options: ClusterOptions): Cluster => {
       blame(node, error, target)
       if (sshFailureOf(error) !== undefined) monitor.unreachable(node, cause)
     },
+    update,
     close: () => {
       monitor.close()
       ssh.close()
     },
+  }
+}
+
+const changeOf = (before: readonly ClusterNode[], after: readonly ClusterNode[]): InventoryChange => {
+  const old = new Map(before.map(node => [node.id, JSON.stringify(node)]))
+  const kept = after.filter(node => old.has(node.id))
+  return {
+    added: after.filter(node => !old.has(node.id)).map(node => node.id),
+    removed: [...old.keys()].filter(id => !kept.some(node => node.id === id)),
+    changed: kept.filter(node => old.get(node.id) !== JSON.stringify(node)).map(node => node.id),
   }
 }
 
@@ -283,6 +334,3 @@ const isAlias = (host: string, configFile: string | undefined, env: NodeJS.Proce
       resolve(elsewhere || through)
     })
   })
-
-export const noNodes = (): AppError =>
-  new AppError('not_found', 'the inventory has no nodes', { hint: 'Add one: deputy nodes add user@host' })

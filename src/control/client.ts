@@ -164,6 +164,10 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
         ...(signal && { signal }),
       }),
 
+    /** Makes the daemon read its nodes again. */
+    reload: (): Promise<{ added: string[]; removed: string[]; changed: string[] }> =>
+      transport.json({ method: 'POST', path: '/api/daemon/reload' }),
+
     machines: async (): Promise<readonly MachineView[]> => {
       const { machines } = await json<{ machines: readonly MachineView[] }>({ path: '/api/machines' })
       return machines

@@ -15,30 +15,34 @@ export interface DaemonCluster extends ClusterTools {
   child(manifest: Manifest, index: number): unknown
 }
 
-/** The user's nodes, or nothing where none are configured. */
+/** The user's nodes; there may be none yet. */
 export const openCluster = (options: {
   home: Home
   config: Config
   env: NodeJS.ProcessEnv
   stopping: AbortSignal
-}): DaemonCluster | undefined => {
+}): DaemonCluster => {
   const { home, config, env } = options
-  if (config.cluster.nodes.length === 0) return undefined
   const stateDirectory = join(home.stateDir, 'cluster')
   mkdirSync(stateDirectory, { recursive: true, mode: 0o700 })
+  const cluster = createCluster({
+    config: config.cluster,
+    owner: ownerOf(stateDirectory),
+    stateDirectory,
+    runtimeDirectory: join(home.runtimeDir, 'ssh'),
+    env,
+  })
   const tools: ClusterTools = {
-    cluster: createCluster({
-      config: config.cluster,
-      owner: ownerOf(stateDirectory),
-      stateDirectory,
-      runtimeDirectory: join(home.runtimeDir, 'ssh'),
-      env,
-    }),
+    cluster,
     local: createLocalMonitor(options.stopping),
     hostAllowed: config.host.allow,
-    localName: config.cluster.localName ?? hostname(),
+    get localName() {
+      return cluster.config.localName ?? hostname()
+    },
   }
-  return { ...tools, child: (manifest, index) => childManifest(tools, manifest, index) }
+  return Object.assign(tools, {
+    child: (manifest: Manifest, index: number) => childManifest(tools, manifest, index),
+  })
 }
 
 /** Names this installation on the nodes: what another one runs there is none of our business. */

@@ -61,7 +61,8 @@ interface ServeOptions extends DaemonOptions {
 }
 
 const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<void> => {
-  const { config, settings } = loaded
+  const { config } = loaded
+  let { settings } = loaded
   const stopping = stopSignal(signal)
   const startedAt = Date.now()
   const store = openStore(join(home.stateDir, 'deputy.db'))
@@ -79,8 +80,12 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     secrets,
     log,
     onCall: (kind, status) => callbacks.add({ kind, status: String(status) }),
-    cluster: cluster?.cluster,
-    batch: cluster && { children: () => deputy, child: cluster.child },
+    cluster: cluster.cluster,
+    batch: {
+      children: () => deputy,
+      child: cluster.child,
+      dormant: () => cluster.cluster.nodes.length === 0,
+    },
   })
   const engine = createEngine({
     store,
@@ -120,6 +125,18 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
       startedAt,
       url: () => loopback?.url ?? null,
       stop: stopping.stop,
+      reload: () => {
+        const next = loadConfig(home, env)
+        settings = [
+          ...settings.filter(one => !isClusterSetting(one)),
+          ...next.settings.filter(isClusterSetting),
+        ]
+        const change = cluster.cluster.update(next.config.cluster)
+        log.info(change, 'the nodes were read again')
+        mcp.toolsChanged()
+        void deputy.doctor(stopping.signal)
+        return change
+      },
     },
     tokens: await ensureTokens(home.stateDir),
     allowedHosts: config.http.allowedHosts,
@@ -144,8 +161,10 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   await toolsets.close()
   await Promise.all([unix.close(), loopback?.close()])
   await engine.close()
-  cluster?.cluster.close()
+  cluster.cluster.close()
 }
+
+const isClusterSetting = ({ path }: { path: string }): boolean => path.startsWith('cluster.')
 
 type HttpSettings = LoadedConfig['config']['http']
 

@@ -21,9 +21,8 @@ export interface RuntimesOptions {
   readonly log: Logger
   /** Told of every call of a machine to the guest listener. */
   readonly onCall: (kind: string, status: number) => void
-  /** The user's nodes, where there are any. */
-  readonly cluster?: Cluster | undefined
-  readonly batch?: BatchOptions | undefined
+  readonly cluster: Cluster
+  readonly batch: BatchOptions
 }
 
 /** Every runtime the configuration asks for. */
@@ -33,8 +32,8 @@ export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[
     ...(config.proxmox.enabled && isConfigured(options.env) ? [await proxmox(options)] : []),
     ...(config.sandbox.enabled ? [sandbox(options)] : []),
     ...(config.host.allow ? [createHostRuntime(local(options))] : []),
-    ...(options.cluster ? nodes(options, options.cluster) : []),
-    ...(options.batch ? [createBatchRuntime(options.batch)] : []),
+    ...nodes(options),
+    createBatchRuntime(options.batch),
   ]
 }
 
@@ -87,7 +86,8 @@ const local = ({ home, config, blobs, log }: RuntimesOptions) => ({
 })
 
 /** Jobs that are kept apart on a node, and commands the router sends there as they are. */
-const nodes = (options: RuntimesOptions, cluster: Cluster): Runtime[] => {
+const nodes = (options: RuntimesOptions): Runtime[] => {
+  const { cluster } = options
   const { blobs, keep, graceSeconds } = local(options)
   const common = { cluster, blobs, keep, graceSeconds }
   return [createSshRuntime(common), createSshRuntime({ ...common, routed: true })]

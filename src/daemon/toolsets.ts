@@ -13,7 +13,7 @@ export interface ToolsetsOptions {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   readonly log: Logger
-  readonly cluster?: ClusterTools | undefined
+  readonly cluster: ClusterTools
 }
 
 export interface Toolsets {
@@ -28,7 +28,7 @@ const NOT_CONFIGURED =
 
 /** Every toolset there is; a front chooses among them when it starts. */
 export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets> => {
-  const own = [jobsToolset, ...(options.cluster ? [createClusterToolset(options.cluster)] : [])]
+  const own = [jobsToolset, createClusterToolset(options.cluster)]
   const nothing: Toolsets = { available: own, notes: [], close: async () => {} }
   if (!isConfigured(options.env)) return { ...nothing, notes: [NOT_CONFIGURED] }
   try {

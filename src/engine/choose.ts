@@ -2,6 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 import type { Readiness, Runtime } from '../ports.ts'
+import { isAwake } from './readiness.ts'
 
 /** `auto` takes the strongest isolation that is ready. `host` has none and is only ever taken by name. */
 const PREFERENCE = ['proxmox', 'microvm', 'sandbox', 'ssh']
@@ -18,7 +19,8 @@ export const chooseRuntime = (manifest: Manifest, wanted: string, choices: Choic
   const reasons: string[] = []
   for (const name of PREFERENCE) {
     const runtime = choices.runtimes.get(name)
-    if (runtime === undefined) continue
+    // One that has nothing to run on is no news, unless the job asks for what only it could have.
+    if (runtime === undefined || (!isAwake(runtime) && manifest.requires === undefined)) continue
     const fit = runtime.fits(manifest)
     if (!fit.ok) {
       reasons.push(`${name}: ${fit.reason}`)
@@ -40,7 +42,7 @@ export const chooseRuntime = (manifest: Manifest, wanted: string, choices: Choic
 
 const named = (manifest: Manifest, wanted: string, { runtimes }: Choices): Runtime => {
   const runtime = runtimes.get(wanted)
-  const known = [...runtimes.keys()]
+  const known = [...runtimes.values()].filter(isAwake).map(({ name }) => name)
   if (runtime === undefined)
     throw new AppError(
       'unsupported',

@@ -15,7 +15,7 @@ import { follow, followEvents, waitFor } from './follow.ts'
 import { createDisposal } from './machines.ts'
 import { excerpt, lastLines, readPage } from './output.ts'
 import { createPool } from './pool.ts'
-import { createReadinesses } from './readiness.ts'
+import { createReadinesses, isAwake } from './readiness.ts'
 import { recover } from './recover.ts'
 import { createRunner, type Runner } from './runner.ts'
 import { createSignals } from './signals.ts'
@@ -234,7 +234,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       sweeper.start()
     },
     readiness: () =>
-      [...runtimes.keys()].map(name => {
+      [...runtimes.values()].filter(isAwake).map(({ name }) => {
         const known = context.readiness.known(name)
         const failed = known?.checks.find(check => check.status === 'failed')
         return { name, ready: known?.ready ?? true, ...(failed && { reason: failed.message }) }

@@ -1,9 +1,10 @@
-import { toAppError } from '../jobs/errors.ts'
+import { type AppError, toAppError } from '../jobs/errors.ts'
+import { isLeftBehind } from '../jobs/left-behind.ts'
 import type { Machine, MachineRecord } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { durably } from './durably.ts'
 
-/** Machines on their way out. A record goes only after the runtime has said that the machine is gone. */
+/** Machines on their way out. A record goes only after the runtime has said that the machine is gone, or can never be. */
 export interface Disposal {
   /** Marks and destroys; false when it failed and will be tried again by the sweep. */
   dispose(machine: Machine): Promise<boolean>
@@ -13,6 +14,22 @@ export interface Disposal {
 
 export const createDisposal = (context: EngineContext): Disposal => {
   const underWay = new Map<string, Promise<boolean>>()
+
+  const postpone = async (machine: Machine & { attempts: number }, error: AppError): Promise<void> => {
+    const { store, clock, log } = context
+    const attempts = machine.attempts + 1
+    log.warn(
+      { machine: machine.id, runtime: machine.runtime, attempts, err: error },
+      'a machine could not be destroyed',
+    )
+    await durably(context, () =>
+      store.updateMachine(machine.id, {
+        attempts,
+        lastError: error.message,
+        notBefore: clock.now() + backoff(attempts),
+      }),
+    )
+  }
 
   const destroy = async (machine: Machine): Promise<boolean> => {
     const { store, clock, log, fault } = context
@@ -28,24 +45,18 @@ export const createDisposal = (context: EngineContext): Disposal => {
     await durably(context, () => store.updateMachine(machine.id, { state: 'destroying' }))
     fault('destroying')
     const current = (await store.getMachine(machine.id)) ?? { ...machine, attempts: 0 }
+    let left: string | undefined
     try {
       await runtime.destroy(current, context.closing)
     } catch (thrown) {
       if (context.closing.aborted) return false
       const error = toAppError(thrown)
-      const attempts = current.attempts + 1
-      log.warn(
-        { machine: machine.id, runtime: machine.runtime, attempts, err: error },
-        'a machine could not be destroyed',
-      )
-      await durably(context, () =>
-        store.updateMachine(machine.id, {
-          attempts,
-          lastError: error.message,
-          notBefore: clock.now() + backoff(attempts),
-        }),
-      )
-      return false
+      if (!isLeftBehind(error)) {
+        await postpone(current, error)
+        return false
+      }
+      left = error.message
+      log.error({ machine: machine.id, runtime: machine.runtime, err: error }, 'a machine was left behind')
     }
     fault('destroyed')
     await durably(context, () => store.forgetMachine(machine.id))
@@ -55,7 +66,11 @@ export const createDisposal = (context: EngineContext): Disposal => {
         store.update(
           current.jobId!,
           { phases },
-          { type: 'machine', at: clock.now(), data: { machine: machine.id, gone: true } },
+          {
+            type: 'machine',
+            at: clock.now(),
+            data: { machine: machine.id, gone: left === undefined, ...(left && { left }) },
+          },
         ),
       )
       context.signals.emit({ jobId: current.jobId, kind: 'state' })

@@ -23,9 +23,12 @@ export const createReadinesses = (runtimes: ReadonlyMap<string, Runtime>): Readi
   }
   return {
     known: name => known.get(name),
-    checkAll: signal => Promise.all([...runtimes.values()].map(runtime => check(runtime, signal))),
+    checkAll: signal =>
+      Promise.all([...runtimes.values()].filter(isAwake).map(runtime => check(runtime, signal))),
   }
 }
+
+export const isAwake = (runtime: Runtime): boolean => runtime.dormant !== true
 
 const unanswered = (runtime: string, error: unknown): Readiness => ({
   runtime,

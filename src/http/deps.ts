@@ -32,6 +32,14 @@ export interface DaemonInfo {
   url(): string | null
   /** Begins to stop; the answer to the request that asked for it still goes out. */
   stop(): void
+  /** Reads the nodes of the configuration again; what runs goes on. Throws when the configuration is not valid. */
+  reload(): NodesChange
+}
+
+export interface NodesChange {
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  readonly changed: readonly string[]
 }
 
 export interface SettingView {

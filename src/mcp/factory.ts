@@ -1,4 +1,4 @@
-import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server'
+import { McpServer, type McpServerFactory, type RegisteredTool } from '@modelcontextprotocol/server'
 import type { Deputy } from '../engine/deputy.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { askOf, toQuestion } from './ask.ts'
@@ -12,6 +12,7 @@ import { registerResources } from './resources.ts'
 import { toErrorResult, toResult } from './results.ts'
 import { asTask, registerTasks, type TaskSource } from './tasks.ts'
 import type { Tool } from './tool.ts'
+import { isAwake, keepAwake } from './tools-awake.ts'
 import { type Selection, selectTools, type Toolset } from './toolset.ts'
 
 export interface McpOptions extends Selection {
@@ -47,6 +48,7 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
       ...(tool.meta && { _meta: { ...tool.meta } }),
     },
   }))
+  const canSleep = selected.toolsets.some(toolset => toolset.dormant !== undefined)
   const tasks = options.tasks ?? jobTasks({ deputy, readOnly })
   const fixedList = { ttlMs: LIST_TTL_MS, cacheScope: 'private' as const }
 
@@ -54,16 +56,15 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
     const server = new McpServer(
       { name: 'deputy', title: 'Deputy', version },
       {
-        // Toolsets are fixed when a front starts, so only the list of jobs changes.
         capabilities: {
-          tools: { listChanged: false },
+          tools: { listChanged: canSleep },
           prompts: { listChanged: false },
           resources: { listChanged: true, subscribe: true },
         },
         instructions: instructions({
           context: options.instructionsContext(options.settings ?? []),
-          selected,
-          available,
+          selected: { ...selected, toolsets: selected.toolsets.filter(isAwake) },
+          available: available.filter(isAwake),
           readOnly,
         }),
         cacheHints: {
@@ -73,7 +74,9 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
         },
       },
     )
-    for (const { tool, config } of listed) registerTool({ server, options, tool, config })
+    const handles = listed.map(({ tool, config }) => registerTool({ server, options, tool, config }))
+    if (canSleep)
+      keepAwake(server, selected, new Map(handles.map((handle, i) => [listed[i]!.tool.name, handle])))
     registerResources(server, deputy)
     registerPrompts(server)
     if (era === 'modern') registerTasks(server, tasks)
@@ -91,9 +94,9 @@ interface Registration {
   }
 }
 
-const registerTool = ({ server, options, tool, config }: Registration): void => {
+const registerTool = ({ server, options, tool, config }: Registration): RegisteredTool => {
   const { deputy, onerror } = options
-  server.registerTool(tool.name, config, async (args, ctx) => {
+  return server.registerTool(tool.name, config, async (args, ctx) => {
     const progress = progressOf(ctx)
     const ask = askOf(server, ctx)
     try {

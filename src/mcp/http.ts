@@ -39,9 +39,9 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
   const handlers = new Map<string, McpHttpHandler>()
   const stop = updates.subscribe(update =>
     bus.publish(
-      update.kind === 'list'
-        ? { kind: 'resources_list_changed' }
-        : { kind: 'resource_updated', uri: update.uri },
+      update.kind === 'resource'
+        ? { kind: 'resource_updated', uri: update.uri }
+        : { kind: update.kind === 'list' ? 'resources_list_changed' : 'tools_list_changed' },
     ),
   )
   const report = onerror ? { onerror } : {}

@@ -20,6 +20,8 @@ export interface Mcp {
   /** For the `upgrade` event of the server on the Unix socket, and of no other. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   connections(): number
+  /** Call it when toolsets may have woken up or fallen asleep. */
+  toolsChanged(): void
   close(): Promise<void>
 }
 
@@ -45,6 +47,7 @@ export const createMcp = (dependencies: McpDependencies): Mcp => {
     http,
     upgrade: upgrades.handle,
     connections: upgrades.count,
+    toolsChanged: updates.toolsChanged,
     close: async () => {
       upgrades.close()
       await http.close()

@@ -1,7 +1,7 @@
 import { didYouMean } from '../jobs/nearest.ts'
 import type { Tool } from './tool.ts'
 
-/** Tools that belong together; chosen when a front starts, never while it runs. */
+/** Tools that belong together; chosen when a front starts. */
 export interface Toolset {
   readonly name: string
   /** One line for the instructions. */
@@ -11,6 +11,8 @@ export interface Toolset {
   /** What a model must know to use these tools together; a sentence or two. */
   readonly instructions?: string
   readonly tools: readonly Tool[]
+  /** There is nothing to use them on now; they are listed when there is. Absent: they always are. */
+  readonly dormant?: boolean
 }
 
 export interface Selection {

@@ -1,12 +1,18 @@
 import type { McpServer } from '@modelcontextprotocol/server'
 import type { Deputy } from '../engine/deputy.ts'
 import { jobUri, logUri } from './job-uris.ts'
+import { refreshTools } from './tools-awake.ts'
 
-export type Update = { readonly kind: 'resource'; readonly uri: string } | { readonly kind: 'list' }
+export type Update =
+  | { readonly kind: 'resource'; readonly uri: string }
+  | { readonly kind: 'list' }
+  | { readonly kind: 'tools' }
 
 /** Changes of jobs as changes of resources, for all connections together. */
 export interface Updates {
   subscribe(listener: (update: Update) => void): () => void
+  /** A toolset may have woken up or fallen asleep. */
+  toolsChanged(): void
   close(): void
 }
 
@@ -48,6 +54,7 @@ export const createUpdates = (deputy: Deputy): Updates => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
+    toolsChanged: () => tell({ kind: 'tools' }),
     close: () => {
       stop()
       clearTimeout(resourceTimer)
@@ -76,6 +83,7 @@ export const announceUpdates = (server: McpServer, era: 'legacy' | 'modern', upd
   const unsubscribe = updates.subscribe(update => {
     if (!server.isConnected()) return
     if (update.kind === 'list') server.sendResourceListChanged()
+    else if (update.kind === 'tools') refreshTools(server)
     // The connection may close under it; its own handler finds out.
     else if (era === 'modern' || subscribed.has(update.uri))
       server.server.sendResourceUpdated({ uri: update.uri }).catch(() => {})

@@ -32,13 +32,12 @@ export const labCluster = (
     runtimeDirectory: join(directory, 'c'),
     ...more,
   })
-  return {
-    ...cluster,
+  return Object.assign(cluster, {
     dispose: () => {
       cluster.close()
       rmSync(directory, { recursive: true, force: true })
     },
-  }
+  })
 }
 
 export interface HeldCommand {

@@ -11,9 +11,10 @@ import { type Column, table } from '../terminal/table.ts'
 export default defineCommand({
   name: 'nodes',
   summary: 'List, check, add or remove machines of your own',
-  usage: '[list | check [ID…] | add [USER@]HOST[:PORT] | remove ID]',
+  usage: '[list | check [ID…] | add [USER@]HOST[:PORT] | remove ID | reload]',
   description: `Nodes are machines that Deputy reaches by SSH, with your ssh_config, agent and keys. add looks at the machine
-first and writes down what it is and has; nothing is installed there. The daemon knows a new node after a restart.`,
+first and writes down what it is and has; nothing is installed there. A running daemon learns of it at once; reload makes it
+read a file that was edited by hand.`,
   examples: [
     ['deputy nodes add ann@builder.local --alias linux', 'look at a machine and remember it'],
     ['deputy nodes check', 'which nodes answer, and how busy they are'],
@@ -36,7 +37,7 @@ first and writes down what it is and has; nothing is installed there. The daemon
     'max-tasks': { type: 'number', value: 'N', summary: 'add: commands at once' },
     json: JSON_FLAG,
   },
-  words: ['list', 'check', 'add', 'remove'],
+  words: ['list', 'check', 'add', 'remove', 'reload'],
   async run(context, { flags, args }) {
     const [verb = 'list', ...names] = args
     const { clusterConfig, withCluster } = await import('../nodes/open.ts')
@@ -59,6 +60,7 @@ first and writes down what it is and has; nothing is installed there. The daemon
           throw usage('Which machine? deputy nodes add user@host', 'nodes')
         const { nodeFromFlags, describedNode, entryOf, withNode } = await import('../nodes/add.ts')
         const { addNodeTo } = await import('../nodes/config-file.ts')
+        const { tellDaemon } = await import('../nodes/tell-daemon.ts')
         const asked = nodeFromFlags(destination, flags)
         const all = withNode(config, asked)
         const { report } = await withCluster(context, all, cluster =>
@@ -66,34 +68,44 @@ first and writes down what it is and has; nothing is installed there. The daemon
         )
         const node = describedNode(asked, report)
         addNodeTo(context.home.configFile, entryOf(node))
+        const told = await tellDaemon(context)
         if (flags.json) return context.printJson(node)
         await context.print(
           `${node.id}: ${report.os} ${report.arch}, ${report.cores} cores, ${Math.round(report.memoryTotalMb / 1024)} GiB, ${report.tools.length} tools; jobs there ${report.isolates ? 'are kept apart by bubblewrap' : 'are not kept apart: bubblewrap is missing'}\n`,
         )
-        return context.print(
-          `Written to ${context.home.configFile}. The daemon reads it at its start: deputy daemon restart\n`,
-        )
+        return context.print(`Written to ${context.home.configFile}. ${told}\n`)
       }
       case 'remove':
       case 'rm': {
         const [name] = names
         if (name === undefined) throw usage('Which node? deputy nodes remove ID', 'nodes')
         const { removeNodeFrom } = await import('../nodes/config-file.ts')
+        const { tellDaemon } = await import('../nodes/tell-daemon.ts')
         const { id } = findNode(config.nodes, name)
         if (!removeNodeFrom(context.home.configFile, id)) {
           throw new AppError('not_found', `${context.home.configFile} has no node '${id}'.`, {
             hint: 'deputy config explain tells where it comes from.',
           })
         }
-        return flags.json
-          ? context.printJson({ removed: id })
-          : context.print(`${id} removed. deputy daemon restart\n`)
+        const told = await tellDaemon(context)
+        return flags.json ? context.printJson({ removed: id }) : context.print(`${id} removed. ${told}\n`)
+      }
+      case 'reload': {
+        const client = await context.plainClient()
+        const change = await client.reload()
+        return flags.json ? context.printJson(change) : context.print(`${describeChange(change)}\n`)
       }
       default:
-        throw usage(`nodes does not know '${verb}'; it knows list, check, add and remove.`, 'nodes')
+        throw usage(`nodes does not know '${verb}'; it knows list, check, add, remove and reload.`, 'nodes')
     }
   },
 })
+
+const describeChange = (change: Readonly<Record<string, readonly string[]>>): string =>
+  Object.entries(change)
+    .filter(([, ids]) => ids.length > 0)
+    .map(([what, ids]) => `${what}: ${ids.join(', ')}`)
+    .join('; ') || 'The nodes are the same as before.'
 
 const show = <T>(context: Context, rows: readonly T[], columns: Column<T>[]): Promise<number> =>
   rows.length === 0

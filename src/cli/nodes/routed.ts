@@ -55,17 +55,17 @@ export const clusterStatusJson = (context: Context): Promise<Record<string, unkn
 
 const withTools = async <T>(
   context: Context,
-  work: (tools: NonNullable<ReturnType<typeof openCluster>>) => Promise<T>,
+  work: (tools: ReturnType<typeof openCluster>) => Promise<T>,
 ): Promise<T> => {
   const { config } = loadConfig(context.home, context.env)
+  if (config.cluster.nodes.length === 0)
+    throw new AppError('not_found', 'There are no nodes.', { hint: 'Add one: deputy nodes add user@host' })
   const tools = openCluster({
     home: context.home,
     config,
     env: context.env,
     stopping: new AbortController().signal,
   })
-  if (!tools)
-    throw new AppError('not_found', 'There are no nodes.', { hint: 'Add one: deputy nodes add user@host' })
   try {
     return await work(tools)
   } finally {

@@ -14,6 +14,9 @@ const stopSchema = z.strictObject({
   if_idle: z.boolean().default(false).describe('Refuse when a job waits or runs'),
 })
 
+const ids = z.array(z.string())
+const nodesChangeSchema = z.looseObject({ added: ids, removed: ids, changed: ids })
+
 export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: ControlDeps): Route[] => [
   route({
     method: 'GET',
@@ -40,6 +43,18 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
       daemon.stop()
       return json({ stopping: true }, 202)
     },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/daemon/reload',
+    tag: 'daemon',
+    summary: 'Read the cluster section of the configuration again; what runs goes on',
+    responses: {
+      200: { description: 'Which nodes came, went and changed', schema: nodesChangeSchema },
+      400: { description: 'The configuration is not valid; nothing changed' },
+    },
+    handle: () => json(daemon.reload()),
   }),
 
   route({

@@ -27,6 +27,8 @@ export interface BatchOptions {
   /** The job of one command of a batch; throws when it may not run. */
   child(manifest: Manifest, index: number): unknown
   readonly limit?: number
+  /** Whether there is anything to run the children on. */
+  dormant?(): boolean
 }
 
 const WAIT_MS = 30_000
@@ -38,6 +40,9 @@ const WAIT_MS = 30_000
 export const createBatchRuntime = (options: BatchOptions): Runtime => ({
   name: 'batch',
   limit: options.limit ?? 100,
+  get dormant() {
+    return options.dormant?.() ?? false
+  },
   check: async () => ({
     runtime: 'batch',
     ready: true,

@@ -18,6 +18,7 @@ import type { KeepLimits } from '../local/protocol.ts'
 import { clusterLimit, fitsCluster } from './fits.ts'
 import { placeInputs } from './inputs.ts'
 import { launch } from './launch.ts'
+import { endThere, foundPlace, type Place, placeRecord, recordedPlace } from './place.ts'
 import { clusterReadiness } from './readiness.ts'
 import { createReleaser } from './releaser.ts'
 import { followRun, type RunContext } from './run.ts'
@@ -37,7 +38,7 @@ export interface SshRuntimeOptions {
 export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
   const { cluster, blobs, routed = false } = options
   const name = routed ? 'node' : 'ssh'
-  const places = new Map<string, Pick<Placement, 'node' | 'reason' | 'release'>>()
+  const places = new Map<string, Place & Pick<Placement, 'release'>>()
   const busy = new Map<string, string>()
   const listed = new Map<string, FoundMachine[]>()
   const alone = createQueues()
@@ -50,18 +51,8 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     routed,
   }
 
-  const placeOf = async (
-    machine: Machine,
-    signal: AbortSignal,
-  ): Promise<{ node: ClusterNode; reason: string } | undefined> => {
-    const place = places.get(machine.id)
-    if (place) return place
-    const { node, because } = machine.details
-    if (typeof node === 'string')
-      return { node: cluster.find(node), reason: typeof because === 'string' ? because : '' }
-    const found = await findMachine(cluster, machine.id, signal)
-    return found && { node: found, reason: '' }
-  }
+  const placeOf = async (machine: Machine, signal: AbortSignal): Promise<Place | undefined> =>
+    places.get(machine.id) ?? recordedPlace(cluster, machine) ?? foundPlace(cluster, machine.id, signal)
 
   const settle = async (
     machine: Machine,
@@ -87,6 +78,9 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     name,
     get limit() {
       return clusterLimit(cluster)
+    },
+    get dormant() {
+      return cluster.nodes.length === 0
     },
     check: () => clusterReadiness(cluster, name, routed),
     fits: manifest => fitsCluster(cluster, manifest, routed),
@@ -149,9 +143,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
 
     destroy: async (machine, signal) => {
       const place = await placeOf(machine, signal)
-      if (place) {
-        await release(place.node, machine.id, signal)
-      }
+      if (place) await endThere(cluster, machine, place, () => release(place.node, machine.id, signal))
       places.get(machine.id)?.release()
       places.delete(machine.id)
     },
@@ -213,7 +205,7 @@ const provision = async (
     signal.throwIfAborted()
     try {
       const place = await cluster.choose({ node, requires: { os, arch, capabilities } }, signal)
-      await remember({ node: place.node.id, because: place.reason })
+      await remember(placeRecord(cluster, place))
       return place
     } catch (error) {
       if (!isFull(error)) throw error
@@ -226,21 +218,6 @@ const provision = async (
 const isFull = (error: unknown): boolean => {
   const { details } = toAppError(error)
   return typeof details === 'object' && details !== null && 'full' in details && details.full === true
-}
-
-const findMachine = async (
-  cluster: Cluster,
-  id: string,
-  signal: AbortSignal,
-): Promise<ClusterNode | undefined> => {
-  const found = await Promise.all(
-    cluster.nodes.map(async node => {
-      const target = await cluster.target(node, signal)
-      const claims = await cluster.shim.claims({ target, signal })
-      return claims.some(claim => claim.id === id) ? node : undefined
-    }),
-  )
-  return found.find(node => node !== undefined)
 }
 
 /** A follow-up needs the very workspace it names. */

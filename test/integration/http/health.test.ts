@@ -207,7 +207,15 @@ describe('the OpenAPI document', () => {
   it('names in every route what it can answer', () => {
     const routes = controlRoutes({
       ...control,
-      daemon: { version: '1', socket: '', home: '', startedAt: 0, url: () => null, stop: () => {} },
+      daemon: {
+        version: '1',
+        socket: '',
+        home: '',
+        startedAt: 0,
+        url: () => null,
+        stop: () => {},
+        reload: () => ({ added: [], removed: [], changed: [] }),
+      },
       explainConfig: () => [],
       log: { error: () => {}, warn: () => {} },
       closing: control.closing.signal,

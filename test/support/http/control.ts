@@ -63,6 +63,7 @@ export const startControl = async (options: ControlOptions = {}) => {
       home: directory,
       startedAt: Date.now(),
       url: () => url,
+      reload: () => ({ added: [], removed: [], changed: [] }),
       stop: () => {
         stopped = true
       },

@@ -45,6 +45,7 @@ export const startHttpServer = async ({ makeFactory }: HttpServerOptions = {}): 
       startedAt: Date.now(),
       url: () => null,
       stop: () => {},
+      reload: () => ({ added: [], removed: [], changed: [] }),
     },
     tokens: { full: 'full-token', read: 'read-token' },
     mcp: mcp.fetch,

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
+import { leftBehind } from '../../../src/jobs/left-behind.ts'
 import { removeDirectory, startEngine, type TestEngine, until } from '../../support/engine.ts'
 import { createScriptedRuntime, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
 
@@ -128,6 +129,18 @@ describe('a job', () => {
     expect((await engine.deputy.machines())[0]).toMatchObject({ state: 'destroying' })
     await engine.deputy.destroyMachine((await engine.deputy.machines())[0]!.machine_id)
     expect(await engine.deputy.machines()).toEqual([])
+  })
+
+  it('forgets a machine that its runtime must leave behind, and says so', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    runtime.failNext('destroy', leftBehind('it stays on the moon', 'fetch it'))
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    ;(await runtime.started(job_id)).finish()
+    await until(async () => (await engine.store.listMachines()).length === 0, 'the record to go')
+    const events = await engine.deputy.events(job_id, {})
+    expect(events.at(-1)?.data).toMatchObject({ gone: false, left: 'it stays on the moon' })
+    expect((await engine.deputy.get(job_id)).status).toBe('success')
   })
 })
 

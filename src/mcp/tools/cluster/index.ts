@@ -16,5 +16,8 @@ export const createClusterToolset = (tools: ClusterTools): Toolset => ({
   byDefault: true,
   instructions:
     'Routed commands run as the login user of a node, without isolation; a command policy stops accidents. For untrusted work use submit_job.',
+  get dormant() {
+    return tools.cluster.nodes.length === 0
+  },
   tools: [clusterBash(tools), clusterStatus(tools), offloadTo(tools), parallelExecute(tools)],
 })

@@ -1,0 +1,30 @@
+import type { McpServer, RegisteredTool } from '@modelcontextprotocol/server'
+import type { Selected, Toolset } from './toolset.ts'
+
+export const isAwake = (toolset: Toolset): boolean => toolset.dormant !== true
+
+const refreshers = new WeakMap<McpServer, () => void>()
+
+/** Lists the tools of a toolset only while it has something to work with. */
+export const keepAwake = (
+  server: McpServer,
+  selected: Selected,
+  handles: ReadonlyMap<string, RegisteredTool>,
+): void => {
+  const refresh = (): void => {
+    const awake = new Set(
+      selected.toolsets.filter(isAwake).flatMap(({ tools }) => tools.map(({ name }) => name)),
+    )
+    let changed = false
+    for (const [name, handle] of handles) {
+      changed ||= handle.enabled !== awake.has(name)
+      handle.enabled = awake.has(name)
+    }
+    if (changed && server.isConnected()) server.sendToolListChanged()
+  }
+  refreshers.set(server, refresh)
+  refresh()
+}
+
+/** Looks again, for a server that lives as long as its connection, and tells its client when something changed. */
+export const refreshTools = (server: McpServer): void => refreshers.get(server)?.()
