@@ -193,6 +193,8 @@ export interface Store {
   /** Pending jobs that wait for a kept machine which is no more. */
   strandedJobs(): Promise<Job[]>
   counts(): Readonly<Record<JobState, number>>
+  /** Pending jobs of one runtime, those that may not start yet included. */
+  waiting(runtime: string): number
   queuePosition(job: Job): Promise<number>
   oldestPending(): Promise<number | null>
   /** Takes the next pending job of a runtime and records its machine, in one step. */

@@ -20,9 +20,10 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
 
   const fill = async (runtime: Runtime): Promise<void> => {
     const { store, clock } = context
-    while (!context.closing.aborted && runner().running(runtime.name) < runtime.limit) {
+    const { name } = runtime
+    while (!context.closing.aborted && store.waiting(name) > 0 && runner().running(name) < runtime.limit) {
       const claimed = await store.claim({
-        runtime: runtime.name,
+        runtime: name,
         machineId: newId(clock.now()),
         now: clock.now(),
       })
@@ -38,7 +39,7 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
   const look = async (): Promise<void> => {
     do {
       again = false
-      if (context.store.counts().pending > 0) await Promise.all([...context.runtimes.values()].map(fill))
+      await Promise.all([...context.runtimes.values()].map(fill))
     } while (again && !context.closing.aborted)
   }
 

@@ -43,11 +43,8 @@ export const createRunner = (context: EngineContext, disposal: Disposal, onFree:
     // A machine the user has kept is not thrown away because a follow-up could not start in it.
     const keep =
       manifest.machine !== undefined || (outcome.kind === 'exit' && manifest.lifecycle === 'persistent')
-    // The machine's fate is written before the job's: a job is never finished while its machine is in nobody's hands.
-    await durably(context, () =>
-      store.updateMachine(machine.id, keep ? kept(context, manifest, machine) : { state: 'destroying' }),
-    )
-    await settle(context, job.id, decision)
+    const fate = keep ? kept(context, manifest, machine) : { state: 'destroying' as const }
+    await settle(context, job.id, decision, () => store.updateMachine(machine.id, fate))
     fault('settled')
     context.signals.emit({ jobId: job.id, kind: 'state' })
     if (!keep) void disposal.dispose(machine)
@@ -91,17 +88,20 @@ export const createRunner = (context: EngineContext, disposal: Disposal, onFree:
   }
 }
 
+/**
+ * Asked for in the same turn, the machine's fate and the job's are one transaction, in this order: a job is never
+ * finished while its machine is in nobody's hands.
+ */
 const settle = async (
   context: EngineContext,
   jobId: string,
   { to, change, reason }: Verdict,
+  writeFate: () => Promise<void>,
 ): Promise<void> => {
   const { store, clock, log } = context
-  const moved = await durably(context, () =>
-    store.move(jobId, to, change, {
-      at: clock.now(),
-      data: { reason, ...(change.phases && { phases: change.phases }) },
-    }),
+  const event = { at: clock.now(), data: { reason, ...(change.phases && { phases: change.phases }) } }
+  const [, moved] = await durably(context, () =>
+    Promise.all([writeFate(), store.move(jobId, to, change, event)]),
   )
   if (moved === undefined) log.warn({ job: jobId, to }, 'a late outcome was ignored: the job is finished')
   else if (isTerminal(to)) log.info({ job: jobId, state: to, ms: change.phases?.running }, 'job finished')

@@ -8,6 +8,8 @@ import type { Database } from './database.ts'
 export interface QueueCounts {
   /** Tells of a change of state; undefined stands for a job that is not there. */
   moved(before: Job | undefined, after: Job | undefined): void
+  /** All that wait for one runtime. */
+  of(runtime: string): number
   /** The place of a job that came just now: behind all of its priority and above. */
   last(job: Job): number
 }
@@ -32,6 +34,11 @@ export const createQueueCounts = (database: Database): QueueCounts => {
     moved: (before, after) => {
       add(before, -1)
       add(after, 1)
+    },
+    of: runtime => {
+      let waiting = 0
+      for (const count of queues.get(runtime)?.values() ?? []) waiting += count
+      return waiting
     },
     last: ({ runtime, priority }) => {
       let place = 0

@@ -62,6 +62,7 @@ const createStore = (database: Database): Store => {
     activeJobs: async () => jobs.activeJobs(database),
     strandedJobs: async () => jobs.strandedJobs(database),
     counts: () => ({ ...counts }),
+    waiting: queue.of,
     queuePosition: async job => jobs.queuePosition(database, job),
     oldestPending: async () => jobs.oldestPending(database),
 
