@@ -7,6 +7,7 @@ import { type ClusterConfig, type ClusterNode, findNode } from './inventory.ts'
 import { createMonitor, type Monitor, type NodeStatus } from './probe/monitor.ts'
 import { PROBE_PROGRAM } from './probe/program.ts'
 import { type ProbeReport, parseReport } from './probe/report.ts'
+import { standbyFor } from './remote/request.ts'
 import { createShim, type RemoteShim } from './remote/shim.ts'
 import type { Requirements } from './requirements.ts'
 import { type Candidate, type Choice, route } from './router.ts'
@@ -95,6 +96,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
       },
     },
     controlDirectory: options.runtimeDirectory,
+    standby: standbyFor(options.owner),
     env,
   })
   const openAddresses = (): AddressBook =>
@@ -112,7 +114,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   const probe: Cluster['probe'] = async (node, signal) => {
     const target = await targets(node, signal)
     try {
-      const result = await ssh.run({ target, script: PROBE_PROGRAM, signal, spare: false })
+      const result = await ssh.run({ target, script: PROBE_PROGRAM, signal })
       if (target.address !== undefined) addresses.verified(node.host, target.address)
       // The probe itself measures for a tenth of a second.
       return {

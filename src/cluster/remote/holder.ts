@@ -9,9 +9,10 @@ const SOURCE = `
 use strict;
 my %d;
 for (grep { /^D_/ } keys %ENV) { $d{$_} = $ENV{$_}; delete $ENV{$_} }
+my $standby = delete $d{D_STANDBY};
 my $home = "$ENV{HOME}/.cache/deputy/$d{D_OWNER}";
 my ($base, $work) = ("$home/jobs", "$home/work");
-my $dir = "$base/$d{D_ID}";
+my $dir;
 my $nonblock = $^O eq 'linux' ? 2048 : 4;
 umask 077;
 
@@ -27,6 +28,21 @@ sub born {
   my $t = \`ps -o lstart= -p $pid\`; $t =~ s/\\s//g; return $t;
 }
 
+if ($standby) {
+  out("deputy-standby perl\\n");
+  for (;;) {
+    my $line = <STDIN>;
+    # Whatever comes before the last line is nothing without it.
+    exit 0 unless defined $line && $line =~ /\\n\\z/;
+    last if $line eq "go\\n";
+    $d{$1} = pack 'H*', $2 if $line =~ /^(D_[A-Z]+) ([0-9a-f]*)\\n/;
+  }
+  my ($mark, $verb) = delete @d{qw(D_MARK D_VERB)};
+  out("$mark\\n");
+  shell($verb) unless $verb eq 'run';
+}
+$dir = "$base/$d{D_ID}";
+$d{D_CWD} = "$ENV{HOME}/$d{D_CWD}" if $d{D_CWD} =~ m{^[^/]};
 my $own = $d{D_WORK} ne '' || $d{D_CWD} eq '';
 my $cwd = $d{D_WORK} ne '' ? "$work/$d{D_WORK}" : $d{D_CWD} ne '' ? $d{D_CWD} : "$dir/work";
 my $mine = mkdir $dir;
@@ -67,6 +83,8 @@ sub supervise {
     umask 022;
     $ENV{DEPUTY_JOB} = $d{D_ID};
     for (split /\\0/, pack 'H*', $d{D_ENVX}) { my ($k, $v) = split /=/, $_, 2; $ENV{$k} = $v }
+    my @argv = split /\\0/, (pack 'H*', $d{D_ARGX}), -1;
+    if (@argv) { $ENV{PWD} = $ENV{DEPUTY_WORKSPACE} = $cwd; exec { $argv[0] } @argv; syswrite STDERR, "$argv[0]: $!\\n"; exit($! + 0 == 2 ? 127 : 126) }
     exec 'bash', "$dir/cmd"; exec 'sh', "$dir/cmd"; exit 127;
   }
   close $out_w; close $err_w;

@@ -171,10 +171,21 @@ body() {
   wake
 }
 
+# In a session that was opened ahead: have everything ready, and wait for a request.
+standby() {
+  if command -v perl >/dev/null 2>&1; then
+    D_STANDBY=1
+    export D_STANDBY D_OWNER D_PROGRAM
+    exec perl -e "$D_HOLDER"
+  fi
+  echo 'deputy-standby sh'
+}
+
 run() {
   dir="$base/$D_ID"
+  case $D_CWD in '' | /*) ;; *) D_CWD="$HOME/$D_CWD" ;; esac
   if [ -z "$D_PLAIN" ] && ! [ -d "$dir" ] && command -v perl >/dev/null 2>&1; then
-    export D_OWNER D_ID D_CMD D_ENVX D_CWD D_WORK D_MEMO D_TIMEOUT D_GRACE D_FROM D_PROGRAM
+    export D_OWNER D_ID D_CMD D_ARGX D_ENVX D_CWD D_WORK D_MEMO D_TIMEOUT D_GRACE D_FROM D_PROGRAM
     exec perl -e "$D_HOLDER"
   fi
   own=

@@ -1,17 +1,17 @@
-import { randomBytes } from 'node:crypto'
 import { AppError } from '../../jobs/errors.ts'
 import type { SshTarget } from '../ssh/arguments.ts'
 import { failureError, sshFailureOf } from '../ssh/errors.ts'
 import type { Ssh } from '../ssh/session.ts'
 import { createFrameReader, type Frame } from './frames.ts'
-import { HOLDER } from './holder.ts'
-import { PROGRAM } from './program.ts'
-import { exportLines, shellQuote } from './quote.ts'
+import { exportLines } from './quote.ts'
+import { newMark, type Parameters, requestFor } from './request.ts'
 
 export interface RemoteCommand {
   id: string
   /** Bash on the far side; sh where there is none. */
   command: string
+  /** The same without a shell around it, for a holder that needs none. */
+  argv?: readonly string[] | undefined
   /** Absolute, or relative to the home there; a clean directory of its own unless given. */
   cwd?: string | undefined
   /** A workspace of ours to run in; it is made when it is not there yet. */
@@ -86,8 +86,12 @@ export const createShim = (
   /** `shell`: hold commands by the shell alone, as on a node without Perl. */
   holder: 'best' | 'shell' = 'best',
 ): RemoteShim => {
-  const prelude = `D_OWNER=${checkedId(owner)}\n`
-  const follow = async (head: string, verb: string, options: FollowOptions): Promise<RemoteEnd> => {
+  const own: Parameters = { D_OWNER: checkedId(owner) }
+  const follow = async (
+    parameters: Parameters,
+    verb: 'run' | 'attach',
+    options: FollowOptions,
+  ): Promise<RemoteEnd> => {
     const { target, signal } = options
     let end: RemoteEnd | undefined
     let sent = false
@@ -102,12 +106,13 @@ export const createShim = (
     }
     const mark = newMark()
     const frames = createFrameReader(mark, onFrame)
-    const read = (chunk: Buffer): void | Promise<void> => {
+    const read = (chunk: Buffer): 'enough' | undefined | Promise<void> => {
       frames(chunk)
-      return options.ready?.()
+      return end ? 'enough' : options.ready?.()
     }
-    const script = assemble(`${prelude}${head}D_FROM=${options.from ?? 0}\n`, mark, verb)
+    const request = requestFor({ ...own, ...parameters, D_FROM: String(options.from ?? 0) }, mark, verb)
     try {
+      const script = parameters.D_PLAIN === '1' ? request(undefined) : request
       const result = await ssh.run({ target, script, signal, onOpen, onStdout: read })
       return (
         end ?? { kind: 'disconnected', sent, error: failureError(target, 'lost', { stderr: result.stderr }) }
@@ -119,42 +124,41 @@ export const createShim = (
     }
   }
 
-  const ask = async (
-    head: string,
-    verb: string,
-    options: { target: SshTarget; signal: AbortSignal; spare?: boolean },
-  ): Promise<string[]> => {
+  const ask = async (parameters: Parameters, verb: string, { target, signal }: Where): Promise<string[]> => {
     const lines: string[] = []
     const mark = newMark()
-    const read = createFrameReader(mark, frame => {
+    const frames = createFrameReader(mark, frame => {
       if (frame.kind === 'line') lines.push(frame.text)
     })
-    const script = assemble(`${prelude}${head}`, mark, `${verb}\necho end`)
-    await ssh.run({ ...options, script, onStdout: read, timeoutMs: SHORT_MS })
-    if (lines.at(-1) !== 'end') throw failureError(options.target, 'lost')
+    const onStdout = (chunk: Buffer): undefined => void frames(chunk)
+    // A session of its own: the one that was opened ahead is for the next command.
+    const script = requestFor({ ...own, ...parameters }, mark, `${verb}\necho end`)(undefined)
+    await ssh.run({ target, signal, script, onStdout, timeoutMs: SHORT_MS })
+    if (lines.at(-1) !== 'end') throw failureError(target, 'lost')
     return lines.slice(0, -1)
   }
 
   return {
     run: (command, options) => {
-      const head = [
-        `D_ID=${checkedId(command.id)}`,
-        `D_CMD=${shellQuote(command.command)}`,
-        `D_ENV=${shellQuote(exportLines(command.env ?? {}))}`,
-        `D_CWD=${directory(command.cwd)}`,
-        `D_WORK=${command.workspace === undefined ? '' : checkedId(command.workspace)}`,
-        `D_MEMO=${Buffer.from(command.memo ?? '').toString('base64')}`,
-        ...(holder === 'shell' ? ['D_PLAIN=1'] : holderLines(command)),
-        `D_TIMEOUT=${Math.ceil(command.timeoutSeconds ?? 0)}`,
-        `D_GRACE=${Math.round((command.graceSeconds ?? 2) * 10)}`,
-        '',
-      ].join('\n')
-      return follow(head, 'run', options)
+      const parameters = {
+        D_ID: checkedId(command.id),
+        D_CMD: command.command,
+        D_ENV: exportLines(command.env ?? {}),
+        D_ENVX: packed(variables(command.env ?? {})),
+        D_ARGX: packed(command.argv ?? []),
+        D_CWD: command.cwd ?? '',
+        D_WORK: command.workspace === undefined ? '' : checkedId(command.workspace),
+        D_MEMO: Buffer.from(command.memo ?? '').toString('base64'),
+        D_TIMEOUT: String(Math.ceil(command.timeoutSeconds ?? 0)),
+        D_GRACE: tenths(command.graceSeconds),
+      }
+      const plain = holder === 'shell' || Object.values(parameters).some(value => value.length > MAX_VARIABLE)
+      return follow({ ...parameters, D_PLAIN: plain ? '1' : '' }, 'run', options)
     },
-    attach: (id, options) => follow(`D_ID=${checkedId(id)}\n`, 'attach', options),
+    attach: (id, options) => follow({ D_ID: checkedId(id) }, 'attach', options),
     cancel: async (id, options) => {
-      const head = `D_ID=${checkedId(id)}\nD_GRACE=${Math.round((options.graceSeconds ?? 2) * 10)}\n`
-      const lines = await ask(head, 'cancel', options)
+      const parameters = { D_ID: checkedId(id), D_GRACE: tenths(options.graceSeconds) }
+      const lines = await ask(parameters, 'cancel', options)
       return lines
         .flatMap(line => line.split(' ').slice(2))
         .map(Number)
@@ -163,27 +167,24 @@ export const createShim = (
     },
     remove: async (ids, options) => {
       if (ids.length === 0) return []
-      const lines = await ask(`D_ID='${ids.map(checkedId).join(' ')}'\n`, 'remove', options)
+      const lines = await ask({ D_ID: ids.map(checkedId).join(' ') }, 'remove', options)
       return lines.filter(line => line.startsWith('g ')).map(line => line.slice(2))
     },
     list: async options => {
-      const lines = await ask('', 'list', options)
+      const lines = await ask({}, 'list', options)
       return lines.filter(line => line.startsWith('j ')).map(parseJob)
     },
     memoOf: async (id, options) => {
-      const lines = await ask(`D_ID=${checkedId(id)}\n`, 'cat "$base/$D_ID/memo" 2>/dev/null; echo', options)
+      const lines = await ask({ D_ID: checkedId(id) }, 'cat "$base/$D_ID/memo" 2>/dev/null; echo', options)
       return Buffer.from(lines.join(''), 'base64').toString('utf8')
     },
     release: async (ids, options) => {
       if (ids.length === 0) return new Set()
-      const lines = await ask(`D_ID='${ids.map(checkedId).join(' ')}'\n`, 'release', {
-        ...options,
-        spare: false,
-      })
+      const lines = await ask({ D_ID: ids.map(checkedId).join(' ') }, 'release', options)
       return new Set(lines.filter(line => line.startsWith('g ')).map(line => line.slice(2)))
     },
     claims: async options => {
-      const lines = await ask('', 'claims', options)
+      const lines = await ask({}, 'claims', options)
       return lines
         .map(line => line.split(' '))
         .filter(([kind]) => kind === 'w')
@@ -195,29 +196,21 @@ export const createShim = (
 /** The most Linux takes in one variable, less some room; what is larger goes the way of the shell. */
 const MAX_VARIABLE = 120_000
 
-/** What the holder needs beyond the rest: the environment in a form that needs no shell, and the program for a time-out. */
-const holderLines = (command: RemoteCommand): string[] => {
-  const env = Object.entries(command.env ?? {}).filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
-  const hex = Buffer.from(env.map(([name, value]) => `${name}=${value}`).join('\0')).toString('hex')
-  const largest = Math.max(Buffer.byteLength(command.command), hex.length, (command.memo ?? '').length * 2)
-  if (largest > MAX_VARIABLE) return ['D_PLAIN=1']
-  return [`D_PLAIN=`, `D_ENVX=${hex}`, `D_HOLDER=${shellQuote(HOLDER)}`, `D_PROGRAM=${shellQuote(PROGRAM)}`]
-}
+/** Words in a form that needs no shell. */
+const packed = (words: readonly string[]): string => Buffer.from(words.join('\0')).toString('hex')
 
-const assemble = (head: string, mark: string, verb: string): string =>
-  `${head}${PROGRAM}\necho '${mark}'\n${verb}\n`
+const variables = (env: Readonly<Record<string, string>>): string[] =>
+  Object.entries(env)
+    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+    .map(([name, value]) => `${name}=${value}`)
 
-const newMark = (): string => `deputy-${randomBytes(9).toString('hex')}`
+/** The shell counts in whole numbers. */
+const tenths = (seconds = 2): string => String(Math.round(seconds * 10))
 
 /** Ids become file names and shell words. */
 const checkedId = (id: string): string => {
   if (!JOB_ID.test(id)) throw new AppError('invalid', `"${id}" cannot be the id of a command on a node`)
   return id
-}
-
-const directory = (cwd: string | undefined): string => {
-  if (cwd === undefined) return "''"
-  return cwd.startsWith('/') ? shellQuote(cwd) : `"$HOME"/${shellQuote(cwd)}`
 }
 
 const endOf = (frame: Frame): RemoteEnd | undefined => {

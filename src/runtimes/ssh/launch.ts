@@ -61,6 +61,7 @@ export const launch = async (
     command: {
       id: runId(run),
       command: script,
+      ...(plain && { argv: spec.argv }),
       workspace: run.machine.id,
       env: { ...spec.env, ...spec.secrets },
       timeoutSeconds: spec.timeoutSeconds,

@@ -1,15 +1,29 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createFrameReader } from '../../../src/cluster/remote/frames.ts'
+import { standbyFor } from '../../../src/cluster/remote/request.ts'
 import { createShim } from '../../../src/cluster/remote/shim.ts'
+import type { SshTarget } from '../../../src/cluster/ssh/arguments.ts'
+import { createSsh, type SessionRequest, type Ssh } from '../../../src/cluster/ssh/session.ts'
 import { labCluster, runOn } from '../../support/labcluster.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
 const missing = missingForSshLab()
 let next = 0
+/** Sessions that are opened ahead on a node whose shell finds no Perl. */
+const withoutPerl = (lab: SshLab): Ssh => {
+  const standby = standbyFor('test')
+  const blind = 'command() { [ "$2" != perl ] && type "$2" >/dev/null 2>&1; }\n'
+  return createSsh({
+    settings: { knownHosts: join(lab.directory, 'blind_hosts'), hostKeys: 'accept-new', configFile: 'none' },
+    controlDirectory: join(lab.directory, 'b'),
+    standby: { ...standby, script: `${blind}${standby.script}` },
+  })
+}
 const newId = (): string => `t${process.pid}-${next++}`
 
-describe.skipIf(missing !== undefined).each(['best', 'shell'] as const)(
+describe.skipIf(missing !== undefined).each(['best', 'shell', 'no perl'] as const)(
   `a command held on a node (%s)${missing ? ` (skipped: ${missing})` : ''}`,
   holder => {
     let lab: SshLab
@@ -20,9 +34,11 @@ describe.skipIf(missing !== undefined).each(['best', 'shell'] as const)(
     beforeAll(async () => {
       lab = await createSshLab({ nodes: 1 })
       const opened = labCluster(lab)
-      cluster = { ...opened, shim: createShim(opened.ssh, 'test', holder) }
+      const ssh = holder === 'no perl' ? withoutPerl(lab) : opened.ssh
+      cluster = { ...opened, ssh, shim: createShim(ssh, 'test', holder === 'shell' ? 'shell' : 'best') }
     })
     afterAll(async () => {
+      cluster?.ssh.close()
       cluster?.dispose()
       await lab?.close()
     })
@@ -215,39 +231,64 @@ describe.skipIf(missing !== undefined).each(['best', 'shell'] as const)(
 
     it('does nothing when its request arrives in part', async () => {
       const id = newId()
-      let script = ''
+      let sent: SessionRequest['script'] = ''
       const spy = {
         ...cluster.ssh,
-        run: (request: Parameters<typeof cluster.ssh.run>[0]) => {
-          script = request.script
+        run: (request: SessionRequest) => {
+          sent = request.script
           return Promise.reject(new Error('stop here'))
         },
       }
-      await createShim(spy, 'test', holder)
+      await createShim(spy, 'test', holder === 'shell' ? 'shell' : 'best')
         .run({ id, command: 'true' }, { ...(await where()), onOutput: () => undefined })
         .catch(() => undefined)
-      expect(script.length).toBeGreaterThan(1000)
+      const request = (greeting: string | undefined): string =>
+        typeof sent === 'function' ? sent(greeting) : sent
+      const mark = /deputy-[0-9a-f]{18}/.exec(request(undefined))![0]
       const target = (await where()).target
-      for (const part of [0.3, 0.6, 0.9, 0.999]) {
-        await cluster.ssh.run({
-          target,
-          signal,
-          script: script.slice(0, Math.floor(script.length * part) - 4),
-        })
+      // To a fresh shell, and to whoever waits in a session that was opened ahead.
+      const greetings = [undefined, ...(holder === 'shell' ? [] : [holder === 'best' ? 'perl' : 'sh'])]
+      for (const wanted of greetings) {
+        for (const part of [0.3, 0.6, 0.9, 0.999]) {
+          const cut = (greeting: string | undefined): string => {
+            const whole = request(greeting)
+            return whole.slice(0, Math.floor(whole.length * part) - 3)
+          }
+          await onceGreeted(target, wanted, cut)
+        }
       }
       expect((await cluster.shim.list(await where())).map(job => job.id)).not.toContain(id)
       const frames: string[] = []
-      await cluster.ssh.run({
-        target,
-        signal,
-        script,
-        onStdout: createFrameReader(
-          /deputy-[0-9a-f]{18}/.exec(script)![0],
-          frame => void frames.push(frame.kind),
-        ),
-      })
+      const read = createFrameReader(mark, frame => void frames.push(frame.kind))
+      await onceGreeted(target, greetings.at(-1), request, chunk => void read(chunk))
       expect(frames).toEqual(['started', 'ended'])
     })
+
+    /** Sends a request to a session of the wanted kind, opening ones ahead until there is one. */
+    const onceGreeted = async (
+      target: SshTarget,
+      wanted: string | undefined,
+      request: (greeting: string | undefined) => string,
+      onStdout?: (chunk: Buffer) => undefined,
+    ): Promise<void> => {
+      if (wanted === undefined) {
+        await cluster.ssh.run({ target, signal, script: request(undefined), ...(onStdout && { onStdout }) })
+        return
+      }
+      await waitFor(async () => {
+        let greeted: string | undefined
+        await cluster.ssh.run({
+          target,
+          signal,
+          script: greeting => {
+            greeted = greeting
+            return greeting === wanted ? request(greeting) : 'true\n'
+          },
+          ...(onStdout && { onStdout }),
+        })
+        return greeted === wanted
+      })
+    }
 
     const processes = (): string =>
       lab.nodes[0]!.inside(
