@@ -11,7 +11,7 @@ import type { Sessions } from './sessions.ts'
 import { signalName } from './signal-name.ts'
 
 export interface FollowOptions {
-  readonly runtime: ProxmoxRuntimeOptions
+  readonly runtime: Pick<ProxmoxRuntimeOptions, 'proxmox' | 'log' | 'graceSeconds'>
   readonly sessions: Sessions
   readonly run: AttachRequest
   readonly details: Details
@@ -43,6 +43,7 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
   let stopAt: number | undefined
   // Found again after a restart: it may be long gone.
   let lookAt = clock.now() + (state.startedAt === undefined ? LOOK_MS : 0)
+  let missed = false
   try {
     for (;;) {
       if (state.finished) return { kind: 'exit', exit: toExit(options, state.finished) }
@@ -52,7 +53,10 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
           error: new AppError('invalid', `The machine refused the job: ${state.refused}.`),
         }
       if (run.detach.aborted) return { kind: 'detached' }
-      if (!options.present()) lookAt = 0
+      if (!missed && !options.present()) {
+        missed = true
+        lookAt = 0
+      }
       if (run.stop.aborted) {
         stopAt ??= clock.now() + runtime.graceSeconds * 1000 + LAST_WORDS_MS
         // Before the start there is nothing to wait for; a stale machine has said its last.
@@ -63,6 +67,8 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
         lookAt = clock.now() + LOOK_MS
         const gone = await lookAtMachine(options)
         if (gone && !state.finished) return gone
+        // What came during the look rang for nobody.
+        continue
       }
       const next = Math.min(lookAt, stopAt ?? lookAt) - clock.now()
       await sessions.change(machineId, Math.max(50, next), run.detach)

@@ -1,7 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { CLI, newHome, startDaemon } from '../../support/daemon.ts'
 import { removeDirectory, until } from '../../support/engine.ts'
+import { send } from '../../support/http/send.ts'
+
+const never = new AbortController().signal
 
 const has = (tool: string): boolean => {
   try {
@@ -18,7 +22,7 @@ afterEach(async () => {
 })
 
 /** `deputy dev pve` as a user starts it; its settings are what it prints. */
-const startPve = async (): Promise<Record<string, string>> => {
+const startPve = async () => {
   const child = spawn(process.execPath, [CLI, 'dev', 'pve'], { stdio: ['ignore', 'pipe', 'pipe'] })
   let out = ''
   let err = ''
@@ -34,12 +38,24 @@ const startPve = async (): Promise<Record<string, string>> => {
     await gone
   })
   await until(() => err.includes('Serving'), 'the emulated cluster serves', 30_000)
-  return Object.fromEntries([...out.matchAll(/^export (\w+)='(.*)'$/gm)].map(match => [match[1]!, match[2]!]))
+  const settings: Record<string, string> = Object.fromEntries(
+    [...out.matchAll(/^export (\w+)='(.*)'$/gm)].map(match => [match[1]!, match[2]!]),
+  )
+  return { settings, kill: () => child.kill('SIGKILL') }
+}
+
+/** One that has ended but that nobody has asked about yet is not alive. */
+const isAlive = (pid: number): boolean => {
+  try {
+    return !/^\d+ \(.*\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return false
+  }
 }
 
 describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
   it('runs a job on it, survives kill -9 of the daemon, and leaves nothing behind', async () => {
-    const settings = { ...(await startPve()), CALLBACK_PORT: '28766' }
+    const settings = { ...(await startPve()).settings, CALLBACK_PORT: '28766' }
     const directory = newHome()
     cleanups.push(() => removeDirectory(directory))
     const first = await startDaemon({ directory, env: settings })
@@ -61,6 +77,33 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     expect(result.status).toBe('success')
     expect(result.output).toBe(Array.from({ length: 40 }, (_, i) => `line ${i + 1}\n`).join(''))
     await until(async () => (await second.client.machines()).length === 0, 'the machine is gone', 30_000)
+  })
+
+  it('counts the calls of machines, and ends the guests of a cluster that is killed', async () => {
+    const pve = await startPve()
+    const directory = newHome()
+    cleanups.push(() => removeDirectory(directory))
+    const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: '28767' } })
+    cleanups.push(() => daemon.kill())
+    const { job_id } = await daemon.client.submit({ task: 'echo $$; sleep 600', runtime: 'proxmox' })
+    const output = async () => (await daemon.client.output(job_id, { signal: never })).pieces
+    await until(async () => (await output()).length > 0, 'it prints', 30_000)
+    const [piece] = await output()
+    const pid = Number(piece && 'data' in piece && Buffer.from(piece.data).toString())
+    expect(isAlive(pid)).toBe(true)
+
+    const stranger = await fetch('http://127.0.0.1:28767/guest/v1/work')
+    expect([401, 503]).toContain(stranger.status)
+    const { text } = await send({ socketPath: daemon.home.socket }, { path: '/metrics' })
+    const count = (labels: string) =>
+      Number(new RegExp(`^deputy_callbacks_total\\{${labels}\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
+    expect(count('kind="work",status="200"')).toBe(1)
+    expect(count('kind="output",status="200"')).toBeGreaterThan(0)
+    expect(count('kind="heartbeat",status="200"')).toBeGreaterThan(0)
+    expect(count(`kind="work",status="${stranger.status}"`)).toBe(1)
+
+    pve.kill()
+    await until(() => !isAlive(pid), 'the job in the guest is gone', 20_000)
   })
 
   it('says what is wrong with the settings of a cluster, and still runs other jobs', async () => {

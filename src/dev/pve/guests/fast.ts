@@ -22,8 +22,9 @@ export const fastGuests = ({ bootMs = 0, agent = true }: FastGuestOptions = {}):
     const root = await mkdtemp(join(tmpdir(), `guest-${spec.vmid}-`))
     const machine = createMachine(root)
     await machine.prepare()
+    const watch = watchOver(root)
     const timer = setTimeout(() => void boot(machine, spec), bootMs)
-    return guestOf(machine, timer, agent)
+    return guestOf(machine, { timer, watch, withAgent: agent })
   },
 })
 
@@ -116,7 +117,44 @@ const run = (machine: Machine, argv: readonly string[]): Promise<void> =>
     child.on('exit', () => resolve())
   })
 
-const guestOf = (machine: Machine, timer: NodeJS.Timeout, withAgent: boolean): Guest => {
+/**
+ * Nobody is left to pull the plug when the emulator itself is killed. This holds one end of a pipe to it, and when
+ * the other end is gone, ends everything that belongs to the guest: known by its environment, since jobs leave the
+ * process group they were started in.
+ */
+const WATCH = `read -r _
+n=0
+while [ $n -lt 50 ]; do
+  left=$(grep -lsaF -e "=$1" /proc/[0-9]*/environ)
+  [ -n "$left" ] || break
+  for file in $left; do pid=\${file#/proc/}; kill -9 "\${pid%/environ}" 2>/dev/null; done
+  n=$((n + 1))
+  sleep 0.1
+done
+rm -rf "$1"`
+
+/** Returns how to end the watch. */
+const watchOver = (root: string): (() => void) => {
+  const watcher = spawn('sh', ['-c', WATCH, 'sh', root], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+    cwd: '/',
+    env: { PATH: process.env.PATH },
+  })
+  watcher.on('error', () => {})
+  watcher.stdin.on('error', () => {})
+  watcher.unref()
+  if ('unref' in watcher.stdin && typeof watcher.stdin.unref === 'function') watcher.stdin.unref()
+  return () => void watcher.kill('SIGKILL')
+}
+
+interface Parts {
+  readonly timer: NodeJS.Timeout
+  readonly watch: () => void
+  readonly withAgent: boolean
+}
+
+const guestOf = (machine: Machine, { timer, watch, withAgent }: Parts): Guest => {
   const agent = createAgent(machine)
   return {
     agent: () => (withAgent && !machine.ended ? agent : undefined),
@@ -125,6 +163,7 @@ const guestOf = (machine: Machine, timer: NodeJS.Timeout, withAgent: boolean): G
       machine.ended = true
       clearTimeout(timer)
       await killAll(machine)
+      watch()
       await rm(machine.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
     },
   }
@@ -148,8 +187,8 @@ const strays = async (root: string): Promise<number[]> => {
   for (const name of await readdir('/proc').catch(() => [])) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
     const environ = await readFile(`/proc/${name}/environ`, 'latin1').catch(() => '')
-    if (environ.includes(`DEPUTY_ROOT=${root}\0`) || environ.includes(`DEPUTY_WORKSPACE=${root}/`))
-      found.push(Number(name))
+    // Runners are told their root; jobs have their home and working directory below it.
+    if (environ.includes(`=${root}`)) found.push(Number(name))
   }
   return found
 }

@@ -1,0 +1,184 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { startEmulator } from '../../../src/dev/pve/emulator.ts'
+import { newVm } from '../../../src/dev/pve/state.ts'
+import { newId } from '../../../src/jobs/ids.ts'
+import type { Job } from '../../../src/jobs/job.ts'
+import { parseManifest } from '../../../src/jobs/manifest.ts'
+import type { AttachRequest, Outcome, StopReason } from '../../../src/ports.ts'
+import { createProxmox } from '../../../src/proxmox/client.ts'
+import { parseSettings } from '../../../src/proxmox/settings.ts'
+import type { Details, Finished } from '../../../src/runtimes/proxmox/details.ts'
+import { type FollowOptions, follow } from '../../../src/runtimes/proxmox/follow.ts'
+import { createSessions } from '../../../src/runtimes/proxmox/sessions.ts'
+import { until } from '../../support/engine.ts'
+
+const VMID = 100_007
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+/** A VM that runs on an emulated cluster, and a job in it of which nothing is heard. */
+const begin = async ({ started = true, lookMs = 0 } = {}) => {
+  const emulator = await startEmulator()
+  closers.push(() => emulator.close())
+  const vm = newVm(VMID, 'pve1', { name: 'job' })
+  vm.pool = 'jobs'
+  vm.status = 'running'
+  emulator.state.vms.set(VMID, vm)
+  if (lookMs > 0) emulator.faults.addRequest({ match: '/status/current', times: 1, delayMs: lookMs })
+  const proxmox = createProxmox(parseSettings(emulator.env()))
+  closers.push(() => proxmox.close())
+  const warnings: string[] = []
+  const log = {
+    debug: () => {},
+    info: () => {},
+    error: () => {},
+    warn: (_: object, text: string) => void warnings.push(text),
+  }
+  const sessions = createSessions(() => Date.now())
+  const id = newId()
+  const stop = new AbortController()
+  const detach = new AbortController()
+  const run: AttachRequest = {
+    job: { id, timeoutSeconds: 60 } as Job,
+    manifest: parseManifest({ task: 'x' }),
+    machine: { id, runtime: 'proxmox', jobId: id, details: {} },
+    sink: { position: 0, started: async () => {}, write: async () => {}, heartbeat: () => {} },
+    stop: stop.signal,
+    detach: detach.signal,
+    remember: async () => {},
+  }
+  const state: FollowOptions['state'] = {
+    startedAt: started ? 1000 : undefined,
+    finished: undefined,
+    refused: undefined,
+  }
+  let present = true
+  const outcome = follow({
+    runtime: { proxmox, log, graceSeconds: 0 },
+    sessions,
+    run,
+    details: { node: 'pve1', vmid: VMID } as Details,
+    intake: {
+      position: 0,
+      sawNoSpace: false,
+      take: async () => 0,
+      tell: async () => {},
+      end: async () => {},
+      agent: () => ({ usage: null, error: null }),
+    },
+    state,
+    phases: { clone: 5 },
+    present: () => present,
+  })
+  let settled: Outcome | undefined
+  void outcome.then(ended => {
+    settled = ended
+  })
+  return {
+    emulator,
+    vm,
+    warnings,
+    outcome,
+    settled: () => settled,
+    asked: (what: string) => emulator.requests.filter(line => line.includes(what)).length,
+    finish: (code: number) => {
+      const report = { code, signal: 0, ended: '' as const }
+      const finished: Finished = { jobId: id, report, endedAt: 3000, artifacts: [], skipped: [] }
+      state.finished = finished
+      sessions.ring(id)
+    },
+    vanish: () => {
+      present = false
+      sessions.ring(id)
+    },
+    stop: (reason: StopReason) => stop.abort(reason),
+    detach: () => detach.abort(),
+  }
+}
+
+const NOT_OURS_TO_SEE = ['VM.Audit', 'VM.PowerMgmt'] as const
+
+describe('a job in a machine that is not heard of', () => {
+  it('goes on when the right to look at the machine is gone, and ends by its own word', async () => {
+    const job = await begin()
+    for (const right of NOT_OURS_TO_SEE) job.emulator.state.roles.get('DeputyJobs')!.delete(right)
+    job.vanish()
+    await until(() => job.asked('/cluster/nextid') > 0, 'it was asked whether the id is free')
+    expect(job.settled()).toBeUndefined()
+    job.finish(4)
+    expect(await job.outcome).toMatchObject({
+      kind: 'exit',
+      exit: { code: 4, stopped: null, startedAt: 1000, phases: { clone: 5, run: 2000 } },
+    })
+  })
+
+  it('is lost when the machine is gone, and with it every right to it', async () => {
+    const job = await begin()
+    job.emulator.state.vms.delete(VMID)
+    job.vanish()
+    expect(await job.outcome).toMatchObject({
+      kind: 'lost',
+      error: { message: `VM ${VMID} does not exist any more.` },
+    })
+  })
+
+  it('may be tried again when its machine went before the command had started', async () => {
+    const job = await begin({ started: false })
+    await new Promise(resolve => setImmediate(resolve))
+    job.emulator.state.vms.delete(VMID)
+    job.vanish()
+    expect(await job.outcome).toMatchObject({ kind: 'not-started', error: { retryable: true } })
+  })
+
+  it('is lost when the machine was switched off', async () => {
+    const job = await begin()
+    job.vm.status = 'stopped'
+    job.vanish()
+    expect(await job.outcome).toMatchObject({
+      kind: 'lost',
+      error: { message: expect.stringContaining('switched off') },
+    })
+  })
+
+  it('goes on when the token is refused, and says so', async () => {
+    const job = await begin()
+    job.emulator.revokeToken()
+    job.vanish()
+    await until(() => job.warnings.length > 0, 'the operator is told', 15_000)
+    expect(job.warnings[0]).toContain('token is refused')
+    expect(job.settled()).toBeUndefined()
+    job.finish(0)
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { code: 0 } })
+  })
+
+  it('goes on while the cluster does not answer', async () => {
+    const job = await begin()
+    job.emulator.faults.addRequest({ match: '/status/current', times: 50, drop: 'before' })
+    job.vanish()
+    await until(() => job.asked('/status/current') > 1, 'it was looked for in vain', 20_000)
+    expect(job.settled()).toBeUndefined()
+    job.detach()
+    expect(await job.outcome).toEqual({ kind: 'detached' })
+  })
+
+  it('ends at once, also when its last word comes while it is looked at', async () => {
+    const job = await begin({ lookMs: 500 })
+    await until(() => job.asked('/status/current') > 0, 'it is looked at')
+    const began = performance.now()
+    job.finish(0)
+    expect(await job.outcome).toMatchObject({ kind: 'exit' })
+    expect(performance.now() - began).toBeLessThan(5000)
+  })
+
+  it('is cut off at once when it was given up, and keeps the reason', async () => {
+    const job = await begin()
+    job.stop({ kind: 'stale', by: 'daemon' })
+    expect(await job.outcome).toMatchObject({
+      kind: 'exit',
+      exit: { stopped: 'stale', signal: 'SIGKILL', code: 137 },
+    })
+    expect(job.vm.status).toBe('stopped')
+  })
+})
