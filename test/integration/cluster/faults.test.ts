@@ -344,7 +344,8 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     const { end } = await runOn(cluster, 'n3', { id: newId(), command: 'true' })
     expect(end.kind).toBe('not-started')
     expect(end.kind === 'not-started' && end.error.message).toContain('disk full')
-    node.inside(`umount ${node.home}/.cache/deputy`)
+    // Lazily: what held the command may still be closing its files.
+    node.inside(`umount -l ${node.home}/.cache/deputy`)
     cluster.dispose()
   })
 
@@ -359,7 +360,8 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
       command: 'head -c 9000000 /dev/zero > big; exit 9',
     })
     expect(end).toMatchObject({ kind: 'exit', code: 9 })
-    node.inside(`umount ${node.home}/.cache/deputy`)
+    // Lazily: what held the command may still be closing its files.
+    node.inside(`umount -l ${node.home}/.cache/deputy`)
     cluster.dispose()
   })
 
