@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Home } from '../config/home.ts'
@@ -89,7 +90,8 @@ const local = ({ home, config, blobs, log }: RuntimesOptions) => ({
 const nodes = (options: RuntimesOptions): Runtime[] => {
   const { cluster } = options
   const { blobs, keep, graceSeconds } = local(options)
-  const common = { cluster, blobs, keep, graceSeconds }
+  const keyFile = join(options.home.stateDir, 'cluster', 'memo.key')
+  const common = { cluster, blobs, keep, graceSeconds, keyFile }
   return [createSshRuntime(common), createSshRuntime({ ...common, routed: true })]
 }
 

@@ -20,7 +20,7 @@ export interface RemoteCommand {
   timeoutSeconds?: number | undefined
   /** Between TERM and KILL. */
   graceSeconds?: number | undefined
-  /** Kept with the command in a private file, for whoever follows it after a restart. */
+  /** Base64. Kept with the command in a private file, for whoever follows it after a restart; no secrets in clear. */
   memo?: string | undefined
 }
 
@@ -148,7 +148,7 @@ export const createShim = (
         D_ARGX: packed(command.argv ?? []),
         D_CWD: command.cwd ?? '',
         D_WORK: command.workspace === undefined ? '' : checkedId(command.workspace),
-        D_MEMO: Buffer.from(command.memo ?? '').toString('base64'),
+        D_MEMO: checkedMemo(command.memo ?? ''),
         D_TIMEOUT: String(Math.ceil(command.timeoutSeconds ?? 0)),
         D_GRACE: tenths(command.graceSeconds),
       }
@@ -176,7 +176,7 @@ export const createShim = (
     },
     memoOf: async (id, options) => {
       const lines = await ask({ D_ID: checkedId(id) }, 'cat "$base/$D_ID/memo" 2>/dev/null; echo', options)
-      return Buffer.from(lines.join(''), 'base64').toString('utf8')
+      return lines.join('')
     },
     release: async (ids, options) => {
       if (ids.length === 0) return new Set()
@@ -211,6 +211,11 @@ const tenths = (seconds = 2): string => String(Math.round(seconds * 10))
 const checkedId = (id: string): string => {
   if (!JOB_ID.test(id)) throw new AppError('invalid', `"${id}" cannot be the id of a command on a node`)
   return id
+}
+
+const checkedMemo = (memo: string): string => {
+  if (!/^[A-Za-z0-9+/=]*$/.test(memo)) throw new AppError('invalid', 'a memo must be base64')
+  return memo
 }
 
 const endOf = (frame: Frame): RemoteEnd | undefined => {

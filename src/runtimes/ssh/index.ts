@@ -18,6 +18,7 @@ import type { KeepLimits } from '../local/protocol.ts'
 import { clusterLimit, fitsCluster } from './fits.ts'
 import { placeInputs } from './inputs.ts'
 import { launch } from './launch.ts'
+import { memoKey } from './memo.ts'
 import { endThere, foundPlace, type Place, placeRecord, recordedPlace } from './place.ts'
 import { clusterReadiness } from './readiness.ts'
 import { createReleaser } from './releaser.ts'
@@ -30,6 +31,8 @@ export interface SshRuntimeOptions {
   readonly graceSeconds?: number
   /** Commands the router sends: as the login user, in no box, under the command policy. */
   readonly routed?: boolean
+  /** Where the key is that seals notes on nodes; made when it is not there. */
+  readonly keyFile: string
   /** Whether the cluster ends with the runtime; several may share one. */
   readonly ownsCluster?: boolean
 }
@@ -49,6 +52,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     keep: keepLimits(options.keep),
     graceSeconds: options.graceSeconds ?? 5,
     routed,
+    memoKey: memoKey(options.keyFile),
   }
 
   const placeOf = async (machine: Machine, signal: AbortSignal): Promise<Place | undefined> =>
@@ -176,7 +180,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
 
 /** From plain data, for those who have no cluster yet. */
 export const openSshRuntime = (
-  options: Omit<SshRuntimeOptions, 'cluster'> & {
+  options: Omit<SshRuntimeOptions, 'cluster' | 'keyFile'> & {
     stateDir: string
     cluster: ClusterConfigInput
     owner?: string
@@ -184,6 +188,7 @@ export const openSshRuntime = (
 ): Runtime =>
   createSshRuntime({
     ...options,
+    keyFile: join(options.stateDir, 'memo.key'),
     ownsCluster: true,
     cluster: createCluster({
       config: parseCluster(options.cluster),

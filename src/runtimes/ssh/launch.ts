@@ -5,7 +5,7 @@ import { workspaceDirectory } from '../../cluster/sync/workspace.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Run } from '../../ports.ts'
 import { isolatedScript, isolationProblem, plainScript } from './isolation.ts'
-import { writeMemo } from './memo.ts'
+import { type Memo, sealMemo } from './memo.ts'
 import { type RunContext, runId } from './run.ts'
 
 const FIRST_UID = 62_000
@@ -17,7 +17,7 @@ export const launch = async (
   run: Run,
   node: ClusterNode,
   hasWorkspace: boolean,
-): Promise<{ command: RemoteCommand; isolation: readonly string[] }> => {
+): Promise<{ command: RemoteCommand; memo: Memo }> => {
   const { cluster, routed } = context
   const { command: spec } = run
   const report = routed ? cluster.peek(node)?.report : await known(context, node, run.detach)
@@ -56,8 +56,15 @@ export const launch = async (
         uid: FIRST_UID + ((Number.parseInt(run.machine.id.replace(/\D/g, '').slice(-6), 10) || 0) % UIDS),
         root: report?.root ?? false,
       })
-  return {
+  const memo: Memo = {
+    secrets: Object.values(spec.secrets),
+    format: spec.format,
     isolation,
+    timeoutSeconds: spec.timeoutSeconds,
+    hasWorkspace,
+  }
+  return {
+    memo,
     command: {
       id: runId(run),
       command: script,
@@ -66,13 +73,7 @@ export const launch = async (
       env: { ...spec.env, ...spec.secrets },
       timeoutSeconds: spec.timeoutSeconds,
       graceSeconds: context.graceSeconds,
-      memo: writeMemo({
-        secrets: Object.values(spec.secrets),
-        format: spec.format,
-        isolation,
-        timeoutSeconds: spec.timeoutSeconds,
-        hasWorkspace,
-      }),
+      memo: sealMemo(memo, context.memoKey),
     },
   }
 }

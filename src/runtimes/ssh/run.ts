@@ -8,7 +8,7 @@ import { toAppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Blobs, Exit, Outcome, StopReason } from '../../ports.ts'
 import type { KeepLimits } from '../local/protocol.ts'
 import { type Collected, collect } from './collect.ts'
-import { type Memo, readMemo } from './memo.ts'
+import { type Memo, NO_MEMO, openMemo } from './memo.ts'
 import { createReporter, type Reporter } from './reporter.ts'
 import { signalOf } from './signals.ts'
 
@@ -18,19 +18,22 @@ export interface RunContext {
   keep: KeepLimits
   graceSeconds: number
   routed: boolean
+  /** Seals what waits on a node for a later daemon. */
+  memoKey: Buffer
 }
 
 export interface RunPlace {
   node: ClusterNode
   reason: string
   /** Absent when it was started by an earlier daemon. */
-  command?: { command: RemoteCommand; isolation: readonly string[] }
+  command?: { command: RemoteCommand; memo: Memo }
   hasWorkspace?: boolean
   begun: number
 }
 
 const COLLECT_MS = 120_000
 const CANCEL_PAUSE_MS = 500
+const MEMO_PAUSE_MS = 1000
 
 /** One name for a run on its node: a kept machine sees several. */
 export const runId = (run: AttachRequest): string => `${run.machine.id}.${run.job.id}`
@@ -51,9 +54,14 @@ export const followRun = async (
     run.detach.removeEventListener('abort', onDetach)
     return neverStarted(run, place)
   }
-  const memo: Memo = command
-    ? readMemo(command.command.memo ?? '')
-    : readMemo(await memoFrom(context, run, node).catch(() => ''))
+  let memo: Memo
+  try {
+    memo = command?.memo ?? (await memoFrom(context, run, node))
+  } catch (error) {
+    run.detach.removeEventListener('abort', onDetach)
+    if (run.detach.aborted) return { kind: 'detached' }
+    return { kind: 'lost', error: toAppError(error) }
+  }
   let startedAt = run.job.startedAt ?? undefined
   const startedReports: Promise<void>[] = []
   const reporter = createReporter({ sink: run.sink, memo, outputBytes: run.job.outputBytes, now: Date.now })
@@ -122,7 +130,7 @@ const conclude = async (context: RunContext, run: AttachRequest, ending: Ending)
     endedAt: Math.max(startedAt, endedAt),
     ...collected,
     usage: told.usage,
-    isolation: place.command?.isolation ?? memo.isolation,
+    isolation: memo.isolation,
     limitsHit: stopped === 'timeout' ? [`time: it ran longer than ${memo.timeoutSeconds} s`] : [],
     agentError: told.error,
     phases: { run: Math.round(running - place.begun), collect: Math.round(performance.now() - running) },
@@ -188,9 +196,22 @@ const createStopper = (
   }
 }
 
-const memoFrom = async ({ cluster }: RunContext, run: AttachRequest, node: ClusterNode): Promise<string> => {
-  const target = await cluster.target(node, run.detach)
-  return cluster.shim.memoOf(runId(run), { target, signal: run.detach })
+/** Insists: without it nobody knows what must not be shown. */
+const memoFrom = async (
+  { cluster, memoKey }: RunContext,
+  run: AttachRequest,
+  node: ClusterNode,
+): Promise<Memo> => {
+  for (;;) {
+    try {
+      const target = await cluster.target(node, run.detach)
+      const text = await cluster.shim.memoOf(runId(run), { target, signal: run.detach })
+      return text === '' ? NO_MEMO : openMemo(text, memoKey)
+    } catch (error) {
+      if (!toAppError(error).retryable) throw error
+      await sleep(MEMO_PAUSE_MS, undefined, { signal: run.detach })
+    }
+  }
 }
 
 const neverStarted = (run: AttachRequest, place: RunPlace): Outcome => {
@@ -207,7 +228,7 @@ const neverStarted = (run: AttachRequest, place: RunPlace): Outcome => {
       skippedArtifacts: [],
       patch: null,
       usage: null,
-      isolation: place.command?.isolation ?? [],
+      isolation: place.command?.memo.isolation ?? [],
       limitsHit: [],
       agentError: null,
       phases: {},

@@ -17,6 +17,8 @@ export interface ContractOptions extends RuntimeSubject {
   readonly orderGap?: number
   /** Whether a job has ended that nobody follows; for runtimes that keep no result in the state directory. */
   hasEnded?(harness: Harness, launched: { machine: Machine; job: { id: string } }): boolean
+  /** Directories of other computers that it may write to. */
+  readonly disks?: readonly string[]
   /** Kills what holds the command of a job, and the command. */
   killHolders?(harness: Harness, launched: { machine: Machine; job: { id: string } }): void
 }
@@ -174,7 +176,8 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           const secret = `only-in-memory-${newId()}`
           const launched = await harness.launch({ task: 'echo go; sleep 30' }, { secrets: { TOKEN: secret } })
           await launched.sink.until(sink => sink.text().includes('go'), 'the command has started')
-          expect(grep(harness.stateDir, secret)).toEqual([])
+          for (const disk of [harness.stateDir, ...(options.disks ?? [])])
+            for (const form of writtenForms(secret)) expect(grep(disk, form)).toEqual([])
           launched.stop('cancel')
           await launched.outcome
           await harness.runtime.destroy(launched.machine, signal())
@@ -590,6 +593,17 @@ const tarBlob = async (harness: Harness, files: Record<string, string>): Promise
 }
 
 /** Files below a directory that contain a text; named pipes and sockets are left alone. */
+/** As it is, in hex, and in base64 wherever in a longer text it stands. */
+const writtenForms = (secret: string): string[] => [
+  secret,
+  Buffer.from(secret).toString('hex'),
+  ...[0, 1, 2].map(shift =>
+    Buffer.from(' '.repeat(shift) + secret)
+      .toString('base64')
+      .slice(4, -4),
+  ),
+]
+
 const grep = (directory: string, text: string): string[] => {
   try {
     return execFileSync('grep', ['-rlF', '--devices=skip', '--', text, directory], {
