@@ -77,7 +77,6 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     config,
     env,
     blobs,
-    secrets,
     log,
     onCall: (kind, status) => callbacks.add({ kind, status: String(status) }),
     cluster: cluster.cluster,

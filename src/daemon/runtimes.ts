@@ -5,7 +5,7 @@ import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
-import type { Blobs, Runtime, Secrets } from '../ports.ts'
+import type { Blobs, Runtime } from '../ports.ts'
 import { isConfigured } from '../proxmox/settings.ts'
 import { type BatchOptions, createBatchRuntime } from '../runtimes/batch/index.ts'
 import { createHostRuntime } from '../runtimes/host/index.ts'
@@ -18,7 +18,6 @@ export interface RuntimesOptions {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   readonly blobs: Blobs
-  readonly secrets: Secrets
   readonly log: Logger
   /** Told of every call of a machine to the guest listener. */
   readonly onCall: (kind: string, status: number) => void
@@ -39,15 +38,7 @@ export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[
 }
 
 /** Loaded only where a cluster is configured. A wrong setting of it must not take the other runtimes away. */
-const proxmox = async ({
-  home,
-  config,
-  env,
-  blobs,
-  secrets,
-  log,
-  onCall,
-}: RuntimesOptions): Promise<Runtime> => {
+const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOptions): Promise<Runtime> => {
   try {
     const { proxmoxFromConfig } = await import('../runtimes/proxmox/index.ts')
     return await proxmoxFromConfig({
@@ -60,7 +51,6 @@ const proxmox = async ({
       graceSeconds: config.supervision.grace,
       silenceSeconds: config.supervision.heartbeat,
       blobs,
-      secrets,
       log,
       onCall,
     })

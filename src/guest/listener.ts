@@ -14,7 +14,7 @@ export interface GuestListenerOptions {
   readonly port: number
   readonly tls?: { readonly cert: string; readonly key: string }
   /** The machine of a token, by the SHA-256 of the token: nobody needs to keep the token itself. */
-  machine(tokenHash: string): MachinePort | undefined
+  machine(tokenHash: string, token: string): MachinePort | undefined
   /** The seed behind an unguessable name, for machines that fetch it over HTTP. */
   seed?(name: string): Seed | undefined
   /** True while machines may exist that are not known yet: they are asked to come again instead of being sent away. */
@@ -88,7 +88,8 @@ const respond = async (
   const parts = pathname.split('/').filter(part => part !== '')
   if (pathname === '/health') return json(response, 200, { status: 'ok' })
   if (parts[0] === 'seed') return serveSeed(options, parts, response)
-  const machine = options.machine(tokenHash(request))
+  const token = tokenOf(request)
+  const machine = token === undefined ? undefined : options.machine(hashToken(token), token)
   if (machine === undefined) {
     // The body of a stranger is not read.
     response.setHeader('connection', 'close')
@@ -101,10 +102,8 @@ const respond = async (
   json(response, 404, { error: 'Not found' })
 }
 
-const tokenHash = (request: IncomingMessage): string => {
-  const token = /^Bearer ([\x21-\x7e]{16,256})$/.exec(request.headers.authorization ?? '')?.[1]
-  return token === undefined ? '' : hashToken(token)
-}
+const tokenOf = (request: IncomingMessage): string | undefined =>
+  /^Bearer ([\x21-\x7e]{16,256})$/.exec(request.headers.authorization ?? '')?.[1]
 
 export const hashToken = (token: string): string => hash('sha256', token, 'hex')
 

@@ -3,6 +3,8 @@ import type { Usage } from '../../jobs/job.ts'
 export interface ClaudeStream {
   push(chunk: Buffer): void
   end(): void
+  /** The beginning of a line whose end has not come. */
+  held(): Buffer
   summary(): { usage: Usage | null; error: string | null }
 }
 
@@ -112,6 +114,7 @@ export const createClaudeStream = ({ onText, onProgress, redact }: ClaudeStreamO
       heldBytes = 0
       if (rest.length > 0) line(rest)
     },
+    held: () => Buffer.concat(held),
     summary: () => ({ usage, error }),
   }
 }

@@ -10,6 +10,8 @@ export interface Output {
   stderr(chunk: Buffer): void
   /** Writes what was held back. */
   end(): void
+  /** What was taken but not written yet; undefined when there is nothing of that kind. */
+  held(): Held | undefined
   redact(text: string): string
   /** What the output itself tells about limits. */
   readonly symptoms: Symptoms
@@ -17,16 +19,25 @@ export interface Output {
   agent(): { usage: Usage | null; error: string | null }
 }
 
+/** Beginnings of what may be secrets, and of a line of an agent. Not fit to be seen. */
+export interface Held {
+  readonly stdout: Buffer
+  readonly stderr: Buffer
+  readonly line: Buffer
+}
+
 export interface OutputOptions {
   readonly spool: Spool
   readonly secrets: Readonly<Record<string, string>>
   readonly format: 'text' | 'claude-stream-json'
+  /** What an earlier one of the same job had taken but not written. */
+  readonly held?: Held | undefined
   now(): number
   onWrite(): void
 }
 
 /** From the pipes of a job to its log: readable, without secrets, progress marked. */
-export const createOutput = ({ spool, secrets, format, now, onWrite }: OutputOptions): Output => {
+export const createOutput = ({ spool, secrets, format, held, now, onWrite }: OutputOptions): Output => {
   const patterns = secretPatterns(Object.values(secrets))
   const redact = createTextRedactor(patterns)
   const symptoms = createSymptoms()
@@ -47,6 +58,7 @@ export const createOutput = ({ spool, secrets, format, now, onWrite }: OutputOpt
     }
     return {
       push: (chunk: Buffer) => put(redactor.push(chunk)),
+      held: () => redactor.held(),
       flush: () => {
         put(redactor.flush())
         scan(Buffer.from('\n'))
@@ -61,6 +73,12 @@ export const createOutput = ({ spool, secrets, format, now, onWrite }: OutputOpt
       ? createClaudeStream({ onText: text => out.push(Buffer.from(text)), onProgress: progress, redact })
       : null
 
+  if (held !== undefined) {
+    out.push(held.stdout)
+    err.push(held.stderr)
+    agent?.push(held.line)
+  }
+
   return {
     stdout: chunk => (agent === null ? out.push(chunk) : agent.push(chunk)),
     stderr: chunk => err.push(chunk),
@@ -68,6 +86,10 @@ export const createOutput = ({ spool, secrets, format, now, onWrite }: OutputOpt
       agent?.end()
       out.flush()
       err.flush()
+    },
+    held: () => {
+      const now = { stdout: out.held(), stderr: err.held(), line: agent?.held() ?? Buffer.alloc(0) }
+      return now.stdout.length + now.stderr.length + now.line.length === 0 ? undefined : now
     },
     redact,
     symptoms,

@@ -13,12 +13,19 @@ export interface Redactor {
   flush(): Buffer
   /** Something is held back now. */
   readonly holding: boolean
+  /** What is held back now: pushed into a new redactor, it is held back there. */
+  held(): Buffer
 }
 
 /** One redactor per stream: a secret may be cut by the border of two chunks. */
 export const createRedactor = (patterns: readonly string[]): Redactor => {
   if (patterns.length === 0)
-    return { push: chunk => asBuffer(chunk), flush: () => Buffer.alloc(0), holding: false }
+    return {
+      push: chunk => asBuffer(chunk),
+      flush: () => Buffer.alloc(0),
+      holding: false,
+      held: () => Buffer.alloc(0),
+    }
   const expression = toExpression(patterns)
   const byFirst = groupByFirst(patterns)
   const longest = Math.max(...patterns.map(pattern => pattern.length))
@@ -61,6 +68,7 @@ export const createRedactor = (patterns: readonly string[]): Redactor => {
     get holding() {
       return held !== ''
     },
+    held: () => Buffer.from(held, 'latin1'),
   }
 }
 

@@ -8,6 +8,7 @@ import { createIntake } from './intake.ts'
 import { createJobPort, inputsOf } from './job-port.ts'
 import { keeps } from './keeps.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
+import { createReading } from './reading.ts'
 import type { Reception } from './reception.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -30,7 +31,14 @@ export const bindJob = async (
   if (session.busy && session.job?.id !== run.job.id) throw busy(run)
   session.busy = true
   try {
-    const intake = await openIntake(runtime, run, fresh)
+    const reading = createReading({ run, details, fresh, token: () => session.token })
+    const intake = createIntake({
+      sink: run.sink,
+      outputBytes: run.job.outputBytes,
+      read: reading.open,
+      keep: reading.keep,
+      now,
+    })
     const phases: Record<string, number> = { ...details.phases }
     const began = now()
     const state: FollowOptions['state'] = {
@@ -45,6 +53,7 @@ export const bindJob = async (
       caps: runtime.keep,
       keeps: keeps(run),
       now,
+      withStart: reading.sealed,
       onStarted: at => {
         if (state.startedAt === undefined) phases.hand_over = at - began
         state.startedAt ??= at
@@ -77,7 +86,13 @@ export const concludeFromRecord = async (
 ): Promise<Outcome> => {
   const state = { startedAt: details.started?.at, finished: details.finished, refused: undefined }
   if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
-  const intake = await openIntake(runtime, run, undefined)
+  const intake = createIntake({
+    sink: run.sink,
+    outputBytes: run.job.outputBytes,
+    read: () => undefined,
+    keep: async () => {},
+    now: () => runtime.proxmox.clock.now(),
+  })
   return follow({
     runtime,
     sessions,
@@ -89,15 +104,6 @@ export const concludeFromRecord = async (
     present: () => true,
   })
 }
-
-const openIntake = async (runtime: ProxmoxRuntimeOptions, run: AttachRequest, fresh: Run | undefined) =>
-  createIntake({
-    sink: run.sink,
-    outputBytes: run.job.outputBytes,
-    secrets: fresh?.command.secrets ?? (await runtime.secretsOf?.(run.manifest)) ?? {},
-    format: fresh?.command.format ?? (run.manifest.agentType === 'claude' ? 'claude-stream-json' : 'text'),
-    now: () => runtime.proxmox.clock.now(),
-  })
 
 const orderFor = ({ job, manifest, command }: Run, runtime: ProxmoxRuntimeOptions): string =>
   encodeSpec({

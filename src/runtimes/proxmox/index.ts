@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { CallbackConfig, ProxmoxRuntimeConfig } from '../../config/proxmox-runtime.ts'
 import { createCertificate } from '../../guest/certificate.ts'
 import { parseSize } from '../../jobs/sizes.ts'
-import type { Blobs, Runtime, Secrets } from '../../ports.ts'
+import type { Blobs, Runtime } from '../../ports.ts'
 import { createProxmox } from '../../proxmox/client.ts'
 import { type Logger, silent } from '../../proxmox/logger.ts'
 import { parseSettings } from '../../proxmox/settings.ts'
@@ -22,7 +22,6 @@ export interface FromConfig {
   /** Silence after which a machine counts as lost. */
   readonly silenceSeconds: number
   readonly blobs: Blobs
-  readonly secrets: Secrets
   readonly log: Logger
   readonly onCall?: ProxmoxRuntimeOptions['onCall']
 }
@@ -38,7 +37,7 @@ export const openProxmoxRuntime = ({ env, log = silent, ...options }: OpenOption
 
 /** The runtime as the configuration describes it. Throws when the settings of the cluster are wrong. */
 export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> => {
-  const { proxmox, callback, defaults, log, secrets } = options
+  const { proxmox, callback, defaults, log } = options
   if (options.env.PROXMOX_ADMIN_PATH)
     log.info({}, 'PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
   await mkdir(options.stateDir, { recursive: true, mode: 0o700 })
@@ -81,12 +80,6 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
     keep: options.keep,
     graceSeconds: options.graceSeconds,
     heartbeatSeconds: Math.max(5, Math.min(30, Math.floor(options.silenceSeconds / 4))),
-    secretsOf: async manifest => {
-      const agents = manifest.agentType === 'claude' ? ['ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'] : []
-      const known = new Set(secrets.names())
-      const names = [...(manifest.secrets ?? []), ...agents].filter(name => known.has(name))
-      return secrets.resolve([...new Set(names)], AbortSignal.timeout(10_000)).catch(() => ({}))
-    },
   })
 }
 

@@ -1,6 +1,8 @@
+import { AppError } from '../../jobs/errors.ts'
 import type { OutputChunk, OutputStream } from '../../jobs/job.ts'
 import type { Sink } from '../../ports.ts'
-import { createOutput, type Output } from '../local/output.ts'
+import { createOutput, type Held, type Output } from '../local/output.ts'
+import type { Reading } from './reading.ts'
 
 export interface Frame {
   readonly stream: OutputStream
@@ -23,41 +25,54 @@ export interface Intake {
 interface IntakeOptions {
   readonly sink: Sink
   readonly outputBytes: number
-  readonly secrets: Readonly<Record<string, string>>
-  readonly format: 'text' | 'claude-stream-json'
+  /** How to read; undefined while that is not known, and then nothing is taken. */
+  read(): Reading | undefined
+  /** Makes what is held back at a position survive us, before the position is written. */
+  keep(position: number, held: Held): Promise<void>
   now(): number
 }
 
 /** From the frames of a machine to the sink: without secrets, in order, each once. */
-export const createIntake = ({ sink, secrets, format, now, ...start }: IntakeOptions): Intake => {
+export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions): Intake => {
   let position = sink.position
   let outputBytes = start.outputBytes
   let chunks: OutputChunk[] = []
   let progress: string | undefined
   let last: Promise<unknown> = Promise.resolve()
+  let opened: Output | undefined
 
-  const output = createOutput({
-    secrets,
-    format,
-    now,
-    onWrite: () => {},
-    spool: {
-      end: 0,
-      get outputBytes() {
-        return outputBytes
-      },
-      write: (kind, data, at) => {
-        if (kind === 'progress') progress = Buffer.from(data).toString('utf8')
-        else {
-          chunks.push({ stream: kind, offset: outputBytes, data: Buffer.from(data), at })
-          outputBytes += data.length
-        }
-      },
-      close: () => {},
+  const spool = {
+    end: 0,
+    get outputBytes() {
+      return outputBytes
     },
-  })
+    write: (kind: OutputStream | 'progress', data: Uint8Array, at: number) => {
+      if (kind === 'progress') progress = Buffer.from(data).toString('utf8')
+      else {
+        chunks.push({ stream: kind, offset: outputBytes, data: Buffer.from(data), at })
+        outputBytes += data.length
+      }
+    },
+    close: () => {},
+  }
 
-  const flush = async (): Promise<void> => {
+  const open = (): Output | undefined => {
+    const reading = opened === undefined ? read() : undefined
+    if (reading) opened = createOutput({ ...reading, spool, now, onWrite: () => {} })
+    return opened
+  }
+
+  const need = (): Output => {
+    const output = open()
+    // Whoever cannot tell what is secret lets nothing through; the machine comes again.
+    if (output === undefined) throw new AppError('unavailable', 'The job cannot be read yet.')
+    return output
+  }
+
+  const flush = async (output: Output | undefined): Promise<void> => {
+    const held = output?.held()
+    // Without it a few bytes would be missing after a crash, and only then.
+    if (held !== undefined) await keep(position, held).catch(() => {})
     const batch = { position, chunks, outputBytes, ...(progress === undefined ? {} : { progress }) }
     chunks = []
     progress = undefined
@@ -76,31 +91,33 @@ export const createIntake = ({ sink, secrets, format, now, ...start }: IntakeOpt
       return position
     },
     get sawNoSpace() {
-      return output.symptoms.saw('disk')
+      return opened?.symptoms.saw('disk') ?? false
     },
-    agent: () => output.agent(),
+    agent: () => opened?.agent() ?? { usage: null, error: null },
     take: ({ stream, offset, data }) =>
       queue(async () => {
         sink.heartbeat()
         const known = Math.max(0, position - offset)
         const fresh = data.subarray(Math.min(known, data.length))
         if (fresh.length === 0) return position
+        const output = need()
         position = Math.max(position, offset) + fresh.length
         output[stream](fresh)
-        await flush()
+        await flush(output)
         return position
       }),
     tell: text =>
       queue(async () => {
         sink.heartbeat()
+        const output = need()
         if (text.output) output.stdout(Buffer.from(text.output))
-        if (text.progress) progress = text.progress.slice(0, 1024)
-        await flush()
+        if (text.progress) progress = output.redact(text.progress).slice(0, 1024)
+        await flush(output)
       }),
     end: () =>
       queue(async () => {
-        output.end()
-        await flush()
+        open()?.end()
+        await flush(undefined)
       }),
   }
 }

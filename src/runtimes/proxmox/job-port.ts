@@ -6,7 +6,7 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
 import type { AttachRequest, Blobs } from '../../ports.ts'
 import { selectArtifacts } from '../local/select.ts'
-import type { Finished } from './details.ts'
+import type { Details, Finished } from './details.ts'
 import type { Intake } from './intake.ts'
 
 export interface JobPortOptions {
@@ -17,6 +17,8 @@ export interface JobPortOptions {
   /** Whether the machine waits for more work afterwards. */
   readonly keeps: boolean
   now(): number
+  /** What is remembered besides the start itself. */
+  withStart(): Partial<Details>
   onStarted(at: number): void
   onFinished(finished: Finished): void
   onRefused(reason: string): void
@@ -30,6 +32,7 @@ export const createJobPort = ({
   caps,
   keeps,
   now,
+  withStart,
   onStarted,
   onFinished,
   onRefused,
@@ -64,7 +67,7 @@ export const createJobPort = ({
   const begin = (): Promise<void> => {
     beginning ??= (async () => {
       const at = now()
-      await run.remember({ started: { jobId: run.job.id, at } })
+      await run.remember({ started: { jobId: run.job.id, at }, ...withStart() })
       await run.sink.started(at)
       onStarted(at)
     })()

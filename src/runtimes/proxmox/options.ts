@@ -1,4 +1,3 @@
-import type { Manifest } from '../../jobs/manifest.ts'
 import type { Blobs } from '../../ports.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import type { Logger } from '../../proxmox/logger.ts'
@@ -34,8 +33,6 @@ export interface ProxmoxRuntimeOptions {
   readonly heartbeatSeconds: number
   /** Told of every call of a machine. */
   readonly onCall?: (kind: string, status: number) => void
-  /** Secrets of a job again after a restart, so that its output stays free of them. */
-  readonly secretsOf?: (manifest: Manifest) => Promise<Readonly<Record<string, string>>>
 }
 
 export interface NetworkOptions {

@@ -21,7 +21,7 @@ export const createReception = (runtime: ProxmoxRuntimeOptions, sessions: Sessio
   let openedAt = now()
 
   const common = {
-    machine: (hash: string) => sessions.machine(hash),
+    machine: sessions.machine,
     patient: () => now() - openedAt < MEMORY_MS,
     onError: (error: unknown) => log.debug({ reason: (error as Error).message }, 'a machine asked in vain'),
     ...(runtime.onCall && { onCall: runtime.onCall }),

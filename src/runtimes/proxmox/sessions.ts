@@ -4,6 +4,8 @@ import type { JobPort, MachinePort } from '../../guest/machine-port.ts'
 export interface Session {
   readonly machineId: string
   readonly tokenHash: string
+  /** Known once the machine has spoken to us; it is never written down. */
+  token: string | undefined
   /** When the machine was first and last heard of. */
   firstContact: number | undefined
   lastContact: number | undefined
@@ -72,6 +74,7 @@ export const createSessions = (now: () => number) => {
       const session: Session = {
         machineId,
         tokenHash,
+        token: undefined,
         firstContact: undefined,
         lastContact: undefined,
         order: undefined,
@@ -84,9 +87,10 @@ export const createSessions = (now: () => number) => {
     },
     get: (machineId: string): Session | undefined => byMachine.get(machineId),
     /** For the listener: whoever holds the token is heard. */
-    machine(tokenHash: string): MachinePort | undefined {
+    machine(tokenHash: string, token: string): MachinePort | undefined {
       const session = byHash.get(tokenHash)
       if (session === undefined) return undefined
+      session.token = token
       const first = session.firstContact === undefined
       session.lastContact = now()
       session.firstContact ??= session.lastContact

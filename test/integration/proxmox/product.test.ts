@@ -1,5 +1,6 @@
-import { execFileSync, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { CLI, newHome, startDaemon } from '../../support/daemon.ts'
 import { removeDirectory, until } from '../../support/engine.ts'
@@ -77,6 +78,47 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     expect(result.status).toBe('success')
     expect(result.output).toBe(Array.from({ length: 40 }, (_, i) => `line ${i + 1}\n`).join(''))
     await until(async () => (await second.client.machines()).length === 0, 'the machine is gone', 30_000)
+  })
+
+  it('keeps secrets out of the output, and all else in it, when the daemon is killed between two halves', async () => {
+    const pve = await startPve()
+    const directory = newHome()
+    cleanups.push(() => removeDirectory(directory))
+    const settings = { ...pve.settings, CALLBACK_PORT: '28768' }
+    mkdirSync(join(directory, 'config'), { recursive: true })
+    writeFileSync(
+      join(directory, 'config/config.yaml'),
+      JSON.stringify({
+        secrets: { DEPLOY_KEY: 'env:KEY' },
+        // The secret is the agent's: the manifest does not name it.
+        agents: { keyed: { argv: ['bash', '-c', '{task}'], secrets: ['DEPLOY_KEY'] } },
+      }),
+    )
+    const first = await startDaemon({ directory, env: { ...settings, KEY: 'hunter2hunter2' } })
+    cleanups.push(() => first.kill())
+    const go = join(directory, 'go')
+    const { job_id } = await first.client.submit({
+      task: `printf 'a hunter2h'; printf 'b hunter' >&2; while [ ! -e ${go} ]; do sleep 0.1; done; printf 'unter2 c\n'; printf 'man\n' >&2`,
+      agentType: 'keyed',
+      runtime: 'proxmox',
+    })
+    // What may be the beginning of the secret is held back.
+    await until(async () => (await first.client.get(job_id)).output_bytes === 4, 'both are held', 30_000)
+    await first.kill('SIGKILL')
+    // Its source has changed meanwhile: what the job was given counts.
+    const second = await startDaemon({ directory, env: { ...settings, KEY: 'another value' } })
+    cleanups.push(() => second.kill())
+    writeFileSync(go, '')
+    await until(async () => (await second.client.get(job_id)).status === 'success', 'it ends', 40_000)
+    const { pieces } = await second.client.output(job_id, { signal: never })
+    const text = (stream: string) =>
+      pieces
+        .map(one => ('data' in one && one.stream === stream ? Buffer.from(one.data).toString() : ''))
+        .join('')
+    expect(text('stdout')).toBe('a [redacted] c\n')
+    expect(text('stderr')).toBe('b hunterman\n')
+    const { status } = spawnSync('grep', ['-rqaF', 'hunter2hunter2', directory])
+    expect(status, 'no file of the daemon holds the secret').toBe(1)
   })
 
   it('counts the calls of machines, and ends the guests of a cluster that is killed', async () => {

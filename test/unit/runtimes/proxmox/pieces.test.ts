@@ -255,7 +255,13 @@ describe('the intake', () => {
       heartbeat: () => {},
       write: async (batch: SinkBatch) => void batches.push(batch),
     }
-    const intake = createIntake({ sink, outputBytes: 0, secrets, format: 'text', now: () => 1 })
+    const intake = createIntake({
+      sink,
+      outputBytes: 0,
+      read: () => ({ secrets, format: 'text' }),
+      keep: async () => {},
+      now: () => 1,
+    })
     const text = () =>
       batches
         .flatMap(batch => batch.chunks)

@@ -1,0 +1,31 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+
+const CIPHER = 'aes-256-gcm'
+const SALT = 16
+const IV = 12
+const TAG = 16
+
+/**
+ * For what must survive a restart but must not be readable on our disk: the key is made of the machine's token, and
+ * of that we keep only the hash. The machine itself brings the token along with its next call.
+ */
+export const seal = (token: string, value: unknown): string => {
+  const salt = randomBytes(SALT)
+  const iv = randomBytes(IV)
+  const cipher = createCipheriv(CIPHER, keyOf(token, salt), iv)
+  const sealed = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
+  return Buffer.concat([salt, iv, cipher.getAuthTag(), sealed]).toString('base64')
+}
+
+/** Throws when the token is another one or the text was changed. */
+export const unseal = (token: string, text: string): unknown => {
+  const bytes = Buffer.from(text, 'base64')
+  const salt = bytes.subarray(0, SALT)
+  const decipher = createDecipheriv(CIPHER, keyOf(token, salt), bytes.subarray(SALT, SALT + IV))
+  decipher.setAuthTag(bytes.subarray(SALT + IV, SALT + IV + TAG))
+  const opened = Buffer.concat([decipher.update(bytes.subarray(SALT + IV + TAG)), decipher.final()])
+  return JSON.parse(opened.toString('utf8'))
+}
+
+const keyOf = (token: string, salt: Buffer): Buffer =>
+  Buffer.from(hkdfSync('sha256', token, salt, 'deputy machine', 32))
