@@ -1,8 +1,10 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { toAppError } from '../jobs/errors.ts'
 import { type AddressBook, type AddressBookOptions, createAddressBook } from './addresses/book.ts'
+import { findSelf, type Self, type SelfOptions } from './addresses/self.ts'
+import { systemSources } from './addresses/sources.ts'
 import { type Breakers, createBreakers } from './breaker.ts'
+import { parseDestination } from './hosts.ts'
 import { type ClusterConfig, type ClusterNode, findNode } from './inventory.ts'
 import { createMonitor, type Monitor, type NodeStatus } from './probe/monitor.ts'
 import { PROBE_PROGRAM } from './probe/program.ts'
@@ -14,6 +16,7 @@ import { type Candidate, type Choice, route } from './router.ts'
 import type { SshTarget } from './ssh/arguments.ts'
 import { sshFailureOf } from './ssh/errors.ts'
 import { createSsh, type Ssh } from './ssh/session.ts'
+import { createTargets } from './targets.ts'
 
 export interface ClusterOptions {
   config: ClusterConfig
@@ -25,6 +28,7 @@ export interface ClusterOptions {
   runtimeDirectory: string
   env?: NodeJS.ProcessEnv
   addresses?: Partial<AddressBookOptions>
+  self?: Pick<SelfOptions, 'hostName' | 'addresses'>
   now?: () => number
 }
 
@@ -36,11 +40,14 @@ export interface Cluster {
   readonly ssh: Ssh
   readonly shim: RemoteShim
   find(name: string): ClusterNode
+  /** Which of the nodes this computer is, and its address, as far as is known. */
+  readonly self: Self
   /** Where a node is right now, as ssh wants to know it. */
   target(node: ClusterNode, signal: AbortSignal): Promise<SshTarget>
   /** What is known of a node, without waiting. */
   peek(node: ClusterNode): NodeStatus | undefined
-  status(options?: { force?: boolean }): Promise<NodeStatus[]>
+  /** Of every node but this computer, which is known without ssh; with `everyone` of that as well. */
+  status(options?: { force?: boolean; everyone?: boolean }): Promise<NodeStatus[]>
   probe(node: ClusterNode, signal: AbortSignal): Promise<{ report: ProbeReport; latencyMs: number }>
   /** Picks a node and takes a place on it. */
   choose(request: ChooseRequest, signal: AbortSignal): Promise<Placement>
@@ -94,6 +101,9 @@ export const createCluster = (options: ClusterOptions): Cluster => {
       get connectTimeoutSeconds() {
         return config.ssh.connectTimeout
       },
+      get answerTimeoutSeconds() {
+        return config.ssh.timeout
+      },
     },
     controlDirectory: options.runtimeDirectory,
     standby: standbyFor(options.owner),
@@ -103,6 +113,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     createAddressBook({
       ttlMs: config.addresses.ttl * 1000,
       allow: config.addresses.allow,
+      sources: systemSources(config.addresses.dns),
       now,
       ...options.addresses,
     })
@@ -110,6 +121,14 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   const breakers = createBreakers({ now })
   let targets = createTargets(config, addresses, env)
   const running = new Map<string, number>()
+  const closing = new AbortController()
+  let self: Self = { address: undefined, id: undefined }
+  const findOurselves = async (): Promise<void> => {
+    const { gateway, dns } = config.addresses
+    const towards = gateway ?? (dns === undefined ? undefined : parseDestination(dns)?.host)
+    self = await findSelf({ nodes: config.nodes, towards, signal: closing.signal, ...options.self })
+  }
+  let found = findOurselves()
 
   const probe: Cluster['probe'] = async (node, signal) => {
     const target = await targets(node, signal)
@@ -161,7 +180,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     const pool = request.node === undefined ? config.nodes : [findNode(config.nodes, request.node)]
     await learnWhatMatters(pool, monitor, request, signal)
     const candidates = pool.map(node =>
-      candidateOf(node, { monitor, breakers, running, except: request.except }),
+      candidateOf(node, { monitor, breakers, running, except: request.except, self: self.id }),
     )
     const choice = route(candidates, {
       now: now(),
@@ -170,7 +189,8 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     })
     const node = findNode(config.nodes, choice.id)
     breakers.enter(node.id)
-    return { ...choice, node, release: occupy(node.id) }
+    const reason = request.node === undefined ? choice.reason : `${node.id} was asked for by name.`
+    return { ...choice, reason, node, release: occupy(node.id) }
   }
 
   const update: Cluster['update'] = next => {
@@ -179,6 +199,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     config = next
     if (moved) addresses = openAddresses()
     targets = createTargets(config, addresses, env)
+    found = findOurselves()
     for (const id of [...change.removed, ...change.changed]) {
       breakers.forget(id)
       monitor.forget(id)
@@ -199,7 +220,14 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     find: name => findNode(config.nodes, name),
     target: (node, signal) => targets(node, signal),
     peek: node => monitor.peek(node),
-    status: lookOptions => monitor.look(config.nodes, lookOptions),
+    get self() {
+      return self
+    },
+    status: async lookOptions => {
+      await found
+      const all = lookOptions?.everyone ? config.nodes : config.nodes.filter(node => node.id !== self.id)
+      return monitor.look(all, lookOptions)
+    },
     probe,
     choose,
     occupy,
@@ -216,6 +244,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     },
     update,
     close: () => {
+      closing.abort(new Error('the cluster is closed'))
       monitor.close()
       ssh.close()
     },
@@ -256,6 +285,7 @@ const candidateOf = (
     breakers: Breakers
     running: ReadonlyMap<string, number>
     except: ReadonlySet<string> | undefined
+    self: string | undefined
   },
 ): Candidate => {
   const status = known.monitor.peek(node)
@@ -275,6 +305,7 @@ const candidateOf = (
     measurement: report && { ...report, latencyMs: status.latencyMs, at: status.at },
     closed: closedReason(node, status, known),
     overloaded: status?.health === 'overloaded',
+    isHere: node.id === known.self,
   }
 }
 
@@ -292,47 +323,3 @@ const closedReason = (
     return `is unreachable since ${new Date(status.since).toISOString()} (${status.reason})`
   return known.breakers.closedReason(node.id)
 }
-
-/**
- * Turns a node into what ssh is given. Names that only the user's ssh_config knows are left to ssh, and so is
- * everything behind a jump host.
- */
-const createTargets = (
-  config: ClusterConfig,
-  addresses: AddressBook,
-  env: NodeJS.ProcessEnv,
-): ((node: ClusterNode, signal: AbortSignal) => Promise<SshTarget>) => {
-  const aliases = new Map<string, Promise<boolean>>()
-  return async (node, signal) => {
-    const user = node.user ?? config.ssh.user
-    const target: SshTarget = {
-      id: node.id,
-      host: node.host,
-      ...(user !== undefined && { user }),
-      ...(node.port !== undefined && { port: node.port }),
-      ...(node.identity !== undefined && { identity: node.identity }),
-      ...(node.jump !== undefined && { jump: node.jump }),
-    }
-    if (node.jump !== undefined) return target
-    const known = aliases.get(node.host) ?? isAlias(node.host, config.ssh.configFile, env)
-    aliases.set(node.host, known)
-    if (await known) return target
-    const { address } = await addresses.resolve({ host: node.host, fallback: node.fallback }, signal)
-    return { ...target, address }
-  }
-}
-
-/** ssh itself tells whether its configuration leads a name elsewhere. */
-const isAlias = (host: string, configFile: string | undefined, env: NodeJS.ProcessEnv): Promise<boolean> =>
-  new Promise(resolve => {
-    const args = [...(configFile === undefined ? [] : ['-F', configFile]), '-G', '--', host]
-    execFile('ssh', args, { env, timeout: 5000, encoding: 'utf8' }, (error, stdout) => {
-      if (error) return resolve(false)
-      const value = (key: string): string | undefined => new RegExp(`^${key} (.+)$`, 'm').exec(stdout)?.[1]
-      const elsewhere = value('hostname')?.toLowerCase() !== host.toLowerCase()
-      const through = [value('proxyjump'), value('proxycommand')].some(
-        way => way !== undefined && way !== 'none',
-      )
-      resolve(elsewhere || through)
-    })
-  })

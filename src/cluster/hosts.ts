@@ -35,5 +35,8 @@ export const parseDestination = (value: string): Destination | undefined => {
   return { host, ...(user !== undefined && { user }), ...(port !== undefined && { port }) }
 }
 
+/** An IP address, with a port or without: what a resolver can be told to ask. */
+export const isNameServer = (value: string): boolean => isIP(parseDestination(value)?.host ?? '') !== 0
+
 const HOST_NAME = /^[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?$/
 const USER_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}\$?$/

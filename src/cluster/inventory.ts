@@ -1,7 +1,8 @@
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 import { nearest } from '../jobs/nearest.ts'
-import { isHost, isJump, isUser } from './hosts.ts'
+import { isHost, isJump, isNameServer, isUser } from './hosts.ts'
 import { describeIssue } from './issues.ts'
 import { normalizeArch, normalizeOs } from './platform.ts'
 
@@ -72,8 +73,8 @@ export const clusterSchema = z.strictObject({
   ssh: z
     .strictObject({
       user: z.string().refine(isUser, 'must be a user name').optional(),
-      timeout: seconds.default(5).describe('Seconds a short question to a node may take'),
-      connectTimeout: seconds.default(5).describe('Seconds a connection may take'),
+      timeout: seconds.default(5).describe('Seconds a node may take to log us in and answer, once connected'),
+      connectTimeout: seconds.default(5).describe('Seconds a connection may take, with its key exchange'),
       retries: z
         .number()
         .int()
@@ -105,9 +106,20 @@ export const clusterSchema = z.strictObject({
   addresses: z
     .strictObject({
       ttl: z.number().min(0).max(86_400).default(300).describe('Seconds an address is remembered'),
-      gateway: z.string().refine(isHost, 'must be an address').optional(),
-      dns: z.string().refine(isHost, 'must be an address').optional(),
-      allow: z.array(z.enum(['loopback', 'link-local', 'container-bridge'])).default([]),
+      gateway: z
+        .string()
+        .refine(value => isIP(value) !== 0, 'must be an IP address')
+        .optional()
+        .describe('The address this computer has towards it tells which node of the list this computer is'),
+      dns: z
+        .string()
+        .refine(isNameServer, 'must be an IP address, with a port or without')
+        .optional()
+        .describe("Name server for the hosts of nodes, instead of the system's"),
+      allow: z
+        .array(z.enum(['loopback', 'link-local', 'container-bridge']))
+        .default([])
+        .describe('Kinds of addresses that name services may give, for labs'),
     })
     .prefault({}),
   routing: z

@@ -30,6 +30,8 @@ export interface Candidate {
   /** Why nothing may be sent there now; a sentence about the node. */
   closed?: string | undefined
   overloaded?: boolean | undefined
+  /** This computer itself: only for what fits nowhere else. */
+  isHere?: boolean | undefined
 }
 
 export interface RouteRequest {
@@ -76,6 +78,7 @@ export const scoreOf = (candidate: Candidate, request: RouteRequest): number => 
   let score = WEIGHTS.tasks * free + (5 - candidate.priority) * 0.04
   if (request.topics !== undefined && hasTopic(candidate, request.topics)) score += 0.2
   if (candidate.overloaded) score -= 0.5
+  if (candidate.isHere) score -= 10
   if (measurement === undefined) return score + 0.35
   const loadPerCore = measurement.load / Math.max(1, measurement.cores)
   const seen =
@@ -103,6 +106,7 @@ const explain = (candidate: Candidate, wanted: CompiledRequirements, request: Ro
       `${Math.round(measurement.cpu)} % cpu`,
       `load ${perCore.toFixed(2)} per core`,
       `${Math.round(measurement.memory)} % memory`,
+      `${measurement.latencyMs} ms away`,
     )
   } else reasons.unshift('not measured yet')
   if (request.topics && hasTopic(candidate, request.topics)) reasons.push('a specialty for this work')

@@ -13,6 +13,8 @@ export interface LoadedConfig {
   readonly config: Config
   /** For every value: where it comes from. */
   readonly settings: readonly Setting[]
+  /** What looks like a mistake and is none that stops anything. */
+  readonly warnings: readonly string[]
 }
 
 export interface Setting {
@@ -31,8 +33,9 @@ export const loadConfig = (home: Home, env: Readonly<Record<string, string | und
   for (const variable of ENVIRONMENT) fromVariable(tree, variable, env[variable.name], origins)
   const parsed = configSchema.safeParse(withSections(tree))
   if (!parsed.success) throw invalid(parsed.error.issues, origins, home)
-  const config = { ...parsed.data, cluster: withCluster(parsed.data.cluster, env, origins) }
-  return { config, settings: flatten(config, origins) }
+  const { cluster, warnings } = withCluster(parsed.data.cluster, env, origins)
+  const config = { ...parsed.data, cluster }
+  return { config, settings: flatten(config, origins), warnings }
 }
 
 /** The names of these variables depend on the nodes, so they come after the file. */
@@ -40,12 +43,12 @@ const withCluster = (
   cluster: Config['cluster'],
   env: Readonly<Record<string, string | undefined>>,
   origins: Map<string, string>,
-): Config['cluster'] => {
+): { cluster: Config['cluster']; warnings: string[] } => {
   const laid = applyClusterEnvironment(parseCluster(cluster), env)
   for (const [key, name] of Object.entries(laid.origins)) {
     origins.set(`cluster.${key.split(/[.[]/)[0]}`, `env ${name}`)
   }
-  return laid.config
+  return { cluster: laid.config, warnings: laid.warnings }
 }
 
 const fromFile = (file: string, origins: Map<string, string>): Tree => {

@@ -37,7 +37,7 @@ export const openCluster = (options: {
     local: createLocalMonitor(options.stopping),
     hostAllowed: config.host.allow,
     get localName() {
-      return cluster.config.localName ?? hostname()
+      return cluster.config.localName ?? cluster.self.id ?? hostname()
     },
   }
   return Object.assign(tools, {

@@ -63,6 +63,7 @@ interface ServeOptions extends DaemonOptions {
 const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<void> => {
   const { config } = loaded
   let { settings } = loaded
+  for (const warning of loaded.warnings) log.warn(warning)
   const stopping = stopSignal(signal)
   const startedAt = Date.now()
   const store = openStore(join(home.stateDir, 'deputy.db'))

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
-import { tmpdir, userInfo } from 'node:os'
+import { networkInterfaces, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 
 /** Real sshd processes to test against: each node has its own host key, home and, where we may, network and processes. */
@@ -22,8 +22,6 @@ export interface LabNode {
   /** Cuts the node off without a word: packets are lost, nothing is closed. */
   cut(): void
   mend(): void
-  /** Delays every packet; only with namespaces and netem. */
-  slow(milliseconds: number): boolean
   /** Ends sshd and everything that runs on the node, then starts it again. */
   reboot(): Promise<void>
   stop(): Promise<void>
@@ -38,6 +36,8 @@ export interface LabOptions {
   /** Extra lines of sshd_config. */
   config?: readonly string[]
   mode?: 'namespaces' | 'loopback'
+  /** IPv6 addresses: `::1`, or one of a network of their own in a namespace. */
+  ipv6?: boolean
 }
 
 export const missingForSshLab = (): string | undefined => {
@@ -62,6 +62,11 @@ export const missingForNamespaces = (): string | undefined => {
   }
 }
 
+export const missingForIpv6 = (): string | undefined =>
+  Object.values(networkInterfaces()).some(entries => entries?.some(entry => entry.address === '::1'))
+    ? undefined
+    : 'this computer has no IPv6'
+
 export const createSshLab = async (options: LabOptions = {}): Promise<SshLab> => {
   const mode = options.mode ?? (missingForNamespaces() === undefined ? 'namespaces' : 'loopback')
   const directory = mkdtempSync(join(tmpdir(), 'dplab'))
@@ -69,7 +74,8 @@ export const createSshLab = async (options: LabOptions = {}): Promise<SshLab> =>
   keygen(identity)
   // sshd run by root looks for this directory and ends without it.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true })
-  const network = mode === 'namespaces' ? createNetwork() : undefined
+  const ipv6 = options.ipv6 ?? false
+  const network = mode === 'namespaces' ? createNetwork(ipv6) : undefined
   const nodes: Running[] = []
   const lab: SshLab = {
     mode,
@@ -86,7 +92,14 @@ export const createSshLab = async (options: LabOptions = {}): Promise<SshLab> =>
   }
   try {
     for (let index = 0; index < (options.nodes ?? 3); index++) {
-      const node = await createNode({ index, directory, identity, network, config: options.config ?? [] })
+      const node = await createNode({
+        index,
+        directory,
+        identity,
+        network,
+        ipv6,
+        config: options.config ?? [],
+      })
       nodes.push(node)
       await node.start()
     }
@@ -103,22 +116,26 @@ interface Running extends LabNode {
 
 interface Network {
   bridge: string
-  prefix: string
+  /** The address of its n-th machine. */
+  address(index: number): string
   dispose(): void
 }
 
 let networks = 0
 
-/** A bridge in this namespace with a /24 nobody uses, so that every node has an address of its own. */
-const createNetwork = (): Network => {
+/** A bridge in this namespace with a network nobody uses, so that every node has an address of its own. */
+const createNetwork = (ipv6: boolean): Network => {
   const unique = `${(process.pid % 4096).toString(16)}${(networks++).toString(16)}`
   const bridge = `dpbr${unique}`
-  const prefix = freePrefix()
+  const prefix = ipv6 ? `fd00:d:${unique}::` : `${freePrefix()}.`
+  const address = (index: number): string => `${prefix}${index}`
   execFileSync('ip', ['link', 'add', bridge, 'type', 'bridge'])
-  execFileSync('ip', ['addr', 'add', `${prefix}.1/24`, 'dev', bridge])
+  execFileSync('ip', ['addr', 'add', withLength(address(1)), 'dev', bridge, ...(ipv6 ? ['nodad'] : [])])
   execFileSync('ip', ['link', 'set', bridge, 'up'])
-  return { bridge, prefix, dispose: () => quietly('ip', ['link', 'del', bridge]) }
+  return { bridge, address, dispose: () => quietly('ip', ['link', 'del', bridge]) }
 }
+
+const withLength = (address: string): string => `${address}/${address.includes(':') ? 64 : 24}`
 
 const freePrefix = (): string => {
   const taken = execFileSync('ip', ['-4', 'addr'], { encoding: 'utf8' })
@@ -134,6 +151,7 @@ const createNode = async (setup: {
   directory: string
   identity: string
   network: Network | undefined
+  ipv6: boolean
   config: readonly string[]
 }): Promise<Running> => {
   const { index, network } = setup
@@ -144,8 +162,9 @@ const createNode = async (setup: {
   chmodSync(setup.directory, 0o755)
   const hostKey = join(root, 'host_key')
   keygen(hostKey)
-  const address = network ? `${network.prefix}.${index + 10}` : '127.0.0.1'
-  const port = network ? 22 : await freePort()
+  const loopback = setup.ipv6 ? '::1' : '127.0.0.1'
+  const address = network?.address(index + 10) ?? loopback
+  const port = network ? 22 : await freePort(loopback)
   const config = join(root, 'sshd_config')
   writeFileSync(
     config,
@@ -222,23 +241,6 @@ const createNode = async (setup: {
     stop,
     cut: () => names && execFileSync('ip', ['link', 'set', names.outside, 'down']),
     mend: () => names && execFileSync('ip', ['link', 'set', names.outside, 'up']),
-    slow: milliseconds => {
-      if (!names || !which('tc')) return false
-      quietly('tc', ['qdisc', 'del', 'dev', names.outside, 'root'])
-      if (milliseconds <= 0) return true
-      try {
-        execFileSync(
-          'tc',
-          ['qdisc', 'add', 'dev', names.outside, 'root', 'netem', 'delay', `${milliseconds}ms`],
-          {
-            stdio: 'pipe',
-          },
-        )
-        return true
-      } catch {
-        return false
-      }
-    },
     reboot: async () => {
       await stop()
       await start()
@@ -271,7 +273,8 @@ const attachNamespace = (
   execFileSync('ip', ['netns', 'add', name])
   execFileSync('ip', ['link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', name])
   execFileSync('ip', ['link', 'set', outside, 'master', network.bridge, 'up'])
-  execFileSync('ip', ['-n', name, 'addr', 'add', `${address}/24`, 'dev', inside])
+  const nodad = address.includes(':') ? ['nodad'] : []
+  execFileSync('ip', ['-n', name, 'addr', 'add', withLength(address), 'dev', inside, ...nodad])
   execFileSync('ip', ['-n', name, 'link', 'set', inside, 'up'])
   execFileSync('ip', ['-n', name, 'link', 'set', 'lo', 'up'])
   return { namespace: name, outside }
@@ -329,11 +332,11 @@ const reachable = (host: string, port: number): Promise<boolean> =>
     socket.once('error', () => done(false))
   })
 
-const freePort = (): Promise<number> =>
+const freePort = (host: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
+    server.listen(0, host, () => {
       const address = server.address()
       server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
     })

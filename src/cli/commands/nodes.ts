@@ -41,14 +41,14 @@ read a file that was edited by hand.`,
   async run(context, { flags, args }) {
     const [verb = 'list', ...names] = args
     const { clusterConfig, withCluster } = await import('../nodes/open.ts')
-    const config = clusterConfig(context)
+    const config = await clusterConfig(context)
     switch (verb) {
       case 'list':
         return flags.json ? context.printJson(config.nodes) : show(context, config.nodes, NODE_COLUMNS)
       case 'check': {
         const nodes = names.length === 0 ? config.nodes : names.map(name => findNode(config.nodes, name))
         const statuses = await withCluster(context, { ...config, nodes }, cluster =>
-          cluster.status({ force: true }),
+          cluster.status({ force: true, everyone: true }),
         )
         if (flags.json) await context.printJson(statuses.map(statusJson))
         else await showChecks(context, statuses)

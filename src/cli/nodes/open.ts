@@ -5,8 +5,11 @@ import type { ClusterConfig } from '../../cluster/inventory.ts'
 import { loadConfig } from '../../config/load.ts'
 import type { Context } from '../context.ts'
 
-export const clusterConfig = (context: Context): ClusterConfig =>
-  loadConfig(context.home, context.env).config.cluster
+export const clusterConfig = async (context: Context): Promise<ClusterConfig> => {
+  const { config, warnings } = loadConfig(context.home, context.env)
+  for (const warning of warnings) await context.err.write(`${warning}\n`)
+  return config.cluster
+}
 
 /** The nodes, asked from here: it works without a daemon, and with the keys and agents of this very shell. */
 export const withCluster = async <T>(

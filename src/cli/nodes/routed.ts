@@ -51,7 +51,15 @@ export const submitRouted = async (
   })
 
 export const clusterStatusJson = (context: Context): Promise<Record<string, unknown>> =>
-  withTools(context, tools => clusterStatusData(tools, new AbortController().signal))
+  withTools(context, async tools => {
+    const client = await context.client()
+    return clusterStatusData(tools, {
+      list: filter => client.list(filter),
+      // The daemon's own count is not at hand; the node's is.
+      running: ({ report }) => report?.jobs ?? 0,
+      signal: new AbortController().signal,
+    })
+  })
 
 const withTools = async <T>(
   context: Context,

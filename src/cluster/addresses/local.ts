@@ -5,12 +5,16 @@ import { isIP } from 'node:net'
 export const localAddressTowards = (peer: string, signal: AbortSignal): Promise<string | undefined> =>
   new Promise(resolve => {
     const socket = createSocket(isIP(peer) === 6 ? 'udp6' : 'udp4')
+    let over = false
     const done = (address: string | undefined): void => {
+      if (over) return
+      over = true
       signal.removeEventListener('abort', onAbort)
       socket.close()
       resolve(address)
     }
     const onAbort = (): void => done(undefined)
+    if (signal.aborted) return onAbort()
     signal.addEventListener('abort', onAbort, { once: true })
     socket.once('error', () => done(undefined))
     socket.connect(9, peer, () => done(socket.address().address))

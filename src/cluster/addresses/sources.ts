@@ -14,10 +14,17 @@ export interface NamedSource {
 
 const TOOL_TIMEOUT_MS = 2_500
 
-/** mDNS through whatever the system has, then DNS, then everything else the system knows (hosts, LDAP…). */
-export const systemSources = (): NamedSource[] => [
-  { name: 'mdns', answers: host => /\.local\.?$/i.test(host), ask: askMulticast },
-  { name: 'dns', answers: host => host.includes('.') && !/\.local\.?$/i.test(host), ask: askDns },
+/**
+ * mDNS through whatever the system has, then DNS, then everything else the system knows (hosts, LDAP…). `server`
+ * is asked instead of the system's DNS servers, for names without a dot as well: who sets one means it.
+ */
+export const systemSources = (server?: string): NamedSource[] => [
+  { name: 'mdns', answers: host => isMulticast(host), ask: askMulticast },
+  {
+    name: server === undefined ? 'dns' : `dns ${server}`,
+    answers: host => (host.includes('.') || server !== undefined) && !isMulticast(host),
+    ask: askDns(server),
+  },
   { name: 'hosts', answers: () => true, ask: askSystem },
 ]
 
@@ -35,17 +42,22 @@ const askMulticast: AddressSource = async (host, signal) => {
   return addressesIn(outputs.join('\n'))
 }
 
-const askDns: AddressSource = async (host, signal) => {
-  const resolver = new Resolver({ timeout: 2000, tries: 1 })
-  const onAbort = (): void => resolver.cancel()
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
-    return answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
-  } finally {
-    signal.removeEventListener('abort', onAbort)
+const isMulticast = (host: string): boolean => /\.local\.?$/i.test(host)
+
+const askDns =
+  (server: string | undefined): AddressSource =>
+  async (host, signal) => {
+    const resolver = new Resolver({ timeout: 2000, tries: 1 })
+    if (server !== undefined) resolver.setServers([server])
+    const onAbort = (): void => resolver.cancel()
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+      return answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
   }
-}
 
 const askSystem: AddressSource = async host => {
   const answers = await lookup(host, { all: true, verbatim: true }).catch(() => [])

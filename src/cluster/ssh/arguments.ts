@@ -21,6 +21,8 @@ export interface SshSettings {
   /** Replaces the user's ssh_config; `none` for no file at all. */
   configFile?: string | undefined
   connectTimeoutSeconds?: number
+  /** From the connection to the first word of the far side. */
+  answerTimeoutSeconds?: number
   aliveSeconds?: number
   aliveCount?: number
 }

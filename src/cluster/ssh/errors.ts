@@ -95,7 +95,7 @@ const EXPLANATIONS: Record<
   }),
   'timed-out': where => ({
     message: `${where} did not answer in time`,
-    hint: 'deputy nodes check shows which nodes answer; ssh.connectTimeout is how long one may take.',
+    hint: 'deputy nodes check shows which nodes answer; cluster.ssh.connectTimeout and cluster.ssh.timeout are how long one may take.',
     retryable: true,
   }),
   unresolved: (where, target) => ({

@@ -37,7 +37,7 @@ export const openMaster = (options: {
     target.host,
     `echo ${READY}; exec cat`,
   ]
-  const deadlineMs = (settings.connectTimeoutSeconds ?? 5) * 1000 + 5000
+  const deadlineMs = ((settings.connectTimeoutSeconds ?? 5) + (settings.answerTimeoutSeconds ?? 5)) * 1000
 
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()

@@ -18,7 +18,7 @@ export const clusterReadiness = async (
     }
     return { runtime: name, ready: false, checks: [check] }
   }
-  const statuses = await cluster.status({ force: true })
+  const statuses = await cluster.status({ force: true, everyone: true })
   return {
     runtime: name,
     ready: statuses.some(status => status.health !== 'unreachable'),

@@ -364,16 +364,4 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     node.inside(`umount -l ${node.home}/.cache/deputy`)
     cluster.dispose()
   })
-
-  it('is slow and works', async context => {
-    const node = lab.nodes[0]!
-    if (!node.slow(150)) return context.skip('packets cannot be delayed here: tc with netem is missing')
-    const cluster = labCluster(lab)
-    const held = await runOn(cluster, 'n1', { id: newId(), command: 'echo slow' })
-    expect(held.stdout).toBe('slow\n')
-    const [status] = await cluster.status({ force: true })
-    expect(status?.latencyMs).toBeGreaterThan(100)
-    node.slow(0)
-    cluster.dispose()
-  })
 })

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { createAddressBook } from '../../../src/cluster/addresses/book.ts'
 import { localNetworks, unusableKind } from '../../../src/cluster/addresses/kinds.ts'
+import { findSelf } from '../../../src/cluster/addresses/self.ts'
 import { addressesIn, type NamedSource } from '../../../src/cluster/addresses/sources.ts'
+import { parseCluster, parseNode } from '../../../src/cluster/inventory.ts'
 
 const lan = localNetworks({
   eth0: [{ address: '10.0.0.5', netmask: '', family: 'IPv4', mac: '', internal: false, cidr: '10.0.0.5/24' }],
@@ -10,6 +12,9 @@ const lan = localNetworks({
   ],
 })
 const signal = new AbortController().signal
+
+const nodes = (...hosts: (string | object)[]) =>
+  hosts.map((host, index) => parseNode({ id: `n${index}`, ...(typeof host === 'string' ? { host } : host) }))
 
 describe('an answer of a name service', () => {
   it.each([
@@ -175,5 +180,44 @@ describe('the address book', () => {
     }
     const addresses = book([broken, source('dns', { h: ['10.0.0.7'] })])
     expect((await addresses.resolve({ host: 'h' }, signal)).address).toBe('10.0.0.7')
+  })
+})
+
+describe('this computer in the inventory', () => {
+  const known = { hostName: 'Studio.lan', addresses: ['10.0.0.5', 'fd00::5'], towards: undefined, signal }
+
+  it.each([
+    ['its address', ['10.0.0.9', '10.0.0.5'], 'n1'],
+    ['its IPv6 address', ['fd00::5'], 'n0'],
+    ['its full name', ['studio.lan'], 'n0'],
+    ['its short name', ['studio'], 'n0'],
+    ['its mDNS name', ['STUDIO.local'], 'n0'],
+    ['its fallback address', [{ host: 'x.local', fallback: '10.0.0.5' }], 'n0'],
+    ['nothing of it', ['10.0.0.6', 'studio2', 'studio.other'], undefined],
+    ['another port: a container', [{ host: '10.0.0.5', port: 2222 }], undefined],
+    ['a jump host on the way', [{ host: 'studio', jump: 'bastion' }], undefined],
+  ])('is known by %s', async (_, hosts, id) => {
+    expect((await findSelf({ ...known, nodes: nodes(...hosts) })).id).toBe(id)
+  })
+
+  it('is only the address it has towards the gateway, when there is one', async () => {
+    const asked = { ...known, nodes: nodes('10.0.0.5', '127.0.0.1'), towards: '127.0.0.1' }
+    expect(await findSelf(asked)).toEqual({ address: '127.0.0.1', id: 'n1' })
+  })
+})
+
+describe('a name server of the configuration', () => {
+  it.each([
+    ['10.0.0.53', true],
+    ['10.0.0.53:5353', true],
+    ['fd00::53', true],
+    ['[fd00::53]:5353', true],
+    ['dns.lan', false],
+    ['-x', false],
+    ['10.0.0.53:99999', false],
+  ])('%s is one: %s', (value, valid) => {
+    const parse = () => parseCluster({ addresses: { dns: value } })
+    if (valid) expect(parse().addresses.dns).toBe(value)
+    else expect(parse).toThrow('must be an IP address')
   })
 })

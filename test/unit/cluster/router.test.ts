@@ -51,6 +51,13 @@ describe('the router', () => {
     expect(error.message).toBe('no node fits os=windows: builder runs linux; studio runs macos')
   })
 
+  it('takes this computer only for what fits nowhere else', () => {
+    const here = node('here', { isHere: true, has: ['gpu'], priority: 1 })
+    const busy = node('busy', { measurement: measured({ cpu: 100, load: 90, memory: 99 }), overloaded: true })
+    expect(route([here, busy], { now }).id).toBe('busy')
+    expect(route([here, busy], { requires: { capabilities: ['gpu'] }, now }).id).toBe('here')
+  })
+
   it.each([
     [{ os: 'darwin' }, 'studio'],
     [{ os: 'macOS', arch: 'aarch64' }, 'studio'],
@@ -127,7 +134,7 @@ describe('the router', () => {
   it('explains its choice in one sentence', () => {
     const { reason } = route([node('a')], { requires: { os: 'linux' }, now })
     expect(reason).toBe(
-      'a fits os=linux and scored best: 10 % cpu, load 0.13 per core, 30 % memory, 0 of 4 tasks running, priority 5.',
+      'a fits os=linux and scored best: 10 % cpu, load 0.13 per core, 30 % memory, 5 ms away, 0 of 4 tasks running, priority 5.',
     )
   })
 

@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { overloadReason } from '../../../cluster/probe/health.ts'
 import { localTraits, measureLocal } from '../../../cluster/probe/local.ts'
 import type { NodeStatus } from '../../../cluster/probe/monitor.ts'
+import type { ListFilter } from '../../../engine/deputy.ts'
 import { defineTool, reads, type Tool } from '../../tool.ts'
 import type { ClusterTools } from './index.ts'
+import { COMMAND_LABEL } from './plan.ts'
 
 export const clusterStatus = (tools: ClusterTools): Tool =>
   defineTool({
@@ -14,14 +16,31 @@ export const clusterStatus = (tools: ClusterTools): Tool =>
     annotations: reads(true),
     input: z.strictObject({}),
     output: z.looseObject({ local_node: z.string(), nodes: z.record(z.string(), z.looseObject({})) }),
-    run: async (_, context) => ({ data: await clusterStatusData(tools, context.signal) }),
+    run: async (_, { deputy, signal }) => ({
+      data: await clusterStatusData(tools, {
+        list: filter => deputy.list(filter),
+        running: ({ id }) => tools.cluster.running(id),
+        signal,
+      }),
+    }),
   })
+
+export interface StatusSources {
+  list(filter: ListFilter): Promise<{ jobs: readonly unknown[] }>
+  /** Commands on a node. */
+  running(status: NodeStatus): number
+  signal: AbortSignal
+}
 
 export const clusterStatusData = async (
   tools: ClusterTools,
-  signal: AbortSignal,
+  { list, running, signal }: StatusSources,
 ): Promise<Record<string, unknown>> => {
-  const [local, statuses] = await Promise.all([measureLocal(signal), tools.cluster.status()])
+  const [local, statuses, here] = await Promise.all([
+    measureLocal(signal),
+    tools.cluster.status(),
+    list({ status: 'running', label: `${COMMAND_LABEL}=local`, limit: 100 }),
+  ])
   const reason = overloadReason(local, tools.cluster.config.thresholds)
   const { os, arch } = localTraits()
   return {
@@ -31,16 +50,18 @@ export const clusterStatusData = async (
         ...numbers(local),
         os,
         arch,
+        ...(tools.cluster.self.address && { address: tools.cluster.self.address }),
         status: reason ? 'overloaded' : 'healthy',
         reachable: true,
         ...(reason && { reason }),
+        running_tasks: here.jobs.length,
       },
-      ...Object.fromEntries(statuses.map(status => [status.id, describe(tools, status)])),
+      ...Object.fromEntries(statuses.map(status => [status.id, describe(tools, status, running(status))])),
     },
   }
 }
 
-const describe = (tools: ClusterTools, status: NodeStatus): Record<string, unknown> => {
+const describe = (tools: ClusterTools, status: NodeStatus, running: number): Record<string, unknown> => {
   const { report } = status
   const node = tools.cluster.find(status.id)
   const common = {
@@ -49,7 +70,7 @@ const describe = (tools: ClusterTools, status: NodeStatus): Record<string, unkno
     ...(status.reason && { reason: status.reason }),
     ...(status.error?.hint && { hint: status.error.hint }),
     since: new Date(status.since).toISOString(),
-    running_tasks: tools.cluster.running(status.id),
+    running_tasks: running,
     ...(node.aliases.length > 0 && { aliases: node.aliases }),
   }
   if (!report || status.health === 'unreachable') return common

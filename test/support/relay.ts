@@ -1,0 +1,89 @@
+import { connect, createServer, type Socket } from 'node:net'
+
+export interface RelaySpeed {
+  /** For every chunk in each direction. */
+  delayMs?: number
+  /** In each direction; absent: as fast as it goes. */
+  bytesPerSecond?: number | undefined
+}
+
+/** A way to a TCP port that can be slow, thin, broken or swallow everything. Needs no rights and no kernel modules. */
+export interface Relay {
+  readonly port: number
+  set(speed: RelaySpeed): void
+  /** Closes all connections; new ones are taken. */
+  cut(): void
+  /** Connections are taken and nothing comes through, as behind a firewall that drops. */
+  swallow(on: boolean): void
+  close(): Promise<void>
+}
+
+export const startRelay = (to: { host: string; port: number }, first: RelaySpeed = {}): Promise<Relay> =>
+  new Promise((resolve, reject) => {
+    let speed = first
+    let swallowing = false
+    const sockets = new Set<Socket>()
+    const waiting = new Set<() => void>()
+
+    const track = (socket: Socket, peer: Socket): void => {
+      sockets.add(socket)
+      socket.setNoDelay(true)
+      socket.on('error', () => socket.destroy())
+      socket.on('close', () => {
+        sockets.delete(socket)
+        peer.destroy()
+      })
+    }
+
+    /** One chunk after the other: a delay moves all that follow as well. */
+    const pump = async (from: Socket, into: Socket): Promise<void> => {
+      let tail: Promise<unknown> = Promise.resolve()
+      for await (const chunk of from.iterator({ destroyOnReturn: false })) {
+        const data = chunk as Buffer
+        const due = performance.now() + (speed.delayMs ?? 0)
+        tail = tail.then(async () => {
+          while (swallowing) await new Promise<void>(wake => waiting.add(wake))
+          const thin = speed.bytesPerSecond ? (data.length / speed.bytesPerSecond) * 1000 : 0
+          const wait = Math.max(0, due - performance.now()) + thin
+          if (wait > 0) await new Promise(wake => setTimeout(wake, wait))
+          if (!into.destroyed) into.write(data)
+        })
+        // The sender feels how thin the way is.
+        if (speed.bytesPerSecond) await tail
+      }
+      await tail
+      into.end()
+    }
+
+    const server = createServer(socket => {
+      const peer = connect(to)
+      track(socket, peer)
+      track(peer, socket)
+      pump(socket, peer).catch(() => socket.destroy())
+      pump(peer, socket).catch(() => peer.destroy())
+    })
+    const cut = (): void => {
+      for (const socket of [...sockets]) socket.destroy()
+    }
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      resolve({
+        port: typeof address === 'object' && address ? address.port : 0,
+        set: next => {
+          speed = next
+        },
+        cut,
+        swallow: on => {
+          swallowing = on
+          if (on) return
+          for (const wake of waiting) wake()
+          waiting.clear()
+        },
+        close: async () => {
+          cut()
+          await new Promise(done => server.close(done))
+        },
+      })
+    })
+  })
