@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { createDeadline } from '../jobs/deadline.ts'
 import type { JobPort, MachinePort } from './machine-port.ts'
-import { decodePath, exitQuery, outputQuery, parseFileList } from './protocol.ts'
+import { encodeNames, exitQuery, outputQuery, parseFileList } from './protocol.ts'
 import { json, readBody, text } from './respond.ts'
 
 export interface Exchange {
@@ -41,14 +41,9 @@ export const handleGuest = async (
     case 'GET inputs':
       return sendInput(job, response, Number(rest))
     case 'POST files':
-      return text(
-        response,
-        200,
-        (await job.files(parseFileList(await readBody(request, MAX_FILE_LIST)))).join('\n'),
-      )
-    case 'PUT artifacts':
-      await job.artifact(decodePath(rest), request)
-      return text(response, 200)
+      return names(response, await job.files(parseFileList(await readBody(request, MAX_FILE_LIST))))
+    case 'PUT files':
+      return names(response, await job.receive(request))
     case 'POST exit': {
       const report = exitQuery.safeParse(fields(query))
       if (!report.success) return json(response, 400, { error: 'Invalid query' })
@@ -91,5 +86,8 @@ const sendInput = async (job: JobPort, response: ServerResponse, index: number):
 
 const position = (response: ServerResponse, { next, order }: { next: number; order: string }): void =>
   text(response, 200, `${next} ${order}`)
+
+const names = (response: ServerResponse, paths: readonly string[]): void =>
+  text(response, 200, encodeNames(paths))
 
 const fields = (query: string): Record<string, string> => Object.fromEntries(new URLSearchParams(query))

@@ -32,7 +32,7 @@ const KINDS = [
   'output',
   'heartbeat',
   'status',
-  'artifacts',
+  'files',
   'complete',
   'refused',
 ]

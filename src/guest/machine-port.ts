@@ -1,4 +1,4 @@
-import type { CompletePayload, ExitReport, ListedFile, StatusPayload } from './protocol.ts'
+import type { CompletePayload, ExitReport, FileList, StatusPayload } from './protocol.ts'
 
 export type Order = 'run' | 'stop'
 
@@ -20,8 +20,10 @@ export interface JobPort {
   }): Promise<{ next: number; order: Order }>
   heartbeat(): Order
   input(index: number): AsyncIterable<Uint8Array> | undefined
-  files(files: ListedFile[]): Promise<string[]>
-  artifact(path: string, content: AsyncIterable<Uint8Array>): Promise<void>
+  /** What the machine has; resolves with what it shall send. */
+  files(list: FileList): Promise<readonly string[]>
+  /** A tar of what it was asked for; resolves with what it shall send next. */
+  receive(tar: AsyncIterable<Uint8Array>): Promise<readonly string[]>
   exit(report: ExitReport): Promise<'wait' | 'poweroff'>
   /** From runners of the older kind. */
   status(payload: StatusPayload): Promise<void>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isSafePath } from '../jobs/paths.ts'
 
 /**
  * How machines talk to the daemon. Every request carries the machine's bearer token.
@@ -9,8 +10,9 @@ import { z } from 'zod'
  *   POST /guest/v1/jobs/:job/refused         it cannot be started, with the reason as text
  *   POST /guest/v1/jobs/:job/output          ?stream=stdout|stderr&offset=N, bytes; answers `<next offset> run|stop`
  *   POST /guest/v1/jobs/:job/heartbeat       answers `run` or `stop`
- *   POST /guest/v1/jobs/:job/files           NUL-separated `<type> <size> <path>`; answers the wanted ones, base64url by line
- *   PUT  /guest/v1/jobs/:job/artifacts/:path the content of one
+ *   POST /guest/v1/jobs/:job/files           what is in the workspace (see parseFileList); answers the names of files that
+ *                                            are wanted, each ended by NUL; none when nothing is
+ *   PUT  /guest/v1/jobs/:job/files           a tar of those; answers the names that are wanted next
  *   POST /guest/v1/jobs/:job/exit            ?code=&signal=&ended=; answers `wait` or `poweroff`
  *
  * Offsets count the bytes of both streams in the order in which they were sent. A frame that was stored but whose
@@ -51,26 +53,60 @@ export type CompletePayload = z.output<typeof completePayload>
 export type StatusPayload = z.output<typeof statusPayload>
 
 export interface ListedFile {
+  /** Relative to the workspace. */
+  readonly path: string
   readonly type: 'file' | 'link' | 'other'
   readonly size: number
-  readonly path: string
+  readonly mode: number
+  /** When it was changed last, in whole seconds. */
+  readonly modified: number
+}
+
+export interface FileList {
+  readonly files: readonly ListedFile[]
+  /** Set when the list is not the whole of it. */
+  readonly truncated: boolean
+  /** How many have names that are no UTF-8. */
+  readonly unnamed: number
 }
 
 const TYPES: Readonly<Record<string, ListedFile['type']>> = { f: 'file', l: 'link' }
+const RECORD = /^([a-zA-Z]) (\d{1,15}) ([0-7]{1,5}) (-?\d{1,15})(?:\.\d*)? (.+)$/s
+const MAX_FILES = 200_000
 
-/** The list of a workspace as `find` wrote it; without `-printf` it has paths only. */
-export const parseFileList = (bytes: Buffer): ListedFile[] =>
-  bytes
-    .toString('utf8')
-    .split('\0')
-    // A name that is no UTF-8 cannot be told apart from another such name.
-    .filter(entry => entry !== '' && !entry.includes('\ufffd'))
-    .map(entry => {
-      const match = /^([a-zA-Z]) (\d+) ([\s\S]+)$/.exec(entry)
-      if (!match) return { type: 'file', size: 0, path: entry.replace(/^\.\//, '') }
-      return { type: TYPES[match[1]!] ?? 'other', size: Number(match[2]), path: match[3]! }
-    })
+/**
+ * Everything but directories, as `find -printf '%y %s %m %T@ %P\0'` writes it. An empty record is the end: a list
+ * without it was cut, or is not complete for another reason.
+ */
+export const parseFileList = (bytes: Buffer): FileList => {
+  const files: ListedFile[] = []
+  let unnamed = 0
+  let from = 0
+  for (let end = bytes.indexOf(0); end !== -1; end = bytes.indexOf(0, from)) {
+    if (end === from) return { files, truncated: false, unnamed }
+    const record = bytes.toString('utf8', from, end)
+    from = end + 1
+    if (record.includes('\ufffd')) unnamed++
+    else if (files.length === MAX_FILES) break
+    else {
+      const file = parseRecord(record)
+      if (file !== undefined) files.push(file)
+    }
+  }
+  return { files, truncated: true, unnamed }
+}
 
-export const encodePath = (path: string): string =>
-  Buffer.from(path).toString('base64').replaceAll('+', '-').replaceAll('/', '_')
-export const decodePath = (text: string): string => Buffer.from(text, 'base64url').toString('utf8')
+const parseRecord = (record: string): ListedFile | undefined => {
+  const [, type, size, mode, modified, path] = RECORD.exec(record) ?? []
+  if (path === undefined || !isSafePath(path)) return undefined
+  return {
+    path,
+    type: TYPES[type!] ?? 'other',
+    size: Number(size),
+    mode: Number.parseInt(mode!, 8),
+    modified: Number(modified),
+  }
+}
+
+/** For `xargs -0`; led by a dot, so that no name is an option. */
+export const encodeNames = (paths: readonly string[]): string => paths.map(path => `./${path}\0`).join('')

@@ -9,14 +9,17 @@ export interface GuestSpec {
   readonly timeoutSeconds: number
   readonly graceSeconds: number
   readonly heartbeatSeconds: number
-  /** Whether there is a tar to fetch and unpack, and where. */
-  readonly inputs: readonly ('workspace' | 'root')[]
-  readonly wantsArtifacts: boolean
+  /** Tars to fetch and unpack: each where, and whether with gzip. */
+  readonly inputs: readonly Unpacking[]
+  /** Whether files of the workspace may be wanted at the end. */
+  readonly wantsFiles: boolean
   /** Whether the workspace of an earlier job stays. */
   readonly continues: boolean
   /** Whether the machine, and what runs in it, outlives the job. */
   readonly keeps: boolean
 }
+
+export type Unpacking = 'workspace' | 'workspace.gz' | 'root'
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
@@ -33,7 +36,7 @@ export const encodeSpec = (spec: GuestSpec): string => {
     `heartbeat ${Math.ceil(spec.heartbeatSeconds)}`,
     `continues ${Number(spec.continues)}`,
     `keep ${Number(spec.keeps)}`,
-    `artifacts ${Number(spec.wantsArtifacts)}`,
+    `files ${Number(spec.wantsFiles)}`,
     ...spec.inputs.map(into => `input ${into}`),
     ...Object.entries({ ...spec.env, ...spec.secrets }).map(
       ([name, value]) => `env ${checkName(name)} ${encode(value)}`,

@@ -40,3 +40,9 @@ const clean = (path: string): string =>
     .split('/')
     .filter(part => part !== '' && part !== '.')
     .join('/')
+
+/** Whether a path that a machine named is relative, without `.` and `..`, and of a sane length. */
+export const isSafePath = (path: string): boolean =>
+  path.length <= 4096 &&
+  !path.includes('\0') &&
+  path.split('/').every(part => part !== '' && part !== '.' && part !== '..')

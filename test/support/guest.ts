@@ -8,6 +8,7 @@ import type { ExitReport, ListedFile } from '../../src/guest/protocol.ts'
 import { RUNNER } from '../../src/guest/runner.ts'
 import { type CallbackAddress, callbackText } from '../../src/guest/seed.ts'
 import { encodeSpec, type GuestSpec } from '../../src/guest/spec.ts'
+import { readTarFiles } from '../../src/guest/tar-files.ts'
 
 export const TOKEN = 'token-of-the-machine-0123456789'
 
@@ -21,7 +22,7 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
     graceSeconds: 1,
     heartbeatSeconds: 1,
     inputs: [],
-    wantsArtifacts: false,
+    wantsFiles: false,
     continues: false,
     keeps: false,
     ...spec,
@@ -37,7 +38,11 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
     alive: true,
     exit: undefined as ExitReport | undefined,
     listed: [] as ListedFile[],
+    listComplete: false,
+    /** What is asked for first, and what then. */
     wanted: [] as string[],
+    wantedNext: [] as string[],
+    uploads: 0,
     artifacts: new Map<string, Buffer>(),
     inputs: [] as Buffer[],
     frames: [] as { stream: string; size: number }[],
@@ -70,14 +75,19 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
         : (async function* () {
             yield state.inputs[index]!
           })(),
-    files: async files => {
-      state.listed = files
-      return state.wanted
+    files: async list => {
+      state.listed = [...list.files]
+      state.listComplete = !list.truncated
+      return state.wanted.filter(path => !state.artifacts.has(path))
     },
-    artifact: async (path, content) => {
-      const chunks: Uint8Array[] = []
-      for await (const chunk of content) chunks.push(chunk)
-      state.artifacts.set(path, Buffer.concat(chunks))
+    receive: async tar => {
+      await readTarFiles(tar, 2 ** 30, async ({ path }, content) => {
+        const chunks: Uint8Array[] = []
+        for await (const chunk of content) chunks.push(chunk)
+        state.artifacts.set(path, Buffer.concat(chunks))
+      })
+      state.uploads++
+      return state.wantedNext.filter(path => !state.artifacts.has(path))
     },
     exit: async report => {
       state.exit = report
@@ -117,10 +127,17 @@ export const serveMachine = (
     ...more,
   })
 
+export interface RunnerOptions {
+  readonly shell?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** A directory of programs instead of those of this computer. */
+  readonly tools?: string
+}
+
 /** The runner as a process of its own, with a directory for its root and a `poweroff` that does nothing. */
 export const startRunner = (
   callback: CallbackAddress,
-  { shell = 'sh', env = {} }: { shell?: string; env?: Record<string, string> } = {},
+  { shell = 'sh', env = {}, tools }: RunnerOptions = {},
 ) => {
   const root = mkdtempSync(join(tmpdir(), 'runner-'))
   mkdirSync(join(root, 'var/lib/deputy'), { recursive: true })
@@ -135,7 +152,12 @@ export const startRunner = (
   chmodSync(join(root, 'bin/poweroff'), 0o755)
   const log: string[] = []
   const child: ChildProcess = spawn(shell, [join(root, 'runner')], {
-    env: { PATH: `${join(root, 'bin')}:${process.env.PATH}`, DEPUTY_ROOT: root, DEPUTY_USER: '-', ...env },
+    env: {
+      PATH: `${join(root, 'bin')}:${tools ?? process.env.PATH}`,
+      DEPUTY_ROOT: root,
+      DEPUTY_USER: '-',
+      ...env,
+    },
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: true,
   })

@@ -6,10 +6,13 @@ fetch_inputs() {
   n=0
   for into in $inputs; do
     insist GET "jobs/$job/inputs/$n" --max-time 3600 -o "$home/input.tar" || return 1
-    chmod 0644 "$home/input.tar"
-    target=$work
-    [ "$into" = root ] && target=$root/
-    if ! $drop tar -x -p -f - -C "$target" <"$home/input.tar"; then
+    target=$work unzip=
+    case $into in
+      root) target=$root/ ;;
+      *.gz) unzip=-z ;;
+    esac
+    # shellcheck disable=SC2086 # Words, or none.
+    if ! $drop tar -x $unzip -p -f - -C "$target" <"$home/input.tar"; then
       insist POST "jobs/$job/refused" --data-binary "an input could not be unpacked"
       return 1
     fi
@@ -18,31 +21,48 @@ fetch_inputs() {
   done
 }
 
-# The daemon chooses from the list; the files are read with the rights of the job.
-send_artifacts() {
+# Everything but directories. Without GNU find its format is made by hand.
+list_files() {
   if find / -maxdepth 0 -printf '' 2>/dev/null; then
-    (cd "$work" && $drop find . -xdev ! -type d -printf '%y %s %P\0' 2>/dev/null)
+    $drop find . -xdev ! -type d -printf '%y %s %m %T@ %P\0'
   else
-    (cd "$work" && $drop find . -xdev -type f -print0 2>/dev/null)
-  fi | head -c 8388608 >"$run/files"
-  insist POST "jobs/$job/files" --max-time 120 -H 'Content-Type: application/octet-stream' \
-    --data-binary "@$run/files" || return
-  printf '%s\n' "$body" >"$run/wanted"
-  while read -r name; do
-    [ -n "$name" ] || continue
-    file=$(printf %s "$name" | tr '_-' '/+' | base64 -d; echo x)
-    file=\${file%x}
-    (cd "$work" && $drop test -f "./$file" && $drop test -r "./$file" && $drop test ! -L "./$file") || continue
-    tries=0
-    while [ "$tries" -lt 5 ]; do
-      (cd "$work" && $drop cat "./$file") |
-        {
-          api PUT "jobs/$job/artifacts/$name" --max-time 3600 -T -
-          [ "$status" = 200 ] || disowned || [ "$status" = 413 ]
-        } && break
-      tries=$((tries + 1))
-      sleep 1
-    done
-  done <"$run/wanted"
+    # shellcheck disable=SC2016 # It is for another shell to expand.
+    $drop find . -xdev ! -type d -exec sh -c '
+      for f; do
+        if [ -L "$f" ]; then t=l; elif [ -f "$f" ]; then t=f; else t=o; fi
+        printf "%s %s %s\0" "$t" "$(stat -c "%s %a %Y" "$f")" "\${f#./}"
+      done' sh {} +
+  fi
+}
+
+# The daemon chooses from the list, and every answer names what it wants next. It knows what it has: after a cut
+# the list is sent again, and only what is missing is asked for. An empty record says that the list is whole.
+send_files() {
+  (cd "$work" && list_files && printf '\0') 2>/dev/null | head -c 8388608 >"$run/files"
+  tries=0
+  while [ "$tries" -lt 20 ]; do
+    insist POST "jobs/$job/files" --max-time 600 -H 'Content-Type: application/octet-stream' \
+      --data-binary "@$run/files" -o "$run/wanted" || return
+    while [ -s "$run/wanted" ] && send_wanted; do :; done
+    [ -s "$run/wanted" ] || return
+    tries=$((tries + 1))
+    sleep 1
+  done
+}
+
+# Sends one tar, read with the rights of the job. True when the answer has come; it takes the place of the names.
+send_wanted() {
+  # GNU tar would read a backslash in a name as an escape.
+  literal=--no-unquote
+  tar "$literal" --help >/dev/null 2>&1 || literal=
+  # shellcheck disable=SC2086 # Words, or none.
+  (cd "$work" && $drop xargs -0 tar $literal -c -f - <"$run/wanted") 2>/dev/null |
+    {
+      api PUT "jobs/$job/files" --max-time 3600 -T - -o "$run/wanted.new"
+      # What is refused is not sent again.
+      if disowned || [ "$status" = 413 ]; then : >"$run/wanted.new"
+      elif [ "$status" != 200 ]; then exit 1; fi
+      mv "$run/wanted.new" "$run/wanted"
+    }
 }
 `

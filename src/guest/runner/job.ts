@@ -15,7 +15,7 @@ run_job() {
   field timeout && timeout=$field
   field grace && grace=$field
   field heartbeat && beat=$field
-  field artifacts && artifacts=$field
+  field files && files=$field
   field continues && continues=$field
   field keep && keep=$field
   inputs=
@@ -86,7 +86,7 @@ report() {
       sleep 1
     fi
   done
-  [ "$artifacts" = 1 ] && send_artifacts
+  [ "$files" = 1 ] && send_files
   signal=0
   if [ -n "$exact" ] && [ "$exact" != 0 ]; then
     signal=$((exact & 127)) code=$((exact >> 8 & 255))

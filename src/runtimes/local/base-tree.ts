@@ -3,9 +3,9 @@ import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { extract } from 'tar-stream'
+import { extract, type Header } from 'tar-stream'
+import { isSafePath } from '../../jobs/paths.ts'
 import { isGzip } from './gzip.ts'
-import { isSafePath } from './listing.ts'
 
 export interface BaseFile {
   readonly sha256: string
@@ -15,52 +15,62 @@ export interface BaseFile {
   readonly modified: number
 }
 
-/** The regular files of the tar a workspace began as. */
-export const readBase = async (path: string): Promise<Map<string, BaseFile>> => {
-  const files = new Map<string, BaseFile>()
-  await eachFile(path, async (name, header, content) => {
-    const hash = createHash('sha256')
-    for await (const chunk of content) hash.update(chunk)
-    files.set(name, { sha256: hash.digest('hex'), ...header })
-  })
-  return files
+export interface BaseTree {
+  readonly files: ReadonlyMap<string, BaseFile>
+  /** Where symbolic links lead to. */
+  readonly links: ReadonlyMap<string, string>
 }
 
-/** The contents of some of them. */
+/** What is in the tar a workspace began as; nothing when it began as none. */
+export const readBase = async (path: string | null): Promise<BaseTree> => {
+  const files = new Map<string, BaseFile>()
+  const links = new Map<string, string>()
+  await eachEntry(path, async (name, header, content) => {
+    if (header.type === 'symlink') links.set(name, header.linkname ?? '')
+    if (header.type !== 'file') return
+    const hash = createHash('sha256')
+    for await (const chunk of content) hash.update(chunk)
+    files.set(name, {
+      sha256: hash.digest('hex'),
+      size: header.size ?? 0,
+      executable: ((header.mode ?? 0) & 0o111) !== 0,
+      modified: Math.floor((header.mtime?.getTime() ?? 0) / 1000),
+    })
+  })
+  return { files, links }
+}
+
+/** The contents of some of its files. */
 export const readBaseContents = async (
-  path: string,
+  path: string | null,
   wanted: ReadonlySet<string>,
 ): Promise<Map<string, Buffer>> => {
   const contents = new Map<string, Buffer>()
-  await eachFile(path, async (name, _header, content) => {
+  if (wanted.size === 0) return contents
+  await eachEntry(path, async (name, { type }, content) => {
+    if (type !== 'file' || !wanted.has(name)) return
     const parts: Buffer[] = []
-    for await (const chunk of content) if (wanted.has(name)) parts.push(chunk)
-    if (wanted.has(name)) contents.set(name, Buffer.concat(parts))
+    for await (const chunk of content) parts.push(chunk)
+    contents.set(name, Buffer.concat(parts))
   })
   return contents
 }
 
-const eachFile = async (
-  path: string,
-  visit: (name: string, header: Omit<BaseFile, 'sha256'>, content: AsyncIterable<Buffer>) => Promise<void>,
+const eachEntry = async (
+  path: string | null,
+  visit: (name: string, header: Header, content: AsyncIterable<Buffer>) => Promise<void>,
 ): Promise<void> => {
+  if (path === null) return
   const tar = extract()
   const source: Readable = createReadStream(path)
   const filled = isGzip(path) ? pipeline(source, createGunzip(), tar) : pipeline(source, tar)
   filled.catch(() => {}) // The loop below meets the same error.
   for await (const entry of tar) {
-    const { header } = entry
-    const name = header.name.replace(/^(\.\/)+/, '')
-    if (header.type !== 'file' || !isSafePath(name)) {
-      entry.resume()
-      continue
-    }
-    const about = {
-      size: header.size ?? 0,
-      executable: ((header.mode ?? 0) & 0o111) !== 0,
-      modified: Math.floor((header.mtime?.getTime() ?? 0) / 1000),
-    }
-    await visit(name, about, entry as AsyncIterable<Buffer>)
+    const name = entry.header.name.replace(/^(\.\/)+/, '')
+    // A name that is no UTF-8 is in no listing either: it must not look deleted.
+    if (isSafePath(name) && !name.includes('\ufffd'))
+      await visit(name, entry.header, entry as AsyncIterable<Buffer>)
+    entry.resume()
   }
   await filled
 }

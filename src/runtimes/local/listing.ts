@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { isSafePath } from '../../jobs/paths.ts'
 
 /** One thing in a workspace that is not a directory, as the machine told it. */
 export interface ListedFile {
@@ -13,8 +14,10 @@ export interface ListedFile {
 
 export interface Listing {
   readonly files: readonly ListedFile[]
-  /** Set when the list was longer than we care to read. */
+  /** Set when the list is not the whole of it. */
   readonly truncated: boolean
+  /** How many have names that are no UTF-8: they cannot be shown or asked for, and stay behind. */
+  readonly unnamed: number
 }
 
 const MAX_ENTRIES = 200_000
@@ -26,6 +29,7 @@ export const readListing = (source: Readable, signal: AbortSignal): Promise<List
     const files: ListedFile[] = []
     let held: Buffer = Buffer.alloc(0)
     let bytes = 0
+    let unnamed = 0
     const finish = (settle: () => void) => {
       source.off('data', onData)
       source.off('end', onEnd)
@@ -41,13 +45,16 @@ export const readListing = (source: Readable, signal: AbortSignal): Promise<List
       const buffer = held.length === 0 ? chunk : Buffer.concat([held, chunk])
       let from = 0
       for (let end = buffer.indexOf(0); end !== -1; end = buffer.indexOf(0, from)) {
-        if (end === from) return finish(() => resolve({ files, truncated: false }))
-        const file = parseRecord(buffer.subarray(from, end))
+        if (end === from) return finish(() => resolve({ files, truncated: false, unnamed }))
+        const record = decode(buffer.subarray(from, end))
+        const file = record === undefined ? undefined : parseRecord(record)
+        if (record === undefined) unnamed++
         if (file !== undefined) files.push(file)
         from = end + 1
       }
       held = buffer.subarray(from)
-      if (bytes > MAX_BYTES || files.length > MAX_ENTRIES) finish(() => resolve({ files, truncated: true }))
+      if (bytes > MAX_BYTES || files.length > MAX_ENTRIES)
+        finish(() => resolve({ files, truncated: true, unnamed }))
     }
     if (signal.aborted) return reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
@@ -60,8 +67,8 @@ export const readListing = (source: Readable, signal: AbortSignal): Promise<List
 const RECORD = /^(\S) (\d{1,15}) ([0-7]{1,5}) (-?\d{1,15})(?:\.\d+)? (.+)$/s
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-const parseRecord = (bytes: Buffer): ListedFile | undefined => {
-  const match = RECORD.exec(decode(bytes) ?? '')
+const parseRecord = (record: string): ListedFile | undefined => {
+  const match = RECORD.exec(record)
   if (match === null) return undefined
   const path = match[5]!
   if (!isSafePath(path)) return undefined
@@ -75,7 +82,6 @@ const parseRecord = (bytes: Buffer): ListedFile | undefined => {
   }
 }
 
-/** Names that are no UTF-8 cannot be shown or asked for: they stay behind. */
 const decode = (bytes: Buffer): string | undefined => {
   try {
     return utf8.decode(bytes)
@@ -83,9 +89,3 @@ const decode = (bytes: Buffer): string | undefined => {
     return undefined
   }
 }
-
-/** Relative, without `.` and `..`, of a sane length. */
-export const isSafePath = (path: string): boolean =>
-  path.length <= 4096 &&
-  !path.includes('\0') &&
-  path.split('/').every(part => part !== '' && part !== '.' && part !== '..')

@@ -12,7 +12,7 @@ const MAX_SKIPPED = 100
 
 /** Which listed files are artifacts, and why some matches are not. */
 export const selectArtifacts = (
-  listing: Listing,
+  listing: Pick<Listing, 'files' | 'truncated'>,
   globs: readonly string[],
   caps: { files: number; bytes: number },
 ): Selection => {

@@ -1,7 +1,10 @@
 import { basename } from 'node:path'
 import { encodeSpec } from '../../guest/spec.ts'
 import { AppError } from '../../jobs/errors.ts'
+import { KEPT } from '../../jobs/limits.ts'
 import type { AttachRequest, Outcome, Run } from '../../ports.ts'
+import { patchThread } from '../local/patch-thread.ts'
+import { createCollection, wantsFiles } from './collection.ts'
 import type { Details } from './details.ts'
 import { type FollowOptions, follow } from './follow.ts'
 import { createIntake } from './intake.ts'
@@ -17,6 +20,10 @@ export interface BindingOptions {
   readonly sessions: Sessions
   readonly reception: Reception
 }
+
+/** How much of its files a machine is asked for at once; through the guest agent every byte takes its time. */
+const BATCH_BYTES = 32 * 1024 * 1024
+const LETTER_BYTES = 1024 * 1024
 
 /** Binds a job to its machine and stays with it. Only a new run has an order; one that was found again has none. */
 export const bindJob = async (
@@ -45,12 +52,25 @@ export const bindJob = async (
       startedAt: fresh ? undefined : details.started?.at,
       finished: undefined,
       refused: undefined,
+      filesAt: undefined,
     }
+    const collection = createCollection({
+      manifest: run.manifest,
+      blobs: runtime.blobs,
+      caps: { patchBytes: KEPT.patchBytes, ...runtime.keep },
+      work: patchThread,
+      batchBytes: runtime.channel === 'agent' ? LETTER_BYTES : BATCH_BYTES,
+      startedAt: () => state.startedAt ?? began,
+      onBytes: () => {
+        state.filesAt = now()
+        run.sink.heartbeat()
+      },
+    })
     const port = createJobPort({
       run,
       intake,
       blobs: runtime.blobs,
-      caps: runtime.keep,
+      collection,
       keeps: keeps(run),
       now,
       withStart: reading.sealed,
@@ -60,6 +80,8 @@ export const bindJob = async (
         session.order = undefined
       },
       onRefused: reason => {
+        // What has started cannot be refused any more: it would be run again.
+        if (state.startedAt !== undefined) return
         state.refused = reason
         sessions.ring(run.machine.id)
       },
@@ -71,7 +93,10 @@ export const bindJob = async (
     sessions.bind(session, { id: run.job.id, port }, fresh ? orderFor(fresh, runtime) : undefined)
     if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
     const present = () => sessions.get(run.machine.id) === session
-    return await follow({ runtime, sessions, run, details, intake, state, phases, present })
+    return await follow({
+      ...{ runtime, sessions, run, details, intake, state, phases, present },
+      collected: () => collection.result(),
+    })
   } finally {
     session.order = undefined
     session.busy = false
@@ -84,7 +109,12 @@ export const concludeFromRecord = async (
   run: AttachRequest,
   details: Details,
 ): Promise<Outcome> => {
-  const state = { startedAt: details.started?.at, finished: details.finished, refused: undefined }
+  const state = {
+    startedAt: details.started?.at,
+    finished: details.finished,
+    refused: undefined,
+    filesAt: undefined,
+  }
   if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
   const intake = createIntake({
     sink: run.sink,
@@ -102,6 +132,7 @@ export const concludeFromRecord = async (
     state,
     phases: details.phases ?? {},
     present: () => true,
+    collected: () => state.finished ?? { artifacts: [], skipped: [], patch: null },
   })
 }
 
@@ -116,7 +147,7 @@ const orderFor = ({ job, manifest, command }: Run, runtime: ProxmoxRuntimeOption
     graceSeconds: runtime.graceSeconds,
     heartbeatSeconds: runtime.heartbeatSeconds,
     inputs: inputsOf(manifest, runtime.blobs).map(input => input.into),
-    wantsArtifacts: (manifest.artifacts ?? []).length > 0,
+    wantsFiles: wantsFiles(manifest),
     continues: manifest.machine !== undefined,
     keeps: keeps({ manifest }),
   })

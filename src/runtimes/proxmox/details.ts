@@ -38,6 +38,7 @@ export interface Finished {
   readonly endedAt: number
   readonly artifacts: readonly { path: string; sha256: string; size: number }[]
   readonly skipped: readonly { path: string; reason: string }[]
+  readonly patch: { readonly sha256: string; readonly size: number } | null
 }
 
 export const detailsOf = (machine: Machine): Partial<Details> => machine.details as Partial<Details>

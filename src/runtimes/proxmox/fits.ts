@@ -7,10 +7,9 @@ export const fitsProxmox = (manifest: Manifest): Fit => {
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
-const problemWith = ({ network, requires, workspace }: Manifest): string | undefined => {
+const problemWith = ({ network, requires }: Manifest): string | undefined => {
   if (Array.isArray(network))
     return 'the firewall of Proxmox VE knows addresses, not domains: use none or full'
-  if (workspace?.patch) return 'it does not make patches of a workspace'
   if (requires?.os !== undefined && requires.os.toLowerCase() !== 'linux')
     return `it runs Linux, not ${requires.os}`
   if (requires?.arch !== undefined && !['x86_64', 'amd64', 'x64'].includes(requires.arch.toLowerCase()))

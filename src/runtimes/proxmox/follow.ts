@@ -2,6 +2,7 @@ import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Exit, Outcome, StopReason } from '../../ports.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
+import type { Collected } from './collection.ts'
 import { isGone, stopVm } from './destroy.ts'
 import { type Details, detailsOf, type Finished } from './details.ts'
 import type { Intake } from './intake.ts'
@@ -21,7 +22,11 @@ export interface FollowOptions {
     startedAt: number | undefined
     finished: Finished | undefined
     refused: string | undefined
+    /** When something of its files came last. */
+    filesAt: number | undefined
   }
+  /** The files that have arrived, however far they came. */
+  collected(): Collected
   /** Whether the machine is still one of ours. */
   present(): boolean
   readonly phases: Readonly<Record<string, number>>
@@ -31,6 +36,8 @@ export interface FollowOptions {
 const LOOK_MS = 10_000
 /** Room for the last words after the command was told to stop. */
 const LAST_WORDS_MS = 15_000
+/** And for files that are on their way when the time is over; the engine waits no longer than that. */
+const FILES_MS = 40_000
 
 /** Stays with a job to its end: the machine's own word, or what Proxmox VE says of the machine. */
 export const follow = async (options: FollowOptions): Promise<Outcome> => {
@@ -60,7 +67,11 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
       if (run.stop.aborted) {
         stopAt ??= clock.now() + runtime.graceSeconds * 1000 + LAST_WORDS_MS
         // Before the start there is nothing to wait for; a stale machine has said its last.
-        if (state.startedAt === undefined || reasonOf(run).kind === 'stale' || clock.now() >= stopAt)
+        if (
+          state.startedAt === undefined ||
+          reasonOf(run).kind === 'stale' ||
+          clock.now() >= deadline(options, stopAt)
+        )
           return await cutOff(options)
       }
       if (clock.now() >= lookAt) {
@@ -70,7 +81,8 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
         // What came during the look rang for nobody.
         continue
       }
-      const next = Math.min(lookAt, stopAt ?? lookAt) - clock.now()
+      const cut = stopAt === undefined ? lookAt : deadline(options, stopAt)
+      const next = Math.min(lookAt, cut) - clock.now()
       await sessions.change(machineId, Math.max(50, next), run.detach)
     }
   } finally {
@@ -78,6 +90,12 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
     run.detach.removeEventListener('abort', wake)
   }
 }
+
+/** Whoever cancels does not want to wait for files; whose time is over does. */
+const deadline = ({ run, state: { filesAt } }: FollowOptions, stopAt: number): number =>
+  filesAt === undefined || reasonOf(run).kind !== 'timeout'
+    ? stopAt
+    : Math.min(stopAt + FILES_MS, Math.max(stopAt, filesAt + LAST_WORDS_MS))
 
 /** A machine that is off or gone will not speak any more. Trouble with the cluster says nothing about it. */
 const lookAtMachine = async ({
@@ -133,15 +151,18 @@ const cutOff = async ({ runtime, run, details, state, intake, ...rest }: FollowO
   const now = runtime.proxmox.clock.now()
   // What never started was not killed either.
   const report = { code: 0, signal: state.startedAt === undefined ? 0 : 9, ended: '' as const }
-  const finished: Finished = { jobId: run.job.id, report, endedAt: now, artifacts: [], skipped: [] }
+  const files = state.startedAt === undefined ? EMPTY : rest.collected()
+  const finished: Finished = { jobId: run.job.id, report, endedAt: now, ...files }
   return { kind: 'exit', exit: toExit({ runtime, run, details, state, intake, ...rest }, finished) }
 }
+
+const EMPTY: Collected = { artifacts: [], skipped: [], patch: null }
 
 const reasonOf = (run: AttachRequest): StopReason => run.stop.reason as StopReason
 
 const toExit = (
   { run, state, intake, phases, details }: FollowOptions,
-  { report, endedAt, artifacts, skipped }: Finished,
+  { report, endedAt, artifacts, skipped, patch }: Finished,
 ): Exit => {
   const startedAt = state.startedAt ?? detailsOf(run.machine).started?.at ?? endedAt
   const told = intake.agent()
@@ -155,7 +176,7 @@ const toExit = (
     endedAt,
     artifacts,
     skippedArtifacts: skipped,
-    patch: null,
+    patch,
     usage: told.usage,
     isolation: [
       'virtual machine',

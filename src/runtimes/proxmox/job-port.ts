@@ -1,11 +1,12 @@
 import { pack } from 'tar-stream'
 import type { JobPort } from '../../guest/machine-port.ts'
-import { type ExitReport, encodePath, type ListedFile } from '../../guest/protocol.ts'
-import type { SkippedArtifact } from '../../jobs/job.ts'
+import type { ExitReport } from '../../guest/protocol.ts'
+import type { Unpacking } from '../../guest/spec.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
 import type { AttachRequest, Blobs } from '../../ports.ts'
-import { selectArtifacts } from '../local/select.ts'
+import { isGzip } from '../local/gzip.ts'
+import type { Collection } from './collection.ts'
 import type { Details, Finished } from './details.ts'
 import type { Intake } from './intake.ts'
 
@@ -13,7 +14,7 @@ export interface JobPortOptions {
   readonly run: AttachRequest
   readonly intake: Intake
   readonly blobs: Blobs
-  readonly caps: { readonly artifactFiles: number; readonly artifactBytes: number }
+  readonly collection: Collection
   /** Whether the machine waits for more work afterwards. */
   readonly keeps: boolean
   now(): number
@@ -29,7 +30,7 @@ export const createJobPort = ({
   run,
   intake,
   blobs,
-  caps,
+  collection,
   keeps,
   now,
   withStart,
@@ -37,10 +38,6 @@ export const createJobPort = ({
   onFinished,
   onRefused,
 }: JobPortOptions): JobPort => {
-  const artifacts = new Map<string, Finished['artifacts'][number]>()
-  let skipped: SkippedArtifact[] = []
-  let room = caps.artifactBytes
-  let wanted = new Set<string>()
   let finishing: Promise<void> | undefined
   let beginning: Promise<void> | undefined
 
@@ -54,8 +51,7 @@ export const createJobPort = ({
         jobId: run.job.id,
         report,
         endedAt: now(),
-        artifacts: [...artifacts.values()],
-        skipped,
+        ...collection.result(),
       }
       await run.remember({ finished })
       onFinished(finished)
@@ -79,34 +75,18 @@ export const createJobPort = ({
       await begin()
       return { next: intake.position, order: order() }
     },
-    refused: async reason => onRefused(reason),
+    refused: async reason => {
+      await beginning
+      onRefused(reason)
+    },
     output: async frame => ({ next: await intake.take(frame), order: order() }),
     heartbeat: () => {
       run.sink.heartbeat()
       return order()
     },
     input: index => inputsOf(run.manifest, blobs)[index]?.content(),
-    files: async files => {
-      const listed: ListedFile[] = files
-      const selection = selectArtifacts(
-        { files: listed.map(file => ({ ...file, mode: 0o644 })), truncated: false },
-        run.manifest.artifacts ?? [],
-        { files: caps.artifactFiles, bytes: caps.artifactBytes },
-      )
-      skipped = [...selection.skipped]
-      wanted = new Set(selection.wanted.map(file => file.path))
-      return [...wanted].filter(path => !artifacts.has(path)).map(encodePath)
-    },
-    artifact: async (path, content) => {
-      if (!wanted.has(path)) throw new Error('this file was not asked for')
-      const ref = await blobs.put(content, room).catch(error => {
-        skipped.push({ path, reason: 'it is larger than what is left for artifacts' })
-        throw error
-      })
-      const before = artifacts.get(path)
-      artifacts.set(path, { path, sha256: ref.sha256, size: ref.size })
-      room -= ref.size - (before?.size ?? 0)
-    },
+    files: list => collection.list(list),
+    receive: tar => collection.receive(tar),
     exit: async report => {
       await finish(report)
       return keeps ? 'wait' : 'poweroff'
@@ -125,7 +105,7 @@ export const createJobPort = ({
 }
 
 export interface Input {
-  readonly into: 'workspace' | 'root'
+  readonly into: Unpacking
   content(): AsyncIterable<Uint8Array>
 }
 
@@ -134,10 +114,12 @@ export const inputsOf = (manifest: Manifest, blobs: Blobs): Input[] => {
   const blob = manifest.workspace?.blob
   const files = manifest.files ?? []
   return [
-    ...(blob === undefined ? [] : [{ into: 'workspace' as const, content: () => blobs.read(blob) }]),
+    ...(blob === undefined ? [] : [{ into: unpackingOf(blobs.path(blob)), content: () => blobs.read(blob) }]),
     ...(files.length === 0 ? [] : [{ into: 'root' as const, content: () => packFiles(files) }]),
   ]
 }
+
+const unpackingOf = (path: string): Unpacking => (isGzip(path) ? 'workspace.gz' : 'workspace')
 
 async function* packFiles(files: NonNullable<Manifest['files']>): AsyncGenerator<Uint8Array> {
   const tar = pack()

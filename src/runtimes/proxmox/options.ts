@@ -28,7 +28,11 @@ export interface ProxmoxRuntimeOptions {
   readonly callback: CallbackOptions
   readonly defaults: { readonly cpu: number; readonly memory: number; readonly disk: number | undefined }
   readonly parallel: { readonly clones: number; readonly starts: number; readonly deletes: number }
-  readonly keep: { readonly artifactFiles: number; readonly artifactBytes: number }
+  readonly keep: {
+    readonly artifactFiles: number
+    readonly artifactBytes: number
+    readonly patchBytes?: number
+  }
   readonly graceSeconds: number
   readonly heartbeatSeconds: number
   /** Told of every call of a machine. */

@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pack } from 'tar-stream'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import type { GuestListener } from '../../../src/guest/listener.ts'
-import { encodePath } from '../../../src/guest/protocol.ts'
 import type { GuestSpec } from '../../../src/guest/spec.ts'
 import {
   createMemoryMachine,
@@ -20,6 +20,15 @@ import {
 const hasCurl = (() => {
   try {
     execFileSync('curl', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+})()
+
+const hasBusybox = (() => {
+  try {
+    execFileSync('busybox', ['true'], { stdio: 'ignore' })
     return true
   } catch {
     return false
@@ -241,6 +250,39 @@ describe.skipIf(!hasCurl)('the runner', () => {
     expect(memory.stdout().equals(Buffer.from(Array.from({ length: 256 }, (_, i) => i)))).toBe(true)
   })
 
+  it.skipIf(!hasBusybox)(
+    'needs no more than busybox and curl (skipped where busybox is not installed)',
+    async () => {
+      const tools = mkdtempSync(join(tmpdir(), 'busybox-'))
+      cleanups.push(() => rmSync(tools, { recursive: true, force: true }))
+      execFileSync('busybox', ['--install', '-s', tools])
+      symlinkSync(
+        execFileSync('sh', ['-c', 'command -v curl'], { encoding: 'utf8' }).trim(),
+        join(tools, 'curl'),
+      )
+      const memory = sh(
+        'printf "%s" "$A"; mkdir d; echo one >"d/a b"; ln "d/a b" d/twin; echo 2 >"d/new\nline"; chmod 755 d/twin; exit 7',
+        {
+          env: { A: "it's" },
+          wantsFiles: true,
+        },
+      )
+      memory.state.wanted = ['d/a b', 'd/new\nline', 'absent']
+      await run(memory, { shell: join(tools, 'ash'), tools })
+      expect(memory.stdout().toString()).toBe("it's")
+      expect(memory.state.exit?.code).toBe(7)
+      expect(memory.state.listComplete).toBe(true)
+      expect(memory.state.listed).toEqual(
+        expect.arrayContaining([
+          { path: 'd/a b', type: 'file', size: 4, mode: 0o755, modified: expect.any(Number) },
+          { path: 'd/new\nline', type: 'file', size: 2, mode: 0o600, modified: expect.any(Number) },
+        ]),
+      )
+      expect(memory.state.artifacts.get('d/a b')?.toString()).toBe('one\n')
+      expect(memory.state.artifacts.get('d/new\nline')?.toString()).toBe('2\n')
+    },
+  )
+
   it('unpacks what it is given and brings back what is asked for, through odd names', async () => {
     const tar = pack()
     tar.entry({ name: 'in put.txt' }, 'given')
@@ -250,12 +292,13 @@ describe.skipIf(!hasCurl)('the runner', () => {
     const odd = 'di r/ünï\n\'"$(x).txt'
     const memory = sh('mkdir "di r"; cat "in put.txt" > "$1"; ln -s /etc/passwd link; printf big > other', {
       inputs: ['workspace'],
-      wantsArtifacts: true,
+      wantsFiles: true,
     })
     const withArgument = { ...memory.spec, argv: [...memory.spec.argv, 'sh', odd] }
     const again = createMemoryMachine(withArgument)
     again.state.inputs = [Buffer.concat(chunks)]
-    again.state.wanted = [encodePath(odd), encodePath('other'), encodePath('absent')]
+    again.state.wanted = [odd, 'absent']
+    again.state.wantedNext = ['other']
     await run(again)
     expect(again.state.exit?.code).toBe(0)
     expect(again.state.artifacts.get(odd)?.toString()).toBe('given')
@@ -268,7 +311,9 @@ describe.skipIf(!hasCurl)('the runner', () => {
         ['link', 'link'],
       ].sort(),
     )
-    expect(again.state.listed.find(file => file.path === odd)?.size).toBe(5)
+    expect(again.state.listed.find(file => file.path === odd)).toMatchObject({ size: 5, mode: 0o600 })
+    expect(again.state.listComplete).toBe(true)
+    expect(again.state.uploads).toBe(2)
   })
 
   it('stops everything and switches off when the daemon has no use for it any more', async () => {

@@ -53,6 +53,7 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
     startedAt: started ? 1000 : undefined,
     finished: undefined,
     refused: undefined,
+    filesAt: undefined,
   }
   let present = true
   const outcome = follow({
@@ -71,6 +72,7 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
     state,
     phases: { clone: 5 },
     present: () => present,
+    collected: () => ({ artifacts: [], skipped: [], patch: null }),
   })
   let settled: Outcome | undefined
   void outcome.then(ended => {
@@ -85,7 +87,10 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
     asked: (what: string) => emulator.requests.filter(line => line.includes(what)).length,
     finish: (code: number) => {
       const report = { code, signal: 0, ended: '' as const }
-      const finished: Finished = { jobId: id, report, endedAt: 3000, artifacts: [], skipped: [] }
+      const finished: Finished = {
+        ...{ jobId: id, report, endedAt: 3000 },
+        ...{ artifacts: [], skipped: [], patch: null },
+      }
       state.finished = finished
       sessions.ring(id)
     },

@@ -123,6 +123,7 @@ describe('a job in a VM without a network', () => {
       task: 'cat in.txt; seq 1 60000; echo "ünï→" >&2; printf done > result.txt; exit 4',
       files: [{ path: 'in.txt', text: `${'x'.repeat(120_000)}\n` }],
       artifacts: ['result.txt'],
+      workspace: { patch: true },
     })
     expect(view).toMatchObject({ status: 'failed', exit_code: 4 })
     const job = await engine.deputy.get(view.job_id)
@@ -131,6 +132,7 @@ describe('a job in a VM without a network', () => {
     expect((await engine.deputy.result(view.job_id, {})).artifacts).toMatchObject([
       { path: 'result.txt', size: 4 },
     ])
+    expect((await engine.deputy.result(view.job_id, {})).patch?.size).toBeGreaterThan(0)
     expect(lab.emulator.requests.some(line => line.includes('/agent/exec'))).toBe(true)
     await clean(lab)
   })

@@ -9,6 +9,7 @@ import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
 import { powerOff } from '../../../src/dev/pve/operations/power.ts'
 import { detailsOf } from '../../../src/runtimes/proxmox/details.ts'
 import { describeRuntimeContract } from './contract.ts'
+import { describeWorkspacePatches } from './patches.ts'
 
 const has = (tool: string): boolean => {
   try {
@@ -18,7 +19,7 @@ const has = (tool: string): boolean => {
     return false
   }
 }
-const missing = ['curl', 'python3', 'setsid'].find(tool => !has(tool))
+const missing = ['curl', 'git', 'python3', 'setsid'].find(tool => !has(tool))
 
 const freePort = (): Promise<number> =>
   new Promise(resolve => {
@@ -43,8 +44,8 @@ const guestDirectories = (vmid: number): string[] =>
     .filter(name => name.startsWith(`guest-${vmid}-`))
     .map(name => join(tmpdir(), name))
 
-describeRuntimeContract('proxmox', {
-  skip: missing === undefined ? undefined : `${missing} is not installed`,
+const skip = missing === undefined ? undefined : `${missing} is not installed`
+const subject = {
   module: 'runtimes/proxmox/index.js',
   factory: 'openProxmoxRuntime',
   options: {
@@ -66,6 +67,13 @@ describeRuntimeContract('proxmox', {
     graceSeconds: 1,
     heartbeatSeconds: 1,
   },
+}
+
+describeWorkspacePatches('proxmox', { subject, skip, outside: true })
+
+describeRuntimeContract('proxmox', {
+  skip,
+  ...subject,
   orderGap: 0.6,
   hasEnded: (_, { machine }) =>
     guestDirectories(detailsOf(machine).vmid ?? 0).some(directory =>

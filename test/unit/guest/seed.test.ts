@@ -9,7 +9,6 @@ import { parse } from 'yaml'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import { writeIso } from '../../../src/guest/iso.ts'
 import { readIso } from '../../../src/guest/iso-reader.ts'
-import { decodePath, encodePath, parseFileList } from '../../../src/guest/protocol.ts'
 import { RUNNER } from '../../../src/guest/runner.ts'
 import { buildSeed, callbackText, seedIso } from '../../../src/guest/seed.ts'
 import { smbiosForSeed } from '../../../src/guest/smbios.ts'
@@ -186,7 +185,7 @@ describe('what the runner reads', () => {
     graceSeconds: 1,
     heartbeatSeconds: 1,
     inputs: [],
-    wantsArtifacts: false,
+    wantsFiles: false,
     continues: false,
     keeps: false,
   }
@@ -212,19 +211,6 @@ describe('what the runner reads', () => {
       expect(() => encodeSpec({ ...spec, env: { [name]: 'x' } })).toThrow('name')
     expect(() => encodeSpec({ ...spec, argv: ['\0'] })).toThrow('NUL')
   })
-})
-
-it('paths and lists survive every name', () => {
-  for (const path of ['a b', 'x\ny', 'ünï/→', '??>>']) {
-    expect(decodePath(encodePath(path))).toBe(path)
-    expect(encodePath(path)).toMatch(/^[A-Za-z0-9_=-]*$/)
-  }
-  expect(parseFileList(Buffer.from('f 12 a b\0l 3 link\0p 0 pipe\0./plain\0'))).toEqual([
-    { type: 'file', size: 12, path: 'a b' },
-    { type: 'link', size: 3, path: 'link' },
-    { type: 'other', size: 0, path: 'pipe' },
-    { type: 'file', size: 0, path: 'plain' },
-  ])
 })
 
 describe('certificates', () => {

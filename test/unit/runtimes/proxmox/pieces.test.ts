@@ -229,7 +229,6 @@ describe('the callback address', () => {
 describe('what fits', () => {
   it.each([
     [{ network: ['example.org'] }, 'domains'],
-    [{ workspace: { path: '/x', patch: true } }, 'patches'],
     [{ requires: { os: 'darwin' } }, 'Linux'],
     [{ requires: { arch: 'arm64' } }, 'x86_64'],
   ])('%j does not, and the reason says why', (manifest, words) => {
