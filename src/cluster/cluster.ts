@@ -17,6 +17,7 @@ import type { SshTarget } from './ssh/arguments.ts'
 import { sshFailureOf } from './ssh/errors.ts'
 import { createSsh, type Ssh } from './ssh/session.ts'
 import { createTargets } from './targets.ts'
+import { topicName } from './topics.ts'
 
 export interface ClusterOptions {
   config: ClusterConfig
@@ -299,7 +300,7 @@ const candidateOf = (
       labels: node.labels,
     },
     priority: node.priority,
-    specialties: new Set(node.specialties),
+    specialties: new Set(node.specialties.map(topicName)),
     maxTasks: maxTasksOf(node, report),
     running: known.running.get(node.id) ?? 0,
     measurement: report && { ...report, latencyMs: status.latencyMs, at: status.at },

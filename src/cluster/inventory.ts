@@ -46,7 +46,10 @@ export const nodeSchema = z.strictObject({
   cores: z.number().int().positive().max(4096).optional(),
   memory: mebibytes.optional(),
   capabilities: z.array(word.transform(value => value.toLowerCase())).default([]),
-  specialties: z.array(word.transform(value => value.toLowerCase())).default([]),
+  specialties: z
+    .array(word.transform(value => value.toLowerCase()))
+    .default([])
+    .describe('Work it is preferred for: build, test, containers, gpu…, or the name of a program'),
   priority: z.number().int().min(1).max(10).default(5).describe('1 is taken first, 10 last'),
   max_tasks: z
     .number()
@@ -126,6 +129,10 @@ export const clusterSchema = z.strictObject({
     .strictObject({
       local: z.array(word).optional().describe('First words of commands that stay here'),
       offload: z.array(word).optional().describe('First words of commands that go to a node'),
+      topics: z
+        .record(word, z.array(word))
+        .default({})
+        .describe('First words of commands by what they are about, for specialties of nodes'),
     })
     .prefault({}),
   policy: z

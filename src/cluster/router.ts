@@ -76,7 +76,7 @@ export const scoreOf = (candidate: Candidate, request: RouteRequest): number => 
   const { measurement } = candidate
   const free = 1 - candidate.running / candidate.maxTasks
   let score = WEIGHTS.tasks * free + (5 - candidate.priority) * 0.04
-  if (request.topics !== undefined && hasTopic(candidate, request.topics)) score += 0.2
+  if (request.topics !== undefined && sharedTopic(candidate, request.topics) !== undefined) score += 0.2
   if (candidate.overloaded) score -= 0.5
   if (candidate.isHere) score -= 10
   if (measurement === undefined) return score + 0.35
@@ -89,9 +89,9 @@ export const scoreOf = (candidate: Candidate, request: RouteRequest): number => 
   return score + seen * trust + 0.35 * (1 - trust) - Math.min(measurement.latencyMs, 1000) / 5000
 }
 
-const hasTopic = (candidate: Candidate, topics: readonly string[]): boolean => {
-  for (const topic of topics) if (candidate.specialties.has(topic)) return true
-  return false
+const sharedTopic = (candidate: Candidate, topics: readonly string[]): string | undefined => {
+  for (const topic of topics) if (candidate.specialties.has(topic)) return topic
+  return undefined
 }
 
 const explain = (candidate: Candidate, wanted: CompiledRequirements, request: RouteRequest): string => {
@@ -109,7 +109,8 @@ const explain = (candidate: Candidate, wanted: CompiledRequirements, request: Ro
       `${measurement.latencyMs} ms away`,
     )
   } else reasons.unshift('not measured yet')
-  if (request.topics && hasTopic(candidate, request.topics)) reasons.push('a specialty for this work')
+  const topic = request.topics && sharedTopic(candidate, request.topics)
+  if (topic !== undefined) reasons.push(`"${topic}" is its specialty`)
   const fits = wanted.empty ? '' : ` fits ${describeRequirements(wanted)} and`
   return `${candidate.id}${fits} scored best: ${reasons.join(', ')}.`
 }

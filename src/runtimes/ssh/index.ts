@@ -2,7 +2,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cluster, createCluster, type Placement } from '../../cluster/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../cluster/inventory.ts'
+import { topicsOf } from '../../cluster/topics.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
 import type {
   AttachRequest,
   Blobs,
@@ -206,10 +208,11 @@ const provision = async (
   { manifest, remember, signal }: ProvisionRequest,
 ): Promise<Placement> => {
   const { node, os, arch, capabilities } = manifest?.requires ?? {}
+  const topics = manifest === undefined ? [] : topicsFor(cluster, manifest)
   for (;;) {
     signal.throwIfAborted()
     try {
-      const place = await cluster.choose({ node, requires: { os, arch, capabilities } }, signal)
+      const place = await cluster.choose({ node, topics, requires: { os, arch, capabilities } }, signal)
       await remember(placeRecord(cluster, place))
       return place
     } catch (error) {
@@ -217,6 +220,12 @@ const provision = async (
       await sleep(FULL_PAUSE_MS, undefined, { signal })
     }
   }
+}
+
+/** Only where some node has a specialty is it worth reading what a job is about. */
+const topicsFor = (cluster: Cluster, { agentType, task }: Manifest): string[] => {
+  if (cluster.nodes.every(node => node.specialties.length === 0)) return []
+  return agentType === 'script' ? topicsOf(task, cluster.config.routing.topics) : [agentType]
 }
 
 /** Every node that fits has as many commands as it may: one will end. */

@@ -28,6 +28,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
           aliases: [`node${index + 1}`],
           max_tasks: 4,
           capabilities: index === 1 ? ['special'] : [],
+          specialties: index === 1 ? ['Compilation'] : [],
         })),
         ssh: { configFile: 'none', connectTimeout: 3 },
         thresholds: { cpu: 100, memory: 100, load: 10_000 },
@@ -103,6 +104,15 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     expect(impossible.text).toContain('no node fits os=windows')
     const stay = await call('cluster_bash', { command: 'echo x', requires_os: 'darwin', auto_route: false })
     expect(stay.text).toContain('auto_route')
+  })
+
+  it('prefer a node for its specialties, and say so', async () => {
+    const command = 'true && make --version > /dev/null'
+    const built = await call('cluster_bash', { command, requires_capabilities: ['special'] })
+    expect(built.why).toMatch(/^n2 fits capability=special and scored best: .*"build" is its specialty\.$/)
+    const other = await call('cluster_bash', { command: 'uptime', requires_capabilities: ['special'] })
+    expect(other.why).not.toContain('specialty')
+    expect((await call('offload_to', { command, node_id: 'n2' })).why).toBe('n2 was asked for by name.')
   })
 
   it('refuse what the policy refuses, by its rule, here and there', async () => {

@@ -1,0 +1,98 @@
+import { matchesWords } from './policy/check.ts'
+import { interpret, Refused } from './policy/interpret.ts'
+import { createScope } from './policy/scope.ts'
+import { baseName } from './policy/text.ts'
+import { isWrapper } from './policy/wrappers.ts'
+
+/** First words of the commands that belong to a topic, as the user or we list them. */
+export type TopicLists = Readonly<Record<string, readonly string[]>>
+
+/**
+ * What a command line is about: the programs it runs, and the kinds of work they stand for. Nodes name as their
+ * specialties what they are preferred for.
+ */
+export const topicsOf = (source: string, more: TopicLists = {}): string[] => {
+  const topics = new Set<string>()
+  const lists = Object.entries({ ...DEFAULT_TOPICS, ...lowerKeys(more) })
+  const look = (argv: readonly string[]): undefined => {
+    const program = baseName(argv[0] ?? '').toLowerCase()
+    if (program === '' || isWrapper(argv[0] ?? '')) return
+    topics.add(topicName(program))
+    for (const [topic, entries] of lists)
+      if (entries.some(entry => matchesWords(argv, entry))) topics.add(topicName(topic))
+  }
+  try {
+    const scope = createScope({ root: false, env: {}, cwd: undefined })
+    interpret(source, scope, { command: look, enabled: () => false })
+  } catch (error) {
+    // Too tangled to read: what was read so far is what is known.
+    if (!(error instanceof Refused)) throw error
+  }
+  return [...topics]
+}
+
+/** One name for what people call differently. */
+export const topicName = (name: string): string => {
+  const plain = name.trim().toLowerCase()
+  return SYNONYMS.get(plain) ?? plain
+}
+
+const lowerKeys = (lists: TopicLists): TopicLists =>
+  Object.fromEntries(Object.entries(lists).map(([topic, entries]) => [topicName(topic), entries]))
+
+const SYNONYMS = new Map(
+  Object.entries<string>({
+    building: 'build',
+    builds: 'build',
+    compile: 'build',
+    compilation: 'build',
+    testing: 'test',
+    tests: 'test',
+    container: 'containers',
+    images: 'containers',
+    llm: 'inference',
+    'model-serving': 'inference',
+  }),
+)
+
+export const DEFAULT_TOPICS: TopicLists = {
+  build: [
+    ...[
+      'make',
+      'gmake',
+      'cmake',
+      'ninja',
+      'meson compile',
+      'bazel build',
+      'gradle',
+      'gradlew',
+      'mvn',
+      'mvnw',
+    ],
+    ...['cargo build', 'cargo install', 'rustc', 'go build', 'go install', 'dotnet build', 'swift build'],
+    ...['xcodebuild', 'npm run build', 'npm ci', 'yarn build', 'pnpm build', 'tsc', 'webpack', 'vite build'],
+    ...['gcc', 'g++', 'cc', 'c++', 'clang', 'clang++', 'javac', 'docker build', 'podman build', 'buildah'],
+  ],
+  test: [
+    ...['pytest', 'tox', 'jest', 'vitest', 'mocha', 'ctest', 'cargo test', 'go test', 'dotnet test'],
+    ...['swift test', 'bazel test', 'make test', 'make check', 'npm test', 'npm t', 'npm run test'],
+    ...[
+      'yarn test',
+      'pnpm test',
+      'gradle test',
+      'gradlew test',
+      'mvn test',
+      'mvn verify',
+      'rspec',
+      'phpunit',
+    ],
+  ],
+  containers: ['docker', 'podman', 'buildah', 'nerdctl', 'kubectl', 'helm'],
+  gpu: ['nvidia-smi', 'nvcc', 'torchrun', 'accelerate launch', 'deepspeed'],
+  inference: ['ollama', 'vllm', 'llama-server', 'llama-cli', 'mlx_lm.generate', 'mlx_lm.server'],
+  media: ['ffmpeg', 'ffprobe', 'magick', 'convert', 'HandBrakeCLI'],
+  archive: ['tar', 'zip', 'unzip', 'zstd', 'xz', 'gzip', '7z'],
+  transfer: ['rsync', 'scp', 'rclone'],
+  search: ['find', 'grep -r', 'grep -R', 'rg', 'ag'],
+  database: ['psql', 'pg_dump', 'pg_restore', 'mysql', 'mysqldump', 'sqlite3', 'duckdb'],
+}
