@@ -185,6 +185,17 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
       return runtimes
     },
 
+    /** Boots throw-away machines. Whoever leaves before the answer ends it, and they go. */
+    probe: async (signal?: AbortSignal): Promise<readonly Readiness[]> => {
+      const { runtimes } = await transport.json<{ runtimes: readonly Readiness[] }>({
+        method: 'POST',
+        path: '/api/doctor/probe',
+        answerMs: 3_600_000,
+        ...(signal && { signal }),
+      })
+      return runtimes
+    },
+
     config: async (): Promise<unknown> =>
       (await json<{ settings: unknown }>({ path: '/api/config' })).settings,
 

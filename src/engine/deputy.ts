@@ -31,6 +31,8 @@ export interface Deputy {
   machines(): Promise<MachineView[]>
   destroyMachine(id: string): Promise<void>
   doctor(signal: AbortSignal): Promise<Readiness[]>
+  /** As doctor, and boots a throw-away machine where only one can tell. It takes minutes, and leaves nothing. */
+  probe(signal: AbortSignal): Promise<Readiness[]>
   /** Called at every change of any job, after it is durable. Returns how to stop. */
   onChange(listener: (change: JobChange) => void): () => void
   stats(): Promise<Stats>

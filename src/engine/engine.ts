@@ -15,6 +15,7 @@ import { follow, followEvents, waitFor } from './follow.ts'
 import { createDisposal } from './machines.ts'
 import { excerpt, lastLines, readPage } from './output.ts'
 import { createPool } from './pool.ts'
+import { probeAll } from './probe.ts'
 import { createReadinesses, isAwake } from './readiness.ts'
 import { recover } from './recover.ts'
 import { createRunner, type Runner } from './runner.ts'
@@ -210,6 +211,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       if (!(await gone(disposal.dispose(machine)))) throw notGoneYet(id)
     },
     doctor: signal => context.readiness.checkAll(signal),
+    probe: signal => probeAll(context, { disposal, signal }),
     onChange: signals.onChange,
     stats: async () => {
       const oldest = await store.oldestPending()

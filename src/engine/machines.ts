@@ -1,6 +1,7 @@
 import { type AppError, toAppError } from '../jobs/errors.ts'
+import { newId } from '../jobs/ids.ts'
 import { isLeftBehind } from '../jobs/left-behind.ts'
-import type { Machine, MachineRecord } from '../ports.ts'
+import type { Machine, MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { durably } from './durably.ts'
 
@@ -90,6 +91,27 @@ export const createDisposal = (context: EngineContext): Disposal => {
       await Promise.allSettled(underWay.values())
     },
   }
+}
+
+/** On record before it exists, and for no job: to wait in a pool, or to try things out. */
+export const recordMachine = async (
+  { store, clock }: EngineContext,
+  { name }: Runtime,
+): Promise<MachineRecord> => {
+  const machine: MachineRecord = {
+    id: newId(clock.now()),
+    runtime: name,
+    jobId: null,
+    details: {},
+    state: 'creating',
+    createdAt: clock.now(),
+    leaseUntil: null,
+    attempts: 0,
+    notBefore: 0,
+    lastError: null,
+  }
+  await store.insertMachine(machine)
+  return machine
 }
 
 /** From a second to five minutes: a provider that is down is not hammered, and not forgotten. */

@@ -1,8 +1,7 @@
 import { createDeadline } from '../jobs/deadline.ts'
-import { newId } from '../jobs/ids.ts'
 import type { MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
-import type { Disposal } from './machines.ts'
+import { type Disposal, recordMachine } from './machines.ts'
 
 export interface Pool {
   /** Boots machines until as many wait as the runtimes want, and lets go of those that are too many or too old. */
@@ -18,18 +17,9 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
   const booting = new Map<string, number>()
 
   const boot = async (runtime: Runtime): Promise<void> => {
-    const { store, clock, log } = context
-    const id = newId(clock.now())
-    const machine = { id, runtime: runtime.name, jobId: null, details: {} }
-    await store.insertMachine({
-      ...machine,
-      state: 'creating',
-      createdAt: clock.now(),
-      leaseUntil: null,
-      attempts: 0,
-      notBefore: 0,
-      lastError: null,
-    })
+    const { store, log } = context
+    const machine = await recordMachine(context, runtime)
+    const { id } = machine
     const deadline = createDeadline([context.closing], context.config.supervision.provisioning * 1000)
     try {
       let known: Record<string, unknown> = {}

@@ -170,6 +170,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
     machines: async () => [],
     destroyMachine: refuse,
     doctor: async () => [],
+    probe: async () => [],
     onChange: listener => {
       changes.on('change', listener)
       return () => changes.off('change', listener)

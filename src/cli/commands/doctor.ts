@@ -9,11 +9,16 @@ export default defineCommand({
   name: 'doctor',
   summary: 'Tell what works here and how to mend the rest',
   usage: '[flags]',
-  description: 'Exits with 0 when at least one runtime can take jobs, with 1 when none can.',
-  flags: { json: JSON_FLAG },
+  description:
+    'Exits with 0 when at least one runtime can take jobs, with 1 when none can. Whether a VM reaches this computer is known only to a VM: --probe boots one as jobs get it, waits for its call, and destroys it. Ctrl-C ends that, and the VM goes too.',
+  flags: {
+    probe: { type: 'boolean', summary: 'Boot a throw-away VM to see that it can report; takes minutes' },
+    json: JSON_FLAG,
+  },
   async run(context, { flags }) {
     const { checks, client } = await checkThisComputer(context)
-    const runtimes = client ? await client.doctor() : []
+    if (flags.probe && client) await context.err.write('Booting a throw-away machine; this takes minutes.\n')
+    const runtimes = client ? await (flags.probe ? client.probe() : client.doctor()) : []
     const ok = runtimes.some(runtime => runtime.ready)
     if (flags.json) await context.printJson({ ok, checks, runtimes })
     else await context.print(report(checks, runtimes, context.colors))

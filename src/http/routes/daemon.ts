@@ -70,6 +70,18 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
   }),
 
   route({
+    method: 'POST',
+    path: '/api/doctor/probe',
+    tag: 'daemon',
+    summary: 'Check every runtime, with a throw-away machine where only one can tell; it takes minutes',
+    responses: { 200: { description: 'The checks', schema: doctorSchema } },
+    handle: async call => {
+      const runtimes = await withSignal(call, closing, signal => deputy.probe(signal))
+      return json({ ready: runtimes.some(runtime => runtime.ready), runtimes })
+    },
+  }),
+
+  route({
     method: 'GET',
     path: '/api/config',
     tag: 'daemon',

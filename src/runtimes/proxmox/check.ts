@@ -1,13 +1,16 @@
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, Readiness } from '../../ports.ts'
 import { checkRights } from '../../proxmox/permissions.ts'
+import { checkCallback } from './check-callback.ts'
 import { injectionOf } from './inject.ts'
 import { findTemplate, listStorages, type Template } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { Reception } from './reception.ts'
 
 /** What works and what is missing, each with the command that mends it. */
 export const checkProxmox = async (
   runtime: ProxmoxRuntimeOptions,
+  reception: Reception,
   signal: AbortSignal,
 ): Promise<Readiness> => {
   const checks: Check[] = []
@@ -41,6 +44,7 @@ export const checkProxmox = async (
     checks.push(...(await storageChecks(runtime, template, signal)))
     checks.push(await rightsCheck(runtime, template, version.major, signal))
   }
+  checks.push(await checkCallback(runtime, reception).catch(error => failed('callback', error)))
   return { runtime: 'proxmox', ready: checks.every(check => check.status !== 'failed'), checks }
 }
 

@@ -40,6 +40,8 @@ export interface Wanted {
   readonly network: 'none' | 'full'
 }
 
+export type Phase = 'template' | 'clone' | 'configure' | 'start' | 'boot'
+
 /** A machine may take this long from its start to its first word. */
 const BOOT_MS = 300_000
 const TASK_MS = 600_000
@@ -58,10 +60,15 @@ export const createProvisioner = (options: ProvisionerOptions) => {
 
   const injector = createInjector({ ...options, locked })
 
-  const make = async ({ machine, remember, signal }: ProvisionRequest, wanted: Wanted): Promise<void> => {
+  const make = async (
+    { machine, remember, signal }: ProvisionRequest,
+    wanted: Wanted,
+    onPhase?: (phase: Phase) => void,
+  ): Promise<void> => {
     const phases: Record<string, number> = {}
-    const lap = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
+    const lap = async <T>(name: Phase, work: () => Promise<T>): Promise<T> => {
       const began = performance.now()
+      onPhase?.(name)
       try {
         return await work()
       } finally {
@@ -288,7 +295,7 @@ const worthAnotherTry = (thrown: unknown): unknown => {
 
 const silent = ({ vmid }: At, where: string) =>
   new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${where}.`, {
-    hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor',
+    hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor --probe',
   })
 
 const died = ({ vmid }: At) =>

@@ -57,14 +57,22 @@ export const createReception = (runtime: ProxmoxRuntimeOptions, sessions: Sessio
     return inner
   }
 
+  /** Where machines would find us, without listening there. */
+  const expected = (port = callback.port): Promise<Address> =>
+    callbackAddress(callback, port, proxmox.settings.endpoints[0]!.host)
+
   return {
+    expected,
+    get isOpen() {
+      return outer !== undefined
+    },
     /** Resolves when machines can talk to us. */
     async ready(): Promise<void> {
       await (runtime.channel === 'agent' ? loopback() : network())
     },
     async address(): Promise<Address> {
       const { port } = await network()
-      return callbackAddress(callback, port, proxmox.settings.endpoints[0]!.host)
+      return expected(port)
     },
     publish: (name: string, seed: Seed): void => void seeds.set(name, seed),
     unpublish: (name: string): void => void seeds.delete(name),

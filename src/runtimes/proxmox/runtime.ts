@@ -9,6 +9,7 @@ import { createDisposal } from './disposal.ts'
 import { fitsProxmox } from './fits.ts'
 import { listMachines } from './list.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
+import { probeCallback } from './probe.ts'
 import { createProvisioner, wantedBy } from './provision.ts'
 import { createReception } from './reception.ts'
 import { createSessions } from './sessions.ts'
@@ -32,22 +33,25 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     await provisioner.make(request, wanted)
   }
 
+  const counted = async <T>(work: () => Promise<T>): Promise<T> => {
+    provisioning++
+    try {
+      return await work()
+    } finally {
+      provisioning--
+    }
+  }
+
   return {
     name: 'proxmox',
     limit: runtime.limit,
     poolSize: runtime.poolSize,
     ...(runtime.poolAgeSeconds !== undefined && { poolAgeSeconds: runtime.poolAgeSeconds }),
-    check: signal => checkProxmox(runtime, signal),
+    check: signal => checkProxmox(runtime, reception, signal),
     fits: manifest => fitsProxmox(manifest),
 
-    provision: async request => {
-      provisioning++
-      try {
-        await provision(request)
-      } finally {
-        provisioning--
-      }
-    },
+    provision: request => counted(() => provision(request)),
+    probe: request => counted(() => probeCallback(parts, request)),
 
     start: async run => {
       try {

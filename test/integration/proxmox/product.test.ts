@@ -148,6 +148,34 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     await until(() => !isAlive(pid), 'the job in the guest is gone', 20_000)
   })
 
+  it('tries the way back with a machine when doctor is asked to, also when the asker has no patience', async () => {
+    const pve = await startPve()
+    const directory = newHome()
+    cleanups.push(() => removeDirectory(directory))
+    const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: '28769' } })
+    cleanups.push(() => daemon.kill())
+    const doctor = (...flags: string[]) =>
+      spawn(process.execPath, [CLI, 'doctor', ...flags], {
+        env: { PATH: process.env.PATH, HOME: directory, DEPUTY_HOME: directory },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+    const hasty = doctor('--probe')
+    const left = new Promise(resolve => hasty.once('exit', resolve))
+    await until(async () => (await daemon.client.machines()).length > 0, 'a machine is made', 20_000)
+    hasty.kill('SIGINT')
+    await left
+    await until(async () => (await daemon.client.machines()).length === 0, 'it is gone', 30_000)
+
+    const patient = doctor('--probe')
+    let out = ''
+    patient.stdout.on('data', chunk => {
+      out += chunk
+    })
+    await new Promise(resolve => patient.once('exit', resolve))
+    expect(out).toMatch(/✓ callback: VM \d+ on pve\d was heard of through http:\/\/127\.0\.0\.1:28769 after/)
+    expect(await daemon.client.machines()).toEqual([])
+  })
+
   it('says what is wrong with the settings of a cluster, and still runs other jobs', async () => {
     const directory = newHome()
     cleanups.push(() => removeDirectory(directory))

@@ -1,0 +1,49 @@
+import { connect, isIPv6 } from 'node:net'
+import type { Check } from '../../ports.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { Reception } from './reception.ts'
+
+const NAME = 'callback'
+const CONNECT_MS = 2000
+const PROBE = 'not tried from a machine: deputy doctor --probe'
+
+/** What can be told of the callback address without a machine. */
+export const checkCallback = async (runtime: ProxmoxRuntimeOptions, reception: Reception): Promise<Check> => {
+  if (runtime.channel === 'agent')
+    return { name: NAME, status: 'ok', message: 'machines report through their guest agent' }
+  const { url, host } = await reception.expected()
+  const cluster = runtime.proxmox.settings.endpoints[0]!.host
+  if (isLoopback(host) && !isLoopback(cluster))
+    return {
+      name: NAME,
+      status: 'failed',
+      message: `machines are to report to ${url}, which inside a machine is the machine itself`,
+      fix: 'Set CALLBACK_HOST to an address of this computer that machines reach, then: deputy daemon restart',
+    }
+  const { port, host: own } = runtime.callback
+  // While we do not listen ourselves, nobody else should.
+  if (port !== 0 && !reception.isOpen && (await answers(port, own)) && !reception.isOpen)
+    return {
+      name: NAME,
+      status: 'failed',
+      message: `another program listens on port ${port}, where machines are to report`,
+      fix: 'Set CALLBACK_PORT to a free port, then: deputy daemon restart',
+    }
+  return { name: NAME, status: 'ok', message: `machines report to ${url} (${PROBE})` }
+}
+
+const isLoopback = (host: string): boolean =>
+  isIPv6(host) ? host === '::1' : /^127\.|^localhost$/.test(host)
+
+const answers = (port: number, own: string): Promise<boolean> =>
+  new Promise(resolve => {
+    const host = own === '0.0.0.0' ? '127.0.0.1' : own === '::' ? '::1' : own
+    const socket = connect({ port, host, timeout: CONNECT_MS })
+    const done = (answer: boolean) => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.once('connect', () => done(true))
+    socket.once('timeout', () => done(false))
+    socket.once('error', () => done(false))
+  })
