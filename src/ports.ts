@@ -55,6 +55,8 @@ export interface Runtime {
   readonly poolAgeSeconds?: number
   /** There is nothing it could run on now: it is neither offered nor checked, but still cleans up. */
   readonly dormant?: boolean
+  /** What it runs goes on while nobody hears of it: only its timeout ends it, never silence. */
+  readonly outlivesSilence?: boolean
 }
 
 export type Fit = { ok: true } | { ok: false; reason: string }
@@ -272,6 +274,8 @@ export type JobChanges = Partial<
     | 'provisioningAt'
     | 'startedAt'
     | 'completedAt'
+    | 'position'
+    | 'outputBase'
     | 'attempts'
     | 'cancelRequestedAt'
     | 'progress'

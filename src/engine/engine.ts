@@ -62,7 +62,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     ...options,
     runtimes,
     signals: createSignals(),
-    readiness: createReadinesses(runtimes),
+    readiness: createReadinesses(runtimes, options.clock),
     closing: closing.signal,
     fault: options.fault ?? (() => {}),
   }

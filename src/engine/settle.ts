@@ -47,10 +47,19 @@ export const verdict = (
   }
 }
 
-/** Waits longer each time, up to a minute; a machine that failed at once rarely works at once. */
+/**
+ * Waits longer each time, up to a minute; a machine that failed at once rarely works at once. The next run has its
+ * own start and its own stream; what the earlier one printed stays before it.
+ */
 const again = (job: Job, why: string, now: number): Verdict => ({
   to: 'pending',
-  change: { notBefore: now + Math.min(60_000, 500 * 2 ** job.attempts), machineId: null },
+  change: {
+    notBefore: now + Math.min(60_000, 500 * 2 ** job.attempts),
+    machineId: null,
+    startedAt: null,
+    position: 0,
+    outputBase: job.outputBytes,
+  },
   reason: `attempt ${job.attempts} failed before its end: ${why}`,
 })
 

@@ -70,10 +70,15 @@ const refuseFullQueue = ({ store, config }: EngineContext): void => {
 const runtimeFor = async (context: EngineContext, manifest: Manifest): Promise<string> => {
   if (manifest.machine !== undefined) return keptRuntime(context, manifest.machine)
   const wanted = manifest.runtime === 'auto' ? context.config.defaults.runtime : manifest.runtime
-  return chooseRuntime(manifest, wanted, {
-    runtimes: context.runtimes,
-    readiness: context.readiness.known,
-  }).name
+  const choose = (): string =>
+    chooseRuntime(manifest, wanted, { runtimes: context.runtimes, readiness: context.readiness.known }).name
+  try {
+    return choose()
+  } catch (error) {
+    // What was away when it was last asked may be back: nobody is refused for what was true once.
+    if (!(await context.readiness.recheck(context.closing))) throw error
+    return choose()
+  }
 }
 
 const keptRuntime = async ({ store }: EngineContext, id: string): Promise<string> => {

@@ -23,7 +23,7 @@ export const supervise = async (context: EngineContext, supervised: Supervised):
   const { job, stop } = supervised
   const guard = watchdog(context, job, stop)
   const sink = createSink(context, job, guard.started)
-  guard.watch(sink)
+  if (supervised.runtime.outlivesSilence !== true) guard.watch(sink)
   try {
     const outcome = await Promise.race([drive(context, supervised, sink), guard.gaveUp])
     context.fault('exited')

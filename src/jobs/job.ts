@@ -33,6 +33,8 @@ export interface Job {
   readonly outputBytes: number
   /** How far the runtime's own log has been taken over. */
   readonly position: number
+  /** Bytes that earlier attempts printed: where the output of this one begins. */
+  readonly outputBase: number
   readonly exitCode: number | null
   readonly signal: string | null
   readonly error: JobError | null

@@ -80,6 +80,7 @@ const MIGRATIONS: readonly string[] = [
   ) without rowid;
   create index artifacts_blob on artifacts (sha256);
   `,
+  'alter table jobs add column output_base integer not null default 0',
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length

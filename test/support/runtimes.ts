@@ -106,7 +106,12 @@ export interface Harness {
   readonly blobs: Blobs
   readonly runtime: Runtime
   /** The command is `bash -c task` unless told otherwise. */
-  launch(input: ManifestInput, command?: Partial<CommandSpec>, machine?: Machine): Promise<Launched>
+  launch(
+    input: ManifestInput,
+    command?: Partial<CommandSpec>,
+    machine?: Machine,
+    job?: Partial<Job>,
+  ): Promise<Launched>
   /** Launches, waits for the end, destroys the machine. */
   run(
     input: ManifestInput,
@@ -159,7 +164,7 @@ export const createHarness = async (subject: RuntimeSubject): Promise<Harness> =
     get runtime() {
       return runtime
     },
-    launch: async (input, command, kept) => {
+    launch: async (input, command, kept, job) => {
       const manifest = parseManifest(input)
       const id = newId()
       const machine = kept ?? { id: newId(), runtime: runtime.name, jobId: id, details: {} }
@@ -172,7 +177,7 @@ export const createHarness = async (subject: RuntimeSubject): Promise<Harness> =
           signal: AbortSignal.timeout(30_000),
         })
       }
-      return begin({ job: jobRecord(id, manifest), manifest, machine }, 0, run =>
+      return begin({ job: { ...jobRecord(id, manifest), ...job }, manifest, machine }, 0, run =>
         runtime.start({ ...run, command: commandOf(manifest, command) }),
       )
     },
@@ -324,6 +329,7 @@ const jobRecord = (id: string, manifest: Manifest): Job => ({
   heartbeatAt: null,
   progress: null,
   outputBytes: 0,
+  outputBase: 0,
   position: 0,
   exitCode: null,
   signal: null,

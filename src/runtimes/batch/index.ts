@@ -40,6 +40,8 @@ const WAIT_MS = 30_000
 export const createBatchRuntime = (options: BatchOptions): Runtime => ({
   name: 'batch',
   limit: options.limit ?? 100,
+  // It is here, in this process; its children are watched each by itself.
+  outlivesSilence: true,
   get dormant() {
     return options.dormant?.() ?? false
   },

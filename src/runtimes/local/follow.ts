@@ -110,7 +110,8 @@ const deliver = async (run: AttachRequest, frames: readonly Frame[], position: n
   let outputBytes = 0
   let bytes = 0
   for (const frame of frames) {
-    outputBytes = frame.offset
+    const offset = run.job.outputBase + frame.offset
+    outputBytes = offset
     if (frame.kind === 'progress') {
       progress = Buffer.from(frame.data).toString('utf8')
       continue
@@ -118,9 +119,9 @@ const deliver = async (run: AttachRequest, frames: readonly Frame[], position: n
     outputBytes += frame.data.length
     bytes += frame.data.length
     const previous = chunks.at(-1)
-    const joins = previous?.stream === frame.kind && previous.offset + previous.data.length === frame.offset
+    const joins = previous?.stream === frame.kind && previous.offset + previous.data.length === offset
     if (joins) chunks[chunks.length - 1] = { ...previous, data: Buffer.concat([previous.data, frame.data]) }
-    else chunks.push({ stream: frame.kind, offset: frame.offset, data: frame.data, at: frame.at })
+    else chunks.push({ stream: frame.kind, offset, data: frame.data, at: frame.at })
   }
   await run.sink.write({ position, chunks, outputBytes, ...(progress === undefined ? {} : { progress }) })
   return bytes

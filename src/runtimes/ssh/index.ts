@@ -82,6 +82,8 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
 
   return {
     name,
+    // A shim on the node holds the command through any outage of the line.
+    outlivesSilence: true,
     get limit() {
       return clusterLimit(cluster)
     },

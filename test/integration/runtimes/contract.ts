@@ -294,6 +294,15 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(sink.text('stdout')).toBe('on\nasked\n')
         })
 
+        it('puts the output of a second attempt behind that of the first', async () => {
+          const earlier = { attempts: 2, outputBytes: 6, outputBase: 6 }
+          const launched = await harness.launch({ task: 'echo again' }, {}, undefined, earlier)
+          expect(exitOf(await launched.outcome)).toMatchObject({ code: 0 })
+          expect(launched.sink.chunks[0]).toMatchObject({ offset: 6 })
+          expect(launched.sink.text()).toBe('again\n')
+          await harness.runtime.destroy(launched.machine, signal())
+        })
+
         it('ends it on request', async () => {
           const launched = await harness.launch({ task: 'echo on; sleep 60; echo never' })
           await launched.sink.until(sink => sink.text().includes('on'), 'it runs')

@@ -1,7 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { leftBehind } from '../../../src/jobs/left-behind.ts'
-import { removeDirectory, startEngine, type TestEngine, until } from '../../support/engine.ts'
+import {
+  createTestClock,
+  removeDirectory,
+  startEngine,
+  type TestEngine,
+  until,
+} from '../../support/engine.ts'
 import { createScriptedRuntime, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
 
 const never = new AbortController().signal
@@ -106,13 +112,71 @@ describe('a job', () => {
     })
 
     const second = await engine.deputy.submit({ task: 'x', retryStarted: true }, 'test')
-    ;(await runtime.started(second.job_id)).end(lost)
+    const before = await runtime.started(second.job_id)
+    await before.print('first\n')
+    before.end(lost)
     await until(
       async () => (await engine.deputy.get(second.job_id)).attempts === 2 && runtime.runs.has(second.job_id),
       'the second run',
     )
-    runtime.runs.get(second.job_id)!.finish()
+    const run = runtime.runs.get(second.job_id)!
+    // A start and a stream of its own, behind what was printed before.
+    expect(run.request.job).toMatchObject({ startedAt: null, position: 0, outputBase: 6 })
+    await run.print('second\n')
+    run.finish()
     expect(await finished(engine, second.job_id)).toMatchObject({ status: 'success', attempts: 2 })
+    expect(await engine.deputy.result(second.job_id, {})).toMatchObject({ output: 'first\nsecond\n' })
+  })
+
+  it('is ended for silence, unless it outlives silence', async () => {
+    const mortal = createScriptedRuntime('sandbox')
+    const patient = { ...createScriptedRuntime('ssh'), outlivesSilence: true }
+    const engine = await startEngine([mortal, patient], {
+      config: config => {
+        config.supervision.heartbeat = 0.05
+      },
+    })
+    engines.push(engine)
+    const held = await engine.deputy.submit({ task: 'x', runtime: 'ssh' }, 'test')
+    const run = await patient.started(held.job_id)
+    run.request.sink.heartbeat()
+    const silent = await engine.deputy.submit({ task: 'x', runtime: 'sandbox' }, 'test')
+    ;(await mortal.started(silent.job_id)).request.sink.heartbeat()
+    expect(await finished(engine, silent.job_id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'stale' },
+    })
+    expect(await engine.deputy.get(held.job_id)).toMatchObject({ status: 'running' })
+    run.finish()
+    expect(await finished(engine, held.job_id)).toMatchObject({ status: 'success' })
+  })
+
+  it('is taken by a runtime that was away when it was last asked', async () => {
+    let ready = false
+    let ahead = 0
+    let checks = 0
+    const runtime: ScriptedRuntime = {
+      ...createScriptedRuntime('sandbox', { auto: true }),
+      check: async () => {
+        checks++
+        return {
+          runtime: 'sandbox',
+          ready,
+          checks: [{ name: 'line', status: ready ? 'ok' : 'failed', message: 'the line is cut' }],
+        }
+      },
+    }
+    const clock = { ...createTestClock(), monotonic: () => performance.now() + ahead }
+    const engine = await begin(runtime, { clock })
+    await engine.deputy.doctor(never)
+    await expect(engine.deputy.submit({ task: 'x' }, 'test')).rejects.toThrow('the line is cut')
+    const asked = checks
+    await expect(engine.deputy.submit({ task: 'x' }, 'test')).rejects.toThrow('the line is cut')
+    expect(checks).toBe(asked)
+    ready = true
+    ahead = 60_000
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    expect(await finished(engine, job_id)).toMatchObject({ status: 'success' })
   })
 
   it('keeps its record of a machine until the runtime confirms that it is gone', async () => {

@@ -254,6 +254,19 @@ describe('retention', () => {
   })
 })
 
+describe('a database of an earlier version', () => {
+  it('is brought up to date with all its jobs', async () => {
+    const store = open()
+    const id = await submit(store)
+    await store.close()
+    const database = openDatabase(path)
+    database.exec('alter table jobs drop column output_base')
+    database.exec('pragma user_version = 1')
+    database.close()
+    expect(await open().getJob(id)).toMatchObject({ id, outputBase: 0 })
+  })
+})
+
 describe('a new home', () => {
   it('is made with directories nobody else can read', () => {
     path = join(directory, 'state', 'deep', 'deputy.db')
