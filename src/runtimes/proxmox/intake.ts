@@ -16,10 +16,16 @@ export interface Intake {
   /** Resolves when the frame is durable; what came before is recognised and left out. */
   take(frame: Frame): Promise<number>
   /** A line of progress or text from a runner of the older kind. */
-  tell(text: { progress?: string; output?: string }): Promise<void>
+  tell(text: Told): Promise<void>
   end(): Promise<void>
   agent: Output['agent']
   readonly sawNoSpace: boolean
+}
+
+interface Told {
+  readonly progress?: string | undefined
+  readonly output?: string | undefined
+  readonly error?: string | undefined
 }
 
 interface IntakeOptions {
@@ -111,6 +117,7 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
         sink.heartbeat()
         const output = need()
         if (text.output) output.stdout(Buffer.from(text.output))
+        if (text.error) output.stderr(Buffer.from(`${text.error}\n`))
         if (text.progress) progress = output.redact(text.progress).slice(0, 1024)
         await flush(output)
       }),

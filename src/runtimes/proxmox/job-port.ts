@@ -1,6 +1,6 @@
 import { pack } from 'tar-stream'
 import type { JobPort } from '../../guest/machine-port.ts'
-import type { ExitReport } from '../../guest/protocol.ts'
+import type { CompletePayload, ExitReport } from '../../guest/protocol.ts'
 import type { Unpacking } from '../../guest/spec.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
@@ -39,6 +39,7 @@ export const createJobPort = ({
   onRefused,
 }: JobPortOptions): JobPort => {
   let finishing: Promise<void> | undefined
+  let completing: Promise<void> | undefined
   let beginning: Promise<void> | undefined
 
   const order = () => (run.stop.aborted ? 'stop' : 'run')
@@ -79,7 +80,8 @@ export const createJobPort = ({
       await beginning
       onRefused(reason)
     },
-    output: async frame => ({ next: await intake.take(frame), order: order() }),
+    // After the end there is nothing more to say; what comes late is acknowledged and left out.
+    output: async frame => ({ next: finishing ? intake.position : await intake.take(frame), order: order() }),
     heartbeat: () => {
       run.sink.heartbeat()
       return order()
@@ -91,17 +93,24 @@ export const createJobPort = ({
       await finish(report)
       return keeps ? 'wait' : 'poweroff'
     },
-    status: payload =>
-      intake.tell({
-        progress: payload.progress,
-        ...(payload.output === undefined ? {} : { output: payload.output }),
-      }),
-    complete: async payload => {
-      await begin()
-      await intake.tell({ output: payload.output })
-      await finish({ code: payload.exit_code & 255, signal: 0, ended: '' })
+    status: async payload => {
+      if (finishing === undefined) await intake.tell({ progress: payload.progress, output: payload.output })
+    },
+    complete: payload => {
+      completing ??= (async () => {
+        await begin()
+        if (finishing === undefined) await intake.tell({ output: payload.output, error: payload.error })
+        await finish({ code: codeOf(payload), signal: 0, ended: '' })
+      })()
+      return completing
     },
   }
+}
+
+/** A runner that says it failed has failed, whatever number it gives. */
+const codeOf = ({ status, exit_code }: CompletePayload): number => {
+  const code = Number.isInteger(exit_code) && exit_code >= 0 && exit_code <= 255 ? exit_code : 255
+  return status === 'failed' && code === 0 ? 1 : code
 }
 
 export interface Input {
