@@ -48,7 +48,8 @@ const agentPlan = (manifest: Manifest, context: PlanContext): AgentPlan => {
 }
 
 const shell = (command: string | readonly string[], task: string): AgentPlan => ({
-  argv: typeof command === 'string' ? ['bash', '-c', command] : command,
+  // bash takes what begins with a sign for more of its own options.
+  argv: typeof command === 'string' ? ['bash', '-c', command.replace(/^[-+]/, ' $&')] : command,
   env: { DEPUTY_TASK: task.slice(0, 32_768) },
   secretNames: [],
   network: 'none',

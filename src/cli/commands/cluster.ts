@@ -42,7 +42,9 @@ fits. Installed as cluster-router as well.`,
         return context.printJson(await clusterStatusJson(context))
       default:
         throw usage(
-          `cluster does not know '${verb ?? ''}'; it knows submit, status and cluster-status.`,
+          verb === undefined
+            ? 'What to do? submit, status or cluster-status.'
+            : `cluster does not know '${verb}'; it knows submit, status and cluster-status.`,
           'cluster',
         )
     }

@@ -121,11 +121,31 @@ const showChecks = async (context: Context, statuses: readonly NodeStatus[]): Pr
   }
 }
 
-const statusJson = ({ error, report, ...status }: NodeStatus) => ({
-  ...status,
-  since: new Date(status.since).toISOString(),
-  ...report,
+/** In the words of cluster_status. */
+const statusJson = ({ id, health, reason, since, at, latencyMs, report, error }: NodeStatus) => ({
+  id,
+  status: health,
+  reachable: health !== 'unreachable',
+  ...(reason !== undefined && { reason }),
   ...(error?.hint && { hint: error.hint }),
+  since: new Date(since).toISOString(),
+  checked_at: new Date(at).toISOString(),
+  ...(report && {
+    latency_ms: latencyMs,
+    os: report.os,
+    arch: report.arch,
+    host_name: report.hostName,
+    cores: report.cores,
+    cpu_percent: report.cpu,
+    memory_percent: report.memory,
+    memory_mb: report.memoryTotalMb,
+    load_1m: report.load,
+    disk_percent: report.disk,
+    disk_free_mb: report.diskFreeMb,
+    running_tasks: report.jobs,
+    isolates: report.isolates,
+    capabilities: report.tools,
+  }),
 })
 
 const NODE_COLUMNS: Column<ClusterNode>[] = [

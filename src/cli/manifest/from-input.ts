@@ -114,8 +114,18 @@ const network = (text: string): string | string[] =>
         .map(domain => domain.trim())
         .filter(domain => domain !== '')
 
-const requirements = (text: string | undefined, command: string): LooseManifest => {
+/** `os=linux,arch=arm64,capabilities=docker+gpu`. */
+export const requirements = (text: string | undefined, command: string): LooseManifest => {
   if (text === undefined) return {}
-  const { capabilities, ...rest } = pairs(text.split(','), '--requires', command, () => undefined)
-  return capabilities === undefined ? rest : { ...rest, capabilities: String(capabilities).split('+') }
+  const given = pairs(text.split(','), '--requires', command, () => undefined)
+  for (const [name, value] of Object.entries(given)) {
+    if (!['os', 'arch', 'capabilities', 'capability', 'node'].includes(name))
+      throw usage(`--requires knows os, arch and capabilities, not '${name}'.`, command)
+    if (value === '') throw usage(`--requires ${name}= needs a value.`, command)
+  }
+  const { capabilities, capability, ...rest } = given
+  const listed = [capabilities, capability].flatMap(value =>
+    value === undefined ? [] : String(value).split('+'),
+  )
+  return listed.length === 0 ? rest : { ...rest, capabilities: listed }
 }

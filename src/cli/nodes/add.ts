@@ -1,6 +1,9 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { parseDestination } from '../../cluster/hosts.ts'
 import { type ClusterConfig, type ClusterNode, parseCluster, parseNode } from '../../cluster/inventory.ts'
 import type { ProbeReport } from '../../cluster/probe/report.ts'
+import { toAppError } from '../../jobs/errors.ts'
 import { usage } from '../args/parse.ts'
 
 export interface AddFlags {
@@ -19,12 +22,12 @@ export interface AddFlags {
 export const nodeFromFlags = (destination: string, flags: AddFlags): ClusterNode => {
   const parsed = parseDestination(destination)
   if (!parsed) throw usage(`'${destination}' is not [user@]host[:port].`, 'nodes')
-  return parseNode({
+  return parsedNode({
     id: flags.id ?? shortName(parsed.host),
     host: parsed.host,
     ...(parsed.user !== undefined && { user: parsed.user }),
     ...(parsed.port !== undefined && { port: parsed.port }),
-    ...(flags.identity !== undefined && { identity: flags.identity }),
+    ...(flags.identity !== undefined && { identity: keyFile(flags.identity) }),
     ...(flags.jump !== undefined && { jump: flags.jump }),
     ...(flags.fallback !== undefined && { fallback: flags.fallback }),
     ...(flags.alias.length > 0 && { aliases: flags.alias }),
@@ -33,6 +36,35 @@ export const nodeFromFlags = (destination: string, flags: AddFlags): ClusterNode
     ...(flags.priority !== undefined && { priority: flags.priority }),
     ...(flags['max-tasks'] !== undefined && { max_tasks: flags['max-tasks'] }),
   })
+}
+
+/** What is wrong with a value is said of the flag that brought it. */
+const parsedNode = (entry: Record<string, unknown>): ClusterNode => {
+  try {
+    return parseNode(entry)
+  } catch (error) {
+    const [, key = '', problem = ''] = /^(\w+)[^:]*: (.+)$/.exec(toAppError(error).message) ?? []
+    const flag = FLAGS[key]
+    throw flag === undefined ? error : usage(`${flag} ${problem}.`, 'nodes')
+  }
+}
+
+const FLAGS: Readonly<Record<string, string>> = {
+  id: '--id',
+  identity: '--identity',
+  jump: '--jump',
+  fallback: '--fallback',
+  aliases: '--alias',
+  specialties: '--specialty',
+  priority: '--priority',
+  max_tasks: '--max-tasks',
+}
+
+/** The daemon reads it from another directory. */
+const keyFile = (path: string): string => {
+  const file = resolve(path)
+  if (!existsSync(file)) throw usage(`There is no key ${file}.`, 'nodes')
+  return file
 }
 
 /** What the probe found, written down: requirements are then met without asking. */

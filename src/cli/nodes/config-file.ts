@@ -1,11 +1,20 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Document, isMap, isSeq, parseDocument, type YAMLSeq } from 'yaml'
+import { Document, isMap, isSeq, parseDocument, visit, type YAMLSeq } from 'yaml'
 import { AppError } from '../../jobs/errors.ts'
 
 /** Adds a node to the configuration file. Comments and the order of everything else stay. */
 export const addNodeTo = (file: string, node: Readonly<Record<string, unknown>>): void =>
-  edit(file, nodes => nodes.add(node))
+  edit(file, (nodes, document) => {
+    const entry = document.createNode(node)
+    // A list of thirty tools is one line to read over, not thirty.
+    visit(entry, {
+      Seq: (_, list) => {
+        list.flow = true
+      },
+    })
+    nodes.add(entry)
+  })
 
 /** Takes a node out; false when the file has none of that id. */
 export const removeNodeFrom = (file: string, id: string): boolean => {
@@ -22,7 +31,7 @@ export const removeNodeFrom = (file: string, id: string): boolean => {
 const isSettings = (document: { contents: unknown }): boolean =>
   document.contents === null || isMap(document.contents)
 
-const edit = (file: string, change: (nodes: YAMLSeq) => void): void => {
+const edit = (file: string, change: (nodes: YAMLSeq, document: Document) => void): void => {
   const parsed = parseDocument(existsSync(file) ? readFileSync(file, 'utf8') : '')
   const problem =
     parsed.errors[0]?.message.split('\n')[0] ?? (isSettings(parsed) ? undefined : 'it is no list of settings')
@@ -35,7 +44,7 @@ const edit = (file: string, change: (nodes: YAMLSeq) => void): void => {
     document.setIn(['cluster', 'nodes'], document.createNode([]))
   const nodes = document.getIn(['cluster', 'nodes']) as YAMLSeq
   nodes.flow = false
-  change(nodes)
+  change(nodes, document)
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   // Never half a configuration: whoever reads meanwhile finds the old one or the new one.
   writeFileSync(`${file}.new`, document.toString({ lineWidth: 0 }), { mode: 0o600 })

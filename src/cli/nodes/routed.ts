@@ -1,14 +1,13 @@
 import { resolve } from 'node:path'
 import { shellJoin } from '../../cluster/remote/quote.ts'
-import type { Requirements } from '../../cluster/requirements.ts'
 import { loadConfig } from '../../config/load.ts'
 import { openCluster } from '../../daemon/cluster.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { clusterStatusData } from '../../mcp/tools/cluster/cluster-status.ts'
 import { planRouted } from '../../mcp/tools/cluster/plan.ts'
-import { usage } from '../args/parse.ts'
 import type { Context } from '../context.ts'
 import { exitStatusOf } from '../exit-status.ts'
+import { requirements } from '../manifest/from-input.ts'
 
 interface RoutedFlags {
   readonly node?: string | undefined
@@ -28,7 +27,7 @@ export const submitRouted = async (
     const plan = planRouted(
       {
         command: words.length === 1 ? words[0]! : shellJoin(words),
-        requires: parseRequires(flags.requires),
+        requires: requirements(flags.requires, 'cluster'),
         node: flags.node,
         autoRoute: !flags['no-route'],
         cwd: flags.cwd === undefined ? undefined : resolve(flags.cwd),
@@ -44,6 +43,7 @@ export const submitRouted = async (
     const result = await client.result(last.job_id)
     const node = result.executed_on?.node ?? (result.runtime === 'host' ? tools.localName : '–')
     await context.print(`Status: ${result.status}\nNode: ${node}\n`)
+    await context.print(`Why: ${[plan.because, result.executed_on?.because].filter(Boolean).join(' ')}\n`)
     if (result.output !== '')
       await context.print(`Output:\n${result.output}${result.output.endsWith('\n') ? '' : '\n'}`)
     if (result.error) await context.print(`Error: ${result.error.message}\n`)
@@ -79,16 +79,4 @@ const withTools = async <T>(
   } finally {
     tools.cluster.close()
   }
-}
-
-const parseRequires = (text: string | undefined): Requirements => {
-  const requires: { os?: string; arch?: string; capabilities?: string[] } = {}
-  for (const part of (text ?? '').split(',').filter(Boolean)) {
-    const [key, value = ''] = part.split('=')
-    if (key === 'os' || key === 'arch') requires[key] = value
-    else if (key === 'capabilities' || key === 'capability')
-      requires.capabilities = value.split('+').filter(Boolean)
-    else throw usage(`--requires knows os, arch and capabilities, not '${key}'.`, 'cluster')
-  }
-  return requires
 }

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { AppError } from '../../jobs/errors.ts'
 import { displayTarget, hostKeyName, type SshTarget } from './arguments.ts'
 
@@ -75,12 +77,12 @@ const EXPLANATIONS: Record<
 > = {
   unreachable: (where, target) => ({
     message: `${where} cannot be reached`,
-    hint: `Is it on, and does its sshd listen? Try: ssh ${target.host}`,
+    hint: `Is it on, and does its sshd listen? Try: ${byHand(target)}`,
     retryable: true,
   }),
   'auth-failed': (where, target) => ({
-    message: `${where} did not accept our login`,
-    hint: `Put a key there (ssh-copy-id ${displayTarget(target)}) or name one: identity in the node's entry. Passwords are never asked for.`,
+    message: `${where} did not accept our login${isMissing(target.identity) ? `, and its key ${target.identity} does not exist here` : ''}`,
+    hint: `Put a key there (${byHand(target, 'ssh-copy-id')}) or name one: identity in the node's entry. Passwords are never asked for.`,
     retryable: false,
   }),
   'host-key-changed': (where, target, knownHosts) => ({
@@ -114,6 +116,19 @@ const EXPLANATIONS: Record<
     retryable: true,
   }),
 }
+
+/** ssh says nothing of a key file that is not there. */
+const isMissing = (identity: string | undefined): boolean =>
+  identity !== undefined && !existsSync(identity.replace(/^~(?=\/)/, homedir()))
+
+/** The same by hand, to copy. */
+const byHand = ({ host, user, port, jump }: SshTarget, program = 'ssh'): string =>
+  [
+    program,
+    ...(port === undefined ? [] : ['-p', port]),
+    ...(jump === undefined || program !== 'ssh' ? [] : ['-J', jump]),
+    user === undefined ? host : `${user}@${host}`,
+  ].join(' ')
 
 const lastLine = (stderr: string): string =>
   stderr

@@ -1,14 +1,13 @@
 import type { Cluster } from '../../cluster/cluster.ts'
 import { maxTasksOf } from '../../cluster/cluster.ts'
-import { compileRequirements, describeRequirements, unmet } from '../../cluster/requirements.ts'
-import { AppError } from '../../jobs/errors.ts'
+import { misfitOf } from '../../cluster/misfit.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'
 import type { Fit } from '../../ports.ts'
 
 /** Whether some node could take a job. What is not known of a node yet is not held against it. */
 export const fitsCluster = (cluster: Cluster, manifest: Manifest, routed: boolean): Fit => {
-  const problem = promiseProblem(manifest, routed) ?? nodeProblem(cluster, manifest)
+  const problem = promiseProblem(manifest, routed) ?? misfitOf(cluster, manifest.requires ?? {})
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
@@ -23,38 +22,6 @@ const promiseProblem = (manifest: Manifest, routed: boolean): string | undefined
   if (outside)
     return `the file '${outside.path}' lies outside the workspace, where nothing is written on a node`
   return undefined
-}
-
-const nodeProblem = (cluster: Cluster, manifest: Manifest): string | undefined => {
-  const { requires } = manifest
-  if (cluster.nodes.length === 0) return 'the inventory has no nodes'
-  let nodes = cluster.nodes
-  if (requires?.node !== undefined) {
-    try {
-      nodes = [cluster.find(requires.node)]
-    } catch (error) {
-      return error instanceof AppError ? error.message : String(error)
-    }
-  }
-  const wanted = compileRequirements(requires ?? {})
-  if (wanted.empty) return undefined
-  const clauses = nodes.map(node => {
-    const report = cluster.peek(node)?.report
-    if (
-      report === undefined &&
-      (node.os === undefined || node.arch === undefined || wanted.capabilities.length > 0)
-    )
-      return undefined
-    const clause = unmet(wanted, {
-      os: node.os ?? report?.os,
-      arch: node.arch ?? report?.arch,
-      capabilities: new Set([...node.capabilities, ...(report?.tools ?? [])]),
-      labels: node.labels,
-    })
-    return clause === undefined ? undefined : `${node.id} ${clause}`
-  })
-  if (clauses.some(clause => clause === undefined)) return undefined
-  return `no node fits ${describeRequirements(wanted)}: ${clauses.slice(0, 8).join('; ')}`
 }
 
 /** How many jobs all nodes take together. */

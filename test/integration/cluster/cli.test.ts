@@ -81,6 +81,17 @@ describe.skipIf(missing !== undefined)(
       expect(twice.stderr).toContain('"one" belongs to both')
       const wrong = await cli.run(['nodes', 'add', '--', '-oProxyCommand=x'])
       expect(wrong.code).toBe(2)
+      for (const [flags, problem] of [
+        [['-i', '/no/such/key'], 'There is no key /no/such/key.'],
+        [['--priority', '99'], '--priority too big'],
+        [['--id', 'local'], '--id "local" is the name of this computer.'],
+        [['--jump', 'a b'], '--jump must be [user@]host[:port]'],
+        [['--label', 'x'], '--label takes K=V'],
+      ] as const) {
+        const refused = await cli.run(['nodes', 'add', destination(0), ...flags])
+        expect(refused.stderr).toContain(problem)
+        expect(refused.stderr).toContain('deputy nodes --help')
+      }
       expect(readFileSync(file(), 'utf8')).toBe(before)
     })
 
@@ -108,16 +119,29 @@ describe.skipIf(missing !== undefined)(
 
     it('take routed commands', async () => {
       const heavy = await cli.run(['cluster', 'submit', 'make --version | head -1; exit 4'])
-      expect(heavy.stdout).toMatch(/^Task ID: \S+\nStatus: failed\nNode: (one|two)\nOutput:\n/)
+      expect(heavy.stdout).toMatch(
+        /^Task ID: \S+\nStatus: failed\nNode: (one|two)\nWhy: "make" is work for a node\. (one|two) scored best: .*\nOutput:\n/,
+      )
       expect(heavy.code).toBe(4)
       const light = await cli.run(['cluster', 'submit', 'echo', 'it is here'])
-      expect(light.stdout).toContain('Node: here\nOutput:\nit is here\n')
+      expect(light.stdout).toMatch(/Node: here\nWhy: it is a simple command.*\nOutput:\nit is here\n/)
       const id = /Task ID: (\S+)/.exec(light.stdout)![1]!
       expect(await cli.json<Record<string, unknown>>(['cluster', 'status', id])).toMatchObject({
         status: 'success',
       })
       const status = await cli.json<{ nodes: object }>(['cluster', 'cluster-status'])
       expect(Object.keys(status.nodes)).toEqual(['here', 'one', 'two'])
+      const dash = await cli.run(['cluster', 'submit', '--', '-oProxyCommand=true'])
+      expect(dash.stdout).toContain('-oProxyCommand=true: command not found')
+      expect(dash.code).toBe(127)
+      for (const [requires, problem] of [
+        ['os=', '--requires os= needs a value'],
+        ['color=red', "not 'color'"],
+        ['os=macos', 'no node fits os=macos: one runs linux; two runs linux'],
+      ]) {
+        const bad = await cli.run(['cluster', 'submit', '--requires', requires!, 'ls'])
+        expect(bad).toMatchObject({ code: 2, stderr: expect.stringContaining(problem!) })
+      }
       const refused = await cli.run(['cluster', 'submit', 'rm -rf /'])
       expect(refused.code).toBe(2)
       expect(refused.stderr).toContain('destroy-root')

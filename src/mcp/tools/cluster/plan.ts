@@ -1,5 +1,6 @@
 import { classify } from '../../../cluster/classify.ts'
 import type { Cluster } from '../../../cluster/cluster.ts'
+import { misfitOf } from '../../../cluster/misfit.ts'
 import { assertAllowed } from '../../../cluster/policy/check.ts'
 import { overloadReason } from '../../../cluster/probe/health.ts'
 import { type LocalMonitor, localTraits } from '../../../cluster/probe/local.ts'
@@ -75,6 +76,8 @@ export const planRouted = (request: RoutedCommand, routing: Routing): Plan => {
     }
   }
   const { os, arch, capabilities } = request.requires ?? {}
+  const misfit = misfitOf(cluster, { os, arch, capabilities })
+  if (misfit !== undefined) throw nothingFits(misfit)
   const requires = {
     ...(os && { os }),
     ...(arch && { arch }),
@@ -97,6 +100,11 @@ export const planRouted = (request: RoutedCommand, routing: Routing): Plan => {
     because: decision.because,
   }
 }
+
+const nothingFits = (misfit: string): AppError =>
+  new AppError('unsupported', misfit, {
+    hint: 'deputy nodes list shows what each node has; deputy nodes add brings another.',
+  })
 
 const decide = (request: RoutedCommand, routing: Routing): { place: 'local' | 'node'; because: string } => {
   const { cluster, hostAllowed } = routing

@@ -1,0 +1,38 @@
+import { AppError } from '../jobs/errors.ts'
+import type { Cluster } from './cluster.ts'
+import { compileRequirements, describeRequirements, type Requirements, unmet } from './requirements.ts'
+
+/** Why no node could meet the requirements. What is not known of a node yet is not held against it. */
+export const misfitOf = (
+  cluster: Pick<Cluster, 'nodes' | 'find' | 'peek'>,
+  requires: Requirements & { node?: string | undefined },
+): string | undefined => {
+  if (cluster.nodes.length === 0) return 'the inventory has no nodes'
+  let { nodes } = cluster
+  if (requires.node !== undefined) {
+    try {
+      nodes = [cluster.find(requires.node)]
+    } catch (error) {
+      return error instanceof AppError ? error.message : String(error)
+    }
+  }
+  const wanted = compileRequirements(requires)
+  if (wanted.empty) return undefined
+  const clauses = nodes.map(node => {
+    const report = cluster.peek(node)?.report
+    if (
+      report === undefined &&
+      (node.os === undefined || node.arch === undefined || wanted.capabilities.length > 0)
+    )
+      return undefined
+    const clause = unmet(wanted, {
+      os: node.os ?? report?.os,
+      arch: node.arch ?? report?.arch,
+      capabilities: new Set([...node.capabilities, ...(report?.tools ?? [])]),
+      labels: node.labels,
+    })
+    return clause === undefined ? undefined : `${node.id} ${clause}`
+  })
+  if (clauses.some(clause => clause === undefined)) return undefined
+  return `no node fits ${describeRequirements(wanted)}: ${clauses.slice(0, 8).join('; ')}`
+}
