@@ -18,8 +18,9 @@ mail() {
         shift
         ;;
       -T)
-        cat >"$run/letter"
-        letter=$run/letter
+        # It may be large, and memory is the job's.
+        cat >"$home/letter"
+        letter=$home/letter
         shift
         ;;
       -o)
@@ -30,18 +31,32 @@ mail() {
     esac
     shift
   done
-  rm -f "$box/answer"
-  {
-    echo "$method $path $token"
-    cat "$letter"
-  } >"$box/new"
-  mv "$box/new" "$box/request"
+  status=413 body=
+  [ "$(wc -c <"$letter")" -lt 67000000 ] || return 0
+  status=000
   now
-  mail_end=$((now + 600)) status=000 body=
-  while [ ! -e "$box/answer" ] && now && [ "$now" -lt "$mail_end" ]; do sleep 0.1; done
-  rm -f "$box/request"
-  [ -e "$box/answer" ] || return 0
-  read -r status <"$box/answer"
+  letters=$((letters + 1)) mail_end=$((now + 600))
+  name=$now.$letters
+  rm -f "$box/answer"
+  # A letter that was cut short must not look like a whole one.
+  if ! { echo "$method $path $token $name" && cat "$letter"; } >"$box/new" 2>/dev/null; then
+    rm -f "$box/new"
+    return 0
+  fi
+  mv "$box/new" "$box/request"
+  answered=
+  while [ "$answered" != "$name" ] && now && [ "$now" -lt "$mail_end" ]; do
+    # One that belongs to an earlier letter is nobody's any more.
+    if [ -e "$box/answer" ] && read -r status answered <"$box/answer" && [ "$answered" != "$name" ]; then
+      rm -f "$box/answer"
+    fi
+    [ "$answered" = "$name" ] || sleep 0.1
+  done
+  rm -f "$box/request" "$home/letter"
+  if [ "$answered" != "$name" ]; then
+    status=000
+    return 0
+  fi
   if [ -n "$save" ]; then
     tail -n +2 "$box/answer" >"$save"
   else

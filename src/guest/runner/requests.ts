@@ -17,7 +17,7 @@ connect() {
     [ "$pem" = - ] || echo "cacert = \"$pem\""
   } >"$run/curl"
   if [ "$url" = mailbox ]; then
-    box=$run/box chunk=262144
+    box=$run/box chunk=262144 letters=0
     mkdir -p "$box"
   else
     unset token

@@ -1,3 +1,4 @@
+import { AppError } from '../../jobs/errors.ts'
 import type { Clock } from '../../proxmox/clock.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
 import type { Logger } from '../../proxmox/logger.ts'
@@ -15,6 +16,8 @@ export interface MailboxOptions {
 
 const BOX = '$DEPUTY_ROOT/run/deputy/box'
 const SLICE = 1024 * 1024
+/** What a machine may make us hold. The runner does not send more; whoever does is told so, unread. */
+const LARGEST = 64 * 1024 * 1024
 /** Between two looks at an empty box. */
 const IDLE_MS = 700
 const TROUBLE_MS = 3000
@@ -28,7 +31,7 @@ export const serveMailbox = async ({ agent, clock, log, port, signal }: MailboxO
     try {
       const request = await fetchRequest(agent, signal)
       if (request === undefined) await clock.sleep(IDLE_MS, signal)
-      else await answer(agent, await forward(port, request, signal), signal)
+      else await answer(agent, request, await replyTo(port, request, signal), signal)
     } catch (error) {
       if (signal.aborted) return
       log.debug(
@@ -42,8 +45,15 @@ export const serveMailbox = async ({ agent, clock, log, port, signal }: MailboxO
 
 const SHOW = `cd "${BOX}" 2>/dev/null && [ -e request ] && [ ! -e answer ] || exit 3; wc -c <request; tail -c "+$1" request | head -c ${SLICE} | base64`
 
+interface Letter {
+  /** The first line: who is asked for what, and the name of the letter. */
+  readonly head: readonly string[]
+  /** Undefined when there is more of it than anybody may send. */
+  readonly body: Buffer | undefined
+}
+
 /** The oldest request that has no answer, in slices that the agent can carry. */
-const fetchRequest = async (agent: AgentLink, signal: AbortSignal): Promise<Buffer | undefined> => {
+const fetchRequest = async (agent: AgentLink, signal: AbortSignal): Promise<Letter | undefined> => {
   const slices: Buffer[] = []
   for (let have = 0; ; ) {
     const { code, out } = await agent.exec(['/bin/sh', '-c', SHOW, 'sh', String(have + 1)], signal)
@@ -54,8 +64,15 @@ const fetchRequest = async (agent: AgentLink, signal: AbortSignal): Promise<Buff
     const slice = Buffer.from(text.slice(end + 1), 'base64')
     slices.push(slice)
     have += slice.length
-    if (have >= size || slice.length === 0) return Buffer.concat(slices)
+    const isWhole = have >= size || slice.length === 0
+    if (isWhole || size > LARGEST || have > LARGEST) return open(Buffer.concat(slices), isWhole)
   }
+}
+
+const open = (letter: Buffer, isWhole: boolean): Letter => {
+  const end = letter.indexOf(10)
+  const head = letter.subarray(0, end).toString('latin1').split(' ')
+  return { head, body: isWhole ? letter.subarray(end + 1) : undefined }
 }
 
 interface Reply {
@@ -63,12 +80,11 @@ interface Reply {
   readonly body: Buffer
 }
 
-const forward = async (port: number, request: Buffer, signal: AbortSignal): Promise<Reply> => {
-  const end = request.indexOf(10)
-  const [method = '', path = '', token = ''] = request.subarray(0, end).toString('latin1').split(' ')
+const replyTo = async (port: number, { head, body }: Letter, signal: AbortSignal): Promise<Reply> => {
+  const [method = '', path = '', token = ''] = head
   if (!/^(GET|POST|PUT)$/.test(method) || !/^[A-Za-z0-9/_?=&.%-]+$/.test(path))
     return { status: 400, body: Buffer.alloc(0) }
-  const body = request.subarray(end + 1)
+  if (body === undefined) return { status: 413, body: Buffer.alloc(0) }
   const answer = await fetch(`http://127.0.0.1:${port}/guest/v1/${path}`, {
     method,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/octet-stream' },
@@ -78,11 +94,21 @@ const forward = async (port: number, request: Buffer, signal: AbortSignal): Prom
   return { status: answer.status, body: Buffer.from(await answer.arrayBuffer()) }
 }
 
-const answer = async (agent: AgentLink, { status, body }: Reply, signal: AbortSignal): Promise<void> => {
+/** Only while the letter it belongs to still lies there: the machine may have given up and written another. */
+const DELIVER = `cd "${BOX}" && read -r _ _ _ name _ <request && [ "$name" = "$1" ] && rm -f request && mv answer.new answer`
+
+const answer = async (
+  agent: AgentLink,
+  { head }: Letter,
+  { status, body }: Reply,
+  signal: AbortSignal,
+): Promise<void> => {
+  const name = head[3] ?? ''
+  if (!/^[0-9.]{1,40}$/.test(name)) throw new AppError('invalid', 'A letter of a machine has no name.')
   await agent.writeFile(
     '/run/deputy/box/answer.new',
-    Buffer.concat([Buffer.from(`${status}\n`), body]),
+    Buffer.concat([Buffer.from(`${status} ${name}\n`), body]),
     signal,
   )
-  await agent.exec(['/bin/sh', '-c', `cd "${BOX}" && rm -f request && mv answer.new answer`], signal)
+  await agent.exec(['/bin/sh', '-c', DELIVER, 'sh', name], signal)
 }
