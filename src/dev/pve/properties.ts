@@ -19,17 +19,3 @@ export const printProps = (props: Readonly<Record<string, string | undefined>>, 
 
 export const DRIVE =
   /^(ide[0-3]|sata[0-5]|scsi([0-9]|[12][0-9]|30)|virtio([0-9]|1[0-5])|efidisk0|tpmstate0|unused\d+)$/
-
-const UNITS: Readonly<Record<string, number>> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3, T: 1024 ** 4 }
-
-/** Bytes of `10G` and its like. */
-export const parseSize = (text: string): number => {
-  const match = /^(\d+(?:\.\d+)?)([KMGT]?)$/.exec(text)
-  return match ? Math.round(Number(match[1]) * UNITS[match[2]!]!) : 0
-}
-
-export const printSize = (bytes: number): string => {
-  for (const unit of ['T', 'G', 'M', 'K'])
-    if (bytes % UNITS[unit]! === 0) return `${bytes / UNITS[unit]!}${unit}`
-  return String(bytes)
-}

@@ -142,7 +142,7 @@ const rightsCheck = async (
         major,
         template: template.vmid,
         pool,
-        diskStorage: template.disks[0]?.storage ?? 'local-lvm',
+        diskStorage: template.drives.find(drive => drive.kind === 'disk')?.storage ?? 'local-lvm',
         user: credentials.user,
         ...(credentials.kind === 'token' ? { tokenId: credentials.id } : {}),
         ...(injectionOf(runtime) === 'iso' && seedStorage !== undefined ? { seedStorage } : {}),

@@ -15,6 +15,7 @@ import { path } from '../../proxmox/encode.ts'
 import type { Address } from './address.ts'
 import { createAgentLink } from './agent.ts'
 import type { Details } from './details.ts'
+import { cloudInitDrives, seedDrive } from './drives.ts'
 import { nameOf, seedNameOf } from './identity.ts'
 import { readConfig } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
@@ -72,22 +73,27 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
       // Over HTTP the network is up already when the seed is read, and must stay as it is.
       ...(macAddress === undefined || way !== 'iso' ? {} : { macAddress }),
     })
-    const drive = seedDrive(present)
+    const { drive, rivals } = seedDrive(present)
     if (way === 'iso') {
       const storage = runtime.seedStorage!
       const filename = seedNameOf(owner, machineId)
       const volid = `${storage}:iso/${filename}`
       await note({ seed: volid })
       await proxmox.upload({ node: at.node, storage, content: 'iso', filename, file: seedIso(seed), signal })
-      await locked(() => proxmox.put(config, { [drive]: `${volid},media=cdrom` }, { signal }), signal)
+      await locked(
+        () => proxmox.put(config, { [drive]: `${volid},media=cdrom`, ...without(rivals) }, { signal }),
+        signal,
+      )
       return
     }
     publish(seedName, seed)
     await note({ seedName })
     const smbios = present.smbios1 === undefined ? undefined : String(present.smbios1)
     const smbios1 = smbiosForSeed(smbios, `${(await address()).url}/seed/${seedName}/`)
-    const rival = /cloudinit/.test(String(present[drive] ?? '')) ? { delete: drive } : {}
-    await locked(() => proxmox.put(config, { smbios1, ...rival }, { signal }), signal)
+    await locked(
+      () => proxmox.put(config, { smbios1, ...without(cloudInitDrives(present)) }, { signal }),
+      signal,
+    )
   }
 
   /** Once it runs. */
@@ -128,14 +134,7 @@ export const injectionOf = ({
   return channel === 'agent' ? 'agent' : 'http'
 }
 
-/** The CD-ROM of the template if it has one: two seeds at once, and nobody knows which of them wins. */
-const seedDrive = (config: Readonly<Record<string, unknown>>): string => {
-  const present = Object.entries(config).find(
-    ([key, value]) => /^(ide|sata|scsi)\d+$/.test(key) && /cloudinit|media=cdrom/.test(String(value)),
-  )
-  if (present) return present[0]
-  return ['ide2', 'ide3', 'ide0', 'ide1', 'sata5'].find(key => config[key] === undefined) ?? 'ide2'
-}
+const without = (drives: readonly string[]) => (drives.length === 0 ? {} : { delete: drives.join(',') })
 
 const noAgent = ({ vmid }: At): AppError =>
   new AppError('timeout', `The guest agent of VM ${vmid} did not answer.`, {

@@ -1,6 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
+import { type Drive, drivesOf } from './drives.ts'
 
 export interface GuestEntry {
   readonly vmid: number
@@ -63,8 +64,7 @@ export interface Template {
   readonly vmid: number
   readonly node: string
   readonly config: Loose
-  /** Disks with their storages. */
-  readonly disks: readonly { key: string; storage: string; bytes: number }[]
+  readonly drives: readonly Drive[]
 }
 
 /** The template of a name or an id. A name that is not cached yet is asked of the nodes. */
@@ -91,7 +91,7 @@ export const findTemplate = async (
       hint: `Convert it: qm template ${found.vmid}`,
     })
   }
-  return { vmid: found.vmid, node: found.node, config, disks: disksOf(config) }
+  return { vmid: found.vmid, node: found.node, config, drives: drivesOf(config) }
 }
 
 const findByName = async (
@@ -116,21 +116,6 @@ const findByName = async (
     if (config?.name === name) return guest
   }
   return undefined
-}
-
-const disksOf = (config: Loose): Template['disks'] =>
-  Object.entries(config)
-    .filter(
-      ([key, value]) =>
-        /^(scsi|virtio|sata|ide)\d+$|^efidisk0$|^tpmstate0$/.test(key) && !/media=cdrom/.test(String(value)),
-    )
-    .map(([key, value]) => ({ key, storage: String(value).split(':')[0]!, bytes: sizeOf(String(value)) }))
-
-const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
-
-const sizeOf = (drive: string): number => {
-  const match = /(?:^|,)size=(\d+(?:\.\d+)?)([KMGT]?)/.exec(drive)
-  return match ? Number(match[1]) * UNITS[match[2]!]! : 0
 }
 
 export interface StorageEntry {

@@ -21,7 +21,9 @@ const NO_LINKS = ['lvm', 'iscsi', 'iscsidirect']
 
 /** The node with the most room among those that can have a clone, and the kind of clone. */
 export const place = ({ template, nodes, guests, storages, promised }: PlacementInput): Placement => {
-  const used = template.disks.map(disk => storages.find(one => one.storage === disk.storage))
+  const used = template.drives
+    .filter(drive => drive.storage !== '')
+    .map(disk => storages.find(one => one.storage === disk.storage))
   // A storage that the token may not see counts as local: the template's own node is always right.
   const everywhere = used.length > 0 && used.every(storage => storage?.shared === true)
   const candidates = nodes.filter(node => node.online && (everywhere || node.node === template.node))

@@ -10,9 +10,10 @@ import { proxmoxDetails } from '../../proxmox/errors.ts'
 import { createLimiter } from '../../proxmox/limiter.ts'
 import type { Address } from './address.ts'
 import { cloneTemplate } from './clone.ts'
+import { configureClone } from './configure.ts'
 import type { Details } from './details.ts'
 import { applyFirewall, planFirewall } from './firewall.ts'
-import { describe, nameOf, tagsOf } from './identity.ts'
+import { describe, nameOf } from './identity.ts'
 import { createInjector } from './inject.ts'
 import { findTemplate, listGuests, listNodes, listStorages, type Template } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
@@ -133,7 +134,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       sessions.add(machine.id, details.tokenHash!)
       const letter = { machineId: machine.id, token, seedName: randomBytes(18).toString('base64url') }
       await lap('configure', async () => {
-        await configure(at, template, wanted, signal)
+        await configureClone(proxmox, { at, owner, network: runtime.network, wanted, locked, signal })
         await protect(at, wanted.network, signal)
         await injector.before(at, letter, note, signal)
       })
@@ -164,43 +165,6 @@ export const createProvisioner = (options: ProvisionerOptions) => {
 
   const promise = (node: string, memory: number): void => {
     promised.set(node, (promised.get(node) ?? 0) + memory * 2 ** 20)
-  }
-
-  const configure = async (
-    at: At,
-    template: Template,
-    wanted: Wanted,
-    signal: AbortSignal,
-  ): Promise<void> => {
-    const { network } = runtime
-    const net0 = String(template.config.net0 ?? '')
-    const changes = {
-      tags: tagsOf(owner),
-      cores: wanted.cores,
-      memory: wanted.memory,
-      onboot: false,
-      ...(network.bridge === undefined ? {} : { net0: netOf(network, net0) }),
-      // A machine that installs updates before it does anything else is of no use.
-      ...(Object.values(template.config).some(value => /:.*cloudinit/.test(String(value)))
-        ? { ciupgrade: false }
-        : {}),
-    }
-    await locked(
-      () => proxmox.put(path`/nodes/${at.node}/qemu/${at.vmid}/config`, changes, { signal }),
-      signal,
-    )
-    const disk = template.disks.find(one => /^(scsi|virtio|sata|ide)\d+$/.test(one.key))
-    if (disk === undefined || wanted.disk === undefined || wanted.disk <= disk.bytes) return
-    const size = `${Math.ceil(wanted.disk / 2 ** 20)}M`
-    await locked(async () => {
-      // Before 8.0 there is no task to wait for.
-      const task = await proxmox.put<string | null>(
-        path`/nodes/${at.node}/qemu/${at.vmid}/resize`,
-        { disk: disk.key, size },
-        { signal },
-      )
-      if (task) await proxmox.waitTask(task, { signal, deadline: proxmox.clock.now() + TASK_MS })
-    }, signal)
   }
 
   const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<void> => {
@@ -261,20 +225,6 @@ export const wantedBy = (manifest: Manifest | undefined, runtime: ProxmoxRuntime
   network:
     (manifest?.network ?? (manifest?.agentType === 'claude' ? 'full' : 'none')) === 'full' ? 'full' : 'none',
 })
-
-const netOf = (
-  { bridge, tag, rate, firewall }: ProxmoxRuntimeOptions['network'],
-  present: string,
-): string => {
-  const model = /^(virtio|e1000e?|rtl8139|vmxnet3)/.exec(present)?.[1] ?? 'virtio'
-  return [
-    model,
-    `bridge=${bridge}`,
-    ...(firewall ? ['firewall=1'] : []),
-    ...(tag === undefined ? [] : [`tag=${tag}`]),
-    ...(rate === undefined ? [] : [`rate=${rate}`]),
-  ].join(',')
-}
 
 /** Nothing of the job has begun, so a task that failed or an answer that was lost may be tried on a new machine. */
 const worthAnotherTry = (thrown: unknown): unknown => {

@@ -66,6 +66,7 @@ const KEYS: Readonly<Record<string, readonly [Right, ParamSchema]>> = {
   tags: ['Options', F('pve-tag-list')],
   tdf: ['Options', B],
   'unused[n]': ['Disk', N(255)],
+  vcpus: ['CPU', I(1)],
   vga: ['HWType', S],
   'virtio[n]': ['Disk', N(15)],
   vmgenid: ['Options', S],

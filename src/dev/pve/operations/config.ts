@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
+import { parseDiskSize, printDiskSize } from '../../../proxmox/sizes.ts'
 import { check, isRealRoot, may } from '../acl.ts'
 import { badParams, die, PveError } from '../errors.ts'
 import { type Context, NODE, type Operation, VMID } from '../operation.ts'
-import { DRIVE, parseProps, parseSize, printProps, printSize } from '../properties.ts'
+import { DRIVE, parseProps, printProps } from '../properties.ts'
 import type { Values } from '../schema.ts'
 import { freshIdentity, type Vm } from '../state.ts'
 import { startTask } from '../tasks.ts'
@@ -40,9 +41,11 @@ export const configOperations: readonly Operation[] = [
       // Numbers are numbers only where the schema says integer; memory is a text.
       const loose = Object.entries(config).map(([key, value]) => [
         key,
-        /^(cores|sockets|onboot|template|protection|numa|kvm|balloon)$/.test(key) ? Number(value) : value,
+        /^(cores|sockets|vcpus|onboot|template|protection|numa|kvm|balloon)$/.test(key)
+          ? Number(value)
+          : value,
       ])
-      return { ...Object.fromEntries(loose), digest: digestOf(config) }
+      return Object.fromEntries(shuffled([...loose, ['digest', digestOf(config)]]))
     },
   },
   {
@@ -115,10 +118,12 @@ export const configOperations: readonly Operation[] = [
             await task.step('resize', context.state.timing.taskMs)
             const volume = volumeOf(context.state, props.file!, vm.node)!
             const wanted = String(context.params.size)
-            const size = wanted.startsWith('+') ? volume.size + parseSize(wanted.slice(1)) : parseSize(wanted)
+            const size = wanted.startsWith('+')
+              ? volume.size + parseDiskSize(wanted.slice(1))
+              : parseDiskSize(wanted)
             if (size < volume.size) die('shrinking disks is not supported')
             volume.size = size
-            vm.config[disk] = printProps({ ...props, size: printSize(size) }, 'file')
+            vm.config[disk] = printProps({ ...props, size: printDiskSize(size) }, 'file')
           }),
       )
     },
@@ -259,7 +264,7 @@ const attach = (context: Context, vm: Vm, key: string, value: string): string =>
         ...props,
         'import-from': undefined,
         file: volid,
-        size: printSize(volumeOf(state, volid, vm.node)!.size),
+        size: printDiskSize(volumeOf(state, volid, vm.node)!.size),
       },
       'file',
     )
@@ -267,7 +272,7 @@ const attach = (context: Context, vm: Vm, key: string, value: string): string =>
   const existing = volumeOf(state, props.file!, vm.node)
   if (!existing) return die(`volume '${props.file}' does not exist`)
   appendBoot(vm, key, isNew)
-  return printProps({ ...props, size: printSize(existing.size) }, 'file')
+  return printProps({ ...props, size: printDiskSize(existing.size) }, 'file')
 }
 
 const volume = (volid: string, storage: string, vm: Vm, size: number, shared: boolean) => ({
@@ -305,6 +310,13 @@ const withMac = (value: string): string => {
 const freeIndex = (vm: Vm, prefix: string): number => {
   for (let index = 0; ; index++) if (vm.config[`${prefix}${index}`] === undefined) return index
 }
+
+/** Perl tells the keys of a hash in any order. */
+const shuffled = <T>(items: readonly T[]): T[] =>
+  items
+    .map(item => ({ item, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item)
 
 export const digestOf = (config: Readonly<Record<string, string>>): string =>
   createHash('sha1')

@@ -84,7 +84,7 @@ describe('placement', () => {
     vmid: 9000,
     node: 'a',
     config: {},
-    disks: [{ key: 'scsi0', storage, bytes: GIB }],
+    drives: [{ key: 'scsi0', kind: 'disk' as const, storage, bytes: GIB }],
   })
   const storages = [
     { storage: 'shared', shared: true, type: 'nfs', content: ['images'], available: 1 },
