@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import { handleCallback } from './callback-routes.ts'
 import { handleGuest } from './guest-routes.ts'
+import { createGate, type Gate, type GuestLimits } from './limits.ts'
 import type { MachinePort } from './machine-port.ts'
 import { json } from './respond.ts'
 import type { Seed } from './seed.ts'
@@ -19,6 +20,8 @@ export interface GuestListenerOptions {
   seed?(name: string): Seed | undefined
   /** True while machines may exist that are not known yet: they are asked to come again instead of being sent away. */
   patient?(): boolean
+  /** What one machine or one address may ask of it; absent: anything. */
+  readonly limits?: GuestLimits
   readonly onError?: (error: unknown) => void
   /** Told of every call when it has been answered. The kinds are few: a machine cannot make up more. */
   readonly onCall?: (kind: string, status: number) => void
@@ -51,10 +54,13 @@ export interface GuestListener {
 /** The listener that untrusted machines can reach. It serves machines and nothing else. */
 export const startGuestListener = async (options: GuestListenerOptions): Promise<GuestListener> => {
   const closing = new AbortController()
-  const { onCall } = options
+  const { onCall, limits } = options
+  const gate = limits && createGate(limits)
+  const served = { ...options, gate }
   const listener = (request: IncomingMessage, response: ServerResponse) => {
+    response.once('finish', () => hangUp(request))
     if (onCall !== undefined) response.once('finish', () => onCall(kindOf(request.url), response.statusCode))
-    respond(options, request, response, closing.signal).catch(error => {
+    respond(served, request, response, closing.signal).catch(error => {
       options.onError?.(error)
       fail(response, error)
     })
@@ -63,6 +69,7 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
   server.maxConnections = 2000
   server.headersTimeout = 15_000
   server.requestTimeout = 0
+  if (gate) server.on('connection', gate.connected)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port, options.host, resolve)
@@ -78,18 +85,34 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
   }
 }
 
+/** Room for an answer to be read by one who has not said all yet. */
+const LINGER_MS = 2000
+
+/** Whoever goes on talking after the answer is not listened to for ever. */
+const hangUp = (request: IncomingMessage): void => {
+  if (request.complete) return
+  const timer = setTimeout(() => request.complete || request.socket.destroy(), LINGER_MS)
+  request.once('close', () => clearTimeout(timer))
+}
+
 const respond = async (
-  options: GuestListenerOptions,
+  options: GuestListenerOptions & { readonly gate: Gate | undefined },
   request: IncomingMessage,
   response: ServerResponse,
   closing: AbortSignal,
 ): Promise<void> => {
   const [pathname = '/', query = ''] = (request.url ?? '/').split('?', 2)
   const parts = pathname.split('/').filter(part => part !== '')
-  if (pathname === '/health') return json(response, 200, { status: 'ok' })
-  if (parts[0] === 'seed') return serveSeed(options, parts, response)
+  const { gate } = options
+  const seed = parts[0] === 'seed' ? options.seed?.(parts[1] ?? '') : undefined
+  if (seed) return serveSeed(seed, parts[2], response)
   const token = tokenOf(request)
-  const machine = token === undefined ? undefined : options.machine(hashToken(token), token)
+  const hashed = token === undefined ? '' : hashToken(token)
+  const machine = token === undefined ? undefined : options.machine(hashed, token)
+  const admitted = machine ? gate?.machine(hashed, request, response) : gate?.stranger(request, response)
+  if (admitted === false) return
+  if (pathname === '/health') return json(response, 200, { status: 'ok' })
+  if (parts[0] === 'seed') return json(response, 404, { error: 'Not found' })
   if (machine === undefined) {
     // The body of a stranger is not read.
     response.setHeader('connection', 'close')
@@ -107,20 +130,13 @@ const tokenOf = (request: IncomingMessage): string | undefined =>
 
 export const hashToken = (token: string): string => hash('sha256', token, 'hex')
 
-const serveSeed = (
-  { seed }: GuestListenerOptions,
-  [, name = '', file = '']: readonly string[],
-  response: ServerResponse,
-): void => {
-  const found = seed?.(name)
-  const content =
-    found &&
-    {
-      'meta-data': found.metaData,
-      'user-data': found.userData,
-      'vendor-data': found.vendorData,
-      'network-config': found.networkConfig,
-    }[file]
+const serveSeed = (found: Seed, file = '', response: ServerResponse): void => {
+  const content = {
+    'meta-data': found.metaData,
+    'user-data': found.userData,
+    'vendor-data': found.vendorData,
+    'network-config': found.networkConfig,
+  }[file]
   if (content === undefined) json(response, 404, { error: 'Not found' })
   else response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(content)
 }

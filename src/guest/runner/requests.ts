@@ -31,14 +31,15 @@ api() {
   shift 2
   if [ "$url" = mailbox ]; then
     mail "$@"
-    return
-  fi
-  if body=$(curl -K "$run/curl" -X "$method" -w '\n%{http_code}' "$@" "$url/guest/v1/$path" 2>/dev/null); then
+  elif body=$(curl -K "$run/curl" -X "$method" -w '\n%{http_code}' "$@" "$url/guest/v1/$path" 2>/dev/null); then
     status=\${body##*"$nl"}
     body=\${body%"$nl"*}
   else
     status=000
   fi
+  [ "$status" = 429 ] || return 0
+  # Too many calls, and so many seconds to wait. Whoever has called calls again: nothing is lost but time.
+  case $body in [1-9]) sleep "$body" ;; *) sleep 1 ;; esac
 }
 
 # The daemon does not know us any more: nobody waits for what we do.

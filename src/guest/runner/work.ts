@@ -16,7 +16,7 @@ while :; do
         *) sleep 1 ;;
       esac
       ;;
-    204) silent_since= ;;
+    204 | 429) silent_since= ;;
     *)
       disowned && power_off 'this machine is not wanted any more'
       now

@@ -1,3 +1,4 @@
+import type { GuestLimits } from '../../guest/limits.ts'
 import type { Blobs } from '../../ports.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import type { Logger } from '../../proxmox/logger.ts'
@@ -35,6 +36,8 @@ export interface ProxmoxRuntimeOptions {
   }
   readonly graceSeconds: number
   readonly heartbeatSeconds: number
+  /** What one machine may ask of us, where that differs from the usual. */
+  readonly limits?: Partial<GuestLimits>
   /** Told of every call of a machine. */
   readonly onCall?: (kind: string, status: number) => void
 }

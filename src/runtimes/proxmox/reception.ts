@@ -1,3 +1,4 @@
+import { GUEST_LIMITS } from '../../guest/limits.ts'
 import { type GuestListener, startGuestListener } from '../../guest/listener.ts'
 import type { Seed } from '../../guest/seed.ts'
 import { AppError } from '../../jobs/errors.ts'
@@ -22,6 +23,7 @@ export const createReception = (runtime: ProxmoxRuntimeOptions, sessions: Sessio
 
   const common = {
     machine: sessions.machine,
+    limits: { ...GUEST_LIMITS, ...runtime.limits },
     patient: () => now() - openedAt < MEMORY_MS,
     onError: (error: unknown) => log.debug({ reason: (error as Error).message }, 'a machine asked in vain'),
     ...(runtime.onCall && { onCall: runtime.onCall }),

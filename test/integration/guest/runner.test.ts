@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { pack } from 'tar-stream'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createCertificate } from '../../../src/guest/certificate.ts'
+import { GUEST_LIMITS } from '../../../src/guest/limits.ts'
 import type { GuestListener } from '../../../src/guest/listener.ts'
 import type { GuestSpec } from '../../../src/guest/spec.ts'
 import {
@@ -430,6 +431,26 @@ describe.skipIf(!hasCurl)('when the network is cut', () => {
     expect(memory.stdout().toString()).toBe(lines)
     expect(memory.stderr().toString()).toBe(errors)
     expect(memory.state.duplicates).toBeGreaterThan(0)
+  })
+
+  it('a daemon that asks it to wait is not pressed, and nothing is lost', async () => {
+    const memory = sh('for i in $(seq 1 30); do echo $i; sleep 0.03; done; echo kept > file', {
+      wantsFiles: true,
+    })
+    memory.state.wanted.push('file')
+    let refused = 0
+    const listener = await serve(memory, {
+      limits: { ...GUEST_LIMITS, perSecond: 2, burst: 3 },
+      onCall: (_: string, status: number) => {
+        if (status === 429) refused++
+      },
+    })
+    await boot(listener.port).done
+    expect(refused).toBeGreaterThan(0)
+    expect(refused).toBeLessThan(20)
+    expect(memory.stdout().toString()).toBe(Array.from({ length: 30 }, (_, i) => `${i + 1}\n`).join(''))
+    expect(memory.state.artifacts.get('file')?.toString()).toBe('kept\n')
+    expect(memory.state.exit).toMatchObject({ code: 0 })
   })
 
   it('the end of the job waits for the network, not the other way round', async () => {

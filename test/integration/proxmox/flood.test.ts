@@ -1,0 +1,110 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { afterEach, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { readIso } from '../../../src/guest/iso-reader.ts'
+import { CALLBACK_PATH } from '../../../src/guest/seed.ts'
+import { until } from '../../support/engine.ts'
+import { type Lab, openLab } from '../../support/proxmox-runtime.ts'
+
+const hasCurl = (() => {
+  try {
+    execFileSync('curl', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+})()
+
+const never = new AbortController().signal
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean()
+})
+
+/** What the machine was told: the address and its token. */
+const addressOf = (lab: Lab): { url: string; token: string } => {
+  const userData = readIso(lab.seeds()[0]!.data!)!.files.get('user-data')!.toString()
+  const { write_files } = parse(userData) as { write_files: { path: string; content: string }[] }
+  const file = write_files.find(one => one.path === CALLBACK_PATH)!
+  const [url = '', token = ''] = Buffer.from(file.content, 'base64').toString().split('\n')
+  return { url, token }
+}
+
+/** Calls as fast as it can on many connections, half of them with a token that is nobody's. */
+const FLOOD = `
+const http = require('node:http')
+const [url, token, path] = process.argv.slice(1)
+const agent = new http.Agent({ keepAlive: true, maxSockets: 128 })
+const seen = {}
+const call = mine => {
+  const headers = { authorization: 'Bearer ' + (mine ? token : 'nobody-' + Math.random() + '-nobody') }
+  const again = () => setImmediate(call, mine)
+  http.request(url + path, { method: 'POST', agent, headers }, answer => {
+    seen[answer.statusCode] = (seen[answer.statusCode] ?? 0) + 1
+    answer.resume()
+    answer.once('close', again)
+  }).on('error', again).end()
+}
+for (let i = 0; i < 128; i++) call(i % 2 === 0)
+setInterval(() => console.log(JSON.stringify(seen)), 200)
+setTimeout(() => process.exit(0), 120000)
+`
+
+describe.skipIf(!hasCurl)('a machine that floods the listener', () => {
+  it('slows only itself: another job ends in its time, and its own loses nothing', async () => {
+    const lab = await openLab()
+    cleanups.push(() => lab.close())
+    const engine = await lab.open(lab.makeRuntime())
+    const hostile = await engine.deputy.submit(
+      {
+        task: 'for i in $(seq 1 40); do echo a$i; sleep 0.2; done; echo end > file',
+        artifacts: ['file'],
+        runtime: 'proxmox',
+      },
+      'test',
+    )
+    await until(
+      async () => (await engine.deputy.get(hostile.job_id)).status === 'running',
+      'the first runs',
+      30_000,
+    )
+    const { url, token } = addressOf(lab)
+    const path = `/guest/v1/jobs/${hostile.job_id}/heartbeat`
+    const flood = spawn(process.execPath, ['-e', FLOOD, url, token, path], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    cleanups.push(() => flood.kill('SIGKILL'))
+    let seen: Record<string, number> = {}
+    flood.stdout.on('data', chunk => {
+      seen = JSON.parse(String(chunk).trim().split('\n').at(-1)!)
+    })
+    await until(() => (seen[429] ?? 0) > 100, 'it is refused', 30_000)
+
+    const began = performance.now()
+    const other = await engine.deputy.submit(
+      {
+        task: 'for i in $(seq 1 100); do echo b$i; sleep 0.01; done; cp /bin/true out',
+        artifacts: ['out'],
+        runtime: 'proxmox',
+      },
+      'test',
+    )
+    const view = await engine.deputy.wait(other.job_id, { timeoutMs: 45_000, signal: never })
+    expect(view).toMatchObject({ status: 'success', attempts: 1 })
+    expect(performance.now() - began).toBeLessThan(30_000)
+    const result = await engine.deputy.result(other.job_id, {})
+    expect(result.output).toBe(Array.from({ length: 100 }, (_, i) => `b${i + 1}\n`).join(''))
+    expect(result.artifacts).toHaveLength(1)
+    // All the while it went on.
+    const before = seen[429]!
+    await until(() => seen[429]! > before, 'the flood is still on')
+    flood.kill('SIGKILL')
+
+    const own = await engine.deputy.wait(hostile.job_id, { timeoutMs: 50_000, signal: never })
+    expect(own).toMatchObject({ status: 'success', attempts: 1 })
+    const kept = await engine.deputy.result(hostile.job_id, {})
+    expect(kept.output).toBe(Array.from({ length: 40 }, (_, i) => `a${i + 1}\n`).join(''))
+    expect(kept.artifacts).toHaveLength(1)
+    await until(() => lab.machines().length === 0 && lab.seeds().length === 0, 'all is clean', 30_000)
+  }, 120_000)
+})
