@@ -1,4 +1,11 @@
-import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import {
+  createHash,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto'
 import { isIP } from 'node:net'
 import {
   bits,
@@ -60,6 +67,12 @@ export const createCertificate = (options: CertificateOptions): Certificate & { 
     key: exportKey(privateKey),
     fingerprint: fingerprintOf(der),
   }
+}
+
+/** The public key of a certificate as curl's `--pinnedpubkey` takes it. */
+export const pinOf = (cert: string): string => {
+  const key = new X509Certificate(cert).publicKey.export({ type: 'spki', format: 'der' })
+  return `sha256//${createHash('sha256').update(key).digest('base64')}`
 }
 
 const algorithm = sequence(oid(ECDSA_SHA256))

@@ -15,8 +15,10 @@ export interface SeedOptions {
 export interface CallbackAddress {
   readonly url: string
   readonly token: string
-  /** The certificate of an HTTPS listener that no public CA signed. */
-  readonly certificate?: string
+  /** Of an HTTPS listener whose certificate nobody signed: its key, as `pinOf` tells it. */
+  readonly pin?: string
+  /** `name:port:address`, where the machine may not ask for the name in the address. */
+  readonly resolve?: string
 }
 
 export interface Seed {
@@ -28,7 +30,6 @@ export interface Seed {
 
 export const RUNNER_PATH = '/var/lib/deputy/runner'
 export const CALLBACK_PATH = '/var/lib/deputy/callback'
-export const CERTIFICATE_PATH = '/var/lib/deputy/callback.pem'
 
 /**
  * What cloud-init reads. It is JSON, which is YAML without its surprises, and everything that is not ours
@@ -42,7 +43,7 @@ export const buildSeed = ({ instanceId, hostname, macAddress, callback }: SeedOp
     metaData: plain({ 'instance-id': instanceId, 'local-hostname': hostname }),
     userData: `#cloud-config\n${plain({
       write_files: callback
-        ? [file(RUNNER_PATH, '0700', RUNNER), ...callbackFiles(callback)]
+        ? [file(RUNNER_PATH, '0700', RUNNER), file(CALLBACK_PATH, '0600', callbackText(callback))]
         : [file(RUNNER_PATH, '0700', RUNNER)],
       ...(callback ? { runcmd: [['/bin/sh', RUNNER_PATH]] } : {}),
     })}`,
@@ -68,19 +69,14 @@ export const seedIso = (seed: Seed): Buffer => {
 /** The address of a machine that has no network: its requests are fetched through the guest agent. */
 export const MAILBOX = 'mailbox'
 
-/** Three lines: address, token, certificate file. All are of our own making and hold no white space. */
-export const callbackText = ({ url, token, certificate }: CallbackAddress): string => {
-  for (const value of [url, token]) {
+/** Four lines: address, token, pinned key, where the name is. All are of our own making and hold no white space. */
+export const callbackText = ({ url, token, pin = '-', resolve = '-' }: CallbackAddress): string => {
+  for (const value of [url, token, pin, resolve]) {
     if (!/^[\x21-\x7e]+$/.test(value))
       throw new AppError('invalid', 'A callback address must be one word of ASCII.')
   }
-  return `${url.replace(/\/+$/, '')}\n${token}\n${certificate === undefined ? '-' : CERTIFICATE_PATH}\n`
+  return `${[url.replace(/\/+$/, ''), token, pin, resolve].join('\n')}\n`
 }
-
-const callbackFiles = (callback: CallbackAddress) => [
-  file(CALLBACK_PATH, '0600', callbackText(callback)),
-  ...(callback.certificate === undefined ? [] : [file(CERTIFICATE_PATH, '0600', callback.certificate)]),
-]
 
 const file = (path: string, permissions: string, content: string) => ({
   path,
@@ -91,12 +87,8 @@ const file = (path: string, permissions: string, content: string) => ({
 })
 
 /**
- * cloud-init finds a device by its address whatever manages the network. Patterns are for netplan alone:
- * for systemd-networkd and ifupdown it would configure a device named `primary`.
- */
-/**
- * The form that Proxmox VE itself writes. Version 2 matches a device but does not rename it, and ifupdown then
- * waits for one that has the name of the entry.
+ * The form that Proxmox VE itself writes: cloud-init finds the device by its MAC whatever manages the network.
+ * Version 2 matches a device but does not rename it, and ifupdown then waits for one that has the name of the entry.
  */
 const dhcpOn = (macAddress: string) => ({
   version: 1,

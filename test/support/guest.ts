@@ -142,11 +142,7 @@ export const startRunner = (
   const root = mkdtempSync(join(tmpdir(), 'runner-'))
   mkdirSync(join(root, 'var/lib/deputy'), { recursive: true })
   mkdirSync(join(root, 'bin'))
-  writeFileSync(
-    join(root, 'var/lib/deputy/callback'),
-    callbackText(callback).replace('/var/lib/deputy/callback.pem', join(root, 'var/lib/deputy/callback.pem')),
-  )
-  if (callback.certificate) writeFileSync(join(root, 'var/lib/deputy/callback.pem'), callback.certificate)
+  writeFileSync(join(root, 'var/lib/deputy/callback'), callbackText(callback))
   writeFileSync(join(root, 'runner'), RUNNER)
   writeFileSync(join(root, 'bin/poweroff'), '#!/bin/sh\ntrue\n')
   chmodSync(join(root, 'bin/poweroff'), 0o755)

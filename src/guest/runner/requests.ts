@@ -7,14 +7,17 @@ connect() {
   {
     read -r url
     read -r token
-    read -r pem
+    read -r pin
+    read -r resolve
   } <"$home/callback" || exit 1
   {
     echo silent
     echo 'connect-timeout = 5'
     echo "header = \"Authorization: Bearer $token\""
     echo 'header = "Expect:"'
-    [ "$pem" = - ] || echo "cacert = \"$pem\""
+    # Whoever holds this key is the daemon, whatever address the certificate names.
+    [ "$pin" = - ] || printf '%s\n' insecure "pinnedpubkey = \"$pin\""
+    [ "$resolve" = - ] || echo "resolve = \"$resolve\""
   } >"$run/curl"
   if [ "$url" = mailbox ]; then
     box=$run/box chunk=262144 letters=0

@@ -9,14 +9,14 @@ export interface Address {
   readonly url: string
   /** Its address, for the firewall. */
   readonly host: string
-  /** Machines must resolve a name to find us. */
-  readonly named: boolean
+  /** `name:port:address` for machines, which may not be allowed to ask for names. */
+  readonly resolve?: string
   readonly port: number
 }
 
 /**
- * Where machines find us: what the user says, else the address this computer uses towards the cluster.
- * Never localhost, which inside a machine is the machine itself.
+ * Where machines find us: what the user says, else the address this computer uses towards the cluster. That is
+ * loopback only for a cluster on this very computer; `checkCallback` tells when it cannot be right.
  */
 export const callbackAddress = async (
   callback: CallbackOptions,
@@ -27,22 +27,32 @@ export const callbackAddress = async (
     const url = new URL(callback.url)
     const name = url.hostname.replace(/^\[|\]$/g, '')
     const given = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
-    return { url: url.href.replace(/\/+$/, ''), ...(await resolve(name)), port: given }
+    return { url: url.href.replace(/\/+$/, ''), ...(await resolve(name, given)), port: given }
   }
   const wildcard = callback.host === '0.0.0.0' || callback.host === '::'
   const host = wildcard ? ((await towards(clusterHost)) ?? firstAddress()) : callback.host
   const scheme = callback.tls ? 'https' : 'http'
   return {
-    url: `${scheme}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
-    ...(await resolve(host)),
+    url: `${scheme}://${bracketed(host)}:${port}`,
+    ...(await resolve(host, port)),
     port,
   }
 }
 
-const resolve = async (name: string): Promise<Pick<Address, 'host' | 'named'>> => {
-  if (isIP(name) !== 0) return { host: name, named: false }
+/** The same address without a name in it. */
+export const numericUrl = ({ url, host }: Pick<Address, 'url' | 'host'>): string => {
+  const numeric = new URL(url)
+  numeric.hostname = bracketed(host)
+  return numeric.href.replace(/\/+$/, '')
+}
+
+const bracketed = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
+
+const resolve = async (name: string, port: number): Promise<Pick<Address, 'host' | 'resolve'>> => {
+  if (isIP(name) !== 0) return { host: name }
   try {
-    return { host: (await lookup(name)).address, named: true }
+    const host = (await lookup(name)).address
+    return { host, resolve: `${name}:${port}:${bracketed(host)}` }
   } catch (cause) {
     throw new AppError('unavailable', `The callback address "${name}" has no IP address.`, {
       hint: 'Set CALLBACK_HOST to an address of this computer that machines reach.',

@@ -30,13 +30,14 @@ export const planFirewall = ({ network, callback, privateAddresses }: FirewallWi
             comment: 'deputy callback',
           },
         ]
+  // No names either: whoever may ask for names can tell the world anything.
+  if (network === 'none') return { policyOut: 'DROP', rules: home }
   const names: Rule[] = (['udp', 'tcp'] as const).map(proto => ({
     action: 'ACCEPT',
     proto,
     dport: '53',
     comment: 'deputy names',
   }))
-  if (network === 'none') return { policyOut: 'DROP', rules: callback?.named ? [...home, ...names] : home }
   const apart: Rule[] = privateAddresses
     ? []
     : PRIVATE.map(dest => ({ action: 'DROP', dest, comment: 'deputy no neighbours' }))
@@ -46,7 +47,7 @@ export const planFirewall = ({ network, callback, privateAddresses }: FirewallWi
 export interface FirewallWish {
   readonly network: 'none' | 'full'
   /** Absent when machines report through the guest agent. */
-  readonly callback?: { readonly host: string; readonly port: number; readonly named: boolean } | undefined
+  readonly callback?: { readonly host: string; readonly port: number } | undefined
   readonly privateAddresses: boolean
 }
 

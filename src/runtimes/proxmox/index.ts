@@ -10,6 +10,7 @@ import { type Logger, silent } from '../../proxmox/logger.ts'
 import { parseSettings } from '../../proxmox/settings.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { createProxmoxRuntime } from './runtime.ts'
+import { requireSound } from './sound.ts'
 
 export interface FromConfig {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -40,9 +41,10 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
   const { proxmox, callback, defaults, log } = options
   if (options.env.PROXMOX_ADMIN_PATH)
     log.info({}, 'PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
+  requireSound(proxmox, callback)
   await mkdir(options.stateDir, { recursive: true, mode: 0o700 })
   const owner = await keepFile(join(options.stateDir, 'proxmox-owner'), () => randomBytes(6).toString('hex'))
-  const tls = callback.tls ? await guestCertificate(options.stateDir, callback) : undefined
+  const tls = callback.tls ? await guestCertificate(options.stateDir) : undefined
   return openProxmoxRuntime({
     env: options.env,
     blobs: options.blobs,
@@ -54,7 +56,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
     poolAgeSeconds: proxmox.warmAge,
     template: proxmox.template,
     pool: proxmox.pool,
-    vmids: { first: proxmox.firstVmid, last: Math.max(proxmox.firstVmid, proxmox.lastVmid) },
+    vmids: { first: proxmox.firstVmid, last: proxmox.lastVmid },
     ...(proxmox.seedStorage === undefined ? {} : { seedStorage: proxmox.seedStorage }),
     injection: proxmox.injection,
     channel: proxmox.channel,
@@ -83,13 +85,10 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
   })
 }
 
-/** One certificate for the life of the installation: machines that run were told of this one. */
-const guestCertificate = async (stateDir: string, { host, url }: CallbackConfig) => {
-  const names = [...new Set([url === undefined ? host : new URL(url).hostname, 'deputy'])].filter(
-    name => name !== '0.0.0.0' && name !== '::',
-  )
+/** One for the life of the installation: machines that run were told its key, and ask for no name in it. */
+const guestCertificate = async (stateDir: string) => {
   const text = await keepFile(join(stateDir, 'guest-certificate.json'), () =>
-    JSON.stringify(createCertificate({ commonName: 'deputy', names, days: 3650 })),
+    JSON.stringify(createCertificate({ commonName: 'deputy', days: 3650 })),
   )
   const { cert, key } = JSON.parse(text) as { cert: string; key: string }
   return { cert, key }

@@ -1,8 +1,8 @@
+import { pinOf } from '../../guest/certificate.ts'
 import { RUNNER } from '../../guest/runner.ts'
 import {
   buildSeed,
   CALLBACK_PATH,
-  CERTIFICATE_PATH,
   callbackText,
   MAILBOX,
   RUNNER_PATH,
@@ -12,13 +12,14 @@ import {
 import { smbiosForSeed } from '../../guest/smbios.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { path } from '../../proxmox/encode.ts'
-import type { Address } from './address.ts'
+import { type Address, numericUrl } from './address.ts'
 import { createAgentLink } from './agent.ts'
 import type { Details } from './details.ts'
 import { cloudInitDrives, seedDrive } from './drives.ts'
 import { nameOf, seedNameOf } from './identity.ts'
 import { readConfig } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
+import { isHttps } from './sound.ts'
 
 export interface InjectorOptions {
   readonly runtime: ProxmoxRuntimeOptions
@@ -50,7 +51,8 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
   const callbackFor = async (token: string) => {
     const { tls } = runtime.callback
     if (runtime.channel === 'agent') return { url: MAILBOX, token }
-    return { url: (await address()).url, token, ...(tls ? { certificate: tls.cert } : {}) }
+    const { url, resolve } = await address()
+    return { url, token, ...(resolve && { resolve }), ...(tls && { pin: pinOf(tls.cert) }) }
   }
 
   /** While the machine is off. */
@@ -89,7 +91,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     publish(seedName, seed)
     await note({ seedName })
     const smbios = present.smbios1 === undefined ? undefined : String(present.smbios1)
-    const smbios1 = smbiosForSeed(smbios, `${(await address()).url}/seed/${seedName}/`)
+    const smbios1 = smbiosForSeed(smbios, `${numericUrl(await address())}/seed/${seedName}/`)
     await locked(
       () => proxmox.put(config, { smbios1, ...without(cloudInitDrives(present)) }, { signal }),
       signal,
@@ -112,8 +114,6 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     )
     if (made.code !== 0) throw noAgent(at)
     await agent.writeFile(RUNNER_PATH, Buffer.from(RUNNER), signal)
-    if (callback.certificate)
-      await agent.writeFile(CERTIFICATE_PATH, Buffer.from(callback.certificate), signal)
     await agent.writeFile(CALLBACK_PATH, Buffer.from(callbackText(callback)), signal)
     await agent.exec(['/bin/sh', '-c', BEGIN], signal)
   }
@@ -128,10 +128,11 @@ export const injectionOf = ({
   injection,
   seedStorage,
   channel,
+  callback,
 }: ProxmoxRuntimeOptions): 'iso' | 'http' | 'agent' => {
   if (injection !== 'auto') return injection
   if (seedStorage !== undefined) return 'iso'
-  return channel === 'agent' ? 'agent' : 'http'
+  return channel === 'agent' || isHttps(callback) ? 'agent' : 'http'
 }
 
 const without = (drives: readonly string[]) => (drives.length === 0 ? {} : { delete: drives.join(',') })

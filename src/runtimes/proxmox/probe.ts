@@ -1,4 +1,4 @@
-import { CERTIFICATE_PATH } from '../../guest/seed.ts'
+import { pinOf } from '../../guest/certificate.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, ProvisionRequest } from '../../ports.ts'
 import { createAgentLink } from './agent.ts'
@@ -56,7 +56,7 @@ interface Silence {
 
 /** The machine runs but said nothing: what can be learnt through its guest agent tells which part is to be mended. */
 const unheard = async (
-  { runtime }: ProbeOptions,
+  { runtime, reception }: ProbeOptions,
   at: { node: string; vmid: number },
   { where, error }: Silence,
 ): Promise<Check> => {
@@ -64,7 +64,7 @@ const unheard = async (
   const vm = `VM ${at.vmid}`
   if (error instanceof AppError && error.code === 'unavailable')
     return failed(`it failed at boot: ${error.message}`, error.hint ?? '')
-  const found = await lookInside(runtime, at, where)
+  const found = await lookInside(runtime, reception, at)
   if (found === undefined)
     return failed(
       `${vm} was started, but was heard of neither at ${where} nor through its guest agent: it may not have booted`,
@@ -82,22 +82,24 @@ const unheard = async (
 }
 
 const REACH = `command -v curl >/dev/null || exit 127
-pem=$DEPUTY_ROOT${CERTIFICATE_PATH}
-[ -e "$pem" ] && set -- --cacert "$pem" "$@"
 exec curl -sS -o /dev/null -m 10 "$@"`
 
 /** How a call from inside ends; undefined when the agent does not answer. */
 const lookInside = async (
-  { proxmox, channel }: ProxmoxRuntimeOptions,
+  { proxmox, channel, callback: { tls } }: ProxmoxRuntimeOptions,
+  reception: Reception,
   at: { node: string; vmid: number },
-  where: string,
 ): Promise<{ code: number; words: string } | undefined> => {
   if (channel === 'agent') return undefined
   const agent = createAgentLink(proxmox, at)
   const signal = AbortSignal.timeout(LOOK_MS)
   try {
     if (!(await agent.isUp(signal))) return undefined
-    const { code, err } = await agent.exec(['/bin/sh', '-c', REACH, 'sh', `${where}/health`], signal)
+    const { url, resolve } = await reception.address()
+    const known = resolve === undefined ? [] : ['--resolve', resolve]
+    const pinned = tls === undefined ? [] : ['--insecure', '--pinnedpubkey', pinOf(tls.cert)]
+    const argv = ['/bin/sh', '-c', REACH, 'sh', ...known, ...pinned, `${url}/health`]
+    const { code, err } = await agent.exec(argv, signal)
     const words = err.toString('utf8').trim().split('\n').at(-1) || `curl ended with ${code}`
     return { code, words }
   } catch {
@@ -108,9 +110,7 @@ const lookInside = async (
 
 /** By the exit status of curl. */
 const fixFor = (code: number, runtime: ProxmoxRuntimeOptions): string => {
-  if (code === 6)
-    return `Machines do not resolve this name: set CALLBACK_HOST to an IP address, then: deputy daemon restart`
-  if (code === 35 || code === 60)
+  if (code === 35 || code === 60 || code === 90)
     return `What answers there is not our listener: set CALLBACK_URL and CALLBACK_TLS to what is in front of it, then: deputy daemon restart`
   return `Open the way: ${reachable(runtime)}`
 }

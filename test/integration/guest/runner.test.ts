@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pack } from 'tar-stream'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createCertificate } from '../../../src/guest/certificate.ts'
+import { createCertificate, pinOf } from '../../../src/guest/certificate.ts'
 import { GUEST_LIMITS } from '../../../src/guest/limits.ts'
 import type { GuestListener } from '../../../src/guest/listener.ts'
 import type { GuestSpec } from '../../../src/guest/spec.ts'
@@ -338,19 +338,49 @@ describe.skipIf(!hasCurl)('the runner', () => {
     expect(memory.stdout().length).toBe(0)
   })
 
-  it('speaks HTTPS with a certificate that only it was told', async () => {
-    const certificate = createCertificate({ commonName: 'deputy', names: ['127.0.0.1'] })
+  it('speaks HTTPS to whoever holds the key it was told, by any address', async () => {
+    const certificate = createCertificate({ commonName: 'deputy' })
     const memory = sh('echo safe')
     const listener = await serve(memory, { tls: certificate })
     const runner = startRunner({
       url: `https://127.0.0.1:${listener.port}`,
       token: TOKEN,
-      certificate: certificate.cert,
+      pin: pinOf(certificate.cert),
     })
     cleanups.push(() => runner.stop())
     await within(memory.exited)
     await within(runner.done)
     expect(memory.stdout().toString()).toBe('safe\n')
+  })
+
+  it('says nothing to somebody else with a certificate for the same address', async () => {
+    const memory = sh('echo leaked')
+    const listener = await serve(memory, {
+      tls: createCertificate({ commonName: 'deputy', names: ['127.0.0.1'] }),
+    })
+    const wire = await startWire(listener.port)
+    const runner = startRunner({
+      url: `https://127.0.0.1:${wire.port}`,
+      token: TOKEN,
+      pin: pinOf(createCertificate({ commonName: 'deputy' }).cert),
+    })
+    cleanups.push(() => runner.stop())
+    await expect.poll(() => wire.connections, { timeout: 20_000 }).toBeGreaterThan(1)
+    expect(memory.state.workCount).toBe(0)
+  })
+
+  it('finds the daemon by a name that no server of names knows', async () => {
+    const memory = sh('echo found')
+    const listener = await serve(memory)
+    const runner = startRunner({
+      url: `http://callback.invalid:${listener.port}`,
+      token: TOKEN,
+      resolve: `callback.invalid:${listener.port}:127.0.0.1`,
+    })
+    cleanups.push(() => runner.stop())
+    await within(memory.exited)
+    await within(runner.done)
+    expect(memory.stdout().toString()).toBe('found\n')
   })
 })
 

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Vm } from '../../../src/dev/pve/state.ts'
+import { createCertificate } from '../../../src/guest/certificate.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
@@ -73,6 +74,14 @@ describe.skipIf(noCurl)('a clone', () => {
       { runtime: { injection } },
     )
     expect(JSON.stringify(vm.config)).not.toContain('cloudinit')
+  })
+
+  it('reports over HTTPS to a name without being allowed to ask for names', async () => {
+    const callback = { host: 'localhost', port: 0, tls: createCertificate({ commonName: 'deputy' }) }
+    const { vm, details } = await make(() => {}, { runtime: { callback } })
+    expect(details).toMatchObject({ ready: true })
+    expect(vm.firewall.rules).toHaveLength(1)
+    expect(vm.firewall.rules[0]!.dport).not.toBe('53')
   })
 
   it('grows the disk it boots from, not another one', async () => {

@@ -112,7 +112,7 @@ describe('the seed', () => {
     expect(config.runcmd).toEqual([['/bin/sh', '/var/lib/deputy/runner']])
     expect(Buffer.from(config.write_files[0].content, 'base64').toString()).toBe(RUNNER)
     expect(Buffer.from(config.write_files[1].content, 'base64').toString()).toBe(
-      'http://192.0.2.1:8765\nabcdefghijklmnop\n-\n',
+      'http://192.0.2.1:8765\nabcdefghijklmnop\n-\n-\n',
     )
     expect(config.write_files[1].permissions).toBe('0600')
   })

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { callbackSchema, proxmoxRuntimeSchema } from '../../../../src/config/proxmox-runtime.ts'
 import { parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { SinkBatch } from '../../../../src/ports.ts'
-import { callbackAddress } from '../../../../src/runtimes/proxmox/address.ts'
+import { callbackAddress, numericUrl } from '../../../../src/runtimes/proxmox/address.ts'
 import { planFirewall } from '../../../../src/runtimes/proxmox/firewall.ts'
 import { fitsProxmox } from '../../../../src/runtimes/proxmox/fits.ts'
 import {
@@ -15,6 +16,7 @@ import {
 } from '../../../../src/runtimes/proxmox/identity.ts'
 import { createIntake } from '../../../../src/runtimes/proxmox/intake.ts'
 import { place } from '../../../../src/runtimes/proxmox/placement.ts'
+import { requireSound } from '../../../../src/runtimes/proxmox/sound.ts'
 import { createVmids } from '../../../../src/runtimes/proxmox/vmids.ts'
 
 const MACHINE = '018f0000-0000-7000-8000-000000000001'
@@ -171,7 +173,7 @@ describe('placement', () => {
 })
 
 describe('the firewall', () => {
-  const callback = { host: '192.0.2.1', port: 8765, named: false }
+  const callback = { host: '192.0.2.1', port: 8765 }
 
   it('lets a job without network reach the callback and nothing else', () => {
     const plan = planFirewall({ network: 'none', callback, privateAddresses: false })
@@ -179,15 +181,6 @@ describe('the firewall', () => {
     expect(plan.rules).toEqual([
       expect.objectContaining({ action: 'ACCEPT', proto: 'tcp', dest: '192.0.2.1', dport: '8765' }),
     ])
-  })
-
-  it('lets it ask for names when the callback is one', () => {
-    const plan = planFirewall({
-      network: 'none',
-      callback: { ...callback, named: true },
-      privateAddresses: false,
-    })
-    expect(plan.rules.filter(rule => rule.dport === '53').map(rule => rule.proto)).toEqual(['udp', 'tcp'])
   })
 
   it('lets a job with network out, but not to its neighbours', () => {
@@ -216,13 +209,42 @@ describe('the callback address', () => {
     expect(await callbackAddress({ host: '10.9.8.7', port: 1 }, 8765, 'x')).toEqual({
       url: 'http://10.9.8.7:8765',
       host: '10.9.8.7',
-      named: false,
       port: 8765,
     })
     expect(
       await callbackAddress({ host: '0.0.0.0', port: 1, url: 'https://[2001:db8::1]:444/base/' }, 8765, 'x'),
     ).toMatchObject({ url: 'https://[2001:db8::1]:444/base', host: '2001:db8::1', port: 444 })
-    expect(await callbackAddress({ host: 'localhost', port: 1 }, 8765, 'x')).toMatchObject({ named: true })
+    expect(await callbackAddress({ host: 'localhost', port: 1 }, 8765, 'x')).toMatchObject({
+      url: 'http://localhost:8765',
+      resolve: expect.stringMatching(/^localhost:8765:(127\.0\.0\.1|\[::1\])$/),
+    })
+  })
+
+  it('is known to machines without a question for its name', () => {
+    expect(numericUrl({ url: 'http://callback.example:80/base', host: '192.0.2.1' })).toBe(
+      'http://192.0.2.1/base',
+    )
+    expect(numericUrl({ url: 'http://x:8765', host: '2001:db8::1' })).toBe('http://[2001:db8::1]:8765')
+  })
+})
+
+describe('settings that cannot work together', () => {
+  const config = proxmoxRuntimeSchema.parse({})
+  const callback = callbackSchema.parse({})
+
+  it.each([
+    [{ firstVmid: 500, lastVmid: 400 }, {}, '400'],
+    [{ injection: 'iso' }, {}, 'storage'],
+    [{ injection: 'http', channel: 'agent' }, {}, 'guest agent'],
+    [{ injection: 'http' }, { tls: true }, 'HTTPS'],
+    [{ injection: 'http' }, { url: 'https://callback.example' }, 'HTTPS'],
+  ] as const)('%j with %j are refused', (proxmox, more, words) => {
+    expect(() => requireSound({ ...config, ...proxmox }, { ...callback, ...more })).toThrow(words)
+  })
+
+  it('are told from those that can', () => {
+    requireSound(config, callback)
+    requireSound({ ...config, injection: 'iso', seedStorage: 'seeds' }, { ...callback, tls: true })
   })
 })
 
