@@ -4,7 +4,7 @@ import { outputOf } from './programs.ts'
 import { judgeShellInput } from './rules.ts'
 import type { Scope } from './scope.ts'
 import { resolvePath } from './targets.ts'
-import { baseName, HOME, processOutput, UNKNOWN } from './text.ts'
+import { baseName, fileKey, HOME, processOutput, UNKNOWN } from './text.ts'
 import { unwrap } from './wrappers.ts'
 
 /** Follows one resolved command line to what it really runs, and returns what it prints as far as that is known. */
@@ -13,11 +13,13 @@ export const dispatch = (
   argv: readonly string[],
   scope: Scope,
   stdin: string,
+  /** Behind `command`, `sudo`… stands a program, whatever functions are called the same. */
+  isProgram = false,
 ): string => {
   interpreter.tick()
   const name = baseName(argv[0] ?? '')
   if (name === '') return ''
-  const body = scope.functions.get(argv[0]!)
+  const body = isProgram ? undefined : scope.functions.get(argv[0]!)
   if (body) return callFunction(interpreter, body, argv.slice(1), scope, stdin)
   const alias = scope.aliases.get(argv[0]!)
   if (alias !== undefined) {
@@ -27,17 +29,22 @@ export const dispatch = (
   interpreter.refuse(interpreter.visitor.command(argv, scope))
   const builtin = BUILTINS.get(name) ?? (SHELLS.has(name) ? shell : undefined)
   if (builtin) return builtin(interpreter, argv.slice(1), scope, stdin)
+  const written = argv[0]!.includes('/') ? interpreter.files.get(fileKey(argv[0]!)) : undefined
+  if (written !== undefined)
+    return runScript(interpreter, written, scope.fork({ args: [...argv.slice(1)], stdin }))
   const inner = unwrap(argv)
   if (!inner) return outputOf(argv, stdin)
   const root = inner.root ?? scope.root
-  const below = root === scope.root ? scope : scope.fork({ root })
+  const elsewhere = inner.cwd !== undefined
+  const below = root === scope.root && !elsewhere ? scope : scope.fork({ root })
+  if (inner.cwd !== undefined) below.cwds = below.cwds.map(cwd => resolvePath(inner.cwd!, cwd))
   if (inner.script !== undefined) return runScript(interpreter, inner.script, below.fork({ stdin }))
   // `sudo -s` and `sudo -i` without a command read their input as a shell.
   if (inner.argv.length === 0)
     return argv.some(arg => /^-\w*[si]$|^--(?:shell|login)$/.test(arg))
       ? runInput(interpreter, below, stdin)
       : ''
-  return dispatch(interpreter, inner.argv, below, stdin)
+  return dispatch(interpreter, inner.argv, below, stdin, name !== 'time')
 }
 
 type Builtin = (interpreter: Interpreter, args: readonly string[], scope: Scope, stdin: string) => string
@@ -76,7 +83,7 @@ const runInput = (interpreter: Interpreter, scope: Scope, stdin: string): string
     : interpreter.runText(stdin, scope.fork({ depth: scope.depth + 1 }))
 }
 
-const SHELLS = new Set(['sh', 'bash', 'dash', 'ash', 'zsh', 'ksh', 'mksh', 'rbash'])
+const SHELLS = new Set(['sh', 'bash', 'dash', 'ash', 'zsh', 'ksh', 'mksh', 'rbash', 'fish'])
 
 /** `bash -c text name args`, `bash -s`, `bash <(…)`, `… | bash`. */
 const shell: Builtin = (interpreter, args, scope, stdin) => {
@@ -94,22 +101,33 @@ const shell: Builtin = (interpreter, args, scope, stdin) => {
   }
   const first = args[at]
   const below = scope.fork({ args: [...args.slice(at + (command ? 2 : 1))], stdin })
-  if (command) return first === undefined ? '' : runScript(interpreter, first, below)
+  if (command) {
+    if (args[at + 1] !== undefined) below.assign('0', [args[at + 1]!])
+    return first === undefined ? '' : runScript(interpreter, first, below)
+  }
   if (first === undefined || first === '-' || first === '/dev/stdin' || args.includes('-s')) {
     return runInput(interpreter, below, stdin)
   }
-  const text = processOutput(first, interpreter.processes)
+  const text = processOutput(first, interpreter.processes) ?? interpreter.files.get(fileKey(first))
   return text === undefined ? UNKNOWN : runScript(interpreter, text, below)
 }
 
-/** Interpreters of other languages: only what comes from the network to root matters here. */
+/** Interpreters of other languages: what comes from the network to root, and what their one-liners give to a shell. */
 const otherLanguage: Builtin = (interpreter, args, scope, stdin) => {
   const operand = args.find(arg => !arg.startsWith('-'))
   if (operand === undefined || operand === '-') interpreter.refuse(judgeShellInput(stdin, scope.root))
-  for (const arg of args)
+  for (const arg of args) {
     interpreter.refuse(judgeShellInput(processOutput(arg, interpreter.processes) ?? arg, scope.root))
+    for (const [, , script] of arg.matchAll(SHELL_CALL)) runScript(interpreter, script!, scope.fork())
+    for (const [, , path] of arg.matchAll(REMOVING_CALL))
+      dispatch(interpreter, ['rm', '-rf', path!], scope, '', true)
+  }
   return UNKNOWN
 }
+
+const SHELL_CALL =
+  /\b(?:system|exec\w*|popen|shell_exec|passthru|run|call|check_\w+|spawn\w*|do shell script)\b[\s(]*(["'`])(.{1,4096}?)\1/gs
+const REMOVING_CALL = /\b(?:rmtree|remove_tree|rm_rf|rmSync|rm)\b[\s(]*(["'`])(.{1,4096}?)\1/gs
 
 const changeDirectory: Builtin = (_, args, scope) => {
   const target = args.find(arg => !/^-[LPe@n]+$/.test(arg) && arg !== '--') ?? HOME
@@ -157,7 +175,9 @@ const setArguments: Builtin = (_, args, scope) => {
 }
 
 const source: Builtin = (interpreter, args, scope, stdin) => {
-  const text = args[0] === '/dev/stdin' ? stdin : processOutput(args[0] ?? '', interpreter.processes)
+  const [file = ''] = args
+  const known = processOutput(file, interpreter.processes) ?? interpreter.files.get(fileKey(file))
+  const text = file === '/dev/stdin' ? stdin : known
   if (text === undefined) return UNKNOWN
   interpreter.refuse(judgeShellInput(text, scope.root))
   return interpreter.runText(text, scope)
@@ -260,6 +280,24 @@ const alias: Builtin = (_, args, scope) => {
   return ''
 }
 
+/** `printf -v x …` prints into a variable. */
+const print: Builtin = (_, args, scope, stdin) => {
+  const [flag, name = '', ...rest] = args
+  if (flag !== '-v') return outputOf(['printf', ...args], stdin)
+  scope.assign(name, [outputOf(['printf', ...rest], stdin)])
+  return ''
+}
+
+/** The words after the options and names of tmux and screen are a command line, or make one. */
+const terminal: Builtin = (interpreter, args, scope, stdin) => {
+  const at = args.findIndex((arg, index) => index > 0 && /\s/.test(arg) && !args[index - 1]!.startsWith('-'))
+  if (at >= 0) return runScript(interpreter, args.slice(at).join(' '), scope)
+  const start = args.findIndex(arg => /^-\w*m$/.test(arg)) + 1
+  return start > 0 ? dispatch(interpreter, args.slice(start), scope, stdin, true) : UNKNOWN
+}
+
+const later: Builtin = (interpreter, _, scope, stdin) => runInput(interpreter, scope.fork({ stdin }), stdin)
+
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 
 const BUILTINS = new Map(
@@ -292,6 +330,11 @@ const BUILTINS = new Map(
     '.': source,
     trap,
     alias,
+    printf: print,
+    tmux: terminal,
+    screen: terminal,
+    at: later,
+    batch: later,
     xargs,
     find,
     gfind: find,
@@ -305,5 +348,10 @@ const BUILTINS = new Map(
     ruby: otherLanguage,
     node: otherLanguage,
     php: otherLanguage,
+    awk: otherLanguage,
+    gawk: otherLanguage,
+    mawk: otherLanguage,
+    lua: otherLanguage,
+    osascript: otherLanguage,
   }),
 )

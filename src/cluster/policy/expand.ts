@@ -1,4 +1,4 @@
-import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from 'unbash'
+import type { ParameterExpansionPart, ParsedScript, SyntaxNode, Word, WordPart } from 'unbash'
 import { parse } from 'unbash'
 import { applyOperation } from './operations.ts'
 import type { Scope } from './scope.ts'
@@ -10,6 +10,9 @@ export type Substitute = (
   scope: Scope,
   kind: 'command' | 'process',
 ) => string
+
+/** Meets the commands that stand inside an arithmetic expression. */
+export type Enter = (expression: SyntaxNode, scope: Scope) => void
 
 const MAX_ALTERNATIVES = 8
 const MAX_FIELDS = 256
@@ -28,7 +31,7 @@ interface Draft {
   quoted: boolean
 }
 
-export const createExpander = (substitute: Substitute): Expander => {
+export const createExpander = (substitute: Substitute, enter: Enter): Expander => {
   const fields = (word: Word, scope: Scope): string[][] => drafts(word, scope).map(finish)
 
   const texts = (word: Word, scope: Scope): string[] =>
@@ -88,6 +91,7 @@ export const createExpander = (substitute: Substitute): Expander => {
       case 'ProcessSubstitution':
         return [`${PROCESS}${substitute(part.script, scope, 'process')}${PROCESS}`]
       case 'ArithmeticExpansion':
+        if (part.expression) enter(part.expression, scope)
         return [/^\$\(\(\s*\d+\s*\)\)$/.test(part.text) ? part.text.replace(/\D/g, '') : UNKNOWN]
       case 'Glob':
       case 'ExtendedGlob':
@@ -125,7 +129,8 @@ const tilde = (text: string, value: string): string => {
   if (!text.startsWith('~')) return value
   const slash = value.indexOf('/')
   const user = slash < 0 ? value : value.slice(0, slash)
-  return `${user === '~' ? HOME : UNKNOWN}${slash < 0 ? '' : value.slice(slash)}`
+  // `~+` and `~-` are directories; any name is somebody's home.
+  return `${/^~[+-]/.test(user) ? UNKNOWN : HOME}${slash < 0 ? '' : value.slice(slash)}`
 }
 
 const split = (values: readonly string[], inQuotes: boolean): string[] =>

@@ -14,7 +14,7 @@ import { createExpander, type Expander } from './expand.ts'
 import { findForkBomb } from './forkbomb.ts'
 import { judgeWrite, type Refusal } from './rules.ts'
 import type { Scope } from './scope.ts'
-import { processOutput, readable, UNKNOWN, withoutMarks } from './text.ts'
+import { fileKey, processOutput, readable, UNKNOWN, withoutMarks } from './text.ts'
 
 export interface Visitor {
   /** Called for every simple command with the words it may run with, and again with wrappers taken off. */
@@ -27,6 +27,8 @@ export interface Interpreter {
   readonly visitor: Visitor
   /** Output of the process substitutions met so far, by number. */
   readonly processes: string[]
+  /** What the script itself wrote into files, by path: it may be run as a script later. */
+  readonly files: Map<string, string>
   /** Scripts that run when the shell ends. */
   readonly traps: string[]
   /** Functions being read, to leave recursion after a round. */
@@ -61,14 +63,18 @@ const TOO_COMPLEX: Refusal = {
 export const interpret = (source: string, scope: Scope, visitor: Visitor): void => {
   let steps = 0
   const interpreter: Interpreter = {
-    expander: createExpander((script, inner, kind) => {
-      const output = script ? runScript(script, inner.fork({ depth: inner.depth + 1 })) : UNKNOWN
-      if (kind === 'command') return output
-      interpreter.processes.push(output)
-      return String(interpreter.processes.length - 1)
-    }),
+    expander: createExpander(
+      (script, inner, kind) => {
+        const output = script ? runScript(script, inner.fork({ depth: inner.depth + 1 })) : UNKNOWN
+        if (kind === 'command') return output
+        interpreter.processes.push(output)
+        return String(interpreter.processes.length - 1)
+      },
+      (expression, inner) => nested(expression, inner),
+    ),
     visitor,
     processes: [],
+    files: new Map(),
     traps: [],
     active: new Map(),
     runText: (text, inner) => {
@@ -235,7 +241,17 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     return processOutput(texts[0] ?? '', interpreter.processes) ?? UNKNOWN
   }
 
+  const writtenFiles = (redirect: Redirection, inner: Scope): { path: string; append: boolean }[] => {
+    if (redirect.type !== 'Redirect' || !redirect.target || !/^&?>[>|]?$/.test(redirect.operator)) return []
+    const { descriptor } = redirect
+    if (descriptor && !(descriptor.type === 'FileDescriptor' && descriptor.value === 1)) return []
+    const append = redirect.operator.endsWith('>>')
+    const paths = expander.texts(redirect.target, inner).filter(text => !text.startsWith('/dev/'))
+    return paths.map(text => ({ path: fileKey(text), append }))
+  }
+
   const assign = (assignment: Assignment, inner: Scope): void => {
+    if (assignment.index) expander.texts(assignment.index, inner)
     if (assignment.value.type === 'ArrayValue') {
       const elements = assignment.value.elements.flatMap(element => expander.fields(element, inner)[0] ?? [])
       if (assignment.append) inner.append(assignment.name, elements)
@@ -266,7 +282,11 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     const own = assignments.length > 0 ? inner.fork() : inner
     for (const assignment of assignments) assign(assignment, own)
     const stdin = input ?? inner.stdin
-    return argvs.map(argv => dispatch(interpreter, argv, own, stdin)).join('')
+    const output = argvs.map(argv => dispatch(interpreter, argv, own, stdin)).join('')
+    const files = node.redirects.flatMap(redirect => writtenFiles(redirect, inner))
+    for (const { path, append } of files)
+      interpreter.files.set(path, `${append ? (interpreter.files.get(path) ?? '') : ''}${output}`)
+    return files.length > 0 ? '' : output
   }
 
   try {

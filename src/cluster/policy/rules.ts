@@ -1,4 +1,4 @@
-import { dangerOf, isDevice } from './targets.ts'
+import { dangerOf, isDevice, resolvePath } from './targets.ts'
 import { baseName, DOWNLOAD } from './text.ts'
 
 export interface Refusal {
@@ -16,13 +16,19 @@ export interface Situation {
 export const judge = (situation: Situation): Refusal | undefined => {
   const name = baseName(situation.argv[0] ?? '')
   const args = situation.argv.slice(1)
-  const check = CHECKS.get(name) ?? (/^mk(?:fs|swap|e2fs)|^newfs/.test(name) ? formats : undefined)
+  const check =
+    CHECKS.get(name) ??
+    (/^mk(?:fs|swap|e2fs|(?:dos|nt|vfat|exfat)fs)|^newfs/.test(name) ? formats : undefined)
   return check?.({ name, args, cwds: situation.cwds })
 }
 
 /** The rule about where output goes, for redirections. */
-export const judgeWrite = (path: string, cwds: readonly string[]): Refusal | undefined =>
-  isDevice(path, cwds) ? { rule: 'write-device', reason: `writing to ${path} overwrites a disk` } : undefined
+export const judgeWrite = (path: string, cwds: readonly string[]): Refusal | undefined => {
+  if (isDevice(path, cwds)) return { rule: 'write-device', reason: `writing to ${path} overwrites a disk` }
+  return cwds.some(cwd => resolvePath(path, cwd) === '/proc/sysrq-trigger')
+    ? { rule: 'write-device', reason: `writing to ${path} stops the machine at once` }
+    : undefined
+}
 
 /** The rule about text from the network that a root shell would run. */
 export const judgeShellInput = (text: string, root: boolean): Refusal | undefined =>
@@ -111,6 +117,15 @@ const formatsWith =
   call =>
     call.args.some(arg => pattern.test(arg)) ? formats(call) : undefined
 
+const formatsPools = formatsWith(/^(?:create|labelclear)$/)
+
+/** Their names are of volumes, not of devices. */
+const losesVolume: Check = call => {
+  const [target] = operands(call.args).filter(arg => arg !== 'destroy')
+  if (target === undefined) return undefined
+  return { rule: 'format-device', reason: `${call.name} would destroy what is on ${target}` }
+}
+
 const writes: Check = call => first(operands(call.args), target => judgeWrite(target, call.cwds))
 
 const writesLast: Check = call =>
@@ -170,7 +185,11 @@ const CHECKS = new Map(
     pvcreate: formats,
     pvremove: formats,
     mdadm: formatsWith(/^-\w*C|^--create|^--zero-superblock/),
-    zpool: formatsWith(/^(?:create|labelclear)$/),
+    zpool: call => (call.args.includes('destroy') ? losesVolume(call) : formatsPools(call)),
+    vgremove: call => (hasOption(call.args, 'fy', '--force') ? losesVolume(call) : undefined),
+    lvremove: call => (hasOption(call.args, 'fy', '--force') ? losesVolume(call) : undefined),
+    ddrescue: call => first(operands(call.args).slice(1, 2), target => judgeWrite(target, call.cwds)),
+    'qemu-img': call => (call.args.includes('convert') ? writesLast(call) : undefined),
     diskutil: formatsDisks,
     perl: forks,
     python: forks,

@@ -39,7 +39,13 @@ const throughProc = (path: string): string => {
 
 const dangerOfPath = (path: string): Danger | undefined => {
   if (path === '/') return 'root'
-  const parts = path.split('/').filter(part => part !== '')
+  const parts = path
+    // macOS keeps /etc and /var there.
+    .replace(/^\/private(?=\/(?:etc|var)(?:\/|$))/, '')
+    .split('/')
+    .filter(part => part !== '')
+  if (path.startsWith('/') && SYSTEM_PATHS.has(parts.filter(part => !matchesEverything(part)).join('/')))
+    return 'system'
   const [first, ...rest] = parts
   if (first === undefined) return undefined
   const whole = rest.every(part => matchesEverything(part))
@@ -81,6 +87,11 @@ const SYSTEM_DIRECTORIES = [
   'Volumes',
   'private',
 ]
+
+/** Deeper down, and as needed. */
+const SYSTEM_PATHS = new Set(
+  ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share'].map(name => `usr/${name}`).concat('var/lib'),
+)
 
 const isDevicePath = (path: string): boolean => {
   if (!path.startsWith('/dev/')) return false

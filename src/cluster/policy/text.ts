@@ -24,6 +24,9 @@ export const readable = (text: string): string => {
 
 export const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
+/** One name for a file however it is written. */
+export const fileKey = (path: string): string => path.replace(/^(?:\.\/+)+/, '')
+
 /** Shell glob against a name, in time linear in both but for `*`, which backtracks to its last place only. */
 export const globMatches = (pattern: string, name: string): boolean => {
   const tokens = globTokens(pattern)

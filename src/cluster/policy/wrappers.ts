@@ -7,6 +7,8 @@ export interface Unwrapped {
   root?: boolean
   /** The rest is one string for a shell. */
   script?: string
+  /** Where the rest runs. */
+  cwd?: string
 }
 
 interface Wrapper {
@@ -20,6 +22,8 @@ interface Wrapper {
   script?: readonly string[]
   /** The words are joined and given to a shell. */
   joins?: boolean
+  /** Options whose value is the working directory. */
+  directory?: readonly string[]
 }
 
 export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
@@ -51,7 +55,13 @@ export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
     : wrapper.joins
       ? rest.join(' ')
       : undefined
-  return { argv: rest, ...(root !== undefined && { root }), ...(script !== undefined && { script }) }
+  const cwd = wrapper.directory?.map(name => options.get(name)).find(value => value !== undefined)
+  return {
+    argv: rest,
+    ...(cwd !== undefined && { cwd }),
+    ...(root !== undefined && { root }),
+    ...(script !== undefined && { script }),
+  }
 }
 
 /** `-nu` takes the next word when `-u` does. */
@@ -98,6 +108,7 @@ const WRAPPERS = new Map(
         '--chdir',
       ],
       assignments: true,
+      directory: ['-D', '--chdir'],
       root: rootUnless('-u', '--user'),
     },
     doas: { values: ['-u', '-C'], root: rootUnless('-u') },
@@ -110,6 +121,7 @@ const WRAPPERS = new Map(
     env: {
       values: ['-u', '-C', '-S', '--unset', '--chdir', '--split-string'],
       assignments: true,
+      directory: ['-C', '--chdir'],
       script: ['-S', '--split-string'],
     },
     nice: { values: ['-n', '--adjustment'] },
@@ -143,6 +155,13 @@ const WRAPPERS = new Map(
     },
     'systemd-inhibit': {},
     eatmydata: {},
+    catchsegv: {},
+    chpst: {
+      values: ['-u', '-U', '-/', '-e', '-n', '-l', '-L', '-m', '-d', '-o', '-p', '-f', '-c', '-t', '-b'],
+    },
+    gdb: { values: ['-x', '-ex', '-p', '-c', '-d', '-s', '-e'] },
+    valgrind: {},
+    perf: { positional: 1 },
     unbuffer: {},
     faketime: { positional: 1 },
     'xvfb-run': { values: ['-n', '-s', '-e', '-f', '-w', '-p'] },

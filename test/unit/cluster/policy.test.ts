@@ -11,6 +11,33 @@ const ruleOf = (command: string, options = {}): string => {
 
 describe('destroying the root is refused', () => {
   it.each([
+    'f() { rm -rf "$1"; }; f /',
+    'function rm { command rm -rf /; }; rm',
+    'printf -v x /; rm -rf $x',
+    'env -C / rm -rf .',
+    'env -u X --chdir=/ rm -rf *',
+    'sudo -D / rm -rf *',
+    'echo / | xargs sh -c \'rm -rf "$0"\'',
+    "fish -c 'rm -rf /'",
+    "at now <<< 'rm -rf /'",
+    "tmux new-session -d -s x 'rm -rf /'",
+    'screen -dm rm -rf /',
+    'gdb --args rm -rf /',
+    'arr[$(rm -rf /)]=1',
+    'echo $(( $(rm -rf /) + 1 ))',
+    'echo rm -rf / > s.sh; sh s.sh',
+    'cat > s.sh <<E\nrm -rf /\nE\nchmod +x s.sh && ./s.sh',
+    "printf 'rm -rf ' > a; echo / >> a; . ./a",
+    'awk \'BEGIN { system("rm -rf /") }\'',
+    'perl -e \'system("rm -rf /")\'',
+    'python3 -c "import os; os.system(\'rm -rf /\')"',
+    'python3 -c \'import shutil; shutil.rmtree("/")\'',
+    'node -e \'require("child_process").execSync("rm -rf /")\'',
+    'osascript -e \'do shell script "rm -rf /"\'',
+    'ls > >(rm -rf /)',
+    'cat <<E\n$(rm -rf /)\nE',
+    'echo ${x:-$(rm -rf /)}',
+    'for i in $(rm -rf /); do :; done',
     'rm -rf /',
     'rm -fr /',
     'rm  -rf   /',
@@ -261,6 +288,30 @@ describe('changing every permission is refused', () => {
   ])('%j', command => expect(ruleOf(command)).toBe('recursive-permissions'))
 })
 
+describe('what holds the data of a machine is not taken apart', () => {
+  it.each([
+    'lvremove -f vg/root',
+    'vgremove -y vg',
+    'zpool destroy tank',
+    'ddrescue image /dev/sda',
+    'qemu-img convert -O raw x /dev/sda',
+    'mkdosfs /dev/sdb1',
+    'echo b > /proc/sysrq-trigger',
+    'echo c | sudo tee /proc/sysrq-trigger',
+  ])('%j', command =>
+    expect(checkCommand(command)).toMatchObject({ allowed: false, rule: expect.stringContaining('device') }),
+  )
+
+  it.each(['rm -rf ~root', 'rm -rf ~ann/*', 'rm -rf /usr/bin', 'rm -rf /usr/lib/*', 'rm -rf /private/etc'])(
+    '%j',
+    command =>
+      expect(checkCommand(command)).toMatchObject({
+        allowed: false,
+        rule: expect.stringContaining('destroy-'),
+      }),
+  )
+})
+
 describe('fork bombs are refused', () => {
   it.each([
     ':(){ :|:& };:',
@@ -317,6 +368,34 @@ describe('what a server sends is not run as root', () => {
 
 describe('ordinary work is allowed', () => {
   it.each([
+    'gdb --args ./prog / x',
+    "tmux new -d -s x 'make'",
+    'screen -ls',
+    'at 5pm < job.sh',
+    'rm -rf /usr/share/myapp',
+    'rm -rf /usr/lib/python3/dist-packages/x',
+    'rm -rf /var/lib/myapp/cache',
+    'lvremove vg/snapshot',
+    'zpool status',
+    "awk '/rm -rf/ { print }' x",
+    'awk \'{ system("ls " $1) }\' x',
+    'perl -e \'print "rm -rf /"\'',
+    'python3 -c \'import shutil; shutil.rmtree("build")\'',
+    'python3 -c "import subprocess; subprocess.run(\'ls /\', shell=True)"',
+    'env -C build rm -rf *',
+    'make -j$(( $(nproc) + 1 ))',
+    'rm() { command rm -i "$@"; }; rm x',
+    'rm -rf ~ann/build',
+    'ddrescue /dev/sda image log',
+    'qemu-img convert -O qcow2 a b',
+    'cat > run.sh <<E\nrm -rf build\nE\nsh run.sh',
+    'bash -c \'rm -rf "$1"\' _ build',
+    'echo 1 > /proc/sys/vm/drop_caches',
+    'docker run --rm -v /:/host alpine ls /host',
+    'git clean -xdf',
+    'tar xzf x.tgz -C /',
+    'find / -xdev -size +1G -exec ls -l {} +',
+    'cp -r / /mnt/backup',
     'rm -rf ./build',
     'rm -rf build dist node_modules',
     'rm -rf /tmp/x',
