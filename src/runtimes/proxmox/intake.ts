@@ -79,6 +79,8 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
     const held = output?.held()
     // Without it a few bytes would be missing after a crash, and only then.
     if (held !== undefined) await keep(position, held).catch(() => {})
+    // The end of a job often has nothing to add; a write would cost it a flush of the disk.
+    if (chunks.length === 0 && progress === undefined && position === sink.position) return
     const batch = { position, chunks, outputBytes, ...(progress === undefined ? {} : { progress }) }
     chunks = []
     progress = undefined

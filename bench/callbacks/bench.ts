@@ -1,0 +1,137 @@
+import { type Bench, type Figure, percentile } from '../figure.ts'
+import { findExpress } from './express.ts'
+import { post, rawLoad } from './raw-load.ts'
+import { type ServerProcess, startServer } from './server-process.ts'
+
+const JOBS = 2000
+const REPORTS = 8000
+const ROUNDS = 5
+const IN_FLIGHT = 32
+/** Ordinary lines of a build, 4 KB. */
+const OUTPUT = Array.from({ length: 64 }, (_, n) =>
+  `[${String(n).padStart(3)}] compiling module "some/where" with a few options…`.padEnd(62),
+).join('\n')
+
+interface Ours {
+  readonly port: number
+  readonly machines: readonly { readonly token: string; readonly job: string }[]
+}
+
+type Kind = 'heartbeat' | 'output' | 'complete'
+
+/**
+ * Reports of machines, beside Express with a map in memory, which is what they went to before. A heartbeat needs
+ * no disk and shows the listener alone; output and ends are answered when they are on disk, and what that costs is
+ * what it costs: there the peer is the price of forgetting everything at a restart.
+ */
+const callbacks: Bench['run'] = async () => {
+  const express = findExpress()
+  if (express === undefined)
+    process.stderr.write('callbacks: Express could not be installed: its figures are left out\n')
+  const ours = await startServer<Ours>('./our-server.js', [String(JOBS)])
+  const ids = ours.said.machines.map(({ job }) => job)
+  const peer =
+    express === undefined
+      ? undefined
+      : await startServer<{ port: number }>('./express-server.js', [express, ...ids])
+  try {
+    const figures: Figure[] = []
+    for (const kind of ['heartbeat', 'output', 'complete'] as const) {
+      const mine = meter(ours)
+      const theirs = peer && meter(peer)
+      // By turns, so that whatever else the computer does hits both.
+      for (let round = 0; round < ROUNDS; round++) {
+        await mine.measure(ourRequests(kind, ours.said, round), countOf(kind))
+        await theirs?.measure(oldRequests(kind, ids, round), countOf(kind))
+      }
+      figures.push({
+        name: NAMES[kind],
+        value: mine.perSecond(),
+        unit: '/s',
+        ...(theirs && { floor: { name: PEER, value: theirs.perSecond() } }),
+        ...(theirs && kind === 'heartbeat' && { target: AIM }),
+      })
+      figures.push({
+        name: `${NAMES[kind]}, processor`,
+        value: mine.microseconds(),
+        unit: 'µs',
+        ...(theirs && { floor: { name: PEER, value: theirs.microseconds() } }),
+      })
+    }
+    return figures
+  } finally {
+    await Promise.all([ours.stop(), peer?.stop()])
+  }
+}
+
+const NAMES: Readonly<Record<Kind, string>> = {
+  heartbeat: 'machine report: heartbeat',
+  output: 'machine report: 4 KB of output, durable',
+  complete: 'machine report: the end of a job, durable',
+}
+
+/** A job ends once. */
+const countOf = (kind: Kind): number => (kind === 'complete' ? JOBS / ROUNDS : REPORTS)
+
+const PEER = 'Express with a map'
+const AIM = { of: 'ratio', at: 'least', limit: 2 } as const
+
+/** Rate and cost of the requests to one server; the cost tells the truth on a busy computer, too. */
+const meter = ({ said, processor }: ServerProcess<{ readonly port: number }>) => {
+  const rates: number[] = []
+  let seconds = 0
+  let requests = 0
+  return {
+    measure: async (next: (n: number) => Buffer, count: number): Promise<void> => {
+      const before = processor()
+      rates.push(await rawLoad({ port: said.port, count, inFlight: IN_FLIGHT, next }))
+      seconds += processor() - before
+      requests += count
+    },
+    perSecond: () => percentile(rates, 0.5),
+    microseconds: () => (seconds / requests) * 1e6,
+  }
+}
+
+const ourRequests = (kind: Kind, { machines }: Ours, round: number): ((n: number) => Buffer) => {
+  const offsets = new Map<string, number>()
+  const size = Buffer.byteLength(OUTPUT)
+  const requests = machines.map(({ token, job }) => {
+    const headers = { Authorization: `Bearer ${token}` }
+    if (kind === 'complete')
+      return post(`/callback/${job}/complete`, { ...headers, ...JSON_TYPE }, completion(job))
+    return post(`/guest/v1/jobs/${job}/heartbeat`, headers, NOTHING)
+  })
+  if (kind !== 'output') return n => requests[(n + round * countOf(kind)) % machines.length]!
+  return n => {
+    const { token, job } = machines[n % machines.length]!
+    const offset = offsets.get(job) ?? Math.ceil(REPORTS / machines.length) * size * round
+    offsets.set(job, offset + size)
+    return post(
+      `/guest/v1/jobs/${job}/output?stream=stdout&offset=${offset}`,
+      { Authorization: `Bearer ${token}`, 'Content-Type': 'application/octet-stream' },
+      Buffer.from(OUTPUT),
+    )
+  }
+}
+
+const oldRequests = (kind: Kind, ids: readonly string[], round: number): ((n: number) => Buffer) => {
+  const requests = ids.map(id => {
+    if (kind === 'heartbeat') return post(`/callback/${id}/heartbeat`, {}, NOTHING)
+    if (kind === 'complete') return post(`/callback/${id}/complete`, JSON_TYPE, completion(id))
+    return post(
+      `/callback/${id}/status`,
+      JSON_TYPE,
+      json({ job_id: id, progress: 'compiling', output: OUTPUT }),
+    )
+  })
+  return n => requests[(n + round * countOf(kind)) % ids.length]!
+}
+
+const NOTHING = Buffer.alloc(0)
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
+const completion = (id: string): Buffer =>
+  json({ job_id: id, status: 'success', exit_code: 0, output: OUTPUT, duration_seconds: 12 })
+
+export const callbacksBench: Bench = { name: 'callbacks', run: callbacks }

@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { GUEST_LIMITS } from '../../src/guest/limits.ts'
+import { hashToken, startGuestListener } from '../../src/guest/listener.ts'
+import { KEPT } from '../../src/jobs/limits.ts'
+import type { Outcome, Run, Runtime } from '../../src/ports.ts'
+import { patchThread } from '../../src/runtimes/local/patch-thread.ts'
+import { createCollection } from '../../src/runtimes/proxmox/collection.ts'
+import type { Details } from '../../src/runtimes/proxmox/details.ts'
+import { createIntake } from '../../src/runtimes/proxmox/intake.ts'
+import { createJobPort } from '../../src/runtimes/proxmox/job-port.ts'
+import { createReading } from '../../src/runtimes/proxmox/reading.ts'
+import { createSessions } from '../../src/runtimes/proxmox/sessions.ts'
+import { createBlobs } from '../../src/store/blobs.ts'
+import { startEngine } from '../../test/support/engine.ts'
+
+/**
+ * Everything of the product between a machine's report and the disk: listener, sessions, job ports, engine and
+ * database. The machines alone are missing: they are whoever holds the tokens. `argv[2]` is the number of jobs;
+ * prints port, tokens and ids as one line of JSON, and ends with its standard input.
+ */
+const directory = mkdtempSync(join(tmpdir(), 'deputy-callbacks-'))
+const sessions = createSessions(Date.now)
+const blobs = createBlobs(join(directory, 'blobs'))
+const machines: { token: string; job: string }[] = []
+
+const follow = (run: Run): Promise<Outcome> =>
+  new Promise(resolve => {
+    const token = randomBytes(32).toString('base64url')
+    const session = sessions.add(run.machine.id, hashToken(token))
+    const startedAt = Date.now()
+    const reading = createReading({
+      run,
+      details: detailsFor(session.tokenHash),
+      fresh: run,
+      token: () => token,
+    })
+    const port = createJobPort({
+      run,
+      blobs,
+      intake: createIntake({
+        sink: run.sink,
+        outputBytes: 0,
+        read: reading.open,
+        keep: reading.keep,
+        now: Date.now,
+      }),
+      collection: createCollection({
+        manifest: run.manifest,
+        blobs,
+        caps: { ...KEPT },
+        work: patchThread,
+        batchBytes: 2 ** 20,
+        startedAt: () => startedAt,
+        onBytes: () => {},
+      }),
+      keeps: false,
+      now: Date.now,
+      withStart: reading.sealed,
+      onStarted: () => {},
+      onRefused: () => {},
+      onFinished: ({ report, endedAt }) =>
+        resolve({
+          kind: 'exit',
+          exit: {
+            code: report.code,
+            signal: null,
+            stopped: null,
+            startedAt,
+            endedAt,
+            artifacts: [],
+            skippedArtifacts: [],
+            patch: null,
+            usage: null,
+            isolation: [],
+            limitsHit: [],
+            agentError: null,
+            phases: {},
+          },
+        }),
+    })
+    run.detach.addEventListener('abort', () => resolve({ kind: 'detached' }))
+    sessions.bind(session, { id: run.job.id, port }, undefined)
+    void port.started().then(() => machines.push({ token, job: run.job.id }))
+  })
+
+const detailsFor = (tokenHash: string): Details => ({
+  vmid: 100,
+  node: 'pve1',
+  template: 9000,
+  templateName: 'agent-template',
+  cores: 1,
+  memory: 512,
+  tokenHash,
+})
+
+const count = Number(process.argv[2])
+const runtime: Runtime = {
+  name: 'proxmox',
+  limit: count,
+  check: async () => ({ runtime: 'proxmox', ready: true, checks: [] }),
+  fits: () => ({ ok: true }),
+  provision: async () => {},
+  start: follow,
+  attach: async () => ({ kind: 'detached' }),
+  destroy: async machine => sessions.drop(machine.id),
+  list: async () => [],
+  close: async () => {},
+}
+
+const engine = await startEngine([runtime], { directory })
+const listener = await startGuestListener({
+  host: '127.0.0.1',
+  port: 0,
+  machine: (hash, token) => sessions.machine(hash, token),
+  limits: GUEST_LIMITS,
+})
+await Promise.all(
+  Array.from({ length: count }, () => engine.deputy.submit({ task: 'true', runtime: 'proxmox' }, 'bench')),
+)
+while (machines.length < count) await new Promise(resolve => setTimeout(resolve, 20))
+process.stdout.write(`${JSON.stringify({ port: listener.port, machines })}\n`)
+
+process.stdin.resume().on('end', async () => {
+  await listener.close()
+  await engine.close()
+  rmSync(directory, { recursive: true, force: true })
+})
