@@ -32,6 +32,12 @@ export const planCommand = (manifest: Manifest, context: PlanContext): CommandPl
   }
 }
 
+/** What an agent needs of the network counts like what the user asks for. */
+export const withNetwork = (manifest: Manifest, { network }: Pick<CommandPlan, 'network'>): Manifest => ({
+  ...manifest,
+  network: typeof network === 'string' ? network : [...network],
+})
+
 type AgentPlan = Pick<CommandPlan, 'argv' | 'env' | 'secretNames' | 'network' | 'programs' | 'format'>
 
 const agentPlan = (manifest: Manifest, context: PlanContext): AgentPlan => {

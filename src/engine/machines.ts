@@ -60,22 +60,21 @@ export const createDisposal = (context: EngineContext): Disposal => {
       log.error({ machine: machine.id, runtime: machine.runtime, err: error }, 'a machine was left behind')
     }
     fault('destroyed')
-    await durably(context, () => store.forgetMachine(machine.id))
-    if (current.jobId !== null) {
-      const phases = { destroy: Math.round(clock.monotonic() - began) }
-      await durably(context, () =>
-        store.update(
-          current.jobId!,
-          { phases },
-          {
-            type: 'machine',
-            at: clock.now(),
-            data: { machine: machine.id, gone: left === undefined, ...(left && { left }) },
-          },
-        ),
-      )
-      context.signals.emit({ jobId: current.jobId, kind: 'state' })
+    const { jobId } = current
+    const phases = { destroy: Math.round(clock.monotonic() - began) }
+    const event = {
+      type: 'machine' as const,
+      at: clock.now(),
+      data: { machine: machine.id, gone: left === undefined, ...(left && { left }) },
     }
+    // Asked for in the same turn: one transaction, so that the event is never missing.
+    await durably(context, () =>
+      Promise.all([
+        jobId === null ? undefined : store.update(jobId, { phases }, event),
+        store.forgetMachine(machine.id),
+      ]),
+    )
+    if (jobId !== null) context.signals.emit({ jobId, kind: 'state' })
     return true
   }
 

@@ -6,7 +6,7 @@ import { type Manifest, parseManifest } from '../jobs/manifest.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Inserted } from '../ports.ts'
 import { chooseRuntime } from './choose.ts'
-import { planCommand } from './commands.ts'
+import { planCommand, withNetwork } from './commands.ts'
 import type { EngineContext } from './context.ts'
 import { titleOf } from './views.ts'
 
@@ -30,14 +30,14 @@ export const submit = async (
   refuseFullQueue(context)
   const id = newId(clock.now())
   const timeoutSeconds = asked.timeout ?? config.defaults.timeout
-  planCommand(asked, {
+  const plan = planCommand(asked, {
     jobId: id,
     presets: config.agents,
     secretNames: context.secrets.names(),
     timeoutSeconds,
     locate: context.locate,
   })
-  const runtime = await runtimeFor(context, asked)
+  const runtime = await runtimeFor(context, withNetwork(asked, plan))
   const manifestHash = digest(asked)
   const manifest = await withWorkspace(context, pack, asked)
   const submitted = await store.insertJob({

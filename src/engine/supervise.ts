@@ -3,7 +3,7 @@ import { AppError, toAppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { AttachRequest, Machine, Outcome, Runtime, StopReason } from '../ports.ts'
-import { planCommand } from './commands.ts'
+import { planCommand, withNetwork } from './commands.ts'
 import type { EngineContext } from './context.ts'
 import { createSink, type JobSink } from './sink.ts'
 import { watchdog } from './watchdog.ts'
@@ -64,17 +64,20 @@ const drive = async (context: EngineContext, supervised: Supervised, sink: JobSi
     timeoutSeconds: job.timeoutSeconds,
     locate: context.locate,
   })
+  const whole = withNetwork(manifest, plan)
   const deadline = createDeadline(
     [stop.signal, context.closing],
     context.config.supervision.provisioning * 1000,
   )
-  await runtime.provision({ machine, manifest, remember, signal: deadline.signal }).finally(deadline.clear)
+  await runtime
+    .provision({ machine, manifest: whole, remember, signal: deadline.signal })
+    .finally(deadline.clear)
   context.fault('provisioned')
   if (context.closing.aborted) return { kind: 'detached' }
   if (stop.signal.aborted) return { kind: 'not-started', error: stopped(stop.signal.reason as StopReason) }
   const secrets = await context.secrets.resolve(plan.secretNames, stop.signal)
   context.fault('starting')
-  return runtime.start({ ...request(), command: { ...plan, secrets } })
+  return runtime.start({ ...request(), manifest: whole, command: { ...plan, secrets } })
 }
 
 const stopped = (reason: StopReason): AppError =>

@@ -128,6 +128,35 @@ describe('a job', () => {
     expect(await engine.deputy.result(second.job_id, {})).toMatchObject({ output: 'first\nsecond\n' })
   })
 
+  it('is provisioned with the network that its agent needs, and refused where that is not to be had', async () => {
+    const provisioned: unknown[] = []
+    const scripted = createScriptedRuntime('sandbox', { auto: true })
+    const runtime: ScriptedRuntime = {
+      ...scripted,
+      fits: ({ network }) =>
+        network === 'full' ? { ok: false, reason: 'it has no open network' } : { ok: true },
+      provision: request => {
+        provisioned.push(request.manifest?.network)
+        return scripted.provision(request)
+      },
+    }
+    const engine = await begin(runtime, {
+      config: config => {
+        const preset = { env: {}, secrets: [], programs: [], format: 'text' as const }
+        config.agents.tool = { ...preset, argv: ['tool', '{task}'], network: ['example.org'] }
+        config.agents.open = { ...preset, argv: ['open', '{task}'], network: 'full' }
+      },
+    })
+    for (const job of [{ agentType: 'tool' }, { agentType: 'tool', network: 'none' }, {}]) {
+      const { job_id } = await engine.deputy.submit({ task: 'x', ...job }, 'test')
+      await finished(engine, job_id)
+    }
+    expect(provisioned).toEqual([['example.org'], 'none', 'none'])
+    await expect(engine.deputy.submit({ task: 'x', agentType: 'open' }, 'test')).rejects.toThrow(
+      'it has no open network',
+    )
+  })
+
   it('is ended for silence, unless it outlives silence', async () => {
     const mortal = createScriptedRuntime('sandbox')
     const patient = { ...createScriptedRuntime('ssh'), outlivesSilence: true }
