@@ -37,7 +37,7 @@ export const proxmoxRuntimeSchema = z.strictObject({
   privateAddresses: z
     .boolean()
     .default(false)
-    .describe("Let jobs with 'network: full' reach private addresses"),
+    .describe('Let jobs reach private addresses: with the network full, or when they list them'),
   warm: z.number().int().min(0).max(100).default(0).describe('Machines booted ahead of need'),
   warmAge: z
     .number()

@@ -1,21 +1,23 @@
-import { hash } from 'node:crypto'
 import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import { handleCallback } from './callback-routes.ts'
+import { type EgressOptions, isForward, serveForward, serveTunnel } from './egress-routes.ts'
 import { handleGuest } from './guest-routes.ts'
 import { createGate, type Gate, type GuestLimits } from './limits.ts'
 import type { MachinePort } from './machine-port.ts'
 import { json } from './respond.ts'
 import type { Seed } from './seed.ts'
+import { hashToken } from './token.ts'
 
-export interface GuestListenerOptions {
+export interface GuestListenerOptions extends EgressOptions {
   readonly host: string
   readonly port: number
   readonly tls?: { readonly cert: string; readonly key: string }
   /** The machine of a token, by the SHA-256 of the token: nobody needs to keep the token itself. */
-  machine(tokenHash: string, token: string): MachinePort | undefined
+  machine(tokenHash: string, token: string, from: string): MachinePort | undefined
   /** The seed behind an unguessable name, for machines that fetch it over HTTP. */
   seed?(name: string): Seed | undefined
   /** True while machines may exist that are not known yet: they are asked to come again instead of being sent away. */
@@ -58,14 +60,20 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
   const gate = limits && createGate(limits)
   const served = { ...options, gate }
   const listener = (request: IncomingMessage, response: ServerResponse) => {
+    const kind = isForward(request.url) ? 'proxy' : kindOf(request.url)
     response.once('finish', () => hangUp(request))
-    if (onCall !== undefined) response.once('finish', () => onCall(kindOf(request.url), response.statusCode))
+    if (onCall !== undefined) response.once('finish', () => onCall(kind, response.statusCode))
+    if (kind === 'proxy') return serveForward(served, request, response)
     respond(served, request, response, closing.signal).catch(error => {
       options.onError?.(error)
       fail(response, error)
     })
   }
   const server: Server = options.tls ? createHttps(options.tls, listener) : createHttp(listener)
+  server.on('connect', async (request: IncomingMessage, client: Duplex, head: Buffer) => {
+    const status = await serveTunnel(options, request, client, head)
+    onCall?.('proxy', status)
+  })
   server.maxConnections = 2000
   server.headersTimeout = 15_000
   server.requestTimeout = 0
@@ -107,8 +115,9 @@ const respond = async (
   const seed = parts[0] === 'seed' ? options.seed?.(parts[1] ?? '') : undefined
   if (seed) return serveSeed(seed, parts[2], response)
   const token = tokenOf(request)
+  const from = request.socket.remoteAddress ?? ''
   const hashed = token === undefined ? '' : hashToken(token)
-  const machine = token === undefined ? undefined : options.machine(hashed, token)
+  const machine = token === undefined ? undefined : options.machine(hashed, token, from)
   const admitted = machine ? gate?.machine(hashed, request, response) : gate?.stranger(request, response)
   if (admitted === false) return
   if (pathname === '/health') return json(response, 200, { status: 'ok' })
@@ -127,8 +136,6 @@ const respond = async (
 
 const tokenOf = (request: IncomingMessage): string | undefined =>
   /^Bearer ([\x21-\x7e]{16,256})$/.exec(request.headers.authorization ?? '')?.[1]
-
-export const hashToken = (token: string): string => hash('sha256', token, 'hex')
 
 const serveSeed = (found: Seed, file = '', response: ServerResponse): void => {
   const content = {

@@ -18,8 +18,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // They know nothing of jobs: only the error family, which belongs to everybody.
   proxmox: ['jobs/errors', 'jobs/nearest'],
   cluster: ['jobs/errors', 'jobs/nearest', 'jobs/deadline', 'workspace'],
-  guest: ['jobs', 'ports'],
-  runtimes: ['ports', 'jobs', 'workspace', 'proxmox', 'cluster', 'guest', 'config', 'version'],
+  // The proxy that keeps a job to its list of domains: for every runtime, and knowing none.
+  egress: [],
+  guest: ['jobs', 'ports', 'egress'],
+  runtimes: ['ports', 'jobs', 'workspace', 'proxmox', 'cluster', 'guest', 'egress', 'config', 'version'],
   control: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
   // Of the client only what both sides must agree on: the form of pages, events and the daemon's own word.
   http: [

@@ -1,31 +1,26 @@
-import { lookup } from 'node:dns/promises'
 import { chmodSync } from 'node:fs'
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
-import { connect, isIP, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
-import { type AllowList, createAllowList } from './allow-list.ts'
+import { createServer } from 'node:http'
+import { createAllowList } from '../../egress/allow-list.ts'
+import { forward, tunnel } from '../../egress/forward.ts'
+import { createGrant } from '../../egress/grant.ts'
 
 export interface Proxy {
   close(): void
 }
 
 const MAX_CONNECTIONS = 256
-const CONNECT_MS = 30_000
 
 /**
  * The only way out of a sandbox with a network list: CONNECT and plain HTTP, to listed hosts. It lives in the shim,
  * on a socket that only that sandbox sees.
  */
 export const startProxy = async (path: string, entries: readonly string[]): Promise<Proxy> => {
-  const allowed = createAllowList(entries)
-  const sockets = new Set<Duplex>()
-  const server = createServer((incoming, answer) => void forward(allowed, incoming, answer))
-  server.maxConnections = MAX_CONNECTIONS
+  const grant = createGrant({ allowed: createAllowList(entries) }, MAX_CONNECTIONS)
+  const server = createServer((incoming, answer) => void forward(grant, incoming, answer))
   server.on('connection', socket => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
+    if (!grant.admit(socket)) socket.destroy()
   })
-  server.on('connect', (incoming, client, head) => void tunnel(allowed, incoming, client, head))
+  server.on('connect', (incoming, client, head) => void tunnel(grant, incoming, client, head))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, resolve)
@@ -35,134 +30,7 @@ export const startProxy = async (path: string, entries: readonly string[]): Prom
   return {
     close: () => {
       server.close()
-      for (const socket of sockets) socket.destroy()
+      grant.end()
     },
   }
-}
-
-const tunnel = async (
-  allowed: AllowList,
-  incoming: IncomingMessage,
-  client: Duplex,
-  head: Buffer,
-): Promise<void> => {
-  client.on('error', () => {})
-  const target = parseAuthority(incoming.url ?? '', 443)
-  if (target === undefined) return refuse(client, 400, 'The target is not host:port')
-  try {
-    const upstream = await open(allowed, target)
-    client.on('close', () => upstream.destroy())
-    upstream.on('close', () => client.destroy())
-    upstream.on('error', () => client.destroy())
-    client.write('HTTP/1.1 200 Connection established\r\n\r\n')
-    upstream.write(head)
-    client.pipe(upstream)
-    upstream.pipe(client)
-  } catch (error) {
-    refuse(client, error instanceof Refused ? 403 : 502, (error as Error).message)
-  }
-}
-
-const forward = async (
-  allowed: AllowList,
-  incoming: IncomingMessage,
-  answer: ServerResponse,
-): Promise<void> => {
-  const fail = (status: number, text: string) => {
-    if (answer.headersSent) return void answer.destroy()
-    answer.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${text}.\n`)
-  }
-  const url = URL.canParse(incoming.url ?? '') ? new URL(incoming.url!) : undefined
-  if (url?.protocol !== 'http:') return fail(400, 'Only http:// requests and CONNECT are forwarded')
-  try {
-    const socket = await open(allowed, { host: url.hostname, port: Number(url.port || 80) })
-    const upstream = request({
-      createConnection: () => socket,
-      method: incoming.method,
-      path: url.pathname + url.search,
-      // The name that was checked is the name that is asked for.
-      headers: { ...withoutHops(incoming.headers), host: url.host, connection: 'close' },
-    })
-    upstream.on('response', response => {
-      answer.writeHead(response.statusCode ?? 502, withoutHops(response.headers))
-      response.pipe(answer)
-    })
-    upstream.on('error', error => fail(502, error.message))
-    answer.on('close', () => socket.destroy())
-    incoming.pipe(upstream)
-  } catch (error) {
-    fail(error instanceof Refused ? 403 : 502, (error as Error).message)
-  }
-}
-
-class Refused extends Error {}
-
-interface Target {
-  readonly host: string
-  readonly port: number
-}
-
-/** Connects to the very address that was checked; asking twice could get two answers. */
-const open = async (allowed: AllowList, { host, port }: Target): Promise<Socket> => {
-  const asked = allowed.mayAsk(host, port)
-  if (!asked.ok) throw new Refused(asked.reason)
-  const plain = host.replace(/^\[|\]$/g, '')
-  const addresses = isIP(plain) ? [plain] : (await lookup(plain, { all: true })).map(entry => entry.address)
-  let problem: Error = new Error(`${host} has no address`)
-  for (const address of addresses) {
-    const reached = allowed.mayReach(host, port, address)
-    if (!reached.ok) {
-      problem = new Refused(reached.reason)
-      continue
-    }
-    try {
-      return await dial(address, port)
-    } catch (error) {
-      problem = error as Error
-    }
-  }
-  throw problem
-}
-
-const dial = (address: string, port: number): Promise<Socket> =>
-  new Promise((resolve, reject) => {
-    const socket = connect({ host: address, port, timeout: CONNECT_MS })
-    socket.once('connect', () => {
-      socket.setTimeout(0)
-      socket.setNoDelay(true)
-      resolve(socket)
-    })
-    socket.once('timeout', () => socket.destroy(new Error(`${address}:${port} did not answer`)))
-    socket.once('error', reject)
-  })
-
-const parseAuthority = (text: string, defaultPort: number): Target | undefined => {
-  const match = /^(\[[0-9a-fA-F:.]+\]|[^:/@\s]+)(?::(\d{1,5}))?$/.exec(text)
-  if (match === null) return undefined
-  const port = Number(match[2] ?? defaultPort)
-  return port > 0 && port < 65_536 ? { host: match[1]!, port } : undefined
-}
-
-const HOPS = [
-  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te'],
-  ...['trailer', 'transfer-encoding', 'upgrade'],
-]
-
-const withoutHops = (headers: IncomingMessage['headers']): Record<string, string | string[]> => {
-  const named = String(headers.connection ?? '')
-    .toLowerCase()
-    .split(/\s*,\s*/)
-  return Object.fromEntries(
-    Object.entries(headers).flatMap(([name, value]) =>
-      value === undefined || HOPS.includes(name) || named.includes(name) ? [] : [[name, value]],
-    ),
-  )
-}
-
-const refuse = (client: Duplex, status: number, text: string): void => {
-  const body = `${text}.\n`
-  const reason = status === 403 ? 'Forbidden' : status === 400 ? 'Bad Request' : 'Bad Gateway'
-  client.end(
-    `HTTP/1.1 ${status} ${reason}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  )
 }

@@ -6,6 +6,7 @@ import type { AttachRequest, Outcome, Run } from '../../ports.ts'
 import { patchThread } from '../local/patch-thread.ts'
 import { createCollection, wantsFiles } from './collection.ts'
 import type { Details } from './details.ts'
+import { openEgress } from './egress.ts'
 import { type FollowOptions, follow } from './follow.ts'
 import { createIntake } from './intake.ts'
 import { createJobPort, inputsOf } from './job-port.ts'
@@ -37,8 +38,17 @@ export const bindJob = async (
   reception.attend(run.machine.id, details)
   if (session.busy && session.job?.id !== run.job.id) throw busy(run)
   session.busy = true
+  let endEgress = () => {}
   try {
-    const reading = createReading({ run, details, fresh, token: () => session.token })
+    const egress = await openEgress({
+      ...{ runtime, sessions, session, run, details, fresh },
+      address: reception.address,
+    })
+    endEgress = egress.end
+    const reading = createReading({
+      ...{ run, details, token: () => session.token },
+      fresh: fresh && withSecrets(fresh, egress.secrets),
+    })
     const intake = createIntake({
       sink: run.sink,
       outputBytes: run.job.outputBytes,
@@ -73,7 +83,7 @@ export const bindJob = async (
       collection,
       keeps: keeps(run),
       now,
-      withStart: reading.sealed,
+      withStart: () => ({ ...reading.sealed(), ...egress.note }),
       onStarted: at => {
         if (state.startedAt === undefined) phases.hand_over = at - began
         state.startedAt ??= at
@@ -90,14 +100,16 @@ export const bindJob = async (
         sessions.ring(run.machine.id)
       },
     })
-    sessions.bind(session, { id: run.job.id, port }, fresh ? orderFor(fresh, runtime) : undefined)
+    sessions.bind(session, { id: run.job.id, port }, fresh ? orderFor(fresh, runtime, egress.env) : undefined)
     if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
     const present = () => sessions.get(run.machine.id) === session
     return await follow({
       ...{ runtime, sessions, run, details, intake, state, phases, present },
+      ...(egress.domains && { domains: egress.domains }),
       collected: () => collection.result(),
     })
   } finally {
+    endEgress()
     session.order = undefined
     session.busy = false
   }
@@ -136,12 +148,22 @@ export const concludeFromRecord = async (
   })
 }
 
-const orderFor = ({ job, manifest, command }: Run, runtime: ProxmoxRuntimeOptions): string =>
+/** Its output must not show these either; but they are no variables of the command. */
+const withSecrets = (run: Run, secrets: Readonly<Record<string, string>>): Run => ({
+  ...run,
+  command: { ...run.command, secrets: { ...run.command.secrets, ...secrets } },
+})
+
+const orderFor = (
+  { job, manifest, command }: Run,
+  runtime: ProxmoxRuntimeOptions,
+  env: Readonly<Record<string, string>>,
+): string =>
   encodeSpec({
     jobId: job.id,
     // A program that was found on this computer is called by its name in another.
     argv: command.programs.length > 0 ? [basename(command.argv[0]!), ...command.argv.slice(1)] : command.argv,
-    env: command.env,
+    env: { ...env, ...command.env },
     secrets: command.secrets,
     timeoutSeconds: command.timeoutSeconds,
     graceSeconds: runtime.graceSeconds,

@@ -28,6 +28,8 @@ export interface Details {
   readonly reading?: string
   /** What of its output was held back when so much of it had been taken; sealed, too. */
   readonly held?: readonly { readonly position: number; readonly sealed: string }[]
+  /** The domains that its job may reach, and the hash of the token with which it asks for them. */
+  readonly egress?: { readonly tokenHash: string; readonly domains: readonly string[] } | null
   readonly finished?: Finished
 }
 

@@ -1,15 +1,16 @@
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { Fit } from '../../ports.ts'
+import { egressProblem } from './egress.ts'
+
+type Settings = Parameters<typeof egressProblem>[0]
 
 /** Whether a Linux VM on the cluster could run it. */
-export const fitsProxmox = (manifest: Manifest): Fit => {
-  const problem = problemWith(manifest)
+export const fitsProxmox = (manifest: Manifest, runtime: Settings): Fit => {
+  const problem = (Array.isArray(manifest.network) && egressProblem(runtime)) || problemWith(manifest)
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
-const problemWith = ({ network, requires }: Manifest): string | undefined => {
-  if (Array.isArray(network))
-    return 'the firewall of Proxmox VE knows addresses, not domains: use none or full'
+const problemWith = ({ requires }: Manifest): string | undefined => {
   if (requires?.os !== undefined && requires.os.toLowerCase() !== 'linux')
     return `it runs Linux, not ${requires.os}`
   if (requires?.arch !== undefined && !['x86_64', 'amd64', 'x64'].includes(requires.arch.toLowerCase()))

@@ -25,6 +25,8 @@ export interface FollowOptions {
     /** When something of its files came last. */
     filesAt: number | undefined
   }
+  /** What the job may reach through our proxy. */
+  readonly domains?: readonly string[]
   /** The files that have arrived, however far they came. */
   collected(): Collected
   /** Whether the machine is still one of ours. */
@@ -158,10 +160,15 @@ const cutOff = async ({ runtime, run, details, state, intake, ...rest }: FollowO
 
 const EMPTY: Collected = { artifacts: [], skipped: [], patch: null }
 
+const networkOf = ({ network }: Details, domains: readonly string[] | undefined): string => {
+  if (domains !== undefined) return `network: only ${domains.join(', ')}`
+  return network === 'full' ? 'filtered network' : 'no network but the callback'
+}
+
 const reasonOf = (run: AttachRequest): StopReason => run.stop.reason as StopReason
 
 const toExit = (
-  { run, state, intake, phases, details }: FollowOptions,
+  { run, state, intake, phases, details, domains }: FollowOptions,
   { report, endedAt, artifacts, skipped, patch }: Finished,
 ): Exit => {
   const startedAt = state.startedAt ?? detailsOf(run.machine).started?.at ?? endedAt
@@ -178,11 +185,7 @@ const toExit = (
     skippedArtifacts: skipped,
     patch,
     usage: told.usage,
-    isolation: [
-      'virtual machine',
-      details.network === 'full' ? 'filtered network' : 'no network but the callback',
-      'ordinary user',
-    ],
+    isolation: ['virtual machine', networkOf(details, domains), 'ordinary user'],
     limitsHit: [
       ...(stopped === 'timeout' ? [`timeout of ${run.job.timeoutSeconds} s`] : []),
       ...(intake.sawNoSpace ? ['disk of the machine'] : []),

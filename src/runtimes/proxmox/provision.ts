@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { hashToken } from '../../guest/listener.ts'
 import type { Seed } from '../../guest/seed.ts'
+import { hashToken } from '../../guest/token.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { parseSize } from '../../jobs/sizes.ts'
@@ -12,6 +12,7 @@ import type { Address } from './address.ts'
 import { cloneTemplate } from './clone.ts'
 import { configureClone } from './configure.ts'
 import type { Details } from './details.ts'
+import { egressProblem } from './egress.ts'
 import { applyFirewall, planFirewall } from './firewall.ts'
 import { describe, nameOf } from './identity.ts'
 import { createInjector } from './inject.ts'
@@ -221,9 +222,12 @@ export const wantedBy = (manifest: Manifest | undefined, runtime: ProxmoxRuntime
       2 ** 20,
   ),
   disk: manifest?.resources?.disk === undefined ? runtime.defaults.disk : parseSize(manifest.resources.disk),
-  // An AI agent is of no use without its model; it gets the world, but no neighbours.
+  // What the agent needs is known at the start; this is the best guess until then.
   network:
-    (manifest?.network ?? (manifest?.agentType === 'claude' ? 'full' : 'none')) === 'full' ? 'full' : 'none',
+    (manifest?.network ??
+      (manifest?.agentType === 'claude' && egressProblem(runtime) !== undefined ? 'full' : 'none')) === 'full'
+      ? 'full'
+      : 'none',
 })
 
 /** Nothing of the job has begun, so a task that failed or an answer that was lost may be tried on a new machine. */

@@ -23,6 +23,7 @@ export const createReception = (runtime: ProxmoxRuntimeOptions, sessions: Sessio
 
   const common = {
     machine: sessions.machine,
+    egress: sessions.egress,
     limits: { ...GUEST_LIMITS, ...runtime.limits },
     patient: () => now() - openedAt < MEMORY_MS,
     onError: (error: unknown) => log.debug({ reason: (error as Error).message }, 'a machine asked in vain'),

@@ -6,6 +6,7 @@ import { bindJob, concludeFromRecord } from './binding.ts'
 import { checkProxmox } from './check.ts'
 import { type Details, detailsOf } from './details.ts'
 import { createDisposal } from './disposal.ts'
+import { firewallFor } from './egress.ts'
 import { fitsProxmox } from './fits.ts'
 import { listMachines } from './list.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
@@ -42,13 +43,23 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     }
   }
 
+  /** What the command may reach is known only now. A follow-up that says nothing of it leaves it as it is. */
+  const withNetwork = async (run: Run, details: Details): Promise<Details> => {
+    if (run.manifest.machine !== undefined && run.manifest.network === undefined) return details
+    const network = firewallFor(run, runtime)
+    if (network === details.network) return details
+    await provisioner.protect(details, network, run.detach)
+    await run.remember({ network })
+    return { ...details, network }
+  }
+
   return {
     name: 'proxmox',
     limit: runtime.limit,
     poolSize: runtime.poolSize,
     ...(runtime.poolAgeSeconds !== undefined && { poolAgeSeconds: runtime.poolAgeSeconds }),
     check: signal => checkProxmox(runtime, reception, signal),
-    fits: manifest => fitsProxmox(manifest),
+    fits: manifest => fitsProxmox(manifest, runtime),
 
     provision: request => counted(() => provision(request)),
     probe: request => counted(() => probeCallback(parts, request)),
@@ -58,7 +69,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
         await reception.ready()
         const details = run.machine.details as object as Details
         if (run.manifest.machine !== undefined) await requireAlive(runtime, run, details)
-        return await bindJob(parts, run, details, run)
+        return await bindJob(parts, run, await withNetwork(run, details), run)
       } catch (error) {
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toAppError(error) }

@@ -1,3 +1,4 @@
+import type { Grant } from '../../egress/grant.ts'
 import type { JobPort, MachinePort } from '../../guest/machine-port.ts'
 
 /** What is known of a machine that talks to the guest listener. */
@@ -6,6 +7,8 @@ export interface Session {
   readonly tokenHash: string
   /** Known once the machine has spoken to us; it is never written down. */
   token: string | undefined
+  /** Where it spoke from last. */
+  address: string | undefined
   /** When the machine was first and last heard of. */
   firstContact: number | undefined
   lastContact: number | undefined
@@ -24,6 +27,7 @@ export const createSessions = (now: () => number) => {
   const byHash = new Map<string, Session>()
   const byMachine = new Map<string, Session>()
   const changed = new Map<string, Set<() => void>>()
+  const ways = new Map<string, { readonly session: Session; readonly grant: Grant }>()
 
   const ring = (machineId: string): void => {
     for (const wake of [...(changed.get(machineId) ?? [])]) wake()
@@ -75,6 +79,7 @@ export const createSessions = (now: () => number) => {
         machineId,
         tokenHash,
         token: undefined,
+        address: undefined,
         firstContact: undefined,
         lastContact: undefined,
         order: undefined,
@@ -87,10 +92,11 @@ export const createSessions = (now: () => number) => {
     },
     get: (machineId: string): Session | undefined => byMachine.get(machineId),
     /** For the listener: whoever holds the token is heard. */
-    machine(tokenHash: string, token: string): MachinePort | undefined {
+    machine(tokenHash: string, token: string, from: string): MachinePort | undefined {
       const session = byHash.get(tokenHash)
       if (session === undefined) return undefined
       session.token = token
+      session.address = from
       const first = session.firstContact === undefined
       session.lastContact = now()
       session.firstContact ??= session.lastContact
@@ -103,6 +109,19 @@ export const createSessions = (now: () => number) => {
       ring(session.machineId)
     },
     ring,
+    /** Lets a job of this machine use the proxy until the returned function is called. */
+    allow(session: Session, proxyHash: string, grant: Grant): () => void {
+      ways.set(proxyHash, { session, grant })
+      return () => {
+        if (ways.get(proxyHash)?.grant === grant) ways.delete(proxyHash)
+        grant.end()
+      }
+    },
+    /** For the listener: the way of a job, unless somebody else has come by its token. */
+    egress(proxyHash: string, from: string): Grant | undefined {
+      const way = ways.get(proxyHash)
+      return way?.session.address === from ? way.grant : undefined
+    },
     drop(machineId: string): void {
       const session = byMachine.get(machineId)
       if (session === undefined) return

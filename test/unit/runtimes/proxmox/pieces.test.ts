@@ -249,12 +249,33 @@ describe('settings that cannot work together', () => {
 })
 
 describe('what fits', () => {
+  const settings = { channel: 'callback' as const, callback: { host: '10.0.0.1', port: 8765 } }
+
+  it('a list of domains does where machines have a way to the proxy', () => {
+    const listed = parseManifest({ task: 'x', network: ['example.org'] })
+    expect(fitsProxmox(listed, settings)).toEqual({ ok: true })
+    const nat = { ...settings.callback, url: 'http://203.0.113.5:9000' }
+    expect(fitsProxmox(listed, { ...settings, callback: nat })).toEqual({ ok: true })
+    for (const [more, words] of [
+      [{ channel: 'agent' as const }, 'guest agent'],
+      [
+        { callback: { ...settings.callback, url: 'https://deputy.example.org/' } },
+        'https://deputy.example.org/',
+      ],
+      [{ callback: { ...settings.callback, url: 'http://proxy.example.org/deputy' } }, 'directly'],
+    ] as const)
+      expect(fitsProxmox(listed, { ...settings, ...more })).toMatchObject({
+        ok: false,
+        reason: expect.stringContaining(words),
+      })
+    expect(fitsProxmox(parseManifest({ task: 'x' }), { ...settings, channel: 'agent' })).toEqual({ ok: true })
+  })
+
   it.each([
-    [{ network: ['example.org'] }, 'domains'],
     [{ requires: { os: 'darwin' } }, 'Linux'],
     [{ requires: { arch: 'arm64' } }, 'x86_64'],
   ])('%j does not, and the reason says why', (manifest, words) => {
-    expect(fitsProxmox(parseManifest({ task: 'x', ...manifest }))).toMatchObject({
+    expect(fitsProxmox(parseManifest({ task: 'x', ...manifest }), settings)).toMatchObject({
       ok: false,
       reason: expect.stringContaining(words),
     })
@@ -262,7 +283,10 @@ describe('what fits', () => {
 
   it('an ordinary job does', () => {
     expect(
-      fitsProxmox(parseManifest({ task: 'x', network: 'full', requires: { os: 'Linux', arch: 'x86_64' } })),
+      fitsProxmox(
+        parseManifest({ task: 'x', network: 'full', requires: { os: 'Linux', arch: 'x86_64' } }),
+        settings,
+      ),
     ).toEqual({ ok: true })
   })
 })

@@ -14,7 +14,10 @@ export interface AllowList {
  * Addresses must be listed as such, and private ones are reached in no other way: a name that anybody can point
  * at 127.0.0.1 must not open this computer.
  */
-export const createAllowList = (entries: readonly string[]): AllowList => {
+export const createAllowList = (
+  entries: readonly string[],
+  { privateAddresses = true }: { readonly privateAddresses?: boolean } = {},
+): AllowList => {
   const rules = entries.map(parseEntry)
   const listed = (host: string, port: number) =>
     rules.some(rule => (rule.port === undefined || rule.port === port) && rule.matches(host))
@@ -25,7 +28,10 @@ export const createAllowList = (entries: readonly string[]): AllowList => {
         : { ok: false, reason: `${host}:${port} is not in the network list of this job` },
     mayReach: (host, port, address) => {
       const name = normalise(host)
-      if (!isPrivate(address) || listed(address, port) || name === 'localhost') return { ok: true }
+      if (!isPrivate(address)) return { ok: true }
+      if (!privateAddresses)
+        return { ok: false, reason: `${host} is ${address}, a private address, which no job may reach` }
+      if (listed(address, port) || name === 'localhost') return { ok: true }
       return {
         ok: false,
         reason: `${host} is ${address}, a private address that is not in the network list of this job`,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createAllowList } from '../../../src/runtimes/local/allow-list.ts'
+import { createAllowList } from '../../../src/egress/allow-list.ts'
 
 const may = (entries: string[], host: string, port = 443) => createAllowList(entries).mayAsk(host, port).ok
 const reaches = (entries: string[], host: string, address: string, port = 443) =>
@@ -64,5 +64,19 @@ describe('the network list of a job', () => {
     expect(reaches(['git.internal', '10.0.0.5'], 'git.internal', '10.0.0.5')).toBe(true)
     expect(reaches(['git.internal', '10.0.0.5:22'], 'git.internal', '10.0.0.5')).toBe(false)
     expect(reaches(['localhost'], 'localhost', '127.0.0.1')).toBe(true)
+  })
+
+  it('opens no private address where none may be reached, listed or not', () => {
+    const list = createAllowList(['localhost', '10.0.0.1', 'example.org'], { privateAddresses: false })
+    for (const [host, address] of [
+      ['localhost', '127.0.0.1'],
+      ['10.0.0.1', '10.0.0.1'],
+      ['example.org', '192.168.1.1'],
+    ] as const)
+      expect(list.mayReach(host, 443, address)).toMatchObject({
+        ok: false,
+        reason: expect.stringContaining(`${address}, a private address`),
+      })
+    expect(list.mayReach('example.org', 443, '93.184.216.34')).toEqual({ ok: true })
   })
 })

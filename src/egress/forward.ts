@@ -1,0 +1,142 @@
+import { lookup as lookUp } from 'node:dns/promises'
+import { type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { connect, isIP, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { AllowList } from './allow-list.ts'
+import { refuse } from './refuse.ts'
+
+/** What one job may reach, and how names become addresses. */
+export interface Way {
+  readonly allowed: AllowList
+  lookup?(name: string): Promise<readonly string[]>
+}
+
+const CONNECT_MS = 30_000
+
+/** CONNECT: bytes in both directions, to a host that is listed. Resolves with the status that was answered. */
+export const tunnel = async (
+  way: Way,
+  incoming: IncomingMessage,
+  client: Duplex,
+  head: Buffer,
+): Promise<number> => {
+  client.on('error', () => {})
+  const target = parseAuthority(incoming.url ?? '', 443)
+  if (target === undefined) return refuse(client, 400, 'The target is not host:port')
+  try {
+    const upstream = await open(way, target)
+    // Whoever left meanwhile must leave no connection behind.
+    if (client.destroyed) {
+      upstream.destroy()
+      return 499
+    }
+    client.on('close', () => upstream.destroy())
+    upstream.on('close', () => client.destroy())
+    upstream.on('error', () => client.destroy())
+    client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+    upstream.write(head)
+    client.pipe(upstream)
+    upstream.pipe(client)
+    return 200
+  } catch (error) {
+    return refuse(client, error instanceof Refused ? 403 : 502, (error as Error).message)
+  }
+}
+
+/** A plain HTTP request for a host that is listed. */
+export const forward = async (way: Way, incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
+  const fail = (status: number, text: string) => {
+    if (answer.headersSent) return void answer.destroy()
+    answer.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${text}.\n`)
+  }
+  const url = URL.canParse(incoming.url ?? '') ? new URL(incoming.url!) : undefined
+  if (url?.protocol !== 'http:') return fail(400, 'Only http:// requests and CONNECT are forwarded')
+  try {
+    const socket = await open(way, { host: url.hostname, port: Number(url.port || 80) })
+    if (answer.destroyed) return void socket.destroy()
+    const upstream = request({
+      createConnection: () => socket,
+      method: incoming.method,
+      path: url.pathname + url.search,
+      // The name that was checked is the name that is asked for.
+      headers: { ...withoutHops(incoming.headers), host: url.host, connection: 'close' },
+    })
+    upstream.on('response', response => {
+      answer.writeHead(response.statusCode ?? 502, withoutHops(response.headers))
+      response.pipe(answer)
+      response.on('error', () => answer.destroy())
+    })
+    upstream.on('error', error => fail(502, error.message))
+    answer.on('close', () => socket.destroy())
+    incoming.pipe(upstream)
+  } catch (error) {
+    fail(error instanceof Refused ? 403 : 502, (error as Error).message)
+  }
+}
+
+class Refused extends Error {}
+
+interface Target {
+  readonly host: string
+  readonly port: number
+}
+
+/** Connects to the very address that was checked; asking twice could get two answers. */
+const open = async ({ allowed, lookup = addressesOf }: Way, { host, port }: Target): Promise<Socket> => {
+  const asked = allowed.mayAsk(host, port)
+  if (!asked.ok) throw new Refused(asked.reason)
+  const plain = host.replace(/^\[|\]$/g, '')
+  const addresses = isIP(plain) ? [plain] : await lookup(plain)
+  let problem: Error = new Error(`${host} has no address`)
+  for (const address of addresses) {
+    const reached = allowed.mayReach(host, port, address)
+    if (!reached.ok) {
+      problem = new Refused(reached.reason)
+      continue
+    }
+    try {
+      return await dial(address, port)
+    } catch (error) {
+      problem = error as Error
+    }
+  }
+  throw problem
+}
+
+const addressesOf = async (name: string): Promise<readonly string[]> =>
+  (await lookUp(name, { all: true })).map(entry => entry.address)
+
+const dial = (address: string, port: number): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host: address, port, timeout: CONNECT_MS })
+    socket.once('connect', () => {
+      socket.setTimeout(0)
+      socket.setNoDelay(true)
+      resolve(socket)
+    })
+    socket.once('timeout', () => socket.destroy(new Error(`${address}:${port} did not answer`)))
+    socket.once('error', reject)
+  })
+
+const parseAuthority = (text: string, defaultPort: number): Target | undefined => {
+  const match = /^(\[[0-9a-fA-F:.]+\]|[^:/@\s]+)(?::(\d{1,5}))?$/.exec(text)
+  if (match === null) return undefined
+  const port = Number(match[2] ?? defaultPort)
+  return port > 0 && port < 65_536 ? { host: match[1]!, port } : undefined
+}
+
+const HOPS = [
+  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te'],
+  ...['trailer', 'transfer-encoding', 'upgrade'],
+]
+
+const withoutHops = (headers: IncomingMessage['headers']): Record<string, string | string[]> => {
+  const named = String(headers.connection ?? '')
+    .toLowerCase()
+    .split(/\s*,\s*/)
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined || HOPS.includes(name) || named.includes(name) ? [] : [[name, value]],
+    ),
+  )
+}

@@ -1,0 +1,27 @@
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+
+/** Whoever does not hang up after a refusal is hung up on. */
+const LINGER_MS = 5000
+
+/** An answer on a bare socket, and the end of it. */
+export const refuse = (
+  client: Duplex,
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+): number => {
+  const body = `${text}.\n`
+  const lines = {
+    'content-type': 'text/plain; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+    ...headers,
+  }
+  const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`)
+  client.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head.join('')}\r\n${body}`)
+  client.resume()
+  const timer = setTimeout(() => client.destroy(), LINGER_MS)
+  client.once('close', () => clearTimeout(timer))
+  return status
+}

@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { forward, tunnel } from '../egress/forward.ts'
+import type { Grant } from '../egress/grant.ts'
+import { refuse } from '../egress/refuse.ts'
+import type { Gate } from './limits.ts'
+import { hashToken } from './token.ts'
+
+export interface EgressOptions {
+  /** What a job may reach, by the SHA-256 of the token it was given for that, if it calls from its own machine. */
+  egress?(tokenHash: string, from: string): Grant | undefined
+  patient?(): boolean
+}
+
+/** The way out for jobs with a list of domains: the same port, spoken to as a proxy. */
+export const serveTunnel = (
+  options: EgressOptions,
+  request: IncomingMessage,
+  client: Duplex,
+  head: Buffer,
+): Promise<number> | number => {
+  client.on('error', () => {})
+  const admitted = admit(options, request, client)
+  if ('grant' in admitted) return tunnel(admitted.grant, request, client, head)
+  return refuse(client, admitted.status, admitted.text, admitted.headers)
+}
+
+export const serveForward = (
+  options: EgressOptions & { readonly gate?: Gate | undefined },
+  request: IncomingMessage,
+  response: ServerResponse,
+): void => {
+  const admitted = admit(options, request, request.socket)
+  if ('grant' in admitted) return void forward(admitted.grant, request, response)
+  if (options.gate?.stranger(request, response) === false) return
+  const { status, text, headers } = admitted
+  response.writeHead(status, { connection: 'close', 'content-type': 'text/plain; charset=utf-8', ...headers })
+  response.end(`${text}.\n`)
+}
+
+/** A request for another host than ours, as proxies get it. */
+export const isForward = (url: string | undefined): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(url ?? '')
+
+type Admitted =
+  | { readonly grant: Grant }
+  | { readonly status: number; readonly text: string; readonly headers?: Readonly<Record<string, string>> }
+
+const admit = ({ egress, patient }: EgressOptions, request: IncomingMessage, client: Duplex): Admitted => {
+  const token = tokenOf(request)
+  const grant =
+    token === undefined ? undefined : egress?.(hashToken(token), request.socket.remoteAddress ?? '')
+  if (grant === undefined) {
+    // After a restart jobs are found again one by one.
+    if (token !== undefined && patient?.()) return { status: 503, text: 'Come again' }
+    return {
+      status: 407,
+      text: 'This proxy is for jobs with a list of domains, by the token they were given',
+      headers: { 'proxy-authenticate': 'Basic realm="deputy"' },
+    }
+  }
+  if (!grant.admit(client)) return { status: 429, text: 'This job has too many connections open' }
+  return { grant }
+}
+
+const tokenOf = ({ headers }: IncomingMessage): string | undefined => {
+  const basic = /^Basic ([A-Za-z0-9+/]{1,400}={0,2})$/i.exec(headers['proxy-authorization'] ?? '')?.[1]
+  return basic === undefined
+    ? undefined
+    : /^[^:]*:([\x21-\x7e]{16,256})$/.exec(Buffer.from(basic, 'base64').toString('latin1'))?.[1]
+}

@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto'
+import { isIP } from 'node:net'
+import { createAllowList } from '../../egress/allow-list.ts'
+import { proxyEnvironment } from '../../egress/environment.ts'
+import { createGrant } from '../../egress/grant.ts'
+import { hashToken } from '../../guest/token.ts'
+import { AppError } from '../../jobs/errors.ts'
+import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
+import type { Address } from './address.ts'
+import type { Details } from './details.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { Session, Sessions } from './sessions.ts'
+
+/** Connections that one machine may have open through the proxy. */
+const MOST = 64
+
+export interface EgressOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly sessions: Sessions
+  readonly session: Session
+  readonly run: AttachRequest
+  readonly details: Details
+  readonly fresh: Run | undefined
+  address(): Promise<Address>
+}
+
+/** The way of a job through our proxy, for as long as it runs. */
+export interface Egress {
+  readonly domains: readonly string[] | undefined
+  /** For the command. The token in it is its own: it opens the proxy and nothing else, and dies with the job. */
+  readonly env: Readonly<Record<string, string>>
+  readonly secrets: Readonly<Record<string, string>>
+  /** To be remembered with the start. */
+  readonly note: Partial<Details>
+  end(): void
+}
+
+export const openEgress = async (options: EgressOptions): Promise<Egress> => {
+  const { run, details, fresh } = options
+  if (fresh === undefined) {
+    const known = details.started?.jobId === run.job.id ? details.egress : undefined
+    if (!known) return CLOSED
+    return { ...CLOSED, domains: known.domains, end: allow(options, known.tokenHash, known.domains) }
+  }
+  const domains = domainsFor(fresh, details)
+  if (domains === undefined) return details.egress ? { ...CLOSED, note: { egress: null } } : CLOSED
+  const { host, port } = await options.address()
+  const token = randomBytes(24).toString('base64url')
+  const tokenHash = hashToken(token)
+  return {
+    domains,
+    env: proxyEnvironment(`http://deputy:${token}@${isIP(host) === 6 ? `[${host}]` : host}:${port}`, domains),
+    secrets: { proxy: token },
+    note: { egress: { tokenHash, domains } },
+    end: allow(options, tokenHash, domains),
+  }
+}
+
+/** Why a list of domains cannot be kept with these settings; undefined when it can. */
+export const egressProblem = ({
+  channel,
+  callback,
+}: Pick<ProxmoxRuntimeOptions, 'channel' | 'callback'>): string | undefined => {
+  if (channel === 'agent')
+    return 'machines that report through the guest agent have no way to the proxy that keeps a list of domains: use none or full, or the channel callback'
+  if (callback.tls)
+    return 'the proxy that keeps a list of domains speaks plain HTTP, the callback address HTTPS: use none or full, or a callback without TLS'
+  if (callback.url !== undefined && !/^http:\/\/[^/]+\/?$/.test(callback.url))
+    return `a list of domains needs a callback address that leads to us directly, and ${callback.url} does not: use none or full`
+  return undefined
+}
+
+/** What the firewall of the VM is to let through; everything on a list goes through our proxy. */
+export const firewallFor = (
+  { manifest, command }: Pick<Run, 'manifest'> & { readonly command: Pick<CommandSpec, 'network'> },
+  runtime: ProxmoxRuntimeOptions,
+): 'none' | 'full' => {
+  if (typeof command.network === 'string') return command.network
+  const problem = egressProblem(runtime)
+  if (problem === undefined) return 'none'
+  // An AI agent is of no use without its model; where no list can be kept it gets the world, but no neighbours.
+  if (manifest.network === undefined && manifest.agentType === 'claude') return 'full'
+  throw new AppError('unsupported', `The job may reach a list of domains only, and ${problem}.`)
+}
+
+const CLOSED: Egress = { domains: undefined, env: {}, secrets: {}, note: {}, end: () => {} }
+
+/** A follow-up that says nothing of its network has that of the machine. */
+const domainsFor = (
+  { manifest, command }: Run,
+  { egress, network }: Details,
+): readonly string[] | undefined => {
+  if (manifest.machine !== undefined && manifest.network === undefined) return egress?.domains
+  return typeof command.network === 'string' || network === 'full' ? undefined : command.network
+}
+
+const allow = (
+  { runtime, sessions, session }: EgressOptions,
+  tokenHash: string,
+  domains: readonly string[],
+): (() => void) => {
+  const { privateAddresses } = runtime.network
+  const grant = createGrant({ allowed: createAllowList(domains, { privateAddresses }) }, MOST)
+  return sessions.allow(session, tokenHash, grant)
+}
