@@ -27,8 +27,8 @@ else
   cores=$(sysctl -n hw.ncpu)
   load=$(sysctl -n vm.loadavg | tr -d '{}' | awk '{print $1}')
   total=$(($(sysctl -n hw.memsize) / 1024))
-  free=$(vm_stat | awk -v total="$total" '/page size of/ {size = $8} /^Pages (free|inactive|speculative|purgeable)/ {gsub("[.]", "", $NF); pages += $NF} END {printf "%d", pages * size / 1024}')
-  cpu=$(ps -A -o %cpu= | awk -v cores="$cores" '{sum += $1} END {value = sum * 10 / cores; printf "%d", value > 1000 ? 1000 : value}')
+  free=$(vm_stat | awk '/page size of/ {size = $8} /^Pages (free|inactive|speculative|purgeable)/ {gsub("[.]", "", $NF); pages += $NF} END {printf "%d", pages * size / 1024}')
+  cpu=$(ps -A -o %cpu= | awk -v cores="$cores" '{sum += $1} END {value = sum * 10 / cores; if (value > 1000) value = 1000; printf "%d", value}')
 fi
 disk=$(df -Pk "$HOME" 2>/dev/null | awk 'NR == 2 {print $2, $4}')
 echo "os $os"

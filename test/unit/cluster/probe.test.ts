@@ -1,4 +1,7 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseNode } from '../../../src/cluster/inventory.ts'
 import { overloadReason } from '../../../src/cluster/probe/health.ts'
@@ -59,6 +62,71 @@ describe('the answer of a probe', () => {
     expect(report.cpu).toBeLessThanOrEqual(100)
     expect(report.tools).toContain('awk')
     expect(['linux', 'macos', 'freebsd']).toContain(report.os)
+  })
+})
+
+/** What the tools of macOS print; the program finds them before the real ones. */
+const MAC_TOOLS = {
+  uname: 'case $1 in -s) echo Darwin ;; -m) echo arm64 ;; -n) echo Anns-Mac-Studio.local ;; esac',
+  sysctl: `case $2 in
+hw.ncpu) echo 10 ;;
+hw.memsize) echo 34359738368 ;;
+vm.loadavg) echo '{ 2.61 2.37 2.26 }' ;;
+*) echo "sysctl: unknown oid '$2'" >&2; exit 1 ;;
+esac`,
+  vm_stat: `cat <<'EOF'
+Mach Virtual Memory Statistics: (page size of 16384 bytes)
+Pages free:                               65536.
+Pages active:                            508461.
+Pages inactive:                          196608.
+Pages speculative:                       131072.
+Pages throttled:                              0.
+Pages wired down:                        142384.
+Pages purgeable:                         131072.
+"Translation faults":                1163452810.
+Pages copy-on-write:                   48231754.
+Swapins:                                      0.
+EOF`,
+  ps: `printf '  %s\\n' 95.5 0.0 104.5 0.0`,
+  df: `cat <<'EOF'
+Filesystem   1024-blocks      Used Available Capacity  Mounted on
+/dev/disk3s5   971350180 485675090 485675090      50%  /System/Volumes/Data
+EOF`,
+  id: 'echo 501',
+  // There is none on macOS, and it must not be needed.
+  getconf: 'exit 1',
+}
+
+const SHELLS = ['sh', 'bash', 'zsh', 'busybox'].filter(
+  shell => spawnSync(shell, ['--help']).error === undefined,
+)
+
+describe.skipIf(process.platform === 'win32').each(SHELLS)('the probe on macOS, in %s', shell => {
+  it('tells what a Mac is and how it fares', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'deputy-mac-'))
+    for (const [name, body] of Object.entries(MAC_TOOLS))
+      writeFileSync(join(directory, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 })
+    const program = PROBE_PROGRAM.replaceAll('/proc/', '/nowhere/')
+    const argv = shell === 'busybox' ? ['sh'] : shell === 'zsh' ? ['--emulate', 'sh'] : []
+    const output = execFileSync(shell, argv, {
+      input: program,
+      encoding: 'utf8',
+      env: { HOME: directory, PATH: `${directory}:${process.env.PATH}` },
+    })
+    rmSync(directory, { recursive: true })
+    expect(parseReport(output)).toMatchObject({
+      os: 'macos',
+      arch: 'arm64',
+      hostName: 'Anns-Mac-Studio.local',
+      cores: 10,
+      load: 2.61,
+      cpu: 20,
+      memory: 75,
+      memoryTotalMb: 32768,
+      disk: 50,
+      root: false,
+      jobs: 0,
+    })
   })
 })
 
