@@ -28,6 +28,7 @@ export const proxmoxRuntimeSchema = z.strictObject({
     .default('callback')
     .describe('How a machine reports: over the network, or through the guest agent'),
   bridge: z.string().min(1).max(32).optional().describe("Network of machines, instead of the template's"),
+  zone: z.string().min(1).max(32).optional().describe('SDN zone of the bridge, when it is a vnet'),
   vlan: z.number().int().min(1).max(4094).optional(),
   rate: z.number().min(0.1).optional().describe('MB/s of a machine'),
   firewall: z

@@ -172,6 +172,7 @@ export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'PROXMOX_INJECTION', path: 'proxmox.injection', type: 'string' },
   { name: 'PROXMOX_CHANNEL', path: 'proxmox.channel', type: 'string' },
   { name: 'PROXMOX_BRIDGE', path: 'proxmox.bridge', type: 'string' },
+  { name: 'PROXMOX_ZONE', path: 'proxmox.zone', type: 'string' },
   { name: 'PROXMOX_VLAN', path: 'proxmox.vlan', type: 'number' },
   { name: 'PROXMOX_WARM', path: 'proxmox.warm', type: 'number' },
   { name: 'PROXMOX_WARM_AGE', path: 'proxmox.warmAge', type: 'number' },

@@ -14,7 +14,8 @@ export type Credentials =
 
 const TOKEN_NAMES = ['PROXMOX_TOKEN_ID', 'PROXMOX_API_TOKEN_ID', 'PROXMOX_TOKEN_NAME'] as const
 const SECRET_NAMES = ['PROXMOX_TOKEN_VALUE', 'PROXMOX_TOKEN_SECRET', 'PROXMOX_API_TOKEN_SECRET'] as const
-const USER = /^[^\s:/!@]+@[A-Za-z][A-Za-z0-9.\-_]+$/
+/** The name may hold an `@` of its own: in some realms it is a mail address. */
+const USER = /^[^\s:/!]+@[A-Za-z][A-Za-z0-9.\-_]+$/
 const TOKEN = /^[A-Za-z][A-Za-z0-9.\-_]+$/
 
 export const parseCredentials = (env: Environment): Credentials => {
@@ -33,6 +34,19 @@ export const parseCredentials = (env: Environment): Credentials => {
     hint: 'Set PROXMOX_USER, PROXMOX_TOKEN_NAME and PROXMOX_TOKEN_VALUE (or PROXMOX_USER and PROXMOX_PASSWORD).',
   })
 }
+
+/** The same without the token when there is a password: only a person may prepare a cluster. */
+export const asPerson = (env: Environment): Environment =>
+  env.PROXMOX_PASSWORD
+    ? {
+        ...Object.fromEntries(
+          Object.entries(env).filter(
+            ([name]) => ![...TOKEN_NAMES, ...SECRET_NAMES].some(one => one === name),
+          ),
+        ),
+        PROXMOX_USER: read(env, 'PROXMOX_USER', 'PROXMOX_USERNAME')?.split('!')[0],
+      }
+    : env
 
 interface Parts {
   user: string | undefined

@@ -4,10 +4,14 @@ export interface Place {
   readonly major: number
   readonly template: number
   readonly pool: string
-  readonly diskStorage: string
+  /** Storages of the template's disks: those of its clones go there too. */
+  readonly diskStorages: readonly string[]
+  /** Storages of the images in the template's CD-ROM drives: who may not see them may not clone it. */
+  readonly imageStorages?: readonly string[]
   readonly seedStorage?: string
-  /** `vmbr0`, or `zone/vnet` of the SDN. */
-  readonly network?: string
+  /** A bridge of the nodes, or with `zone` a vnet of the SDN. */
+  readonly bridge?: string
+  readonly zone?: string
 }
 
 export interface Needed {
@@ -21,34 +25,56 @@ export const privilegeTable = ({
   major,
   template,
   pool,
-  diskStorage,
+  diskStorages,
+  imageStorages = [],
   seedStorage,
-  network,
-}: Place): Needed[] => [
-  { path: `/vms/${template}`, privileges: ['VM.Clone', 'VM.Audit'], why: 'to clone the template' },
-  {
-    path: `/pool/${pool}`,
-    privileges: [...JOB_PRIVILEGES, ...agentPrivileges(major), 'Pool.Audit'],
-    why: 'to configure, start, watch and destroy the machines of jobs',
-  },
-  {
-    path: `/storage/${diskStorage}`,
-    privileges: ['Datastore.AllocateSpace', 'Datastore.Audit'],
-    why: 'to make the disks of the clones',
-  },
-  ...(seedStorage === undefined
-    ? []
-    : [
-        {
-          path: `/storage/${seedStorage}`,
-          privileges: ['Datastore.AllocateTemplate', 'Datastore.Audit', 'Datastore.Allocate'],
-          why: 'to upload and remove seed images; give it a storage of its own',
-        },
-      ]),
-  ...(network === undefined || major < 8
-    ? []
-    : [{ path: networkPath(network), privileges: ['SDN.Use'], why: 'to connect the machines' }]),
-]
+  bridge,
+  zone = 'localnetwork',
+}: Place): Needed[] =>
+  byPath([
+    { path: `/vms/${template}`, privileges: ['VM.Clone', 'VM.Audit'], why: 'to clone the template' },
+    {
+      path: `/pool/${pool}`,
+      privileges: [...JOB_PRIVILEGES, ...agentPrivileges(major), 'Pool.Audit'],
+      why: 'to configure, start, watch and destroy the machines of jobs',
+    },
+    ...diskStorages.map(storage => ({
+      path: `/storage/${storage}`,
+      privileges: ['Datastore.AllocateSpace', 'Datastore.Audit'],
+      why: 'to make the disks of the clones',
+    })),
+    ...imageStorages.map(storage => ({
+      path: `/storage/${storage}`,
+      privileges: ['Datastore.Audit'],
+      why: 'to clone the CD-ROM drives of the template',
+    })),
+    ...(seedStorage === undefined
+      ? []
+      : [
+          {
+            path: `/storage/${seedStorage}`,
+            privileges: ['Datastore.AllocateTemplate', 'Datastore.Audit', 'Datastore.Allocate'],
+            why: 'to upload and remove seed images; give it a storage of its own',
+          },
+        ]),
+    ...(bridge === undefined || major < 8
+      ? []
+      : [{ path: `/sdn/zones/${zone}/${bridge}`, privileges: ['SDN.Use'], why: 'to connect the machines' }]),
+  ])
+
+/** One line a path: a role is set as a whole, and the second one on a path would take back what the first gave. */
+const byPath = (needed: readonly Needed[]): Needed[] => {
+  const merged = new Map<string, Needed>()
+  for (const { path, privileges, why } of needed) {
+    const present = merged.get(path)
+    merged.set(path, {
+      path,
+      privileges: [...new Set([...(present?.privileges ?? []), ...privileges])],
+      why: [...new Set([...(present ? [present.why] : []), why])].join('; '),
+    })
+  }
+  return [...merged.values()]
+}
 
 export const agentPrivileges = (major: number): readonly string[] =>
   major >= 9
@@ -73,6 +99,3 @@ const JOB_PRIVILEGES = [
   'VM.Config.Network',
   'VM.Config.HWType',
 ]
-
-const networkPath = (network: string): string =>
-  `/sdn/zones/${network.includes('/') ? network : `localnetwork/${network}`}`

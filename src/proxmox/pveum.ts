@@ -34,16 +34,30 @@ export const setupLines = (wanted: Wanted & { tokenName: string }): string[] => 
   `pveum user add ${quote(wanted.user)} --comment "Deputy"`,
   `pveum user token add ${quote(wanted.user)} ${quote(wanted.tokenName)} --privsep 1`,
   ...pveumLines({ ...wanted, tokenId: `${wanted.user}!${wanted.tokenName}` }),
+  '# Optional, to place machines by the free memory of nodes and to see whether the firewall of the datacenter is on:',
+  ...watchLines(wanted.user, `${wanted.user}!${wanted.tokenName}`).map(line => `# ${line}`),
+]
+
+/** What makes placement and doctor see more; nothing that jobs need. */
+export const watchLines = (user: string, tokenId?: string): string[] => [
+  'pveum role add DeputyWatch --privs "Sys.Audit"',
+  ...[
+    ['/nodes', ''],
+    ['/', ' --propagate 0'],
+  ].flatMap(([path, more]) => [
+    `pveum acl modify ${path} --users ${quote(user)} --roles DeputyWatch${more}`,
+    ...(tokenId === undefined
+      ? []
+      : [`pveum acl modify ${path} --tokens ${quote(tokenId)} --roles DeputyWatch${more}`]),
+  ]),
 ]
 
 export const roleFor = (path: string): string => {
   if (path.startsWith('/vms/')) return 'DeputyTemplate'
   if (path.startsWith('/pool/')) return 'DeputyJobs'
   if (path.startsWith('/sdn/')) return 'DeputyNetwork'
-  return `DeputyStorage${path
-    .split('/')
-    .at(-1)!
-    .replace(/[^A-Za-z0-9]/g, '')}`
+  // Every character of a storage's name is good in a role's, so no two storages share one.
+  return `DeputyStorage-${path.split('/').at(-1)}`
 }
 
 /** Single quotes, for `!` means history to an interactive bash even within double ones. */

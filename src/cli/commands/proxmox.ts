@@ -1,5 +1,6 @@
 import { loadConfig } from '../../config/load.ts'
 import { createProxmox, type Proxmox } from '../../proxmox/client.ts'
+import { asPerson } from '../../proxmox/credentials.ts'
 import { setupLines } from '../../proxmox/pveum.ts'
 import { isConfigured, parseSettings } from '../../proxmox/settings.ts'
 import { performSetup } from '../../proxmox/setup.ts'
@@ -24,9 +25,10 @@ export default defineCommand({
     user: { type: 'string', value: 'USER', summary: 'User of the token (deputy@pve)' },
     token: { type: 'string', value: 'NAME', summary: 'Name of the token (deputy)' },
     template: { type: 'number', value: 'ID', summary: 'Id of the template (9000)' },
-    disks: { type: 'string', value: 'STORAGE', summary: 'Storage of disks (local-lvm)' },
+    disks: { type: 'string', value: 'STORAGES', summary: 'Storages of disks, with commas (local-lvm)' },
     seeds: { type: 'string', value: 'STORAGE', summary: 'Storage of seed images, best one of its own' },
-    bridge: { type: 'string', value: 'BRIDGE', summary: 'Network of machines (vmbr0)' },
+    bridge: { type: 'string', value: 'BRIDGE', summary: 'Bridge or vnet of machines (vmbr0)' },
+    zone: { type: 'string', value: 'ZONE', summary: 'SDN zone of the vnet; a bridge has none' },
     image: { type: 'string', value: 'VOLUME', summary: 'Disk image to make a template of' },
     node: { type: 'string', value: 'NODE', summary: 'Node to make the template on' },
     name: { type: 'string', value: 'NAME', summary: 'Name of the template (agent-template)' },
@@ -34,18 +36,20 @@ export default defineCommand({
   words: ['setup', 'template'],
   async run(context, { flags, args }) {
     const template = flags.template ?? 9000
-    const bridge = flags.bridge ?? 'vmbr0'
-    const disks = flags.disks ?? 'local-lvm'
+    const { config } = loadConfig(context.home, context.env)
+    const bridge = flags.bridge ?? config.proxmox.bridge ?? 'vmbr0'
+    const zone = flags.zone ?? config.proxmox.zone
+    const disks = (flags.disks ?? 'local-lvm').split(',').filter(name => name !== '')
     if (args[0] === 'setup') {
-      const { config } = loadConfig(context.home, context.env)
       const seedStorage = flags.seeds ?? config.proxmox.seedStorage
       const wish = {
         user: flags.user ?? 'deputy@pve',
         tokenName: flags.token ?? 'deputy',
         template,
         pool: config.proxmox.pool,
-        diskStorage: disks,
-        network: bridge,
+        diskStorages: disks,
+        bridge,
+        ...(zone === undefined ? {} : { zone }),
         ...(seedStorage === undefined ? {} : { seedStorage }),
       }
       if (!flags.apply) {
@@ -66,12 +70,21 @@ export default defineCommand({
       throw usage('What is to be prepared? deputy proxmox setup | template', 'proxmox')
     const name = flags.name ?? 'agent-template'
     if (flags.image === undefined) {
-      return context.print(`${templateLines({ vmid: template, name, storage: disks, bridge }).join('\n')}\n`)
+      return context.print(
+        `${templateLines({ vmid: template, name, storage: disks[0] ?? 'local-lvm', bridge }).join('\n')}\n`,
+      )
     }
     const { image, node } = flags
     if (node === undefined) throw usage('On which node? --node NAME', 'proxmox')
     return withCluster(context, async proxmox => {
-      await buildTemplate(proxmox, { node, vmid: template, name, image, storage: disks, bridge })
+      await buildTemplate(proxmox, {
+        node,
+        vmid: template,
+        name,
+        image,
+        storage: disks[0] ?? 'local-lvm',
+        bridge,
+      })
       return context.print(`template ${template} (${name}) is ready on ${node}\n`)
     })
   },
@@ -81,7 +94,7 @@ const withCluster = async (
   context: Context,
   work: (proxmox: Proxmox) => Promise<number>,
 ): Promise<number> => {
-  const proxmox = createProxmox(parseSettings(context.env))
+  const proxmox = createProxmox(parseSettings(asPerson(context.env)))
   try {
     return await work(proxmox)
   } finally {
@@ -100,14 +113,21 @@ const versionOf = async (context: Context): Promise<number> => {
   return major
 }
 
-const settingsFor = (
-  { user, tokenName, template }: { user: string; tokenName: string; template: number },
-  secret: string,
-): string =>
+interface Settled {
+  readonly user: string
+  readonly tokenName: string
+  readonly template: number
+  readonly pool: string
+  readonly seedStorage?: string
+}
+
+const settingsFor = ({ user, tokenName, template, pool, seedStorage }: Settled, secret: string): string =>
   [
     'The value of the token is told once. Set:',
     `PROXMOX_USER=${user}`,
     `PROXMOX_TOKEN_NAME=${tokenName}`,
     `PROXMOX_TOKEN_VALUE=${secret}`,
+    `PROXMOX_POOL=${pool}`,
+    ...(seedStorage === undefined ? [] : [`PROXMOX_SEED_STORAGE=${seedStorage}`]),
     `DEFAULT_VM_TEMPLATE=${template}`,
   ].join('\n')

@@ -52,7 +52,7 @@ export interface Vm {
     parent: string | undefined
   }[]
   firewall: Firewall
-  /** Results of agent commands that were not fetched yet. */
+  /** The agent hears nothing more until the guest is reset. */
   wedged: boolean
 }
 
@@ -138,6 +138,8 @@ export interface State {
   readonly locks: Locks
   readonly clusterFirewall: Firewall
   readonly bridges: Set<string>
+  /** Networks of the SDN with their zones. */
+  readonly vnets: Map<string, string>
   acl: Acl[]
   nextIdRange: { lower: number; upper: number }
   statCache: { at: number; vms: Map<number, { name: string; status: string; template: boolean }> }
@@ -159,6 +161,7 @@ export const createState = (timing: Timing, version = '9.1.4'): State => ({
   locks: createLocks(),
   clusterFirewall: { options: {}, rules: [] },
   bridges: new Set(['vmbr0']),
+  vnets: new Map(),
   acl: [],
   nextIdRange: { lower: 100, upper: 1_000_000 },
   statCache: { at: 0, vms: new Map() },

@@ -2,8 +2,10 @@ import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, Readiness } from '../../ports.ts'
 import { checkRights } from '../../proxmox/permissions.ts'
 import { checkCallback } from './check-callback.ts'
+import type { Drive } from './drives.ts'
 import { injectionOf } from './inject.ts'
 import { findTemplate, listStorages, type Template } from './inventory.ts'
+import { bridgeOf } from './net-device.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Reception } from './reception.ts'
 
@@ -134,7 +136,10 @@ const rightsCheck = async (
 ): Promise<Check> => {
   const { credentials } = runtime.proxmox.settings
   const { network, seedStorage, pool } = runtime
-  const bridge = network.bridge ?? /bridge=([^,]+)/.exec(String(template.config.net0 ?? ''))?.[1]
+  const bridge = network.bridge ?? bridgeOf(template.config)
+  const storagesOf = (...kinds: Drive['kind'][]) => [
+    ...new Set(template.drives.filter(drive => kinds.includes(drive.kind)).map(drive => drive.storage)),
+  ]
   try {
     const { missing, commands } = await checkRights(
       runtime.proxmox.request,
@@ -142,11 +147,13 @@ const rightsCheck = async (
         major,
         template: template.vmid,
         pool,
-        diskStorage: template.drives.find(drive => drive.kind === 'disk')?.storage ?? 'local-lvm',
+        diskStorages: storagesOf('disk', 'cloudinit'),
+        imageStorages: storagesOf('cdrom'),
         user: credentials.user,
         ...(credentials.kind === 'token' ? { tokenId: credentials.id } : {}),
         ...(injectionOf(runtime) === 'iso' && seedStorage !== undefined ? { seedStorage } : {}),
-        ...(bridge === undefined ? {} : { network: bridge }),
+        ...(bridge === undefined ? {} : { bridge }),
+        ...(network.zone === undefined ? {} : { zone: network.zone }),
       },
       { signal },
     )

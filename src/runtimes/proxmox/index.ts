@@ -64,6 +64,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
       firewall: proxmox.firewall,
       privateAddresses: proxmox.privateAddresses,
       ...(proxmox.bridge === undefined ? {} : { bridge: proxmox.bridge }),
+      ...(proxmox.zone === undefined ? {} : { zone: proxmox.zone }),
       ...(proxmox.vlan === undefined ? {} : { tag: proxmox.vlan }),
       ...(proxmox.rate === undefined ? {} : { rate: proxmox.rate }),
     },

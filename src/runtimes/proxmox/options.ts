@@ -45,6 +45,8 @@ export interface ProxmoxRuntimeOptions {
 export interface NetworkOptions {
   /** Leaves the template's network alone when absent. */
   readonly bridge?: string
+  /** SDN zone of the bridge, when it is a vnet. */
+  readonly zone?: string
   readonly tag?: number
   /** MB/s. */
   readonly rate?: number

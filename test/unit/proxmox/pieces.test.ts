@@ -220,9 +220,9 @@ describe('pveum lines', () => {
     major: 9,
     template: 9000,
     pool: 'jobs',
-    diskStorage: 'local-lvm',
+    diskStorages: ['local-lvm'],
     seedStorage: 'seeds',
-    network: 'vmbr0',
+    bridge: 'vmbr0',
     user: 'deputy@pve',
     tokenId: 'deputy@pve!jobs',
   }
@@ -248,10 +248,34 @@ describe('pveum lines', () => {
     expect(pveumLines(PLACE).join()).not.toContain('VM.Monitor')
   })
 
+  it('set each role once, with all that its storage needs', () => {
+    const lines = pveumLines({
+      ...PLACE,
+      diskStorages: ['local', 'local-lvm', 'locallvm'],
+      seedStorage: 'local',
+    })
+    const roles = lines.filter(line => /role add/.test(line) && /Storage/.test(line))
+    expect(roles).toHaveLength(3)
+    expect(new Set(roles.map(line => /role add (\S+)/.exec(line)![1])).size).toBe(3)
+    expect(roles[0]).toMatch(/Datastore\.AllocateSpace.*Datastore\.AllocateTemplate/)
+  })
+
+  it('look into the zone of a vnet', () => {
+    expect(pveumLines({ ...PLACE, bridge: 'tenant', zone: 'lab' }).join('\n')).toContain(
+      '/sdn/zones/lab/tenant ',
+    )
+  })
+
   it('cover only what is missing when asked', () => {
     expect(
       pveumLines({ ...PLACE, missing: [{ path: '/pool/jobs' }] }).every(line => /DeputyJobs/.test(line)),
     ).toBe(true)
+  })
+
+  it('offer to see the load of nodes, but do not ask for it', () => {
+    const lines = setupLines({ ...PLACE, tokenName: 'jobs' })
+    expect(lines.filter(line => line.includes('Sys.Audit') || line.includes('DeputyWatch')).length).toBe(5)
+    expect(lines.filter(line => line.includes('DeputyWatch')).every(line => line.startsWith('# '))).toBe(true)
   })
 
   it('make everything from nothing', () => {

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
+import { asPerson } from '../../../src/proxmox/credentials.ts'
 import { isConfigured, parseSettings } from '../../../src/proxmox/settings.ts'
 
 const TOKEN = { PROXMOX_USER: 'deputy@pve', PROXMOX_TOKEN_NAME: 'jobs', PROXMOX_TOKEN_VALUE: 'aaaa-bbbb' }
@@ -89,6 +90,18 @@ describe('credentials', () => {
 
   it('prefers a token over a password', () => {
     expect(credentials({ ...TOKEN, PROXMOX_PASSWORD: 'x' }).kind).toBe('token')
+  })
+
+  it('prefers the person over the token where only a person may act', () => {
+    const env = asPerson({ ...TOKEN, PROXMOX_USER: 'root@pam!jobs', PROXMOX_PASSWORD: 'x' })
+    expect(parseSettings({ ...HOST, ...env }).credentials).toMatchObject({ kind: 'ticket', user: 'root@pam' })
+    expect(asPerson(TOKEN)).toEqual(TOKEN)
+  })
+
+  it('takes users whose name is a mail address', () => {
+    expect(credentials({ ...TOKEN, PROXMOX_USER: 'me@example.org@ldap' })).toMatchObject({
+      id: 'me@example.org@ldap!jobs',
+    })
   })
 
   it('keeps a password as it is, with its spaces', () => {

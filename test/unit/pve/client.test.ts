@@ -370,9 +370,9 @@ describe('rights', () => {
     major: 9,
     template: 9000,
     pool: 'jobs',
-    diskStorage: 'shared',
+    diskStorages: ['shared'],
     seedStorage: 'seeds',
-    network: 'vmbr0',
+    bridge: 'vmbr0',
     user: 'deputy@pve',
     tokenId: 'deputy@pve!jobs',
   }

@@ -16,9 +16,9 @@ const WISH = {
   tokenName: 'one',
   template: 9000,
   pool: 'work',
-  diskStorage: 'shared',
+  diskStorages: ['shared', 'local-lvm'],
   seedStorage: 'seeds',
-  network: 'vmbr0',
+  bridge: 'vmbr0',
 }
 
 describe('the set-up', () => {
@@ -41,6 +41,22 @@ describe('the set-up', () => {
       commands: [],
     })
     expect(await token.get('/access/permissions', { path: '/' })).toEqual({})
+  })
+
+  it('gives disks and seeds on one storage the rights of both, on a vnet of the SDN too', async () => {
+    cluster.emulator.state.vnets.set('tenant', 'lab')
+    const wish = { ...WISH, diskStorages: ['shared'], seedStorage: 'shared', bridge: 'tenant', zone: 'lab' }
+    const { secret } = await performSetup(cluster.root().request, wish)
+    const token = cluster.connect({
+      PROXMOX_USER: 'worker@pve',
+      PROXMOX_TOKEN_NAME: 'one',
+      PROXMOX_TOKEN_VALUE: secret!,
+    })
+    expect((await checkRights(token.request, wish)).missing).toEqual([])
+    const held = await token.get<Record<string, object>>('/access/permissions', { path: '/storage/shared' })
+    expect(Object.keys(held['/storage/shared']!)).toEqual(
+      expect.arrayContaining(['Datastore.AllocateSpace', 'Datastore.AllocateTemplate', 'Datastore.Allocate']),
+    )
   })
 
   it('can be repeated, and mends what was taken away', async () => {

@@ -181,7 +181,7 @@ export const checkConfigRights = ({ state, auth }: Context, at: string, params: 
 export const checkBridge = ({ state, auth }: Pick<Context, 'state' | 'auth'>, net: string): void => {
   const { bridge, tag } = parseProps(net, 'model')
   if (bridge === undefined || Number(state.version.version.split('.')[0]) < 8) return
-  const at = `/sdn/zones/localnetwork/${bridge}`
+  const at = `/sdn/zones/${state.vnets.get(bridge) ?? 'localnetwork'}/${bridge}`
   if (tag !== undefined && may(state, auth, `${at}/${tag}`, ['SDN.Use'])) return
   check(state, auth, at, ['SDN.Use'])
 }
