@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { GUEST_LIMITS } from '../../src/guest/limits.ts'
-import { hashToken, startGuestListener } from '../../src/guest/listener.ts'
+import { startGuestListener } from '../../src/guest/listener.ts'
+import { hashToken } from '../../src/guest/token.ts'
 import { KEPT } from '../../src/jobs/limits.ts'
 import type { Outcome, Run, Runtime } from '../../src/ports.ts'
 import { patchThread } from '../../src/runtimes/local/patch-thread.ts'
@@ -114,7 +115,7 @@ const engine = await startEngine([runtime], { directory })
 const listener = await startGuestListener({
   host: '127.0.0.1',
   port: 0,
-  machine: (hash, token) => sessions.machine(hash, token),
+  machine: sessions.machine,
   limits: GUEST_LIMITS,
 })
 await Promise.all(
