@@ -1,4 +1,6 @@
 import { isIP } from 'node:net'
+import { abortable } from '../../jobs/abortable.ts'
+import { createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { type AddressKind, type LocalNetworks, localNetworks, unusableKind } from './kinds.ts'
 import { type NamedSource, systemSources } from './sources.ts'
@@ -33,6 +35,8 @@ export interface AddressBook {
   failed(host: string, address: string): void
   clear(): void
 }
+
+const LOOKUP_MS = 10_000
 
 interface Entry {
   candidates: ResolvedAddress[]
@@ -74,18 +78,26 @@ export const createAddressBook = (options: AddressBookOptions): AddressBook => {
     return { candidates, until: now() + ttlMs }
   }
 
-  const entryOf = (place: Place, signal: AbortSignal): Promise<Entry> => {
+  const entryOf = (place: Place): Promise<Entry> => {
     const key = `${place.host} ${place.fallback ?? ''}`
     const known = entries.get(key)
     if (known && known.until > now()) return Promise.resolve(known)
     const asked = pending.get(key)
     if (asked) return asked
-    const question = lookUp(place, signal)
+    // Shared by all who wait for it: it has a time of its own, and nobody's signal.
+    const deadline = createDeadline([], LOOKUP_MS)
+    const question = lookUp(place, deadline.signal)
       .then(entry => {
         entries.set(key, entry)
         return entry
       })
-      .finally(() => pending.delete(key))
+      .catch((error: unknown) => {
+        throw deadline.expired ? tookTooLong(place.host) : error
+      })
+      .finally(() => {
+        deadline.clear()
+        pending.delete(key)
+      })
     pending.set(key, question)
     return question
   }
@@ -99,7 +111,7 @@ export const createAddressBook = (options: AddressBookOptions): AddressBook => {
           source: 'configuration',
           verified: verified.has(place.host),
         }
-      const { candidates } = await entryOf(place, signal)
+      const { candidates } = await abortable(entryOf(place), signal)
       const known = verified.get(place.host)
       const rank = (candidate: ResolvedAddress): number =>
         (candidate.address === known ? -2 : 0) + (isSuspect(place.host, candidate.address) ? 1 : 0)
@@ -129,6 +141,12 @@ const literal = (address: string, networks: LocalNetworks): string => {
   }
   return address
 }
+
+const tookTooLong = (host: string): AppError =>
+  new AppError('unavailable', `the name services took longer than ${LOOKUP_MS / 1000} s for "${host}"`, {
+    hint: 'Give the node a fallback address, or put its name into /etc/hosts.',
+    details: { failure: 'unresolved' },
+  })
 
 const LABELS: Record<AddressKind, string> = {
   loopback: 'this computer itself',

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { abortable } from '../../jobs/abortable.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { SshSettings, SshTarget } from './arguments.ts'
 import { type Master, openMaster } from './master.ts'
@@ -186,10 +187,3 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
 const keyOf = (target: SshTarget): string => `${hash(target.id)}${hash(JSON.stringify(target))}`
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
-
-const abortable = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })

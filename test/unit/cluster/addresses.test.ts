@@ -97,6 +97,27 @@ describe('the address book', () => {
     expect(asked).toEqual(['mdns:h', 'dns:h'])
   })
 
+  it('goes on with a look-up that one of those who wait for it has given up', async () => {
+    let answer: (addresses: string[]) => void = () => undefined
+    const slow: NamedSource = {
+      name: 'dns',
+      answers: () => true,
+      ask: (_, asking) =>
+        new Promise((resolve, reject) => {
+          answer = resolve
+          asking.addEventListener('abort', () => reject(asking.reason))
+        }),
+    }
+    const addresses = book([slow])
+    const hasty = new AbortController()
+    const first = addresses.resolve({ host: 'h' }, hasty.signal)
+    const second = addresses.resolve({ host: 'h' }, signal)
+    hasty.abort(new Error('no time'))
+    await expect(first).rejects.toThrow('no time')
+    answer(['10.0.0.7'])
+    expect((await second).address).toBe('10.0.0.7')
+  })
+
   it('remembers an answer for its time to live', async () => {
     const asked: string[] = []
     const addresses = book([source('dns', { h: ['10.0.0.7'] }, asked)])
