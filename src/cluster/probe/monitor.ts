@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { abortable } from '../../jobs/abortable.ts'
 import { createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { ClusterNode } from '../inventory.ts'
@@ -41,6 +42,9 @@ export interface Monitor {
   close(): void
 }
 
+/** Most nodes answer in this time. */
+const SLOT_MS = 500
+
 export const createMonitor = (options: MonitorOptions): Monitor => {
   const { freshMs = 5_000, parallel = 64, now = Date.now } = options
   const known = new Map<string, NodeStatus>()
@@ -51,15 +55,25 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
   const queue: (() => void)[] = []
   let active = 0
 
+  /** For those who work. One that only waits for its node soon makes room, or a few dead nodes would hold up all. */
   const slot = async <T>(work: () => Promise<T>): Promise<T> => {
     if (active >= parallel) await new Promise<void>(resolve => queue.push(resolve))
     active++
+    let left = false
+    const leave = (): void => {
+      if (left) return
+      left = true
+      active--
+      queue.shift()?.()
+    }
+    const timer = setTimeout(leave, Math.min(SLOT_MS, options.timeoutMs / 8))
+    timer.unref()
     try {
       closing.signal.throwIfAborted()
       return await work()
     } finally {
-      active--
-      queue.shift()?.()
+      clearTimeout(timer)
+      leave()
     }
   }
 
@@ -72,20 +86,20 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
   }
 
   const ask = async (node: ClusterNode): Promise<NodeStatus> => {
-    const deadline = createDeadline([closing.signal], options.timeoutMs)
-    const { signal } = deadline
     try {
-      const { report, latencyMs } = await settled(
-        slot(() => options.probe(node, signal)),
-        signal,
-      )
+      const { report, latencyMs } = await slot(() => timely(node))
       const reason = overloadReason(report, options.thresholds)
       return record({ id: node.id, health: reason ? 'overloaded' : 'healthy', reason, report, latencyMs })
     } catch (error) {
       return fail(node, error instanceof AppError ? error : noAnswer(node, options.timeoutMs, error))
-    } finally {
-      deadline.clear()
     }
+  }
+
+  /** The time counts from here, not from when it began to wait; and a probe may not mind its signal. */
+  const timely = async (node: ClusterNode): ReturnType<MonitorOptions['probe']> => {
+    const deadline = createDeadline([closing.signal], options.timeoutMs)
+    const { signal } = deadline
+    return abortable(options.probe(node, signal), signal).finally(deadline.clear)
   }
 
   const fail = (node: ClusterNode, error: AppError): NodeStatus =>
@@ -131,15 +145,6 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
     close: () => closing.abort(new AppError('unavailable', 'the monitor was closed')),
   }
 }
-
-/** A probe that does not mind its signal must not hold up the others. */
-const settled = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    if (signal.aborted) return onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 
 const noAnswer = (node: ClusterNode, timeoutMs: number, cause: unknown): AppError => {
   const late = cause instanceof DOMException && cause.name === 'TimeoutError'

@@ -181,6 +181,15 @@ describe('the monitor', () => {
     })
   })
 
+  it('does not hold against a node that it had to wait for those that hang', async () => {
+    const watch = monitor(
+      ({ id }) => (id === 'n19' ? Promise.resolve({ report, latencyMs: 1 }) : new Promise(() => undefined)),
+      { parallel: 2 },
+    )
+    const all = await watch.look(Array.from({ length: 20 }, (_, i) => node(`n${i}`)))
+    expect(all.map(({ health }) => health)).toEqual([...Array(19).fill('unreachable'), 'healthy'])
+  })
+
   it('keeps to the time-out when more nodes hang than it asks at once', async () => {
     const watch = monitor(() => new Promise(() => undefined), { parallel: 2 })
     const started = performance.now()
