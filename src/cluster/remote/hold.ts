@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AppError } from '../../jobs/errors.ts'
+import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Cluster } from '../cluster.ts'
 import type { ClusterNode } from '../inventory.ts'
 import type { SshTarget } from '../ssh/arguments.ts'
@@ -10,8 +10,10 @@ export interface HoldOptions {
   cluster: Cluster
   node: ClusterNode
   id: string
-  /** Absent: it was started before, and is only followed. */
+  /** Absent: it was sent before, and is only followed. */
   command?: RemoteCommand
+  /** It is known to have started; so is one without `command` unless told otherwise. */
+  hasStarted?: boolean
   /** Bytes of output already taken over. */
   from: number
   onStarted(fresh: boolean): void
@@ -31,6 +33,8 @@ export type HeldEnd =
 
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 5_000
+/** For what somebody has to put right first. */
+const HOPELESS_PAUSE_MS = 30_000
 
 /**
  * Stays with a command through cut connections: starts it once, attaches again and again, until it ends or nobody
@@ -39,8 +43,9 @@ const LONGEST_PAUSE_MS = 5_000
 export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
   const { cluster, node, signal } = options
   let received = options.from
-  let started = options.command === undefined
-  let heard = started
+  let attaching = options.command === undefined
+  let started = options.hasStarted ?? attaching
+  let heard = attaching
   let pause = FIRST_PAUSE_MS
   for (let attempt = 0; ; attempt++) {
     signal.throwIfAborted()
@@ -48,8 +53,12 @@ export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
       target,
       from: received,
       signal,
+      onSent: () => {
+        heard = true
+      },
       onStarted: fresh => {
         started = true
+        attaching = true
         pause = FIRST_PAUSE_MS
         cluster.succeeded(node, target)
         options.onStarted(fresh)
@@ -61,31 +70,37 @@ export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
       ...(options.onAlive && { onAlive: options.onAlive }),
       ...(options.ready && { ready: options.ready }),
     })
-    const end = await once(options, follow, started)
-    if (end.kind !== 'disconnected') return settled(end)
-    heard ||= end.sent
-    const failure = sshFailureOf(end.error)
-    const hopeless =
-      failure === 'auth-failed' || failure === 'host-key-changed' || failure === 'host-key-unknown'
+    const end = await once(options, follow, attaching).catch((error: unknown) => {
+      if (signal.aborted || !heard) throw error
+      return { kind: 'lost', reason: toAppError(error).message } as const
+    })
+    if (end.kind !== 'disconnected') return settled(end, started)
+    const hopeless = isHopeless(end.error)
     if (!heard && (hopeless || attempt >= cluster.config.ssh.retries))
       return { kind: 'not-started', error: end.error }
-    if (hopeless) return { kind: 'lost', error: end.error }
+    // What may run there is not given up for a refused login: its own clock ends it, and somebody may let us in again.
     await sleep(pause, undefined, { signal })
-    pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
+    pause = Math.min(pause * 2, hopeless ? HOPELESS_PAUSE_MS : LONGEST_PAUSE_MS)
   }
+}
+
+/** Trying again changes nothing until somebody has put something right. */
+export const isHopeless = (error: unknown): boolean => {
+  const failure = sshFailureOf(error)
+  return failure === 'auth-failed' || failure === 'host-key-changed' || failure === 'host-key-unknown'
 }
 
 const once = async (
   options: HoldOptions,
   follow: (target: SshTarget) => FollowOptions,
-  started: boolean,
+  attaching: boolean,
 ): Promise<RemoteEnd> => {
   const { cluster, node, signal, command } = options
   let target: SshTarget | undefined
   try {
     target = await cluster.target(node, signal)
     const end =
-      command !== undefined && !started
+      command !== undefined && !attaching
         ? await cluster.shim.run(command, follow(target))
         : await cluster.shim.attach(options.id, follow(target))
     if (end.kind === 'disconnected') cluster.failed(node, end.error, target)
@@ -97,10 +112,10 @@ const once = async (
   }
 }
 
-const settled = (end: Exclude<RemoteEnd, { kind: 'disconnected' }>): HeldEnd => {
-  if (end.kind === 'not-started')
+const settled = (end: Exclude<RemoteEnd, { kind: 'disconnected' }>, started: boolean): HeldEnd => {
+  if (end.kind === 'not-started' && !started)
     return { kind: 'not-started', error: new AppError('unavailable', end.reason) }
-  if (end.kind === 'lost') {
+  if (end.kind === 'lost' || end.kind === 'not-started') {
     const hint = 'Look at the node, then submit again: nothing was started a second time.'
     return { kind: 'lost', error: new AppError('unavailable', end.reason, { hint, retryable: false }) }
   }

@@ -27,6 +27,21 @@ sub born {
   if (open(my $h, '<', "/proc/$pid/stat")) { local $/; my $line = <$h>; $line =~ s/^.*\\) //s; return (split ' ', $line)[19] }
   my $t = \`ps -o lstart= -p $pid\`; $t =~ s/\\s//g; return $t;
 }
+# Seconds that only go forward, where the system counts them; and whether they do.
+sub seconds { if (open(my $h, '<', '/proc/uptime')) { my $t; sysread $h, $t, 64; return ($t + 0, 1) if $t =~ /^[0-9]/ } return (time, 0) }
+
+# The number of prctl is another on each kind of processor: this program's own header tells which.
+my $prctl;
+if ($^O eq 'linux' && open(my $h, '<', '/proc/self/exe')) {
+  my $head = '';
+  if (sysread($h, $head, 20) == 20) {
+    my ($class, $order) = unpack 'x4CC', $head;
+    my %known = ('2 62' => 157, '2 183' => 167, '2 243' => 167, '2 21' => 171, '2 22' => 172, '1 3' => 172, '1 40' => 172);
+    $prctl = $known{"$class " . unpack($order == 2 ? 'x18n' : 'x18v', $head)};
+  }
+}
+my $boot = '-';
+if (open(my $h, '<', '/proc/sys/kernel/random/boot_id')) { sysread $h, $boot, 64; $boot =~ s/\\s//g }
 
 if ($standby) {
   out("deputy-standby perl\\n");
@@ -50,11 +65,10 @@ if (!$mine && $! + 0 == 2) { mkdirs($base); mkdirs($work); $mine = mkdir $dir }
 unless ($mine) {
   unless (-d $dir) { out("n the node could not make $dir (is its disk full or read-only?)\\n"); exit 0 }
   # Whoever made it starts the command, and may still be writing it down: everybody else only follows.
-  for (1 .. 300) { last if -e "$dir/exit"; select undef, undef, undef, 0.01 }
   shell('run');
 }
 mkdir $cwd if $own && !-d $cwd;
-unless (put('exit', "       \\n") && put('cmd', "$d{D_CMD}\\n") && put('memo', $d{D_MEMO}) && put('index', '') && put('ordered', '') && put('follower', "$$\\n")) {
+unless (put('exit', "       \\n") && put('cmd', "$d{D_CMD}\\n") && put('memo', $d{D_MEMO}) && put('ordered', '') && put('follower', "$$\\n") && put('index', '')) {
   unlink map { "$dir/$_" } qw(exit cmd memo index ordered follower);
   rmdir $cwd if $own; rmdir $dir;
   out("n the node could not write to $base (is its disk full?)\\n"); exit 0;
@@ -71,7 +85,9 @@ follow();
 sub supervise {
   open STDIN, '<', '/dev/null'; open STDOUT, '>', '/dev/null'; open STDERR, '>', '/dev/null';
   $SIG{HUP} = $SIG{PIPE} = 'IGNORE';
-  put('super', "$$ " . born($$) . "\\n");
+  # What leaves the tree of the command, its session and its environment is adopted by us, and found below us.
+  my $tree = defined $prctl && syscall($prctl, 36, 1, 0, 0, 0) == 0 ? ' tree' : '';
+  put('super', "$$ " . born($$) . " $boot$tree\\n");
   pipe(my $out_r, my $out_w); pipe(my $err_r, my $err_w);
   my $child = fork;
   if (!defined $child) { put('exit', sprintf("%-7s\\n", 126)); return }
@@ -81,23 +97,27 @@ sub supervise {
     $SIG{$_} = 'DEFAULT' for qw(HUP INT QUIT PIPE TERM);
     unless (chdir $cwd) { syswrite STDERR, "cd: $cwd: $!\\n"; exit 126 }
     umask 022;
-    $ENV{DEPUTY_JOB} = $d{D_ID};
     for (split /\\0/, pack 'H*', $d{D_ENVX}) { my ($k, $v) = split /=/, $_, 2; $ENV{$k} = $v }
+    $ENV{DEPUTY_JOB} = $d{D_ID};
     my @argv = split /\\0/, (pack 'H*', $d{D_ARGX}), -1;
     if (@argv) { $ENV{PWD} = $ENV{DEPUTY_WORKSPACE} = $cwd; exec { $argv[0] } @argv; syswrite STDERR, "$argv[0]: $!\\n"; exit($! + 0 == 2 ? 127 : 126) }
     exec 'bash', "$dir/cmd"; exec 'sh', "$dir/cmd"; exit 127;
   }
   close $out_w; close $err_w;
-  put('cpid', "$child\\n");
+  put('cpid', "$child " . born($child) . " $boot\\n");
   $SIG{CHLD} = sub { };
+  # Whoever cancels writes first and looks for the number then: one of both sees the other.
+  if (!-d $dir) { kill 'KILL', $child, -$child } elsif (-e "$dir/cancelled") { slay() }
   open(my $out_f, '>>', "$dir/out"); open(my $err_f, '>>', "$dir/err"); open(my $index, '>>', "$dir/index");
   my %open = (o => [$out_r, $out_f], e => [$err_r, $err_f]);
-  my ($code, $told, $grace) = (undef, 0, 0);
-  my $until = $d{D_TIMEOUT} > 0 ? time + $d{D_TIMEOUT} + 1 : 0;
+  my ($code, $told, $grace, $mute) = (undef, 0, 0, 0);
+  my ($last, $exact) = seconds();
+  my $left = $d{D_TIMEOUT} > 0 ? $d{D_TIMEOUT} + ($exact ? 0 : 1) : 0;
   for (;;) {
     my $bits = '';
     vec($bits, fileno($_->[0]), 1) = 1 for values %open;
-    my $wait = defined $code ? ($told ? 60 : 0.02) : 1;
+    my $wait = defined $code ? ($told ? 5 : 0.02) : %open ? 1 : $mute++ < 100 ? 0.002 : 0.1;
+    $wait = $left if $left > 0 && $left < $wait;
     my $n = select($bits, undef, undef, $wait);
     $bits = '' if $n < 0;
     my $fresh = 0;
@@ -110,27 +130,35 @@ sub supervise {
       syswrite $index, "$kind $wrote\\n" if $wrote;
       $fresh = 1;
     }
-    if (!defined $code && waitpid($child, 1) == $child) { $code = $? & 127 ? 128 + ($? & 127) : $? >> 8 }
-    if (!defined $code && !%open) { waitpid($child, 0); $code = $? & 127 ? 128 + ($? & 127) : $? >> 8 }
+    my $gone;
+    while (($gone = waitpid(-1, 1)) > 0) { $code = $? & 127 ? 128 + ($? & 127) : $? >> 8 if $gone == $child }
     # What a command left running may keep the pipes open for ever.
     if (defined $code && !$told && (!%open || (!$fresh && $n == 0 && ++$grace > 3))) {
       put('out.end', ''); put('err.end', '');
       # In place, so that a full disk cannot take the one thing that must be kept.
       if (open(my $h, '+<', "$dir/exit")) { syswrite $h, sprintf("%-7s\\n", $code) }
-      $told = 1; $until = 0;
+      $told = 1; $left = 0;
       my ($who) = get('follower') =~ /(\\d+)/;
       kill 'USR1', $who if $who && $who != getppid;
       $fresh = 1;
     }
     syswrite $tell_w, 'x' if $fresh;
-    return if $told && !%open;
-    if ($until && time >= $until) {
-      $until = 0;
-      put('timedout', '');
-      my $slayer = fork;
-      if (defined $slayer && $slayer == 0) { shell('slay "$base/$D_ID" "$D_ID" "$D_GRACE" > /dev/null') }
+    # As long as something is left that only we can be asked for, we stay.
+    return if $told && !%open && $gone < 0;
+    if ($left > 0) {
+      # A clock that is set is no time that has passed.
+      my ($now) = seconds();
+      my $passed = $now - $last;
+      $left -= $passed < 0 ? 0 : $passed > 10 ? 10 : $passed;
+      $last = $now;
+      if ($left <= 0) { put('timedout', ''); slay() }
     }
   }
+}
+
+sub slay {
+  my $slayer = fork;
+  if (defined $slayer && $slayer == 0) { shell('slay "$base/$D_ID" "$D_ID" "$D_GRACE" > /dev/null') }
 }
 
 sub follow {

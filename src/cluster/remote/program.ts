@@ -10,8 +10,12 @@
  * Frames on stdout after the line `<mark>`:
  *   s 0|1            found running | started now       o N / e N   N bytes of stdout / stderr follow
  *   x CODE HOW FROM TO   ended                         h           still there
- *   l WHY            lost                              n WHY       did not start
- *   q                another follower took over        k N PIDS    N processes survived a kill
+ *   l WHY            lost, or may have run             n WHY       did not start, and never will under this id
+ *   q                another follower took over
+ * and in answer to the short verbs:
+ *   k N PIDS         cancel: N processes survived      k ID PIDS   remove, release: these survived, nothing is deleted
+ *   g ID             remove, release: it is gone       w ID TIME   claims: a workspace, and when it was made
+ *   j ID STATE TIME  list: a command, running, ended or lost
  */
 const SOURCE = `
 umask 077
@@ -22,14 +26,25 @@ done
 export PATH
 base="$HOME/.cache/deputy/$D_OWNER/jobs"
 work="$HOME/.cache/deputy/$D_OWNER/work"
+boot=-
+[ -r /proc/sys/kernel/random/boot_id ] && read -r boot < /proc/sys/kernel/random/boot_id
 
-# Every process of a job: its session or group, what descends from it, and what still carries its mark; then the same
-# without the box around it, which would take all inside along before they have been asked.
+# Every process of a job: its session or group, what descends from it or was adopted by what holds it, and what still
+# carries its mark; then the same without the box around it, which would take all inside along before they have been
+# asked. Numbers are reused: the group counts only while its first process is the one it was, or one with the mark is
+# in it.
 members() {
-  root=
-  read -r root 2>/dev/null < "$1/cpid"
+  root= b= t= sure= under= kind=
+  read -r root b t 2>/dev/null < "$1/cpid"
+  same "$root" "$b" "$t" && sure=1
+  b= t=
+  read -r under b t kind 2>/dev/null < "$1/super"
+  [ "$kind" = tree ] && same "$under" "$b" "$t" || under=
   if [ -r /proc/self/stat ]; then
-    marked=" $(grep -lF "DEPUTY_JOB=$2" /proc/[0-9]*/environ 2>/dev/null | tr '\\n' ' ')"
+    whole=
+    grep -qzx x /dev/null 2>/dev/null
+    [ "$?" -le 1 ] && whole=-zx
+    marked=" $(grep -lF $whole "DEPUTY_JOB=$2" /proc/[0-9]*/environ 2>/dev/null | tr '\\n' ' ')"
     table=
     for f in /proc/[0-9]*/stat; do
       read -r line 2>/dev/null < "$f" || continue
@@ -45,10 +60,18 @@ members() {
     marks=$(ps -A -E -o pid= -o command= 2>/dev/null | grep -F "DEPUTY_JOB=$2" | grep -v grep | awk '{print $1}' | tr '\\n' ' ')
     table=$(ps -A -o pid= -o ppid= -o pgid= -o stat= | awk -v marks=" $marks" '$4 !~ /^Z/ {print $1, $2, $3, $3, index(marks, " " $1 " ") ? 1 : 0}')
   fi
-  printf '%s' "$table" | awk -v root="$root" -v me="$$" '
-    { pid[NR] = $1; parent[$1] = $2; box[$1] = $6; if ($5 == 1 || (root != "" && ($1 == root || $3 == root || $4 == root))) in_[$1] = 1 }
+  printf '%s' "$table" | awk -v root="$root" -v sure="$sure" -v under="$under" -v me="$$" '
+    {
+      pid[NR] = $1; parent[$1] = $2; group[$1] = $3; session[$1] = $4; box[$1] = $6
+      if ($5 == 1) { in_[$1] = 1; if (root != "" && ($3 == root || $4 == root)) sure = 1 }
+    }
     END {
-      do { more = 0; for (i = 1; i <= NR; i++) if (!in_[pid[i]] && in_[parent[pid[i]]]) { in_[pid[i]] = 1; more = 1 } } while (more)
+      for (i = 1; i <= NR; i++) {
+        p = pid[i]
+        if (sure && root != "" && (p == root || group[p] == root || session[p] == root)) in_[p] = 1
+        if (under != "" && parent[p] == under && p != me) in_[p] = 1
+      }
+      do { more = 0; for (i = 1; i <= NR; i++) if (!in_[pid[i]] && in_[parent[pid[i]]] && pid[i] != me) { in_[pid[i]] = 1; more = 1 } } while (more)
       for (i = 1; i <= NR; i++) if (in_[pid[i]] && pid[i] != me && pid[i] > 1) { all = all pid[i] " "; if (box[pid[i]] == "") soft = soft pid[i] " " }
       printf "%s|%s", all, soft
     }'
@@ -79,11 +102,14 @@ signals() {
   echo "$sig" > "$base/../signals"
 }
 
+# detach HOW COMMAND...: no variable of its own, as they are those of the command by now.
 detach() {
-  if [ "$sig" = env ] && command -v setsid >/dev/null 2>&1; then exec env --default-signal=INT,QUIT setsid "$@"; fi
-  if [ "$sig" != none ] && command -v perl >/dev/null 2>&1; then
+  if [ "$1" = env ] && command -v setsid >/dev/null 2>&1; then shift; exec env --default-signal=INT,QUIT setsid "$@"; fi
+  if [ "$1" != none ] && command -v perl >/dev/null 2>&1; then
+    shift
     exec perl -e 'use POSIX; $SIG{INT} = $SIG{QUIT} = "DEFAULT"; POSIX::setsid(); exec @ARGV; exit 127' "$@"
   fi
+  shift
   if command -v setsid >/dev/null 2>&1; then exec setsid "$@"; fi
   exec "$@"
 }
@@ -103,9 +129,9 @@ birth() {
   else born=$(ps -o lstart= -p "$1" 2>/dev/null | tr -d ' \\n'); fi
 }
 
-# Is it alive, and the one it was?
+# same PID BORN BOOT: is it alive, and the one it was?
 same() {
-  [ -n "$1" ] && kill -0 "$1" 2>/dev/null && birth "$1" && [ "$born" = "$2" ]
+  [ -n "$1" ] && [ -n "$2" ] && [ "\${3:-$boot}" = "$boot" ] && kill -0 "$1" 2>/dev/null && birth "$1" && [ "$born" = "$2" ]
 }
 
 # When the command began and ended, for a caller who did not see it.
@@ -132,7 +158,7 @@ supervise() {
 body() {
   myself
   birth "$me"
-  printf '%s %s\\n' "$me" "$born" > "$dir/super"
+  printf '%s %s %s\\n' "$me" "$born" "$boot" > "$dir/super"
   shell=sh
   command -v bash > /dev/null && shell=bash
   signals
@@ -141,15 +167,19 @@ body() {
     trap - HUP
     cd "$D_CWD" || exit 126
     umask 022
-    DEPUTY_JOB=$D_ID
-    export DEPUTY_JOB
+    set -- "$sig" "$shell" "$dir/cmd" "$D_ID"
     eval "$D_ENV"
-    detach "$shell" "$dir/cmd"
+    DEPUTY_JOB=$4
+    export DEPUTY_JOB
+    detach "$1" "$2" "$3"
   ) < /dev/null &
   c=$!
   # From here on the command alone keeps the pipes open.
   exec 3>&- > /dev/null 2>&1
-  printf '%s\\n' "$c" > "$dir/cpid"
+  birth "$c"
+  printf '%s %s %s\\n' "$c" "$born" "$boot" > "$dir/cpid"
+  # Whoever cancels writes first and looks for the number then: one of both sees the other.
+  if ! [ -d "$dir" ]; then kill -KILL "$c" "-$c"; elif [ -e "$dir/cancelled" ]; then (slay "$dir" "$D_ID" "$D_GRACE") & fi
   w=
   if [ "$D_TIMEOUT" != 0 ]; then
     (
@@ -191,9 +221,8 @@ run() {
   own=
   if [ -n "$D_WORK" ]; then own=1 D_CWD="$work/$D_WORK"; elif [ -z "$D_CWD" ]; then own=1 D_CWD="$dir/work"; fi
   trap 'woken=1' USR1
-  set -- "$dir"
-  [ -n "$own" ] && ! [ -d "$D_CWD" ] && set -- "$dir" "$D_CWD"
-  if mkdir "$@" 2>/dev/null || { mkdir -p "$base" "$work" 2>/dev/null && mkdir "$@" 2>/dev/null; }; then
+  if mkdir "$dir" 2>/dev/null || { mkdir -p "$base" "$work" 2>/dev/null && mkdir "$dir" 2>/dev/null; }; then
+    [ -n "$own" ] && ! [ -d "$D_CWD" ] && mkdir "$D_CWD" 2>/dev/null
     if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && printf '%s' "$D_MEMO" > "$dir/memo" && true > "$dir/index"; then
       printf '%s\\n' "$$" > "$dir/follower"
       (supervise) < /dev/null > /dev/null 2>&1 &
@@ -205,6 +234,7 @@ run() {
       return
     fi
   elif [ -d "$dir" ]; then
+    begun || return
     printf '%s\\n' "$$" > "$dir/follower"
     echo 's 0'
   else
@@ -217,10 +247,30 @@ run() {
 attach() {
   dir="$base/$D_ID"
   trap 'woken=1' USR1
-  [ -d "$dir" ] || { echo 'l the node does not know this command any more'; return; }
+  bury && { echo 'n the node does not know this command'; return; }
+  [ -d "$dir" ] || { echo "l the node could not look for it in $base (is its disk full or read-only?)"; return; }
+  begun || return
   printf '%s\\n' "$$" > "$dir/follower"
   echo 's 0'
   follow
+}
+
+# Where the node knows nothing of a command: a request that is still on its way, however late, finds this and ends.
+bury() {
+  mkdir "$dir" 2>/dev/null || { mkdir -p "$base" "$work" 2>/dev/null && mkdir "$dir" 2>/dev/null; } || return 1
+  true > "$dir/never"
+}
+
+# Whoever made the directory may still be writing it down. After a power cut it may be there in part for ever.
+begun() {
+  n=0
+  until [ -e "$dir/index" ]; do
+    [ -e "$dir/never" ] && { echo 'n it was given up before it reached the node'; return 1; }
+    [ -d "$dir" ] || { echo 'l it was removed from the node'; return 1; }
+    [ "$n" -ge 150 ] && { echo 'l only a part of its record is left on the node (was its power cut?)'; return 1; }
+    sleep 0.02 2>/dev/null || { sleep 1; n=$((n + 50)); }
+    n=$((n + 1))
+  done
 }
 
 # send STREAM FILE FROM COUNT
@@ -309,14 +359,14 @@ follow() {
 }
 
 check_super() {
-  s= b=
-  read -r s b 2>/dev/null < "$dir/super"
+  s= b= t=
+  read -r s b t _ 2>/dev/null < "$dir/super"
   if [ -z "$s" ]; then
     [ "$polls" -lt 64 ] && return 0
-    echo 'n the node stopped before the command was started'
+    echo 'l the node stopped while the command was being started (was its power cut?)'
     return 1
   fi
-  same "$s" "$b" && return 0
+  same "$s" "$b" "$t" && return 0
   code=
   read -r code < "$dir/exit"
   [ -n "$code" ] && return 0
@@ -326,7 +376,7 @@ check_super() {
 
 cancel() {
   dir="$base/$D_ID"
-  [ -d "$dir" ] || { echo 'k 0'; return; }
+  bury || [ -e "$dir/never" ] || ! [ -d "$dir" ] && { echo 'k 0'; return; }
   true > "$dir/cancelled"
   left=$(slay "$dir" "$D_ID" "$D_GRACE")
   set -- $left
@@ -336,14 +386,16 @@ cancel() {
 remove() {
   for D_ID in $D_ID; do
     dir="$base/$D_ID"
-    [ -d "$dir" ] || { echo "g $D_ID"; continue; }
+    # What tells a late request that it comes too late has to outlive it.
+    [ -d "$dir" ] && ! [ -e "$dir/never" ] || { echo "g $D_ID"; continue; }
+    true 2>/dev/null > "$dir/cancelled"
     left=$(slay "$dir" "$D_ID" 0)
     if [ -n "$left" ]; then echo "k $D_ID $left"; continue; fi
-    s= b=
-    read -r s b 2>/dev/null < "$dir/super"
+    s= b= t=
+    read -r s b t _ 2>/dev/null < "$dir/super"
     n=0
-    while same "$s" "$b" && [ "$n" -lt 50 ]; do sleep 0.05 2>/dev/null || sleep 1; n=$((n + 1)); done
-    same "$s" "$b" && kill -KILL "$s" 2>/dev/null
+    while same "$s" "$b" "$t" && [ "$n" -lt 50 ]; do sleep 0.05 2>/dev/null || sleep 1; n=$((n + 1)); done
+    same "$s" "$b" "$t" && kill -KILL "$s" 2>/dev/null
     chmod -R u+rwX "$dir/work" 2>/dev/null
     rm -rf "$dir" && echo "g $D_ID"
   done
@@ -352,6 +404,7 @@ remove() {
 # Workspaces, by their names: what a machine of ours is on a node.
 release() {
   for D_ID in $D_ID; do released; done
+  find "$base" -maxdepth 2 -name never -mtime +0 2>/dev/null | while read -r d; do rm -rf "\${d%/never}"; done
 }
 
 released() {
@@ -376,12 +429,12 @@ claims() {
 list() {
   for dir in "$base"/*/; do
     dir=\${dir%/}
-    [ -d "$dir" ] || continue
-    code= s= b= state=running from=0 to=0
+    [ -d "$dir" ] && ! [ -e "$dir/never" ] || continue
+    code= s= b= t= state=running from=0 to=0
     read -r code 2>/dev/null < "$dir/exit"
-    read -r s b 2>/dev/null < "$dir/super"
+    read -r s b t _ 2>/dev/null < "$dir/super"
     clock
-    if [ -n "$code" ]; then state=ended; elif ! same "$s" "$b"; then state=lost; fi
+    if [ -n "$code" ]; then state=ended; elif ! same "$s" "$b" "$t"; then state=lost; fi
     echo "j \${dir##*/} $state \${from:-0}"
   done
 }

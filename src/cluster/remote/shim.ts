@@ -28,6 +28,8 @@ export interface FollowOptions {
   target: SshTarget
   /** Bytes of output already taken over. */
   from?: number
+  /** From here on the node may have got the request. */
+  onSent?: () => void
   onStarted?: (fresh: boolean) => void
   onOutput: (stream: 'stdout' | 'stderr', data: Buffer) => void
   onAlive?: () => void
@@ -97,6 +99,7 @@ export const createShim = (
     let sent = false
     const onOpen = (): void => {
       sent = true
+      options.onSent?.()
     }
     const onFrame = (frame: Frame): void => {
       if (frame.kind === 'started') options.onStarted?.(frame.fresh)

@@ -16,7 +16,8 @@ const READY = 'deputy-ready'
 
 /**
  * Opens one connection that other ssh processes share. Its own session is a `cat` on our pipe: when this process
- * dies, however it dies, the pipe closes, the `cat` ends and the connection with it.
+ * dies, however it dies, the pipe closes and the `cat` ends. The connection ends with the last session that shares
+ * it; until then, a request that was written before may still be delivered.
  */
 export const openMaster = (options: {
   ssh: string

@@ -1,7 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createFrameReader } from '../../../src/cluster/remote/frames.ts'
+import { holdCommand } from '../../../src/cluster/remote/hold.ts'
 import { standbyFor } from '../../../src/cluster/remote/request.ts'
 import { createShim } from '../../../src/cluster/remote/shim.ts'
 import type { SshTarget } from '../../../src/cluster/ssh/arguments.ts'
@@ -195,10 +197,131 @@ describe.skipIf(missing !== undefined).each(['best', 'shell', 'no perl'] as cons
       expect(await cluster.shim.remove([id], await where())).toEqual([id])
       expect((await cluster.shim.list(await where())).map(job => job.id)).not.toContain(id)
       expect(processes()).not.toContain('sleep 74320')
-      expect(await cluster.shim.attach(id, { ...(await where()), onOutput: () => undefined })).toMatchObject({
-        kind: 'lost',
-      })
+      expect((await follow(id)).kind).toBe('lost')
     })
+
+    it('does not end what has got the number of its process since', async () => {
+      const id = newId()
+      await runOn(cluster, 'n1', { id, command: 'true' })
+      const node = lab.nodes[0]!
+      const stranger = node
+        .inside('setsid sh -c "sleep 74330 & exec sleep 74331" >/dev/null 2>&1 & echo $!')
+        .trim()
+      await waitFor(() => /sleep 74331/.test(processes()))
+      const file = `${node.home}/.cache/deputy/test/jobs/${id}/cpid`
+      const [, ...life] = readFileSync(file, 'utf8').split(' ')
+      writeFileSync(file, [stranger, ...life].join(' '))
+      expect(await cluster.shim.cancel(id, { ...(await where()), graceSeconds: 0 })).toEqual([])
+      expect([...(await cluster.shim.release([id], await where()))]).toEqual([id])
+      expect(processes()).toMatch(/sleep 74330/)
+      expect(processes()).toMatch(/sleep 74331/)
+      node.inside(`kill -9 -${stranger}`)
+    })
+
+    it('does not end another command whose id only begins as its own', async () => {
+      const id = newId()
+      let up = false
+      const other = runOn(
+        cluster,
+        'n1',
+        { id: `${id}0`, command: 'echo up; while [ ! -e go ]; do sleep 0.05; done; echo whole' },
+        {
+          onOutput: () => {
+            up = true
+          },
+        },
+      )
+      await waitFor(() => up)
+      await runOn(cluster, 'n1', { id, command: 'true' })
+      expect(await cluster.shim.cancel(id, { ...(await where()), graceSeconds: 0 })).toEqual([])
+      lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/.cache/deputy/test/jobs/${id}0/work/go`)
+      expect(await other).toMatchObject({ end: { kind: 'exit', code: 0 }, stdout: 'up\nwhole\n' })
+    })
+
+    it('never starts when it was cancelled before it came, however late it comes', async () => {
+      const id = newId()
+      expect(await cluster.shim.cancel(id, await where())).toEqual([])
+      const command = { id, command: 'echo ran >> "$HOME/ran"' }
+      expect((await runOn(cluster, 'n1', command)).end.kind).toBe('not-started')
+      expect(await cluster.shim.remove([id], await where())).toEqual([id])
+      expect((await runOn(cluster, 'n1', command)).end.kind).toBe('not-started')
+      expect(existsSync(`${lab.nodes[0]!.home}/ran`)).toBe(false)
+    })
+
+    it('ends when it is cancelled at the very moment of its start', async () => {
+      for (let round = 0; round < 12; round++) {
+        const id = newId()
+        const running = runOn(cluster, 'n1', { id, command: 'sleep 74340' })
+        await new Promise(resolve => setTimeout(resolve, round * 4))
+        expect(await cluster.shim.cancel(id, { ...(await where()), graceSeconds: 0.2 })).toEqual([])
+        const { end } = await running
+        if (end.kind !== 'not-started') expect(end).toMatchObject({ kind: 'exit', how: 'cancel' })
+      }
+      await waitFor(() => !/sleep 74340/.test(processes()))
+    })
+
+    it('is never said not to have run when the node has a part of its record only', async () => {
+      const jobs = `${lab.nodes[0]!.home}/.cache/deputy/test/jobs`
+      // As a power cut leaves it: names without contents, or some of them.
+      const [empty, part] = [newId(), newId()]
+      lab.nodes[0]!.inside(
+        `cd ${jobs} && mkdir ${empty} ${part} && cd ${empty} && touch exit cmd memo index super cpid out err && cd ../${part} && touch cmd exit`,
+      )
+      for (const id of [empty, part]) expect((await follow(id, false)).kind).toBe('lost')
+    })
+
+    it('may run elsewhere when the node never heard of it, and then never runs there', async () => {
+      const id = newId()
+      expect((await follow(id, false)).kind).toBe('not-started')
+      expect((await runOn(cluster, 'n1', { id, command: 'echo late' })).end.kind).toBe('not-started')
+    })
+
+    it('gets variables that are named as those of what holds it', async () => {
+      const names = ['dir', 'shell', 'sig', 'base', 'work', 'me', 'D_CMD', 'D_ID', 'DEPUTY_JOB']
+      const env = Object.fromEntries(names.map(name => [name, `/nowhere/${name}`]))
+      const command = 'echo "$dir $shell $sig $base $D_CMD"; echo "$DEPUTY_JOB"'
+      const id = newId()
+      const { end, stdout } = await runOn(cluster, 'n1', { id, command, env })
+      expect(end).toMatchObject({ kind: 'exit', code: 0 })
+      const wanted = ['dir', 'shell', 'sig', 'base', 'D_CMD'].map(name => `/nowhere/${name}`)
+      expect(stdout).toBe(`${wanted.join(' ')}\n${id}\n`)
+    })
+
+    it('is ended by its own clock when it has closed its output', async () => {
+      const command = 'exec >&- 2>&-; sleep 74350'
+      const { end } = await runOn(cluster, 'n1', {
+        id: newId(),
+        command,
+        timeoutSeconds: 1,
+        graceSeconds: 0.2,
+      })
+      expect(end).toMatchObject({ kind: 'exit', how: 'timeout' })
+    })
+
+    it.skipIf(holder !== 'best')(
+      'is ended with what left its session, its parents and its mark behind',
+      async () => {
+        const id = newId()
+        const command = '(setsid env -i /bin/sleep 74360 >/dev/null 2>&1 &); sleep 0.2; echo left'
+        expect((await runOn(cluster, 'n1', { id, command })).stdout).toBe('left\n')
+        expect(processes()).toMatch(/sleep 74360/)
+        expect(await cluster.shim.remove([id], await where())).toEqual([id])
+        expect(processes()).not.toMatch(/sleep 74360/)
+      },
+    )
+
+    /** As a daemon that comes back does. */
+    const follow = (id: string, hasStarted = true) =>
+      holdCommand({
+        cluster,
+        node: cluster.find('n1'),
+        id,
+        from: 0,
+        hasStarted,
+        onStarted: () => undefined,
+        onOutput: () => undefined,
+        signal,
+      })
 
     it('keeps a memo for one who comes after a restart', async () => {
       const id = newId()

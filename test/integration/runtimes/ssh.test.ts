@@ -75,7 +75,7 @@ for (const routed of [false, true]) {
     killHolders: (_, launched) => {
       for (const [index, directory] of jobDirectories(launched).entries()) {
         const holder = read(join(directory, 'super')).split(' ')[0]
-        const command = read(join(directory, 'cpid'))
+        const command = read(join(directory, 'cpid')).split(' ')[0]
         if (holder && command) nodes[index]!.inside(`kill -9 ${holder} -${command} ${command}; true`)
       }
     },
