@@ -26,6 +26,9 @@ export interface RuntimeSubject {
   readonly options: Readonly<Record<string, unknown>>
 }
 
+/** For a runtime around parts of the test's own. */
+export type RuntimeMaker = (stateDir: string, blobs: Blobs) => Runtime
+
 export const DIST = new URL('../../dist/', import.meta.url)
 
 export interface RecordingSink extends Sink {
@@ -124,10 +127,12 @@ export interface Harness {
   dispose(): Promise<void>
 }
 
-export const createHarness = async (subject: RuntimeSubject): Promise<Harness> => {
+export const createHarness = async (subject: RuntimeSubject | RuntimeMaker): Promise<Harness> => {
   const stateDir = mkdtempSync(join(tmpdir(), 'deputy-runtime-'))
   const blobs = createBlobs(join(stateDir, 'blobs'))
-  let runtime = await makeRuntime(subject, stateDir, blobs)
+  const make = (): Promise<Runtime> | Runtime =>
+    typeof subject === 'function' ? subject(stateDir, blobs) : makeRuntime(subject, stateDir, blobs)
+  let runtime = await make()
   const machines: Machine[] = []
 
   /** As the engine keeps it with the machine's record. */
@@ -190,7 +195,7 @@ export const createHarness = async (subject: RuntimeSubject): Promise<Harness> =
     reattach: (parts, position) => begin(parts, position, run => runtime.attach(run)),
     restart: async () => {
       await runtime.close()
-      runtime = await makeRuntime(subject, stateDir, blobs)
+      runtime = await make()
     },
     dispose: async () => {
       for (const machine of machines) await runtime.destroy(machine, AbortSignal.timeout(30_000))

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { AppError } from '../../jobs/errors.ts'
 import type { SshTarget } from '../ssh/arguments.ts'
+import { failureError } from '../ssh/errors.ts'
 import type { Ssh } from '../ssh/session.ts'
 import { treeDirectory } from './push.ts'
 import { TREE } from './tree.ts'
@@ -151,9 +152,15 @@ export async function* packFrom(
         return queue.length < 16 ? undefined : new Promise<void>(resolve => drained.push(resolve))
       },
     })
-    .catch((error: unknown) => {
-      failure = error
-    })
+    .then(
+      // What tar has to say against a file is seen by what is missing; a cut must not be taken for the end.
+      ({ code }) => {
+        if (code === 255) failure = failureError(request.target, 'lost')
+      },
+      (error: unknown) => {
+        failure = error
+      },
+    )
     .finally(() => {
       ended = true
       wake?.()

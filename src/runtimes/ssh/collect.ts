@@ -3,7 +3,6 @@ import { extract } from 'tar-stream'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { SshTarget } from '../../cluster/ssh/arguments.ts'
 import { listWorkspace, packFrom } from '../../cluster/sync/workspace.ts'
-import { toAppError } from '../../jobs/errors.ts'
 import type { Artifact, BlobRef, SkippedArtifact } from '../../jobs/job.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { Blobs } from '../../ports.ts'
@@ -28,30 +27,32 @@ export interface Collected {
   patch: BlobRef | null
 }
 
-/** Everything a job leaves besides its output. A failure here never changes how the job ended. */
+/** Whether there is anything to bring back besides output. */
+export const leavesSomething = (manifest: Manifest, hasWorkspace: boolean): boolean =>
+  (manifest.artifacts ?? []).length > 0 || (manifest.workspace?.patch === true && hasWorkspace)
+
+/** What is told when nothing was, or nothing could be, brought back. */
+export const nothingLeft = (reason?: string): Collected => ({
+  artifacts: [],
+  skippedArtifacts: reason === undefined ? [] : [{ path: '.', reason }],
+  patch: null,
+})
+
+/** Everything a job leaves besides its output. */
 export const collect = async (request: CollectRequest): Promise<Collected> => {
   const globs = request.manifest.artifacts ?? []
   const wantsPatch = request.manifest.workspace?.patch === true && request.hasWorkspace
-  if (globs.length === 0 && !wantsPatch) return { artifacts: [], skippedArtifacts: [], patch: null }
   const { cluster, target, signal, keep } = request
   const where = { ssh: cluster.ssh, owner: cluster.owner, target, signal, id: request.workspaceId }
-  try {
-    const listing = await listWorkspace(where)
-    const caps = { files: keep.artifactFiles, bytes: keep.artifactBytes }
-    const selection = selectArtifacts({ files: listing.files, truncated: false }, globs, caps)
-    const fetched = await fetchArtifacts(request, selection.wanted)
-    const patch = wantsPatch ? await fetchPatch(request, listing) : { ref: null, skipped: [] }
-    return {
-      artifacts: fetched.artifacts,
-      skippedArtifacts: [...selection.skipped, ...fetched.skipped, ...patch.skipped],
-      patch: patch.ref,
-    }
-  } catch (error) {
-    return {
-      artifacts: [],
-      skippedArtifacts: [{ path: '.', reason: toAppError(error).message }],
-      patch: null,
-    }
+  const listing = await listWorkspace(where)
+  const caps = { files: keep.artifactFiles, bytes: keep.artifactBytes }
+  const selection = selectArtifacts({ files: listing.files, truncated: false }, globs, caps)
+  const fetched = await fetchArtifacts(request, selection.wanted)
+  const patch = wantsPatch ? await fetchPatch(request, listing) : { ref: null, skipped: [] }
+  return {
+    artifacts: fetched.artifacts,
+    skippedArtifacts: [...selection.skipped, ...fetched.skipped, ...patch.skipped],
+    patch: patch.ref,
   }
 }
 

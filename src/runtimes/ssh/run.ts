@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/inventory.ts'
-import { type HeldEnd, holdCommand } from '../../cluster/remote/hold.ts'
+import { type HeldEnd, holdCommand, isHopeless } from '../../cluster/remote/hold.ts'
 import type { RemoteCommand } from '../../cluster/remote/shim.ts'
 import { createDeadline } from '../../jobs/deadline.ts'
-import { toAppError } from '../../jobs/errors.ts'
+import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Blobs, Exit, Outcome, StopReason } from '../../ports.ts'
 import type { KeepLimits } from '../local/protocol.ts'
-import { type Collected, collect } from './collect.ts'
+import { type Collected, collect, leavesSomething, nothingLeft } from './collect.ts'
 import { type Memo, NO_MEMO, openMemo } from './memo.ts'
 import { createReporter, type Reporter } from './reporter.ts'
 import { signalOf } from './signals.ts'
@@ -32,8 +32,10 @@ export interface RunPlace {
 }
 
 const COLLECT_MS = 120_000
-const CANCEL_PAUSE_MS = 500
-const MEMO_PAUSE_MS = 1000
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 5_000
+/** For what somebody has to put right first. */
+const HOPELESS_PAUSE_MS = 30_000
 
 /** One name for a run on its node: a kept machine sees several. */
 export const runId = (run: AttachRequest): string => `${run.machine.id}.${run.job.id}`
@@ -71,7 +73,7 @@ export const followRun = async (
       cluster,
       node,
       id: runId(run),
-      ...(command && { command: command.command }),
+      ...(command ? { command: command.command } : { hasStarted: run.job.startedAt !== null }),
       from: run.sink.position,
       onStarted: () => {
         if (startedReports.length > 0) return
@@ -83,6 +85,7 @@ export const followRun = async (
       ready: reporter.ready,
       signal: letGo.signal,
     })
+    stopper.end()
     await Promise.all(startedReports)
     await reporter.end()
     return await conclude(context, run, { place, memo, end, reporter, startedAt, stopped: stopper.kind() })
@@ -109,13 +112,10 @@ interface Ending {
 
 const conclude = async (context: RunContext, run: AttachRequest, ending: Ending): Promise<Outcome> => {
   const { end, place, memo } = ending
-  if (end.kind === 'superseded') return { kind: 'detached' }
+  if (end.kind === 'superseded') return { kind: 'lost', error: isFollowedElsewhere(place.node) }
   if (end.kind === 'not-started')
     return ending.stopped ? neverStarted(run, place) : { kind: 'not-started', error: end.error }
-  if (end.kind === 'lost') {
-    const unknown = ending.startedAt === undefined && run.job.startedAt === null
-    return { kind: unknown ? 'not-started' : 'lost', error: end.error }
-  }
+  if (end.kind === 'lost') return end
   const running = performance.now()
   const collected = await collectFrom(context, run, place, memo)
   const stopped =
@@ -145,24 +145,41 @@ const collectFrom = async (
   place: RunPlace,
   memo: Memo,
 ): Promise<Collected> => {
+  const { cluster, blobs, keep } = context
+  const { manifest, machine } = run
+  const hasWorkspace = place.hasWorkspace ?? memo.hasWorkspace ?? false
+  if (!leavesSomething(manifest, hasWorkspace)) return nothingLeft()
   const deadline = createDeadline([run.detach], COLLECT_MS)
+  const { signal } = deadline
+  let pause = FIRST_PAUSE_MS
   try {
-    return await collect({
-      cluster: context.cluster,
-      target: await context.cluster.target(place.node, deadline.signal),
-      blobs: context.blobs,
-      manifest: run.manifest,
-      workspaceId: run.machine.id,
-      hasWorkspace: place.hasWorkspace ?? memo.hasWorkspace ?? false,
-      keep: context.keep,
-      signal: deadline.signal,
-    })
+    for (;;) {
+      try {
+        const target = await cluster.target(place.node, signal)
+        return await collect({
+          ...{ cluster, target, blobs, manifest, workspaceId: machine.id, hasWorkspace, keep, signal },
+        })
+      } catch (error) {
+        // The next daemon collects; that the command has ended is on the node.
+        if (run.detach.aborted) throw error
+        const { message, retryable } = toAppError(error)
+        if (signal.aborted || !retryable) return nothingLeft(message)
+        await sleep(pause, undefined, { signal }).catch(() => undefined)
+        pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
+      }
+    }
   } finally {
     deadline.clear()
   }
 }
 
-/** Asks the node again and again to end the command until it says that it did. */
+const isFollowedElsewhere = (node: ClusterNode): AppError =>
+  new AppError('conflict', `Another daemon has taken over the command on node ${node.id}.`, {
+    hint: 'Is the home of Deputy a copy of that of another computer? Delete cluster/owner in it and start again.',
+    retryable: false,
+  })
+
+/** Asks the node again and again to end the command until it has: a request to start it may be on its way still. */
 const createStopper = (
   { cluster, graceSeconds }: RunContext,
   run: AttachRequest,
@@ -173,15 +190,16 @@ const createStopper = (
   let kind: StopReason['kind'] | undefined
   const insist = async (): Promise<void> => {
     kind = (run.stop.reason as StopReason).kind
+    let pause = FIRST_PAUSE_MS
     while (!over.signal.aborted && !letGo.aborted) {
       try {
         const target = await cluster.target(node, over.signal)
-        const left = await cluster.shim.cancel(runId(run), { target, signal: over.signal, graceSeconds })
-        if (left.length === 0) return
+        await cluster.shim.cancel(runId(run), { target, signal: over.signal, graceSeconds })
       } catch {
         // The node is away: the command there cannot be reached until it is back.
       }
-      await sleep(CANCEL_PAUSE_MS, undefined, { signal: over.signal }).catch(() => undefined)
+      await sleep(pause, undefined, { signal: over.signal }).catch(() => undefined)
+      pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
     }
   }
   const onStop = (): void => void insist()
@@ -202,14 +220,16 @@ const memoFrom = async (
   run: AttachRequest,
   node: ClusterNode,
 ): Promise<Memo> => {
-  for (;;) {
+  for (let pause = FIRST_PAUSE_MS; ; ) {
     try {
       const target = await cluster.target(node, run.detach)
       const text = await cluster.shim.memoOf(runId(run), { target, signal: run.detach })
       return text === '' ? NO_MEMO : openMemo(text, memoKey)
     } catch (error) {
-      if (!toAppError(error).retryable) throw error
-      await sleep(MEMO_PAUSE_MS, undefined, { signal: run.detach })
+      const hopeless = isHopeless(error)
+      if (!hopeless && !toAppError(error).retryable) throw error
+      await sleep(pause, undefined, { signal: run.detach })
+      pause = Math.min(pause * 2, hopeless ? HOPELESS_PAUSE_MS : LONGEST_PAUSE_MS)
     }
   }
 }

@@ -1,0 +1,148 @@
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Cluster } from '../../../src/cluster/cluster.ts'
+import { holdCommand } from '../../../src/cluster/remote/hold.ts'
+import { failureError } from '../../../src/cluster/ssh/errors.ts'
+import type { Exit, Outcome } from '../../../src/ports.ts'
+import { createSshRuntime } from '../../../src/runtimes/ssh/index.ts'
+import { labCluster, runOn } from '../../support/labcluster.ts'
+import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
+
+const missing = missingForSshLab()
+const signal = new AbortController().signal
+
+describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: ${missing})` : ''}`, () => {
+  let lab: SshLab
+  const open: { dispose(): void | Promise<void> }[] = []
+  beforeAll(async () => {
+    lab = await createSshLab({ nodes: 2 })
+  })
+  afterEach(async () => {
+    for (const one of open.splice(0).reverse()) await one.dispose()
+  })
+  afterAll(() => lab?.close())
+
+  const clusterOf = (config: Parameters<typeof labCluster>[1] = {}): Cluster => {
+    const cluster = labCluster(lab, config)
+    open.push(cluster)
+    return cluster
+  }
+  const nodes = (more: Record<string, object> = {}) =>
+    lab.nodes.map(({ id, address, port }) => ({
+      ...{ id, host: address, port, user: lab.user, identity: lab.identity },
+      ...more[id],
+    }))
+  const harnessOf = async (cluster: Cluster): Promise<Harness> => {
+    const harness = await createHarness((stateDir, blobs) =>
+      createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
+    )
+    open.push(harness)
+    return harness
+  }
+  const exitOf = (outcome: Outcome): Exit => {
+    if (outcome.kind !== 'exit') throw new Error(`expected an exit, got ${JSON.stringify(outcome)}`)
+    return outcome.exit
+  }
+
+  it('is not given up because the login is refused for a while after a restart', async () => {
+    const first = labCluster(lab)
+    let up = false
+    const leaving = new AbortController()
+    const id = `held${process.pid}`
+    const command = 'echo up; while [ ! -e go ]; do sleep 0.05; done; exit 6'
+    const running = runOn(
+      first,
+      'n1',
+      { id, command },
+      {
+        signal: leaving.signal,
+        onOutput: () => {
+          up = true
+        },
+      },
+    ).catch(() => undefined)
+    await waitFor(() => up)
+    leaving.abort()
+    first.dispose()
+    await running
+
+    const key = join(lab.directory, 'changing_key')
+    copyFileSync(`${lab.directory}/n1/host_key`, key)
+    const second = clusterOf({ nodes: nodes({ n1: { identity: key } }) })
+    let refused = 0
+    const spy: Cluster = {
+      ...second,
+      failed: (...told) => {
+        refused++
+        second.failed(...told)
+      },
+    }
+    const held = holdCommand({
+      ...{ cluster: spy, node: second.find('n1'), id, from: 3, signal },
+      onStarted: () => undefined,
+      onOutput: () => undefined,
+    })
+    await waitFor(() => refused > 1)
+    copyFileSync(lab.identity, key)
+    lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/.cache/deputy/test/jobs/${id}/work/go`)
+    expect(await held).toMatchObject({ kind: 'exit', code: 6 })
+  })
+
+  it('brings back its artifacts through a connection that fails after its end', async () => {
+    const real = clusterOf()
+    let broken = 0
+    const cluster: Cluster = {
+      ...real,
+      target: async (node, waiting) => {
+        const target = await real.target(node, waiting)
+        if (broken-- > 0) throw failureError(target, 'lost')
+        return target
+      },
+    }
+    const harness = await harnessOf(cluster)
+    const launched = await harness.launch({
+      task: 'echo made > made.txt; echo up; while [ ! -e "$HOME/go" ]; do sleep 0.05; done; exit 3',
+      network: 'full',
+      requires: { node: 'n1' },
+      artifacts: ['*.txt'],
+    })
+    await launched.sink.until(sink => sink.text().includes('up'), 'it has started')
+    broken = 3
+    lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/go`)
+    const exit = exitOf(await launched.outcome)
+    expect(exit).toMatchObject({ code: 3, skippedArtifacts: [] })
+    expect(exit.artifacts.map(({ path }) => path)).toEqual(['made.txt'])
+  })
+
+  it('is asked to end until it has, when the wish comes before the start', async () => {
+    const real = clusterOf()
+    let stop: () => void = () => undefined
+    const cluster: Cluster = {
+      ...real,
+      shim: {
+        ...real.shim,
+        run: async (command, options) => {
+          stop()
+          await waitFor(() => cancels > 0)
+          return real.shim.run(command, options)
+        },
+        cancel: async (...asked) => {
+          const left = await real.shim.cancel(...asked)
+          cancels++
+          return left
+        },
+      },
+    }
+    let cancels = 0
+    const harness = await harnessOf(cluster)
+    const launched = await harness.launch({
+      task: 'sleep 74400',
+      network: 'full',
+      requires: { node: 'n1' },
+    })
+    stop = () => launched.stop('cancel')
+    expect(exitOf(await launched.outcome).stopped).toBe('cancel')
+  })
+})
