@@ -5,6 +5,7 @@ import { nearest } from '../jobs/nearest.ts'
 import { isHost, isJump, isNameServer, isUser } from './hosts.ts'
 import { describeIssue } from './issues.ts'
 import { normalizeArch, normalizeOs } from './platform.ts'
+import { BUILTIN_RULES } from './policy/builtin-rules.ts'
 
 const NODE_ID = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/
 
@@ -142,7 +143,15 @@ export const clusterSchema = z.strictObject({
           z.strictObject({ name: nodeId, command: z.string().trim().min(1), reason: z.string().optional() }),
         )
         .default([]),
-      disable: z.array(word).default([]).describe('Built-in rules that do not apply'),
+      disable: z
+        .array(
+          word.refine(
+            name => BUILTIN_RULES.some(rule => rule === name),
+            `must be a built-in rule: ${BUILTIN_RULES.join(', ')}`,
+          ),
+        )
+        .default([])
+        .describe('Built-in rules that do not apply'),
     })
     .prefault({}),
 })

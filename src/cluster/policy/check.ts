@@ -24,19 +24,6 @@ export interface PolicyOptions {
 
 export type Verdict = { allowed: true } | ({ allowed: false } & Refusal)
 
-export const BUILTIN_RULES = [
-  'destroy-root',
-  'destroy-system-directory',
-  'destroy-home',
-  'write-device',
-  'format-device',
-  'recursive-permissions',
-  'fork-bomb',
-  'download-to-root-shell',
-  'nul-byte',
-  'too-complex',
-] as const
-
 /**
  * Reads a command as bash would and says whether it may run. A seat belt against accidents, not a wall against
  * malice: what must not be able to hurt a machine belongs into an isolated runtime.
@@ -76,7 +63,7 @@ const find = (source: string, options: PolicyOptions, disabled: ReadonlySet<stri
     return undefined
   } catch (error) {
     if (!(error instanceof Refused)) throw error
-    return explainMissing(error.refusal, scope.missing)
+    return enabled(explainMissing(error.refusal, scope.missing))
   }
 }
 

@@ -8,11 +8,8 @@ import { FIELD, HOME, PROCESS, UNKNOWN } from './text.ts'
 export type Substitute = (
   script: ParsedScript | undefined,
   scope: Scope,
-  kind: 'command' | 'process',
+  kind: 'command' | 'process' | 'consumer',
 ) => string
-
-/** Meets the commands that stand inside an arithmetic expression. */
-export type Enter = (expression: SyntaxNode, scope: Scope) => void
 
 const MAX_ALTERNATIVES = 8
 const MAX_FIELDS = 256
@@ -31,7 +28,15 @@ interface Draft {
   quoted: boolean
 }
 
-export const createExpander = (substitute: Substitute, enter: Enter): Expander => {
+export interface ExpanderHost {
+  substitute: Substitute
+  /** Meets the commands that stand inside an arithmetic expression. */
+  enter(expression: SyntaxNode, scope: Scope): void
+  /** Is told how much text was made, and may end it. */
+  spend(length: number): void
+}
+
+export const createExpander = ({ substitute, enter, spend }: ExpanderHost): Expander => {
   const fields = (word: Word, scope: Scope): string[][] => drafts(word, scope).map(finish)
 
   const texts = (word: Word, scope: Scope): string[] =>
@@ -68,6 +73,7 @@ export const createExpander = (substitute: Substitute, enter: Enter): Expander =
           )
           .slice(0, MAX_ALTERNATIVES)
       }
+      spend(result.reduce((sum, draft) => sum + draft.words.length + (draft.words[0]?.length ?? 0), 0))
     }
     return result
   }
@@ -89,7 +95,9 @@ export const createExpander = (substitute: Substitute, enter: Enter): Expander =
       case 'CommandExpansion':
         return split([substitute(part.script, scope, 'command').replace(/\n+$/, '')], inQuotes)
       case 'ProcessSubstitution':
-        return [`${PROCESS}${substitute(part.script, scope, 'process')}${PROCESS}`]
+        return [
+          `${PROCESS}${substitute(part.script, scope, part.operator === '>' ? 'consumer' : 'process')}${PROCESS}`,
+        ]
       case 'ArithmeticExpansion':
         if (part.expression) enter(part.expression, scope)
         return [/^\$\(\(\s*\d+\s*\)\)$/.test(part.text) ? part.text.replace(/\D/g, '') : UNKNOWN]
@@ -103,7 +111,8 @@ export const createExpander = (substitute: Substitute, enter: Enter): Expander =
   const parameter = (part: ParameterExpansionPart, scope: Scope): string[] => {
     if (part.prefix === '#') return ['1']
     const index = part.index ? (texts(part.index, scope)[0] ?? '') : undefined
-    const named = scope.lookup(part.parameter, index)
+    const optional = part.operation?.type === 'Default'
+    const named = optional ? scope.lookupOptional(part.parameter, index) : scope.lookup(part.parameter, index)
     const values = part.prefix === '!' ? named.flatMap(name => scope.lookup(name)) : named
     if (!part.operation) return values
     return applyOperation(part, values, { scope, texts: word => texts(word, scope) }).slice(
@@ -129,8 +138,14 @@ const tilde = (text: string, value: string): string => {
   if (!text.startsWith('~')) return value
   const slash = value.indexOf('/')
   const user = slash < 0 ? value : value.slice(0, slash)
-  // `~+` and `~-` are directories; any name is somebody's home.
-  return `${/^~[+-]/.test(user) ? UNKNOWN : HOME}${slash < 0 ? '' : value.slice(slash)}`
+  return `${homeOf(user.slice(1))}${slash < 0 ? '' : value.slice(slash)}`
+}
+
+/** `~+`, `~-` and `~2` are directories of the shell's, not people. */
+const homeOf = (user: string): string => {
+  if (user === '') return HOME
+  if (user === 'root') return '/root'
+  return /^[a-z_]/i.test(user) ? `/home/${user}` : UNKNOWN
 }
 
 const split = (values: readonly string[], inQuotes: boolean): string[] =>

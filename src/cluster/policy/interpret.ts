@@ -1,20 +1,24 @@
 import {
+  type AndOr,
   type Assignment,
   type Command,
   type CommandNode,
   forEachChild,
+  type If,
   type ParsedScript,
   parse,
-  type Redirection,
   type Statement,
   type SyntaxNode,
 } from 'unbash'
 import { dispatch } from './commands.ts'
 import { createExpander, type Expander } from './expand.ts'
+import { createFiles, type Files } from './files.ts'
 import { findForkBomb } from './forkbomb.ts'
-import { judgeWrite, type Refusal } from './rules.ts'
+import { type Guards, guardsOf, leaves } from './guards.ts'
+import { readRedirects } from './redirects.ts'
+import type { Refusal } from './rules.ts'
 import type { Scope } from './scope.ts'
-import { fileKey, processOutput, readable, UNKNOWN, withoutMarks } from './text.ts'
+import { processNumber, readable, UNKNOWN, withoutMarks } from './text.ts'
 
 export interface Visitor {
   /** Called for every simple command with the words it may run with, and again with wrappers taken off. */
@@ -27,15 +31,21 @@ export interface Interpreter {
   readonly visitor: Visitor
   /** Output of the process substitutions met so far, by number. */
   readonly processes: string[]
-  /** What the script itself wrote into files, by path: it may be run as a script later. */
-  readonly files: Map<string, string>
+  /** What the script itself wrote. */
+  readonly files: Files
+  /** How many temporary files were asked for. */
+  temporaries: number
   /** Scripts that run when the shell ends. */
   readonly traps: string[]
-  /** Functions being read, to leave recursion after a round. */
-  readonly active: Map<SyntaxNode, number>
+  /** Functions and files being read, to leave recursion after a round. */
+  readonly active: Map<SyntaxNode | string, number>
+  /** One command line, its words resolved. */
+  run(argv: readonly string[], scope: Scope, stdin: string): string
   runText(source: string, scope: Scope): string
   runBody(body: SyntaxNode, scope: Scope): string
   refuse(refusal: Refusal | undefined): void
+  /** Gives text to whatever a path stands for: a file, or the script of `>(…)`. */
+  deliver(path: string, text: string, scope: Scope, append?: boolean): void
   /** Counts one step of work and stops a script that was built to exhaust the reader. */
   tick(): void
 }
@@ -48,36 +58,47 @@ export class Refused extends Error {
   }
 }
 
+/** On top of what a script needs that is read once from its first line to its last. */
 const MAX_STEPS = 20_000
+const MAX_TEXT = 32_000_000
 const MAX_DEPTH = 12
 const MAX_OUTPUT = 65_536
-const TOO_COMPLEX: Refusal = {
-  rule: 'too-complex',
-  reason: 'it is nested too deeply to be read before it is run',
-}
+const tooComplex = (why: string): Refused =>
+  new Refused({ rule: 'too-complex', reason: `it ${why} to be read before it is run` })
 
 /**
  * Reads a script as the shell would, without running anything: what words become, what pipes carry as far as it
  * can be told, what inner shells get. Every simple command is shown to the visitor; a refusal ends the reading.
  */
 export const interpret = (source: string, scope: Scope, visitor: Visitor): void => {
-  let steps = 0
+  let steps = MAX_STEPS + source.length
+  let text = MAX_TEXT + 20 * source.length
+  const consumers = new Map<number, ParsedScript>()
+  const spend = (length: number): void => {
+    text -= length
+    if (text < 0) throw tooComplex('makes too much text')
+  }
   const interpreter: Interpreter = {
-    expander: createExpander(
-      (script, inner, kind) => {
+    expander: createExpander({
+      substitute: (script, inner, kind) => {
         const output = script ? runScript(script, inner.fork({ depth: inner.depth + 1 })) : UNKNOWN
         if (kind === 'command') return output
-        interpreter.processes.push(output)
-        return String(interpreter.processes.length - 1)
+        const number = interpreter.processes.push(output) - 1
+        if (kind === 'consumer' && script) consumers.set(number, script)
+        return String(number)
       },
-      (expression, inner) => nested(expression, inner),
-    ),
+      enter: (expression, inner) => nested(expression, inner),
+      spend,
+    }),
     visitor,
     processes: [],
-    files: new Map(),
+    files: createFiles(),
+    temporaries: 0,
     traps: [],
     active: new Map(),
+    run: (argv, inner, stdin) => dispatch(interpreter, argv, inner, stdin),
     runText: (text, inner) => {
+      spend(text.length)
       const script = parse(text)
       // `:(){:|:&};:` is a mistake to bash and a bomb to zsh.
       if (script.errors) refuseForkBomb(parse(text.replace(/\(\)\s*\{/g, '() { ')))
@@ -88,14 +109,19 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
       if (!refusal || visitor.enabled?.(refusal.rule) === false) return
       throw new Refused({ ...refusal, reason: readable(refusal.reason) })
     },
+    deliver: (path, output, inner, append) => {
+      const consumer = consumers.get(processNumber(path) ?? -1)
+      if (consumer) runScript(consumer, inner.fork({ depth: inner.depth + 1, stdin: output }))
+      else if (!path.startsWith('/dev/')) interpreter.files.write(path, output, inner, append)
+    },
     tick: () => {
-      if (++steps > MAX_STEPS) throw new Refused(TOO_COMPLEX)
+      if (--steps < 0) throw tooComplex('takes too many steps')
     },
   }
   const { refuse, tick, expander } = interpreter
 
   const runScript = (script: ParsedScript, inner: Scope): string => {
-    if (inner.depth > MAX_DEPTH) throw new Refused(TOO_COMPLEX)
+    if (inner.depth > MAX_DEPTH) throw tooComplex('is nested too deeply')
     refuseForkBomb(script)
     return runStatements(script.commands, inner)
   }
@@ -114,14 +140,64 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     return output
   }
 
-  const branch = (inner: Scope, run: () => string): string => {
-    const before = inner.conditional
+  /** Runs what may be skipped. What a test has shown before it holds inside; what is shown inside stays inside. */
+  const branch = (inner: Scope, shown: readonly string[], run: () => string): string => {
+    const { conditional, sure } = inner
     inner.conditional = true
+    inner.sure = new Set([...sure, ...shown])
     try {
       return run()
     } finally {
-      inner.conditional = before
+      // What was assigned inside may be empty from now on.
+      inner.sure = new Set([...sure].filter(name => inner.sure.has(name)))
+      inner.conditional = conditional
     }
+  }
+
+  const learn = (inner: Scope, names: readonly string[]): void => {
+    for (const name of names) inner.sure.add(name)
+  }
+
+  const runAndOr = (node: AndOr, inner: Scope): string => {
+    let shown: readonly string[] = []
+    let output = ''
+    for (const [index, command] of node.commands.entries()) {
+      const before = node.commands[index - 1]
+      if (before === undefined) {
+        output += runNode(command, inner)
+        continue
+      }
+      const guards = guardsOf(before)
+      const and = node.operators[index - 1] === '&&'
+      shown = and ? [...shown, ...guards.whenTrue] : index === 1 ? guards.whenFalse : []
+      output += branch(inner, shown, () => {
+        const printed = runNode(command, inner)
+        shown = shown.filter(name => inner.sure.has(name))
+        return printed
+      })
+      // `[ -n "$D" ] || exit` shows it to all that follows.
+      if (index === 1 && node.commands.length === 2 && leaves(command))
+        learn(inner, and ? guards.whenFalse : guards.whenTrue)
+    }
+    return output
+  }
+
+  const runIf = (node: If, inner: Scope): string => {
+    const guards = guardsOf(node.clause)
+    let output = runNode(node.clause, inner)
+    output += branch(inner, guards.whenTrue, () => runNode(node.then, inner))
+    let otherwise: Guards['whenFalse'] = guards.whenFalse
+    for (const elif of node.elif) {
+      const own = guardsOf(elif.clause)
+      output += branch(inner, otherwise, () => runNode(elif.clause, inner))
+      output += branch(inner, [...otherwise, ...own.whenTrue], () => runNode(elif.then, inner))
+      otherwise = [...otherwise, ...own.whenFalse]
+    }
+    const last = node.else
+    if (last) output += branch(inner, otherwise, () => runNode(last, inner))
+    if (node.elif.length === 0 && leaves(node.then)) learn(inner, guards.whenFalse)
+    if (node.elif.length === 0 && leaves(last)) learn(inner, guards.whenTrue)
+    return output
   }
 
   const runNode = (node: SyntaxNode, inner: Scope): string => {
@@ -133,17 +209,20 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
       case 'Statement':
         return runNode(node.command, inner)
       case 'AndOr':
-        return node.commands
-          .map((command, index) =>
-            index === 0 ? runNode(command, inner) : branch(inner, () => runNode(command, inner)),
-          )
-          .join('')
+        return runAndOr(node, inner)
       case 'Pipeline':
         return runPipeline(node.commands, inner)
       case 'Command':
         return runCommand(node, inner)
-      case 'Redirected':
-        return runNode(node.command, withRedirects(node.redirects, inner))
+      case 'Redirected': {
+        const redirects = readRedirects(interpreter, node.redirects, inner)
+        const before = inner.stdin
+        // A compound command keeps its scope: what it assigns stays.
+        inner.stdin = redirects.input ?? before
+        const output = runNode(node.command, inner)
+        inner.stdin = before
+        return redirects.pass(output)
+      }
       case 'Subshell':
         return runNode(node.body, inner.fork())
       case 'BraceGroup':
@@ -153,29 +232,21 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
         inner.functions.set(node.name.value, node.body)
         return ''
       case 'If':
-        return (
-          runNode(node.clause, inner) +
-          branch(inner, () =>
-            [
-              node.then,
-              ...node.elif.flatMap(elif => [elif.clause, elif.then]),
-              ...(node.else ? [node.else] : []),
-            ]
-              .map(list => runNode(list, inner))
-              .join(''),
-          )
-        )
-      case 'While':
-        return runNode(node.clause, inner) + loop(node.body, inner)
+        return runIf(node, inner)
+      case 'While': {
+        const { whenTrue, whenFalse } = guardsOf(node.clause)
+        const shown = node.kind === 'while' ? whenTrue : whenFalse
+        return runNode(node.clause, inner) + loop(node.body, inner, { shown })
+      }
       case 'For':
       case 'Select': {
         const words = node.wordlist?.flatMap(word => expander.fields(word, inner).flat()) ?? inner.args
         inner.assign(node.name.value, words.length > 0 ? words.slice(0, 64) : [''])
-        return loop(node.body, inner, words.slice(0, 64), node.name.value)
+        return loop(node.body, inner, { values: words.slice(0, 64), name: node.name.value })
       }
       case 'Case':
         nested(node.word, inner)
-        return branch(inner, () => node.items.map(item => runNode(item.body, inner)).join(''))
+        return branch(inner, [], () => node.items.map(item => runNode(item.body, inner)).join(''))
       case 'ArithmeticFor':
         return loop(node.body, inner)
       default:
@@ -185,13 +256,19 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
   }
 
   /** Twice, so that what the first round assigns is seen by the second. */
-  const loop = (body: SyntaxNode, inner: Scope, values?: readonly string[], name?: string): string =>
-    branch(inner, () => {
+  const loop = (
+    body: SyntaxNode,
+    inner: Scope,
+    round: { shown?: readonly string[]; values?: readonly string[]; name?: string } = {},
+  ): string =>
+    branch(inner, round.shown ?? [], () => {
+      const { values, name } = round
       if (!values || !name || values.length > 8) return runNode(body, inner) + runNode(body, inner)
       let output = ''
       for (const value of values) {
-        inner.unset(name)
+        inner.conditional = false
         inner.assign(name, [value])
+        inner.conditional = true
         output += runNode(body, inner)
       }
       return output
@@ -217,39 +294,6 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     forEachChild(node, child => nested(child, inner))
   }
 
-  const withRedirects = (redirects: readonly Redirection[], inner: Scope): Scope => {
-    const input = redirects
-      .map(redirect => readRedirect(redirect, inner))
-      .findLast(text => text !== undefined)
-    // A compound command keeps its scope: what it assigns stays.
-    if (input !== undefined) inner.stdin = input
-    return inner
-  }
-
-  const readRedirect = (redirect: Redirection, inner: Scope): string | undefined => {
-    if (redirect.type === 'HereDoc') {
-      const { body } = redirect
-      return body.parts ? expander.partTexts(body.parts, inner)[0] : body.text
-    }
-    if (!redirect.target) return undefined
-    const texts = expander.texts(redirect.target, inner)
-    if (redirect.type === 'HereString') return `${texts[0] ?? ''}\n`
-    if (redirect.operator !== '<' && redirect.operator !== '<&') {
-      for (const text of texts) refuse(judgeWrite(text, inner.cwds))
-      return undefined
-    }
-    return processOutput(texts[0] ?? '', interpreter.processes) ?? UNKNOWN
-  }
-
-  const writtenFiles = (redirect: Redirection, inner: Scope): { path: string; append: boolean }[] => {
-    if (redirect.type !== 'Redirect' || !redirect.target || !/^&?>[>|]?$/.test(redirect.operator)) return []
-    const { descriptor } = redirect
-    if (descriptor && !(descriptor.type === 'FileDescriptor' && descriptor.value === 1)) return []
-    const append = redirect.operator.endsWith('>>')
-    const paths = expander.texts(redirect.target, inner).filter(text => !text.startsWith('/dev/'))
-    return paths.map(text => ({ path: fileKey(text), append }))
-  }
-
   const assign = (assignment: Assignment, inner: Scope): void => {
     if (assignment.index) expander.texts(assignment.index, inner)
     if (assignment.value.type === 'ArrayValue') {
@@ -264,13 +308,11 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
   }
 
   const runCommand = (node: Command, inner: Scope): string => {
-    const input = node.redirects
-      .map(redirect => readRedirect(redirect, inner))
-      .findLast(text => text !== undefined)
+    const redirects = readRedirects(interpreter, node.redirects, inner)
     const assignments = node.prefix.filter(item => item.type === 'Assignment')
     if (!node.name) {
       for (const assignment of assignments) assign(assignment, inner)
-      return ''
+      return redirects.pass('')
     }
     const choices = [node.name, ...node.args].map(word => {
       if (word.type === 'Word') return expander.fields(word, inner)
@@ -281,19 +323,19 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     const argvs = product(choices)
     const own = assignments.length > 0 ? inner.fork() : inner
     for (const assignment of assignments) assign(assignment, own)
-    const stdin = input ?? inner.stdin
-    const output = argvs.map(argv => dispatch(interpreter, argv, own, stdin)).join('')
-    const files = node.redirects.flatMap(redirect => writtenFiles(redirect, inner))
-    for (const { path, append } of files)
-      interpreter.files.set(path, `${append ? (interpreter.files.get(path) ?? '') : ''}${output}`)
-    return files.length > 0 ? '' : output
+    const stdin = redirects.input ?? inner.stdin
+    const before = own.stdin
+    own.stdin = stdin
+    const output = argvs.map(argv => interpreter.run(argv, own, stdin)).join('')
+    own.stdin = before
+    return redirects.pass(output)
   }
 
   try {
     interpreter.runText(withoutMarks(source), scope)
     for (const trap of interpreter.traps.splice(0)) interpreter.runText(trap, scope)
   } catch (error) {
-    if (error instanceof RangeError) throw new Refused(TOO_COMPLEX)
+    if (error instanceof RangeError) throw tooComplex('is nested too deeply')
     throw error
   }
 }

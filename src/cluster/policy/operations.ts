@@ -1,6 +1,6 @@
 import type { ParameterExpansionPart, Word } from 'unbash'
 import type { Scope } from './scope.ts'
-import { globMatches, HOME, isGlob, UNKNOWN } from './text.ts'
+import { compileGlob, HOME, isGlob, UNKNOWN } from './text.ts'
 
 interface Tools {
   scope: Scope
@@ -21,7 +21,7 @@ export const applyOperation = (part: ParameterExpansionPart, values: string[], t
       )
     case 'Remove': {
       const pattern = tools.texts(operation.operand)[0] ?? ''
-      return values.map(value => remove(value, operation.operator, pattern))
+      return values.map(value => removeFrom(value, operation.operator, pattern))
     }
     case 'Replace': {
       const pattern = tools.texts(operation.pattern)[0] ?? ''
@@ -50,21 +50,38 @@ const withDefault = (
 ): string[] => {
   const set = values.filter(value => value !== '')
   const empty = set.length < values.length
-  if (operator.includes('?')) return set.length > 0 ? set : [UNKNOWN]
+  if (operator.includes('?')) {
+    // The script ends here when it is empty.
+    if (operator === ':?') scope.sure.add(name)
+    return set.length > 0 ? set : [UNKNOWN]
+  }
   if (operator.includes('+')) return set.length > 0 ? operand() : ['']
   const result = empty ? [...set, ...operand()] : set
   if (empty && operator.includes('=')) scope.assign(name, result)
   return result
 }
 
-const remove = (value: string, operator: '#' | '##' | '%' | '%%', pattern: string): string => {
-  const lengths = Array.from({ length: Math.min(value.length, 512) + 1 }, (_, length) => length)
+/** No path is longer that anybody removes a piece of by a pattern. */
+const MAX_REMOVED = 256
+
+type RemoveOperator = '#' | '##' | '%' | '%%'
+
+/** A directory that is not known still begins with a slash, which is what some spellings cut out of it. */
+const removeFrom = (value: string, operator: RemoveOperator, pattern: string): string => {
+  if (value === UNKNOWN) return remove('/srv/some/directory', operator, pattern) === '/' ? '/' : UNKNOWN
+  if (value !== HOME) return remove(value, operator, pattern)
+  const rest = remove('/home/somebody', operator, pattern)
+  return ['', '/', '/home'].includes(rest) ? rest : HOME
+}
+
+const remove = (value: string, operator: RemoveOperator, pattern: string): string => {
+  const matches = compileGlob(pattern)
+  const lengths = Array.from({ length: Math.min(value.length, MAX_REMOVED) + 1 }, (_, length) => length)
   if (operator.length === 2) lengths.reverse()
   for (const length of lengths) {
     const front = operator.startsWith('#')
     const piece = front ? value.slice(0, length) : value.slice(value.length - length)
-    if (globMatches(pattern, piece))
-      return front ? value.slice(length) : value.slice(0, value.length - length)
+    if (matches(piece)) return front ? value.slice(length) : value.slice(0, value.length - length)
   }
   return value
 }

@@ -1,4 +1,4 @@
-import { baseName, DOWNLOAD, UNKNOWN } from './text.ts'
+import { baseName, DOWNLOAD, ENDLESS, UNKNOWN } from './text.ts'
 
 const MAX_OUTPUT = 65_536
 
@@ -66,28 +66,36 @@ const find: Program = args => {
   return args.some(arg => /^-i?(?:name|path|regex)$/.test(arg)) ? UNKNOWN : `${starts.join('\n')}\n`
 }
 
-const list: Program = args => {
+const list: Program = args => `${words(args).join('\n')}\n`
+
+/** ls prints the names in a directory: all of them, as `*` is. */
+const names: Program = args => {
   const paths = words(args)
-  return `${paths.join('\n')}\n`
+  if (args.some(arg => /^-\w*d|^--directory$/.test(arg))) return `${paths.join('\n') || '.'}\n`
+  if (paths.length === 0) return '*\n'
+  return paths.map(path => (/^\.{0,2}$|\/$|^\/[^/]*$/.test(path) ? `${path}\n*\n` : `${path}\n`)).join('')
+}
+
+/** Its line again and again; twice stands for all of them. */
+const yes: Program = args => {
+  const line = `${words(args).join(' ') || 'y'}\n`
+  return line + line + ENDLESS
 }
 
 const PROGRAMS = new Map(
   Object.entries<Program>({
     echo,
     printf,
-    cat: passes,
     tac: passes,
     base64,
     xxd,
     rev,
     find,
-    ls: list,
+    ls: names,
+    yes,
     realpath: list,
     readlink: list,
     dirname: args => `${args[0]?.replace(/\/+[^/]*\/*$/, '') || '/'}\n`,
-    tee: (_, stdin) => stdin,
-    curl: download,
-    wget: download,
     fetch: download,
     aria2c: download,
     http: download,

@@ -22,13 +22,18 @@ export const judge = (situation: Situation): Refusal | undefined => {
   return check?.({ name, args, cwds: situation.cwds })
 }
 
-/** The rule about where output goes, for redirections. */
-export const judgeWrite = (path: string, cwds: readonly string[]): Refusal | undefined => {
+/** The rules about where output goes, for redirections. */
+export const judgeWrite = (path: string, cwds: readonly string[], append = false): Refusal | undefined => {
   if (isDevice(path, cwds)) return { rule: 'write-device', reason: `writing to ${path} overwrites a disk` }
-  return cwds.some(cwd => resolvePath(path, cwd) === '/proc/sysrq-trigger')
-    ? { rule: 'write-device', reason: `writing to ${path} stops the machine at once` }
+  const resolved = cwds.map(cwd => resolvePath(path, cwd))
+  if (resolved.includes('/proc/sysrq-trigger'))
+    return { rule: 'write-device', reason: `writing to ${path} stops the machine at once` }
+  return !append && resolved.some(file => ACCOUNTS.test(file))
+    ? { rule: 'destroy-system-file', reason: `it would overwrite ${path}, without which nobody logs in` }
     : undefined
 }
+
+const ACCOUNTS = /^\/etc\/(?:passwd|shadow|group|gshadow|sudoers)$/
 
 /** The rule about text from the network that a root shell would run. */
 export const judgeShellInput = (text: string, root: boolean): Refusal | undefined =>
@@ -68,7 +73,7 @@ const destroys = (target: string, call: Call, verb: string): Refusal | undefined
   const what = {
     root: 'the root of the file system',
     system: 'a directory the system needs',
-    home: "the user's home",
+    home: 'the home of a user',
   }
   const rule = { root: 'destroy-root', system: 'destroy-system-directory', home: 'destroy-home' }
   return { rule: rule[danger], reason: `${call.name} would ${verb} ${what[danger]} (${target})` }
@@ -84,6 +89,12 @@ const first = <T>(items: readonly T[], find: (item: T) => Refusal | undefined): 
 
 const removes: Check = call =>
   hasOption(call.args, 'rR', '--recursive')
+    ? first(operands(call.args), target => destroys(target, call, 'delete'))
+    : undefined
+
+/** tar --remove-files deletes what it has packed. */
+const packs: Check = call =>
+  call.args.some(arg => /^--remove-f/.test(arg))
     ? first(operands(call.args), target => destroys(target, call, 'delete'))
     : undefined
 
@@ -117,13 +128,28 @@ const formatsWith =
   call =>
     call.args.some(arg => pattern.test(arg)) ? formats(call) : undefined
 
-const formatsPools = formatsWith(/^(?:create|labelclear)$/)
+const formatsUnless =
+  (pattern: RegExp): Check =>
+  call =>
+    call.args.some(arg => pattern.test(arg)) ? undefined : formats(call)
 
-/** Their names are of volumes, not of devices. */
-const losesVolume: Check = call => {
-  const [target] = operands(call.args).filter(arg => arg !== 'destroy')
-  if (target === undefined) return undefined
-  return { rule: 'format-device', reason: `${call.name} would destroy what is on ${target}` }
+/** Volumes and pools, which have no path of a device; a snapshot (`pool/data@monday`) is no loss. */
+const destroysVolumes =
+  (verb?: RegExp): Check =>
+  call => {
+    const words = operands(call.args)
+    if (verb && !verb.test(words[0] ?? '')) return undefined
+    const targets = verb ? words.slice(1) : words
+    const target = targets.find(word => !/[@#]/.test(word))
+    return target === undefined || call.args.some(arg => /^-(?!-)\w*n|^--test$/.test(arg))
+      ? undefined
+      : { rule: 'format-device', reason: `${call.name} would destroy ${target} and what is on it` }
+  }
+
+/** `sed -i` and `perl -i` write back what they read. */
+const editsInPlace: Check = call => {
+  const inPlace = call.args.some(arg => /^-(?!-)\w*i|^--in-place/.test(arg))
+  return inPlace ? writes(call) : undefined
 }
 
 const writes: Check = call => first(operands(call.args), target => judgeWrite(target, call.cwds))
@@ -137,11 +163,14 @@ const copiesBlocks: Check = call =>
     arg => judgeWrite(arg.slice(3), call.cwds),
   )
 
-/** Loops around fork() in the languages people paste one-liners of. */
+const FORK = /\bfork\b/
+const ENDLESS_LOOP =
+  /\bwhile\b[\s(]*(?:1|true|!0|(?:os\.)?fork)\b|\bfork\b[\s()]*\bwhile\b|\bloop\b|\bfor\s*\(\s*;\s*;\s*\)|\buntil\b[\s(]*(?:0|false)\b/i
+const LEAVES = /\b(?:break|last|return|_?exit|wait\w*|sleep)\b/
+
+/** Endless loops around fork() in the languages people paste one-liners of. */
 const forks: Check = call =>
-  call.args.some(
-    arg => /\bfork\b/.test(arg) && /\bwhile\b|\bloop\b|for\s*\(\s*;\s*;|\bfork\b[\s\S]*\bfork\b/.test(arg),
-  )
+  call.args.some(arg => FORK.test(arg) && ENDLESS_LOOP.test(arg) && !LEAVES.test(arg))
     ? { rule: 'fork-bomb', reason: `${call.name} would fork without end` }
     : undefined
 
@@ -161,6 +190,11 @@ const CHECKS = new Map(
     dd: copiesBlocks,
     gdd: copiesBlocks,
     dcfldd: copiesBlocks,
+    tar: packs,
+    gtar: packs,
+    bsdtar: packs,
+    sed: editsInPlace,
+    gsed: editsInPlace,
     cp: writesLast,
     install: writesLast,
     pv: call => (hasOption(call.args, 'o', '--output') ? writes(call) : undefined),
@@ -168,7 +202,8 @@ const CHECKS = new Map(
     sponge: writes,
     truncate: writes,
     fallocate: writes,
-    wipefs: formatsWith(/^-\w*a|^--all|^-\w*o|^--offset/),
+    wipefs: call =>
+      hasOption(call.args, 'n', '--no-act') ? undefined : formatsWith(/^-\w*a|^--all|^-\w*o|^--offset/)(call),
     shred: formats,
     scrub: formats,
     blkdiscard: formats,
@@ -176,22 +211,26 @@ const CHECKS = new Map(
     hdparm: formatsWith(/^--(?:security-erase|trim-sector|write-sector|make-bad-sector|yes-i-know)/),
     nvme: formatsWith(/^(?:format|sanitize|write-zeroes|write|delete-ns)$/),
     cryptsetup: formatsWith(/^(?:luksFormat|erase|luksErase|reencrypt)$/),
-    sgdisk: formatsWith(/^-[\w-]*[zZond]|^--(?:zap|clear|new|delete)/),
-    gdisk: formats,
-    fdisk: call => (hasOption(call.args, 'l', '--list') ? undefined : formats(call)),
+    sgdisk: formatsWith(/^-(?!-)\w*[zZond]|^--(?:zap|clear|new|delete)/),
+    gdisk: formatsUnless(/^-l$/),
+    fdisk: formatsUnless(/^-(?!-)\w*[lsVh]|^--(?:list|getsz|version|help)/),
     cfdisk: formats,
-    sfdisk: formatsWith(/^(?!-l|--list|-d|--dump|-J|--json)/),
+    sfdisk: formatsUnless(
+      /^-(?!-)\w*[lFdJsgTVvhn]|^--(?:list|dump|json|show|verify|version|help|no-act|backup-p)/,
+    ),
     parted: formatsWith(/^(?:mklabel|mktable|mkpart|rm|resizepart)$/),
     pvcreate: formats,
     pvremove: formats,
     mdadm: formatsWith(/^-\w*C|^--create|^--zero-superblock/),
-    zpool: call => (call.args.includes('destroy') ? losesVolume(call) : formatsPools(call)),
-    vgremove: call => (hasOption(call.args, 'fy', '--force') ? losesVolume(call) : undefined),
-    lvremove: call => (hasOption(call.args, 'fy', '--force') ? losesVolume(call) : undefined),
+    zpool: call => formatsWith(/^(?:create|labelclear)$/)(call) ?? destroysVolumes(/^destroy$/)(call),
+    zfs: destroysVolumes(/^destroy$/),
+    // Without -f or -y they ask first.
+    lvremove: call => (hasOption(call.args, 'fy', '--force') ? destroysVolumes()(call) : undefined),
+    vgremove: call => (hasOption(call.args, 'fy', '--force') ? destroysVolumes()(call) : undefined),
     ddrescue: call => first(operands(call.args).slice(1, 2), target => judgeWrite(target, call.cwds)),
     'qemu-img': call => (call.args.includes('convert') ? writesLast(call) : undefined),
     diskutil: formatsDisks,
-    perl: forks,
+    perl: call => forks(call) ?? editsInPlace(call),
     python: forks,
     python2: forks,
     python3: forks,

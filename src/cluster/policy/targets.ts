@@ -44,20 +44,41 @@ const dangerOfPath = (path: string): Danger | undefined => {
     .replace(/^\/private(?=\/(?:etc|var)(?:\/|$))/, '')
     .split('/')
     .filter(part => part !== '')
-  if (path.startsWith('/') && SYSTEM_PATHS.has(parts.filter(part => !matchesEverything(part)).join('/')))
-    return 'system'
-  const [first, ...rest] = parts
-  if (first === undefined) return undefined
-  const whole = rest.every(part => matchesEverything(part))
-  if (!whole || rest.length > 3) return undefined
-  if (first === HOME) return 'home'
+  // `/etc/*` is as good as `/etc`.
+  while (parts.length > 1 && matchesEverything(parts.at(-1)!)) parts.pop()
+  const [first, second, ...rest] = parts
+  if (first === undefined || rest.length > 1) return undefined
+  if (first === HOME) return second === undefined ? 'home' : undefined
   if (!path.startsWith('/')) return undefined
+  if (second !== undefined) return dangerBelow(first, second, rest[0])
   if (isGlob(first)) {
     const reached = SYSTEM_DIRECTORIES.filter(name => globMatches(first, name)).length
     return reached >= 2 || matchesEverything(first) ? 'root' : undefined
   }
   return SYSTEM_DIRECTORIES.includes(first) ? 'system' : undefined
 }
+
+/** The second level, where losing one directory is losing the machine, a user's home, or what is known of packages. */
+const dangerBelow = (first: string, second: string, third: string | undefined): Danger | undefined => {
+  if (third !== undefined)
+    return first === 'var' && second === 'lib' && PACKAGE_STATE.has(third) ? 'system' : undefined
+  if (first === 'home' || first === 'Users') return NO_HOMES.has(second) ? undefined : 'home'
+  return NEEDED_BELOW.get(first)?.has(second) ? 'system' : undefined
+}
+
+const NO_HOMES = new Set(['lost+found', 'linuxbrew', 'Shared'])
+const PACKAGE_STATE = new Set(['dpkg', 'rpm', 'pacman'])
+const NEEDED_BELOW = new Map(
+  Object.entries({
+    usr: 'bin sbin lib lib32 lib64 libexec share',
+    var: 'lib',
+    boot: 'efi EFI grub grub2 loader',
+    lib: 'modules systemd firmware x86_64-linux-gnu aarch64-linux-gnu',
+    etc: 'ssh pam.d systemd',
+    System: 'Library',
+    Library: 'Preferences Keychains',
+  }).map(([name, below]) => [name, new Set(below.split(' '))]),
+)
 
 const matchesEverything = (part: string): boolean =>
   isGlob(part) && (globMatches(part, 'anything') || globMatches(part, '.anything'))
@@ -87,11 +108,6 @@ const SYSTEM_DIRECTORIES = [
   'Volumes',
   'private',
 ]
-
-/** Deeper down, and as needed. */
-const SYSTEM_PATHS = new Set(
-  ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libexec', 'share'].map(name => `usr/${name}`).concat('var/lib'),
-)
 
 const isDevicePath = (path: string): boolean => {
   if (!path.startsWith('/dev/')) return false

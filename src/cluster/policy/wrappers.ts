@@ -170,7 +170,6 @@ const WRAPPERS = new Map(
     flock: { values: ['-w', '-E', '-c', '--timeout', '--command'], positional: 1 },
     watch: { values: ['-n', '-d', '--interval'], joins: true },
     entr: {},
-    parallel: { values: ['-j', '-S', '-a', '-n', '-N', '-I', '--jobs'], joins: true },
   }),
 )
 

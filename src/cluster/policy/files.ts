@@ -1,0 +1,43 @@
+import { resolvePath } from './targets.ts'
+
+const MAX_FILES = 128
+const MAX_VERSIONS = 4
+const MAX_TEXT = 65_536
+
+export interface Place {
+  cwds: readonly string[]
+  /** In a branch the file may as well be as it was. */
+  conditional: boolean
+}
+
+/** What a script wrote into files, so that it is known when the same script runs them. */
+export interface Files {
+  write(path: string, text: string, place: Place, append?: boolean): void
+  /** Every text the file may hold; nothing when the script has not written it. */
+  read(path: string, cwds: readonly string[]): string[] | undefined
+}
+
+export const createFiles = (): Files => {
+  const known = new Map<string, string[]>()
+
+  const write = (key: string, text: string, conditional: boolean, append: boolean): void => {
+    const before = known.get(key)
+    if (!before && known.size >= MAX_FILES) return
+    const next = append && before ? before.map(old => (old + text).slice(0, MAX_TEXT)) : [text]
+    const all = conditional && before ? [...before, ...next] : next
+    known.set(key, [...new Set(all)].slice(-MAX_VERSIONS))
+  }
+
+  return {
+    write: (path, text, { cwds, conditional }, append = false) => {
+      if (path === '') return
+      for (const cwd of cwds)
+        write(resolvePath(path, cwd), text.slice(0, MAX_TEXT), conditional || cwds.length > 1, append)
+    },
+    read: (path, cwds) => {
+      if (known.size === 0 || path === '') return undefined
+      const texts = cwds.flatMap(cwd => known.get(resolvePath(path, cwd)) ?? [])
+      return texts.length > 0 ? texts : undefined
+    },
+  }
+}

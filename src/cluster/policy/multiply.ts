@@ -1,0 +1,92 @@
+import { shellQuote } from '../remote/quote.ts'
+import type { Builtin } from './commands.ts'
+import type { Interpreter } from './interpret.ts'
+import type { Scope } from './scope.ts'
+import { runScript } from './shells.ts'
+import { ENDLESS, UNKNOWN } from './text.ts'
+
+const MAX_ITEMS = 64
+const MAX_REPLACED = 16
+
+/** xargs puts what it reads behind the words it has. */
+export const xargs: Builtin = (interpreter, args, scope, stdin) => {
+  let at = 0
+  let token: string | undefined
+  for (; at < args.length && args[at]!.startsWith('-'); at++) {
+    const arg = args[at]!
+    if (/^-[IiJ]/.test(arg)) token = arg.length > 2 ? arg.slice(2) : arg === '-i' ? '{}' : args[++at]
+    else if (/^-[nPLsdaER]$/.test(arg) || VALUED.includes(arg)) at++
+  }
+  refuseEndless(interpreter, stdin, isUnbounded(args.slice(0, at), /^(?:-P|--max-procs)$/))
+  const command = args.slice(at)
+  const items = itemsOf(stdin, /[\s\0]+/)
+  const argv = command.length > 0 ? command : ['echo']
+  if (token === undefined || token === '') return interpreter.run([...argv, ...items], scope, '')
+  return each(interpreter, argv, items, { token, scope })
+}
+
+const VALUED = ['--max-args', '--max-procs', '--arg-file', '--delimiter']
+
+/** GNU parallel: words after `:::`, or lines; without a command each line is one. The words go through a shell. */
+export const parallel: Builtin = (interpreter, args, scope, stdin) => {
+  let at = 0
+  let token = '{}'
+  for (; at < args.length && /^-./.test(args[at]!); at++) {
+    const arg = args[at]!
+    if (arg === '-I') token = args[++at] ?? token
+    else if (/^-[jSanNdCP]$|^--(?:jobs|arg-file|sshlogin|max-args|delimiter|colsep)$/.test(arg)) at++
+  }
+  refuseEndless(interpreter, stdin, isUnbounded(args.slice(0, at), /^(?:-[jP]|--jobs)$/))
+  const rest = args.slice(at)
+  const marker = rest.findIndex(arg => /^:::+\+?$/.test(arg))
+  const command = marker < 0 ? rest : rest.slice(0, marker)
+  const items = marker < 0 ? itemsOf(stdin, /\n/) : rest.slice(marker + 1).filter(arg => !/^:::/.test(arg))
+  const joined = command.join(' ')
+  return items
+    .slice(0, MAX_REPLACED)
+    .map(item => {
+      const word = shellQuote(item)
+      const script =
+        joined === '' ? item : joined.includes(token) ? joined.replaceAll(token, word) : `${joined} ${word}`
+      return runScript(interpreter, script, scope.fork({ stdin: '' }))
+    })
+    .join('')
+}
+
+/** `-P0`, `-P 0`, `--max-procs=0`, `--jobs 0`: as many at once as there is input. */
+const isUnbounded = (options: readonly string[], names: RegExp): boolean =>
+  options.some((arg, index) => {
+    const [, name, value] = /^(-[A-Za-z]|--[\w-]+?)=?(\d*)$/.exec(arg) ?? []
+    return name !== undefined && names.test(name) && Number(value || options[index + 1]) === 0
+  })
+
+const refuseEndless = (interpreter: Interpreter, stdin: string, unbounded: boolean): void => {
+  if (unbounded && stdin.includes(ENDLESS))
+    interpreter.refuse({ rule: 'fork-bomb', reason: 'it starts processes without end' })
+}
+
+const itemsOf = (stdin: string, separator: RegExp): string[] => {
+  const items = stdin
+    .replaceAll(ENDLESS, '')
+    .split(separator)
+    .filter(field => field !== '')
+    .slice(0, MAX_ITEMS)
+  return items.length > 0 ? items : [UNKNOWN]
+}
+
+const each = (
+  interpreter: Interpreter,
+  argv: readonly string[],
+  items: readonly string[],
+  { token, scope }: { token: string; scope: Scope },
+): string =>
+  items
+    .slice(0, MAX_REPLACED)
+    .map(item =>
+      interpreter.run(
+        argv.map(word => word.replaceAll(token, item)),
+        scope,
+        '',
+      ),
+    )
+    .join('')
