@@ -36,6 +36,7 @@ export const openCluster = (options: {
     cluster,
     local: createLocalMonitor(options.stopping),
     hostAllowed: config.host.allow,
+    isRoot: process.getuid?.() === 0,
     get localName() {
       return cluster.config.localName ?? cluster.self.id ?? hostname()
     },

@@ -27,7 +27,8 @@ export const launch = async (
   const who = node.user ?? cluster.config.ssh.user ?? (report?.root ? 'root' : 'the login user')
   if (plain && routed) {
     assertAllowed(commandText(spec.argv), {
-      root: report?.root ?? who === 'root',
+      // A login without a name is under the name this daemon has.
+      root: report?.root ?? (who === 'root' || (who === 'the login user' && process.getuid?.() === 0)),
       env: spec.env,
       deny: cluster.config.policy.deny,
       disable: cluster.config.policy.disable,

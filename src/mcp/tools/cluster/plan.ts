@@ -33,6 +33,8 @@ export interface Routing {
   local: LocalMonitor
   /** Commands may run on this computer as they are. */
   hostAllowed: boolean
+  /** Commands here would run as root. */
+  isRoot: boolean
 }
 
 export interface Plan {
@@ -47,13 +49,15 @@ export const COMMAND_LABEL = 'deputy/command'
 /** Turns a command into a job: where it may run, under which policy, with which directory. */
 export const planRouted = (request: RoutedCommand, routing: Routing): Plan => {
   const { cluster } = routing
+  const decision = decide(request, routing)
   assertAllowed(request.command, {
+    // As whom it runs on a node is asked when the node is known.
+    root: decision.place === 'local' && routing.isRoot,
     ...(request.cwd !== undefined && { cwd: request.cwd }),
     ...(request.env !== undefined && { env: request.env }),
     deny: cluster.config.policy.deny,
     disable: cluster.config.policy.disable,
   })
-  const decision = decide(request, routing)
   const timeout = request.timeoutSeconds ?? cluster.config.timeouts.command
   const common = {
     agentType: 'script',
