@@ -102,6 +102,8 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     const impossible = await call('cluster_bash', { command: 'echo x', requires_os: 'windows' })
     expect(impossible.isError).toBe(true)
     expect(impossible.text).toContain('no node fits os=windows')
+    const empty = await call('cluster_bash', { command: 'echo x', requires_os: ' ' })
+    expect(empty.text).toContain("'requires_os'")
     const stay = await call('cluster_bash', { command: 'echo x', requires_os: 'darwin', auto_route: false })
     expect(stay.text).toContain('auto_route')
   })
@@ -129,6 +131,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     expect(await call('offload_to', { command: 'echo $DEPUTY_JOB_ID', node_id: 'node3' })).toMatchObject({
       success: true,
       executed_on: 'n3',
+      auto_routed: false,
     })
     const unknown = await call('offload_to', { command: 'true', node_id: 'node9' })
     expect(unknown.isError).toBe(true)
@@ -139,10 +142,11 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     const commands = [
       ...Array.from({ length: 12 }, (_, i) => `echo out${i}; exit ${i === 5 ? 9 : 0}`),
       'rm -rf /',
+      '',
     ]
     const batch = await call('parallel_execute', { commands })
     const results = batch.results as Record<string, unknown>[]
-    expect(results).toHaveLength(13)
+    expect(results).toHaveLength(14)
     for (let i = 0; i < 12; i++) {
       expect(results[i]).toMatchObject({
         command: commands[i],
@@ -152,11 +156,14 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
       })
     }
     expect(results[12]).toMatchObject({ success: false, error: expect.stringContaining('destroy-root') })
+    expect(results[13]).toMatchObject({ success: false, error: 'the command is empty' })
+    const nowhere = await call('parallel_execute', { commands: ['echo x'], requires_os: 'windows' })
+    expect(nowhere.results).toMatchObject([{ error: expect.stringContaining('no node fits os=windows') }])
     expect(batch.success).toBe(false)
     expect(new Set(results.slice(0, 12).map(result => result.executed_on)).size).toBeGreaterThan(1)
     const parent = await daemon.client.get(batch.task_id as string)
     expect(parent).toMatchObject({ status: 'failed', runtime: 'batch' })
-    expect((await daemon.client.result(parent.job_id)).output).toContain('[6/13] failed (exit 9)')
+    expect((await daemon.client.result(parent.job_id)).output).toContain('[6/14] failed (exit 9)')
   })
 
   it('take a directory along and bring its changes back', async () => {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { changes, defineTool, type Tool } from '../../tool.ts'
-import { ANSWER, COMMON_INPUT, runCommand } from './command.ts'
+import { ANSWER, COMMON_INPUT, REQUIREMENTS, requirementsOf, runCommand } from './command.ts'
 import type { ClusterTools } from './index.ts'
 
 export const clusterBash = (tools: ClusterTools): Tool =>
@@ -12,9 +12,7 @@ export const clusterBash = (tools: ClusterTools): Tool =>
     annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
     input: z.strictObject({
       command: z.string().min(1),
-      requires_os: z.string().optional().describe('linux, macos'),
-      requires_arch: z.string().optional().describe('x86_64, arm64'),
-      requires_capabilities: z.array(z.string()).optional().describe('docker, python3…'),
+      ...REQUIREMENTS,
       auto_route: z.boolean().default(true).describe('false: stay on this computer'),
       ...COMMON_INPUT,
     }),
@@ -24,11 +22,7 @@ export const clusterBash = (tools: ClusterTools): Tool =>
         tools,
         {
           command: input.command,
-          requires: {
-            os: input.requires_os,
-            arch: input.requires_arch,
-            capabilities: input.requires_capabilities,
-          },
+          requires: requirementsOf(input),
           autoRoute: input.auto_route,
           cwd: input.cwd,
           timeoutSeconds: input.timeout,

@@ -16,6 +16,24 @@ export const COMMON_INPUT = {
   wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).default(LONGEST_WAIT_SECONDS),
 }
 
+const requirement = z.string().trim().min(1)
+
+export const REQUIREMENTS = {
+  requires_os: requirement.optional().describe('linux, macos'),
+  requires_arch: requirement.optional().describe('x86_64, arm64'),
+  requires_capabilities: z.array(requirement).optional().describe('docker, python3…'),
+}
+
+export const requirementsOf = (input: {
+  requires_os?: string | undefined
+  requires_arch?: string | undefined
+  requires_capabilities?: string[] | undefined
+}): { os?: string; arch?: string; capabilities?: string[] } => ({
+  ...(input.requires_os !== undefined && { os: input.requires_os }),
+  ...(input.requires_arch !== undefined && { arch: input.requires_arch }),
+  ...(input.requires_capabilities !== undefined && { capabilities: input.requires_capabilities }),
+})
+
 export const ANSWER = z.looseObject({
   success: z.boolean(),
   executed_on: z.string().nullable(),

@@ -6,9 +6,9 @@ import { isTerminal } from '../../../jobs/states.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
 import { waitForEnd } from '../jobs/wait.ts'
 import { answerOf } from './answer.ts'
-import { COMMON_INPUT } from './command.ts'
+import { COMMON_INPUT, REQUIREMENTS, requirementsOf } from './command.ts'
 import type { ClusterTools } from './index.ts'
-import { planRouted } from './plan.ts'
+import { planRouted, type RoutedCommand } from './plan.ts'
 
 const MAX_COMMANDS = 1000
 /** On a child: its place among its sisters. */
@@ -22,24 +22,20 @@ export const parallelExecute = (tools: ClusterTools): Tool =>
       'Run many bash commands at once, spread over the nodes by their load. Results come in the order of the commands; one that fails stops no other.',
     annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
     input: z.strictObject({
-      commands: z.array(z.string().min(1)).min(1).max(MAX_COMMANDS),
-      requires_os: z.string().optional(),
-      requires_arch: z.string().optional(),
-      requires_capabilities: z.array(z.string()).optional(),
+      commands: z.array(z.string()).min(1).max(MAX_COMMANDS),
+      ...REQUIREMENTS,
       ...COMMON_INPUT,
     }),
     output: z.looseObject({ success: z.boolean(), task_id: z.string(), results: z.array(z.looseObject({})) }),
     run: async (input, context) => {
-      const requires = {
-        ...(input.requires_os && { os: input.requires_os }),
-        ...(input.requires_arch && { arch: input.requires_arch }),
-        ...(input.requires_capabilities && { capabilities: input.requires_capabilities }),
-      }
+      const requires = requirementsOf(input)
       const timeout = input.timeout ?? tools.cluster.config.timeouts.command
       const manifest = batchManifest({ commands: input.commands, requires, timeout, cwd: input.cwd })
       const job = await context.deputy.submit(manifest, context.origin)
       const last = await waitForEnd(job.job_id, input.wait_seconds, context)
-      const results = await batchResults(tools, context.deputy, job.job_id, input.commands, context.signal)
+      const each = { requires, cwd: input.cwd, autoRoute: true, spread: true }
+      const requests = input.commands.map(command => ({ ...each, command }))
+      const results = await batchResults(tools, context.deputy, job.job_id, requests, context.signal)
       const done = isTerminal(last.status)
       return {
         data: {
@@ -99,7 +95,7 @@ const batchResults = async (
   tools: ClusterTools,
   deputy: Deputy,
   parent: string,
-  commands: readonly string[],
+  requests: readonly RoutedCommand[],
   signal: AbortSignal,
 ): Promise<Record<string, unknown>[]> => {
   const children = new Map<number, string>()
@@ -110,17 +106,19 @@ const batchResults = async (
     cursor = page.next_cursor ?? undefined
   } while (cursor !== undefined)
   return Promise.all(
-    commands.map(async (command, index) => {
+    requests.map(async (request, index) => {
+      const { command } = request
       const id = children.get(index)
-      if (id === undefined) return { command, success: false, error: refusalOf(tools, command) }
-      return { command, ...(await answerOf(deputy, id, tools.localName, signal)) }
+      if (id === undefined) return { command, success: false, error: refusalOf(tools, request) }
+      return { command, ...(await answerOf(deputy, id, tools.localName, signal)), auto_routed: true }
     }),
   )
 }
 
-const refusalOf = (tools: ClusterTools, command: string): string => {
+/** A command that made no job was refused; planning it again tells why. */
+const refusalOf = (tools: ClusterTools, request: RoutedCommand): string => {
   try {
-    planRouted({ command, autoRoute: true, spread: true }, tools)
+    planRouted(request, tools)
     return 'It was not started yet.'
   } catch (error) {
     return toAppError(error).message

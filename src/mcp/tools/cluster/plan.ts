@@ -100,7 +100,7 @@ export const planRouted = (request: RoutedCommand, routing: Routing): Plan => {
         ...(request.cwd !== undefined && { 'deputy/workspace': request.cwd.slice(0, 256) }),
       },
     },
-    autoRouted: true,
+    autoRouted: request.node === undefined,
     because: decision.because,
   }
 }
@@ -112,7 +112,8 @@ const nothingFits = (misfit: string): AppError =>
 
 const decide = (request: RoutedCommand, routing: Routing): { place: 'local' | 'node'; because: string } => {
   const { cluster, hostAllowed } = routing
-  if (request.node !== undefined) return { place: 'node', because: `it was sent to ${request.node}.` }
+  if (request.node !== undefined)
+    return { place: 'node', because: `it was sent to ${cluster.find(request.node).id}.` }
   const misfit = localMisfit(request.requires ?? {})
   if (!request.autoRoute) return stay(misfit, hostAllowed)
   if (misfit !== undefined) return { place: 'node', because: `this computer ${misfit}.` }
