@@ -170,6 +170,8 @@ export interface MachineView {
   readonly state: string
   readonly created_at: string
   readonly lease_until: string | null
+  /** Why it could not be destroyed, and what to do. */
+  readonly problem: string | null
 }
 
 export interface Stats {

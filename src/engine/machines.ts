@@ -1,4 +1,5 @@
 import { type AppError, toAppError } from '../jobs/errors.ts'
+import { isForOperator } from '../jobs/for-operator.ts'
 import { newId } from '../jobs/ids.ts'
 import { isLeftBehind } from '../jobs/left-behind.ts'
 import type { Machine, MachineRecord, Runtime } from '../ports.ts'
@@ -19,15 +20,15 @@ export const createDisposal = (context: EngineContext): Disposal => {
   const postpone = async (machine: Machine & { attempts: number }, error: AppError): Promise<void> => {
     const { store, clock, log } = context
     const attempts = machine.attempts + 1
-    log.warn(
-      { machine: machine.id, runtime: machine.runtime, attempts, err: error },
-      'a machine could not be destroyed',
-    )
+    const waits = isForOperator(error)
+    const fields = { machine: machine.id, runtime: machine.runtime, attempts, err: error }
+    if (waits) log.error(fields, 'a machine waits for the operator')
+    else log.warn(fields, 'a machine could not be destroyed')
     await durably(context, () =>
       store.updateMachine(machine.id, {
         attempts,
-        lastError: error.message,
-        notBefore: clock.now() + backoff(attempts),
+        lastError: error.hint === undefined ? error.message : `${error.message} ${error.hint}`,
+        notBefore: waits && attempts >= MOST_FOR_OPERATOR ? NEVER : clock.now() + backoff(attempts),
       }),
     )
   }
@@ -92,10 +93,11 @@ export const createDisposal = (context: EngineContext): Disposal => {
   }
 }
 
-/** On record before it exists, and for no job: to wait in a pool, or to try things out. */
+/** A record without a job: of a machine that is to wait in a pool or to try things out, or that was found. */
 export const recordMachine = async (
   { store, clock }: EngineContext,
   { name }: Runtime,
+  known: Partial<Pick<MachineRecord, 'id' | 'details' | 'state'>> = {},
 ): Promise<MachineRecord> => {
   const machine: MachineRecord = {
     id: newId(clock.now()),
@@ -108,6 +110,7 @@ export const recordMachine = async (
     attempts: 0,
     notBefore: 0,
     lastError: null,
+    ...known,
   }
   await store.insertMachine(machine)
   return machine
@@ -116,6 +119,10 @@ export const recordMachine = async (
 /** From a second to five minutes: a provider that is down is not hammered, and not forgotten. */
 const backoff = (attempts: number): number => Math.min(300_000, 1000 * 2 ** Math.min(attempts, 9))
 
+/** About an hour: a lock may be that of a long backup. After it, only the next daemon or a person tries again. */
+const MOST_FOR_OPERATOR = 20
+const NEVER = Number.MAX_SAFE_INTEGER
+
 /** Whether a failed destruction may be tried again. A wall clock that was set back does not postpone it for long. */
-export const isDue = (machine: MachineRecord, now: number): boolean =>
-  machine.notBefore <= now || machine.notBefore > now + 300_000
+export const isDue = ({ notBefore }: MachineRecord, now: number): boolean =>
+  notBefore !== NEVER && (notBefore <= now || notBefore > now + 300_000)

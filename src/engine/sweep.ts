@@ -2,7 +2,7 @@ import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { FoundMachine, MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
-import { type Disposal, isDue } from './machines.ts'
+import { type Disposal, isDue, recordMachine } from './machines.ts'
 import type { Pool } from './pool.ts'
 import type { Runner } from './runner.ts'
 
@@ -42,21 +42,19 @@ export const createSweeper = (
   const reapOrphans = async (runtime: Runtime): Promise<void> => {
     const waited = await waitingFor(runtime)
     const found = await runtime.list(context.closing)
-    for (const machine of found) {
-      if ((await store.getMachine(machine.id)) !== undefined || !isOld(machine)) continue
-      log.warn(
-        { machine: machine.id, runtime: runtime.name },
-        'destroying a machine of ours that nobody knows',
-      )
-      await runtime.destroy(
-        { id: machine.id, runtime: runtime.name, jobId: null, details: machine.details },
-        context.closing,
-      )
-      firstSeen.delete(machine.id)
-    }
+    await Promise.all(found.map(machine => reap(runtime, machine)))
     const existing = new Set(found.map(machine => machine.id))
     for (const id of firstSeen.keys()) if (!existing.has(id)) firstSeen.delete(id)
     for (const machine of waited) if (!existing.has(machine.id)) await forgetVanished(machine)
+  }
+
+  /** On record it is tried again with growing pauses, and shown to people when it does not go. */
+  const reap = async (runtime: Runtime, found: FoundMachine): Promise<void> => {
+    if ((await store.getMachine(found.id)) !== undefined || !isOld(found)) return
+    log.warn({ machine: found.id, runtime: runtime.name }, 'destroying a machine of ours that nobody knows')
+    firstSeen.delete(found.id)
+    const { id, details } = found
+    await disposal.dispose(await recordMachine(context, runtime, { id, details, state: 'destroying' }))
   }
 
   const waitingFor = async ({ name }: Runtime): Promise<MachineRecord[]> =>
@@ -84,7 +82,7 @@ export const createSweeper = (
   }
 
   const sweepMachines = async (): Promise<void> => {
-    for (const machine of await store.listMachines()) if (shouldGo(machine)) await disposal.dispose(machine)
+    await Promise.all((await store.listMachines()).filter(shouldGo).map(machine => disposal.dispose(machine)))
     for (const runtime of context.runtimes.values())
       await reapOrphans(runtime).catch(error =>
         log.warn({ runtime: runtime.name, err: toAppError(error) }, 'orphans not looked for'),

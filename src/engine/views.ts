@@ -55,6 +55,7 @@ export const machineView = (machine: MachineRecord): MachineView => ({
   state: machine.state,
   created_at: iso(machine.createdAt),
   lease_until: maybeIso(machine.leaseUntil),
+  problem: machine.lastError,
 })
 
 /** First line of the task, as long as a list can show. */

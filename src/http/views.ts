@@ -123,6 +123,7 @@ export const machineListSchema = z.looseObject({
       state: z.string(),
       created_at: time,
       lease_until: time.nullable(),
+      problem: z.string().nullable().describe('Why it could not be destroyed, and what to do'),
     }),
   ),
 })

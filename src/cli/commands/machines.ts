@@ -5,6 +5,7 @@ import { defineCommand } from '../command.ts'
 import { resolveMachineId } from '../resolve-id.ts'
 import { age, shortId } from '../terminal/format.ts'
 import { type Column, table } from '../terminal/table.ts'
+import { visible } from '../terminal/visible.ts'
 
 export default defineCommand({
   name: 'machines',
@@ -32,9 +33,11 @@ export default defineCommand({
     const machines = await client.machines()
     if (flags.json) return context.printJson(machines)
     if (machines.length === 0) return context.print('There are no machines.\n')
-    return context.print(
-      table(machines, COLUMNS, { width: context.out.columns, heading: context.colors.dim }),
-    )
+    const rows = table(machines, COLUMNS, { width: context.out.columns, heading: context.colors.dim })
+    const problems = machines
+      .filter(machine => machine.problem !== null)
+      .map(({ machine_id, problem }) => `${shortId(machine_id)}: ${visible(problem!)}\n`)
+    return context.print(`${rows}${problems.join('')}`)
   },
 })
 

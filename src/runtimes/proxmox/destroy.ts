@@ -1,15 +1,14 @@
-import { AppError } from '../../jobs/errors.ts'
+import type { AppError } from '../../jobs/errors.ts'
+import { forOperator } from '../../jobs/for-operator.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails, UncertainError } from '../../proxmox/errors.ts'
-import { isOurs } from './identity.ts'
+import { isOurs, type Ownership } from './identity.ts'
 import { listGuests, readConfig } from './inventory.ts'
 
-export interface Target {
+export interface Target extends Ownership {
   readonly machineId: string
   readonly vmid: number
-  readonly owner: string
-  readonly vmids: { readonly first: number; readonly last: number }
 }
 
 const LOCK_MS = 60_000
@@ -26,10 +25,13 @@ export const destroyVm = async (proxmox: Proxmox, target: Target, signal: AbortS
     const guest = (await listGuests(proxmox, signal)).find(one => one.vmid === target.vmid)
     const config = guest && (await readConfig(proxmox, guest, signal).catch(missing))
     if (guest && config) {
-      if (config.lock === undefined && !isOurs({ vmid: target.vmid, config }, target)) return
-      await remove(proxmox, { node: guest.node, vmid: target.vmid }, signal).catch(error =>
-        lookAgain(error, round),
-      )
+      if (isOurs({ ...guest, config }, target))
+        await remove(proxmox, { node: guest.node, vmid: target.vmid }, signal).catch(error =>
+          lookAgain(error, round, target),
+        )
+      else if (!isUnwritten(config)) return
+      else if (round >= ROUNDS) throw invisible(target)
+      else await proxmox.clock.sleep(1000, signal)
     } else if (round >= ROUNDS) throw invisible(target)
     // Not to be seen but there: a clone that is not complete, or somebody else's.
     else await proxmox.clock.sleep(1000, signal)
@@ -37,13 +39,22 @@ export const destroyVm = async (proxmox: Proxmox, target: Target, signal: AbortS
 }
 
 /** Lost answers, and guests that vanished or started meanwhile; a right that is missing is still missing later. */
-const lookAgain = (error: unknown, round: number): void => {
+const lookAgain = (error: unknown, round: number, { vmid }: Target): void => {
   const kind = proxmoxDetails(error)?.kind
   const passing = error instanceof UncertainError || kind === 'missing' || kind === 'running'
   if (passing && round < ROUNDS) return
   if (kind === 'permission' && round < 2) return
+  if (kind === 'stale_lock')
+    throw forOperator(
+      `VM ${vmid} is locked, and no token can remove the lock: ${(error as Error).message}`,
+      `As root on its node, when nothing works on it any more: qm unlock ${vmid}. Then: deputy machines rm`,
+    )
   throw error
 }
+
+/** A clone in its first moment is a lock and nothing else: whose it is cannot be told yet. */
+const isUnwritten = (config: Readonly<Record<string, unknown>>): boolean =>
+  config.lock !== undefined && config.description === undefined && config.name === undefined
 
 /** Proxmox VE tells whether an id is in use even to those who may not see by whom. */
 export const isGone = async (proxmox: Proxmox, vmid: number, signal: AbortSignal): Promise<boolean> => {
@@ -94,6 +105,7 @@ const missing = (error: unknown): undefined => {
 }
 
 const invisible = ({ vmid }: Target): AppError =>
-  new AppError('unavailable', `VM ${vmid} exists, but the token may not see it.`, {
-    hint: `If it is a clone that was never completed, root can remove it: qm unlock ${vmid} && qm destroy ${vmid}`,
-  })
+  forOperator(
+    `VM ${vmid} exists, but the token may not see it.`,
+    `If it is a clone that was never completed, root can remove it: qm unlock ${vmid} && qm destroy ${vmid}`,
+  )

@@ -42,7 +42,8 @@ export const createDisposal = (runtime: ProxmoxRuntimeOptions, reception: Recept
     if (seedName) reception.unpublish(seedName)
     if (cloneTask && !ready) await settleClone(cloneTask, signal)
     for (const id of new Set([...(vmid === undefined ? [] : [vmid]), ...doubtful])) {
-      const target = { machineId: machine.id, vmid: id, owner: runtime.owner, vmids: runtime.vmids }
+      const { owner, vmids, pool } = runtime
+      const target = { machineId: machine.id, vmid: id, owner, vmids, pool }
       await deleting(node ?? 'any', () => destroyVm(proxmox, target, signal), signal)
     }
     if (seed && node) await deleteSeed(node, seed, signal)

@@ -1,5 +1,5 @@
 /**
- * A machine is ours when its name, its tag, its description, its pool and its id all say so. Anything that
+ * A machine is ours when its name, its description, its id, its pool and its tag all say so. Anything that
  * fails one of these is somebody else's, whatever else it looks like.
  */
 export interface Identity {
@@ -33,16 +33,30 @@ export const identityOf = (description: string | undefined): Identity | undefine
 export interface Seen {
   readonly vmid: number
   readonly config: Readonly<Record<string, unknown>>
+  /** Told only to those who may audit pools. */
+  readonly pool?: string | undefined
+  readonly status?: string
+}
+
+export interface Ownership {
+  readonly owner: string
+  readonly vmids: { readonly first: number; readonly last: number }
+  readonly pool: string
+  readonly machineId?: string
 }
 
 export const isOurs = (
-  { vmid, config }: Seen,
-  { owner, vmids, machineId }: { owner: string; vmids: { first: number; last: number }; machineId?: string },
+  { vmid, config, pool, status }: Seen,
+  { owner, vmids, pool: ours, machineId }: Ownership,
 ): boolean => {
   const identity = identityOf(config.description === undefined ? undefined : String(config.description))
   if (identity === undefined || identity.owner !== owner) return false
   if (machineId !== undefined && identity.machineId !== machineId) return false
   if (vmid < vmids.first || vmid > vmids.last) return false
+  if (pool !== undefined && pool !== ours) return false
+  // A clone gets its tag with its configuration, and is not started before.
+  const tags = String(config.tags ?? '').split(/[;, ]+/)
+  if (status === 'running' && !tags.includes(ownerTag(owner))) return false
   return config.name === nameOf(identity.machineId)
 }
 

@@ -12,7 +12,7 @@ export const listMachines = async (
   runtime: ProxmoxRuntimeOptions,
   signal: AbortSignal,
 ): Promise<FoundMachine[]> => {
-  const { proxmox, owner, vmids } = runtime
+  const { proxmox, owner, vmids, pool } = runtime
   const found = new Map<string, FoundMachine>()
   for (const guest of await listGuests(proxmox, signal)) {
     const inRange = guest.vmid >= vmids.first && guest.vmid <= vmids.last
@@ -21,7 +21,7 @@ export const listMachines = async (
       guest.tags.includes(ownerTag(owner)) || guest.name === undefined || guest.name.startsWith('deputy-')
     if (!inRange || !mine || guest.template) continue
     const config = await readConfig(proxmox, guest, signal).catch(ignoreGone)
-    if (!config || !isOurs({ vmid: guest.vmid, config }, { owner, vmids })) continue
+    if (!config || !isOurs({ ...guest, config }, { owner, vmids, pool })) continue
     const { machineId, createdAt, tokenHash } = identityOf(String(config.description))!
     // Machines that were booted before this daemon go on talking to it.
     sessions.add(machineId, tokenHash)

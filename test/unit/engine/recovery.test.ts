@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
+import { forOperator } from '../../../src/jobs/for-operator.ts'
 import {
   createTestClock,
   removeDirectory,
@@ -163,5 +164,41 @@ describe('a clock that jumps', () => {
     expect((await engine.deputy.wait(retried.job_id, { timeoutMs: 10_000, signal: never })).status).toBe(
       'success',
     )
+  })
+})
+
+describe('a machine that only the operator can free', () => {
+  it('is shown with what to do, is not tried for ever, and goes when it is asked for again', async () => {
+    const runtime = createScriptedRuntime('sandbox', { auto: true })
+    const clock = createTestClock()
+    const engine = await begin([runtime], {
+      clock,
+      config: config => {
+        config.supervision.cleanup = 0.02
+      },
+    })
+    const destroy = runtime.destroy
+    let tries = 0
+    runtime.destroy = async () => {
+      tries++
+      throw forOperator('VM 100 is locked.', 'As root: qm unlock 100')
+    }
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    await until(async () => {
+      clock.jump(400_000)
+      return (await engine.store.listMachines())[0]?.notBefore === Number.MAX_SAFE_INTEGER
+    }, 'it gives up')
+    expect(tries).toBe(20)
+    clock.jump(400_000)
+    await engine.store.flush()
+    expect(await engine.deputy.machines()).toMatchObject([
+      { state: 'destroying', problem: 'VM 100 is locked. As root: qm unlock 100' },
+    ])
+    runtime.destroy = destroy
+    const [machine] = await engine.deputy.machines()
+    await engine.deputy.destroyMachine(machine!.machine_id)
+    expect(await engine.deputy.machines()).toEqual([])
+    expect(tries).toBe(20)
   })
 })

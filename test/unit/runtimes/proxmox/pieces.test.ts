@@ -29,8 +29,12 @@ const IDENTITY = {
 const RANGE = { first: 100_000, last: 100_099 }
 
 describe('who a machine belongs to', () => {
-  const config = { name: nameOf(MACHINE), description: describeMachine(IDENTITY) }
-  const ours = { owner: 'abc123', vmids: RANGE }
+  const config = {
+    name: nameOf(MACHINE),
+    description: describeMachine(IDENTITY),
+    tags: 'deputy;deputy-abc123',
+  }
+  const ours = { owner: 'abc123', vmids: RANGE, pool: 'jobs' }
 
   it('is read back from its description, also when people write around it', () => {
     expect(identityOf(describeMachine(IDENTITY))).toEqual(IDENTITY)
@@ -47,6 +51,12 @@ describe('who a machine belongs to', () => {
     expect(isOurs({ vmid: 100_000, config: { name: config.name } }, ours)).toBe(false)
     expect(isOurs({ vmid: 100_000, config }, { ...ours, owner: 'other' })).toBe(false)
     expect(isOurs({ vmid: 100_000, config }, { ...ours, machineId: 'another' })).toBe(false)
+    expect(isOurs({ vmid: 100_000, config, pool: 'jobs', status: 'running' }, ours)).toBe(true)
+    expect(isOurs({ vmid: 100_000, config, pool: 'production' }, ours)).toBe(false)
+    const untagged = { ...config, tags: 'debian' }
+    expect(isOurs({ vmid: 100_000, config: untagged, status: 'running' }, ours)).toBe(false)
+    // A clone that was never configured has the tags of its template.
+    expect(isOurs({ vmid: 100_000, config: untagged, status: 'stopped' }, ours)).toBe(true)
   })
 
   it('is in the name of its seed image', () => {

@@ -1,0 +1,9 @@
+import { AppError } from './errors.ts'
+
+/** A failure that only a person with more rights than ours can end: it is told, and not tried for ever. */
+export const forOperator = (message: string, hint: string): AppError =>
+  new AppError('conflict', message, { hint, retryable: false, details: FOR_OPERATOR })
+
+export const isForOperator = (error: AppError): boolean => error.details === FOR_OPERATOR
+
+const FOR_OPERATOR = { operator: true }
