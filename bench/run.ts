@@ -5,9 +5,9 @@ import { clusterBenches } from './cluster.ts'
 import { type Bench, type Figure, isMet, ratioOf } from './figure.ts'
 import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
-import { machineBenches } from './machines.ts'
 import { mcpBenches } from './mcp.ts'
 import { proxmoxBenches } from './proxmox.ts'
+import { machineBenches } from './vm/index.ts'
 
 const BENCHES: Bench[] = [
   ...jobBenches,

@@ -1,0 +1,52 @@
+import { until } from '../../test/support/engine.ts'
+import { openLab } from '../../test/support/proxmox-runtime.ts'
+import { type Bench, percentile } from '../figure.ts'
+import { freeGuests } from './free-guests.ts'
+import { rawStarts } from './raw-start.ts'
+
+const STARTS = 30
+const never = new AbortController().signal
+
+/** From submit to running, with tasks and guests that take no time: what is left is the daemon and its calls. */
+const controlPlane: Bench['run'] = async () => {
+  const lab = await openLab({
+    emulator: {
+      timing: { cloneMs: 0, startMs: 0, stopMs: 0, taskMs: 0, statCacheMs: 0 },
+      guests: freeGuests(),
+      nodes: ['pve1'],
+    },
+  })
+  try {
+    const engine = await lab.open(lab.makeRuntime())
+    const times: number[] = []
+    const start = async (): Promise<number> => {
+      const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'proxmox' }, 'bench')
+      const view = await engine.deputy.wait(job_id, { timeoutMs: 60_000, signal: never })
+      if (view.status !== 'success') throw new Error(`a job ended as ${view.status}: ${view.error?.message}`)
+      // What is being taken down must not slow what comes up.
+      await until(() => lab.machines().length + lab.seeds().length === 0, 'the machine is gone', 60_000)
+      return Date.parse(view.started_at ?? '') - Date.parse(view.created_at)
+    }
+    await start()
+    await rawStarts(lab.emulator, 3)
+    const before = lab.emulator.requests.length
+    for (let i = 0; i < STARTS; i++) times.push(await start())
+    const requests = lab.emulator.requests.length - before
+    const floor = await rawStarts(lab.emulator, STARTS)
+    return [
+      {
+        name: 'VM job: submit to running, p50, control plane alone',
+        value: percentile(times, 0.5),
+        unit: 'ms',
+        floor: { name: 'the same calls, bare undici', value: percentile(floor, 0.5) },
+        // Most of it is the pause before a task is looked at again: three tasks, 15 ms each.
+        target: { of: 'ratio', at: 'most', limit: 6 },
+      },
+      { name: 'VM job: calls to the cluster, start to end', value: requests / STARTS, unit: '' },
+    ]
+  } finally {
+    await lab.close()
+  }
+}
+
+export const controlPlaneBench: Bench = { name: 'vm-start', run: controlPlane }
