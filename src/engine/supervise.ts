@@ -71,6 +71,9 @@ const drive = async (context: EngineContext, supervised: Supervised, sink: JobSi
   )
   await runtime
     .provision({ machine, manifest: whole, remember, signal: deadline.signal })
+    .catch((error: unknown) => {
+      throw deadline.expired && !(error instanceof AppError) ? notReady(context, error) : error
+    })
     .finally(deadline.clear)
   context.fault('provisioned')
   if (context.closing.aborted) return { kind: 'detached' }
@@ -83,4 +86,10 @@ const drive = async (context: EngineContext, supervised: Supervised, sink: JobSi
 const stopped = (reason: StopReason): AppError =>
   new AppError('unavailable', `It was ended before it started (${reason.kind} by ${reason.by}).`, {
     retryable: false,
+  })
+
+const notReady = ({ config }: EngineContext, cause: unknown): AppError =>
+  new AppError('timeout', `Its machine was not ready within ${config.supervision.provisioning} s.`, {
+    hint: 'deputy doctor tells what is wrong with the runtime; supervision.provisioning is the limit.',
+    cause,
   })

@@ -57,6 +57,8 @@ export const bindJob = async (
       now,
     })
     const phases: Record<string, number> = { ...details.phases }
+    // In a kept machine it is that of an earlier job.
+    if (fresh) delete phases.first_callback
     const began = now()
     const state: FollowOptions['state'] = {
       startedAt: fresh ? undefined : details.started?.at,
@@ -83,9 +85,11 @@ export const bindJob = async (
       collection,
       keeps: keeps(run),
       now,
-      withStart: () => ({ ...reading.sealed(), ...egress.note }),
+      withStart: () => {
+        if (fresh) phases.first_callback ??= now() - began
+        return { ...reading.sealed(), ...egress.note, phases }
+      },
       onStarted: at => {
-        if (state.startedAt === undefined) phases.hand_over = at - began
         state.startedAt ??= at
         session.order = undefined
       },
@@ -101,7 +105,11 @@ export const bindJob = async (
       },
     })
     sessions.bind(session, { id: run.job.id, port }, fresh ? orderFor(fresh, runtime, egress.env) : undefined)
-    if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
+    if (state.startedAt !== undefined) {
+      await run.sink.started(state.startedAt)
+      // From now on its silence counts, also if it never says a word to this daemon.
+      run.sink.heartbeat()
+    }
     const present = () => sessions.get(run.machine.id) === session
     return await follow({
       ...{ runtime, sessions, run, details, intake, state, phases, present },

@@ -66,6 +66,7 @@ export const createJobPort = ({
       const at = now()
       await run.remember({ started: { jobId: run.job.id, at }, ...withStart() })
       await run.sink.started(at)
+      run.sink.heartbeat()
       onStarted(at)
     })()
     return beginning

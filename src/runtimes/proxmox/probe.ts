@@ -4,7 +4,7 @@ import type { Check, ProvisionRequest } from '../../ports.ts'
 import { createAgentLink } from './agent.ts'
 import type { Details } from './details.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
-import { type Phase, type Provisioner, wantedBy } from './provision.ts'
+import { isTimeout, type Phase, type Provisioner, wantedBy } from './provision.ts'
 import type { Reception } from './reception.ts'
 
 export interface ProbeOptions {
@@ -39,7 +39,7 @@ export const probeCallback = async (options: ProbeOptions, request: ProvisionReq
     if (request.signal.aborted && !isTimeout(request.signal.reason)) throw thrown
     if (phase === 'boot' && known.vmid !== undefined)
       return unheard(options, { node: known.node!, vmid: known.vmid }, { where, error: thrown })
-    const { message, hint } = asError(thrown)
+    const { message, hint } = toAppError(thrown)
     return {
       name: NAME,
       status: 'failed',
@@ -117,10 +117,5 @@ const fixFor = (code: number, runtime: ProxmoxRuntimeOptions): string => {
 
 const reachable = ({ callback: { host, port } }: ProxmoxRuntimeOptions): string =>
   `let machines reach TCP port ${port} of this computer (firewall of this computer, of the datacenter, routes), or set CALLBACK_HOST (now ${host}) and CALLBACK_PORT (now ${port}) to what they reach. Where they reach nothing: PROXMOX_CHANNEL=agent. Then: deputy daemon restart`
-
-const asError = (thrown: unknown): AppError =>
-  isTimeout(thrown) ? new AppError('timeout', 'it took too long.') : toAppError(thrown)
-
-const isTimeout = (value: unknown): boolean => value instanceof DOMException && value.name === 'TimeoutError'
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`

@@ -68,8 +68,10 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     onPhase?: (phase: Phase) => void,
   ): Promise<void> => {
     const phases: Record<string, number> = {}
+    let phase = 'template' as Phase
     const lap = async <T>(name: Phase, work: () => Promise<T>): Promise<T> => {
       const began = performance.now()
+      phase = name
       onPhase?.(name)
       try {
         return await work()
@@ -148,7 +150,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       unpublish(letter.seedName)
       await note({ vmid, ready: true, phases })
     } catch (error) {
-      throw worthAnotherTry(error)
+      throw worthAnotherTry(isTimeout(signal.reason) ? tooLate(error, phase) : error)
     } finally {
       promise(node, -wanted.memory)
       for (const vmid of leased) vmids.release(vmid)
@@ -246,6 +248,17 @@ const worthAnotherTry = (thrown: unknown): unknown => {
     ...(hint === undefined ? {} : { hint }),
   })
 }
+
+export const isTimeout = (value: unknown): boolean =>
+  value instanceof DOMException && value.name === 'TimeoutError'
+
+const tooLate = (error: unknown, phase: Phase): unknown =>
+  error instanceof AppError
+    ? error
+    : new AppError('timeout', `The machine was not ready in time: it got as far as "${phase}".`, {
+        hint: 'Does the cluster answer, and is it fast enough? deputy doctor --probe; supervision.provisioning is the limit.',
+        cause: error,
+      })
 
 const silent = ({ vmid }: At, where: string) =>
   new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${where}.`, {

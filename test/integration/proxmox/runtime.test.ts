@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createSecrets } from '../../../src/config/secrets.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
@@ -44,10 +45,14 @@ describe.skipIf(!hasCurl)('a job in a VM', () => {
       const result = await engine.deputy.result(view.job_id, {})
       expect(result.output).toContain('hello\n')
       expect(result.output).toContain('oops\n')
-      for (const phase of ['clone', 'configure', 'start', 'boot', 'hand_over', 'run'])
+      for (const phase of ['clone', 'configure', 'start', 'boot', 'first_callback', 'run'])
         expect(view.phases).toHaveProperty(phase)
       await clean(lab)
       await until(async () => (await engine.deputy.machines()).length === 0, 'the record is gone')
+      await until(
+        async () => 'destroy' in (await engine.deputy.result(view.job_id, {})).phases,
+        'all are told',
+      )
     },
   )
 
@@ -401,6 +406,82 @@ describe.skipIf(!hasCurl)('after the daemon', () => {
       Array.from({ length: 60 }, (_, i) => `line ${i + 1}\n`).join(''),
     )
     await clean(lab)
+  })
+})
+
+/** Everything that runs in the guests of this cluster. */
+const processesOf = (vmid: number): number[] =>
+  readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .filter(name => {
+      try {
+        return readFileSync(`/proc/${name}/environ`, 'latin1').includes(`/guest-${vmid}-`)
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+
+describe.skipIf(!hasCurl)('a machine that falls silent', () => {
+  const strict: NonNullable<LabOptions['engine']> = {
+    config: config => {
+      config.supervision.heartbeat = 3
+    },
+  }
+  const freeze = (lab: Lab): void => {
+    for (const pid of processesOf(lab.machines()[0]!.vmid)) process.kill(pid, 'SIGSTOP')
+  }
+
+  it('is given up, its job says so, and nothing is left', async () => {
+    const { lab, engine } = await begin({ engine: strict })
+    const { job_id } = await engine.deputy.submit({ task: 'echo a; sleep 300', runtime: 'proxmox' }, 'test')
+    await until(async () => (await engine.deputy.get(job_id)).output_bytes > 0, 'it prints', 30_000)
+    freeze(lab)
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 40_000, signal: never })
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'stale' } })
+    expect((await engine.deputy.result(job_id, {})).output).toBe('a\n')
+    await clean(lab)
+  })
+
+  it('is given up also when the daemon was restarted and never heard of it', async () => {
+    const { lab, engine } = await begin({ engine: strict })
+    const { job_id } = await engine.deputy.submit({ task: 'echo a; sleep 300', runtime: 'proxmox' }, 'test')
+    await until(async () => (await engine.deputy.get(job_id)).output_bytes > 0, 'it prints', 30_000)
+    freeze(lab)
+    await engine.close()
+    const heir = await lab.open(lab.makeRuntime())
+    const view = await heir.deputy.wait(job_id, { timeoutMs: 40_000, signal: never })
+    expect(view).toMatchObject({ status: 'failed', error: { code: 'stale' } })
+    for (const phase of ['clone', 'boot', 'first_callback', 'run']) expect(view.phases).toHaveProperty(phase)
+    await clean(lab)
+  })
+})
+
+describe.skipIf(!hasCurl)('while Proxmox VE does not answer', () => {
+  it('a job waits for its turn to be tried again, then says who was silent, and what was begun goes later', async () => {
+    const { lab, engine } = await begin({
+      engine: {
+        config: config => {
+          config.supervision.cleanup = 0.2
+          config.supervision.provisioning = 5
+        },
+      },
+    })
+    // It goes away in the middle of making a machine, and for longer than every attempt.
+    lab.emulator.faults.addTask({ type: 'qmclone', step: 'copy', slower: 20 })
+    const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'proxmox', retries: 1 }, 'test')
+    await until(() => lab.machines().length > 0, 'the clone is being made', 20_000)
+    lab.emulator.faults.addRequest({ match: '/api2/', drop: 'before' })
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 50_000, signal: never })
+    expect(view).toMatchObject({ status: 'failed', attempts: 2, error: { code: 'machine' } })
+    expect(view.error?.message).toContain('Proxmox VE did not answer')
+    expect(view.error?.hint).toContain('PROXMOX_HOST')
+    const reasons = (await engine.deputy.events(job_id, {})).map(event => String(event.data.reason))
+    expect(reasons).toContainEqual(expect.stringContaining('not ready in time: it got as far as "clone"'))
+    expect((await engine.store.listMachines()).length).toBeGreaterThan(0)
+    lab.emulator.faults.clear()
+    await clean(lab)
+    await until(async () => (await engine.store.listMachines()).length === 0, 'nothing is on record', 40_000)
   })
 })
 
