@@ -47,6 +47,10 @@ export interface Runtime {
   destroy(machine: Machine & { readonly attempts?: number }, signal: AbortSignal): Promise<void>
   /** Everything of ours that exists, recorded or not. */
   list(signal: AbortSignal): Promise<FoundMachine[]>
+  /** Whether a machine that is not in the list is really gone; absent where the list is the truth. */
+  isGone?(machine: Machine, signal: AbortSignal): Promise<boolean>
+  /** Told once at the start which of its machines an earlier daemon has recorded. */
+  recall?(machines: readonly MachineRecord[]): void
   /** Lets go of everything without ending a job. */
   close(): Promise<void>
   /** How many machines to keep booted ahead of need; absent or 0: none. `provision` then runs without a job. */
@@ -88,6 +92,8 @@ export interface FoundMachine {
   /** Our id, from the name or tag that proves ownership. */
   readonly id: string
   readonly details: Readonly<Record<string, unknown>>
+  /** The machine itself is not there: this is what it left behind. */
+  readonly leftover?: boolean
   /** When it came into being, where that can be told: the reaper leaves young ones alone. */
   readonly createdAt?: number
 }

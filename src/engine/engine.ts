@@ -12,6 +12,7 @@ import type { EngineContext } from './context.ts'
 import type { Deputy, ListFilter } from './deputy.ts'
 import { createDispatcher } from './dispatch.ts'
 import { follow, followEvents, waitFor } from './follow.ts'
+import { withLeftovers } from './leftovers.ts'
 import { createDisposal } from './machines.ts'
 import { excerpt, lastLines, readPage } from './output.ts'
 import { createPool } from './pool.ts'
@@ -210,7 +211,13 @@ export const createEngine = (options: EngineOptions): Engine => {
       if (machine.jobId !== null && runner.has(machine.jobId)) throw machineBusy(id, machine.jobId)
       if (!(await gone(disposal.dispose(machine)))) throw notGoneYet(id)
     },
-    doctor: signal => context.readiness.checkAll(signal),
+    doctor: async signal => {
+      const [readiness, machines] = await Promise.all([
+        context.readiness.checkAll(signal),
+        store.listMachines(),
+      ])
+      return readiness.map(one => withLeftovers(one, machines))
+    },
     probe: signal => probeAll(context, { disposal, signal }),
     onChange: signals.onChange,
     stats: async () => {

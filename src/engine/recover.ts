@@ -10,6 +10,8 @@ export const recover = async (context: EngineContext, runner: Runner, disposal: 
   const { store, clock, log, runtimes } = context
   const machines = new Map((await store.listMachines()).map(machine => [machine.id, machine]))
   const claimed = new Set<string>()
+  for (const runtime of runtimes.values())
+    runtime.recall?.([...machines.values()].filter(machine => machine.runtime === runtime.name))
 
   for (const job of await store.activeJobs()) {
     const machine = job.machineId === null ? undefined : machines.get(job.machineId)

@@ -43,9 +43,11 @@ export const createSweeper = (
     const waited = await waitingFor(runtime)
     const found = await runtime.list(context.closing)
     await Promise.all(found.map(machine => reap(runtime, machine)))
-    const existing = new Set(found.map(machine => machine.id))
-    for (const id of firstSeen.keys()) if (!existing.has(id)) firstSeen.delete(id)
-    for (const machine of waited) if (!existing.has(machine.id)) await forgetVanished(machine)
+    const seen = new Set(found.map(machine => machine.id))
+    for (const id of firstSeen.keys()) if (!seen.has(id)) firstSeen.delete(id)
+    const existing = new Set(found.filter(machine => !machine.leftover).map(machine => machine.id))
+    for (const machine of waited)
+      if (!existing.has(machine.id) && (await isGone(runtime, machine))) await forgetVanished(machine)
   }
 
   /** On record it is tried again with growing pauses, and shown to people when it does not go. */
@@ -56,6 +58,9 @@ export const createSweeper = (
     const { id, details } = found
     await disposal.dispose(await recordMachine(context, runtime, { id, details, state: 'destroying' }))
   }
+
+  const isGone = async (runtime: Runtime, machine: MachineRecord): Promise<boolean> =>
+    runtime.isGone === undefined || runtime.isGone(machine, context.closing)
 
   const waitingFor = async ({ name }: Runtime): Promise<MachineRecord[]> =>
     (await store.listMachines()).filter(
@@ -82,11 +87,16 @@ export const createSweeper = (
   }
 
   const sweepMachines = async (): Promise<void> => {
-    await Promise.all((await store.listMachines()).filter(shouldGo).map(machine => disposal.dispose(machine)))
-    for (const runtime of context.runtimes.values())
-      await reapOrphans(runtime).catch(error =>
-        log.warn({ runtime: runtime.name, err: toAppError(error) }, 'orphans not looked for'),
-      )
+    const going = (await store.listMachines()).filter(shouldGo)
+    // Side by side: one that waits for a lock holds nobody up.
+    await Promise.all([
+      ...going.map(disposal.dispose),
+      ...[...context.runtimes.values()].map(runtime =>
+        reapOrphans(runtime).catch(error =>
+          log.warn({ runtime: runtime.name, err: toAppError(error) }, 'orphans not looked for'),
+        ),
+      ),
+    ])
   }
 
   const failStranded = async (): Promise<void> => {

@@ -4,6 +4,7 @@ export type Kind =
   | 'permission'
   | 'unknown_call'
   | 'missing'
+  | 'elsewhere'
   | 'exists'
   | 'changed'
   | 'running'
@@ -51,6 +52,7 @@ const WORDS: readonly (readonly [RegExp, Kind])[] = [
   [/No QEMU guest agent configured/i, 'agent_off'],
   [/permission check failed/i, 'permission'],
   [/no quorum/i, 'no_quorum'],
+  [/storage '.*' is not available on node/i, 'elsewhere'],
   [/no space left|not enough (free )?space|out of space|insufficient free (extents|space)/i, 'no_space'],
   [/is running - destroy failed|already running/i, 'running'],
   [/not running/i, 'stopped'],

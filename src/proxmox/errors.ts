@@ -166,6 +166,11 @@ const CODES: Record<Kind, Meaning> = {
     retryable: false,
     hint: 'It is gone, or was never there: look at the list first.',
   },
+  elsewhere: {
+    code: 'not_found',
+    retryable: false,
+    hint: 'The storage is restricted to other nodes: Datacenter, Storage, Nodes.',
+  },
   exists: { code: 'conflict', retryable: false, hint: 'Choose another id or name.' },
   changed: {
     code: 'conflict',

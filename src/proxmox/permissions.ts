@@ -34,7 +34,11 @@ export const checkRights = async (
 }
 
 /** The number beside a privilege is its propagate flag: presence is what counts. */
-const grantedOn = async (request: Request, path: string, options: CallOptions): Promise<Set<string>> => {
+export const grantedOn = async (
+  request: Request,
+  path: string,
+  options: CallOptions,
+): Promise<Set<string>> => {
   const data = await request<Record<string, Record<string, unknown>> | null>(
     'GET',
     '/access/permissions',

@@ -16,19 +16,20 @@ const MAX_PART = 46_080
 
 /** The QEMU guest agent of a VM, with its traps kept away from callers. */
 export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: number }): AgentLink => {
-  const base = path`/nodes/${at.node}/qemu/${at.vmid}/agent`
+  // Asked each time: a machine may be moved to another node.
+  const base = () => path`/nodes/${at.node}/qemu/${at.vmid}/agent`
 
   /** Our own base64: what Proxmox VE encodes itself breaks on every character beyond Latin-1. */
   const put = (file: string, content: Buffer, signal: AbortSignal) =>
     proxmox.post(
-      `${base}/file-write`,
+      `${base()}/file-write`,
       { file: ascii(file), content: content.toString('base64'), encode: false },
       { signal },
     )
 
   const exec: AgentLink['exec'] = async (argv, signal) => {
     const { pid } = await proxmox.post<{ pid: number }>(
-      `${base}/exec`,
+      `${base()}/exec`,
       { command: argv.map(ascii) },
       { signal },
     )
@@ -37,7 +38,7 @@ export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: numb
       // The result is told once: a lost answer is an error, and the caller repeats the whole command.
       const status = await proxmox.request<Record<string, unknown>>(
         'GET',
-        `${base}/exec-status`,
+        `${base()}/exec-status`,
         { pid },
         { signal },
       )
@@ -51,7 +52,7 @@ export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: numb
     exec,
     isUp: async signal => {
       try {
-        await proxmox.post(`${base}/ping`, {}, { signal })
+        await proxmox.post(`${base()}/ping`, {}, { signal })
         return true
       } catch (error) {
         const kind = proxmoxDetails(error)?.kind

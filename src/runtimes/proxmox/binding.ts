@@ -5,7 +5,7 @@ import { KEPT } from '../../jobs/limits.ts'
 import type { AttachRequest, Outcome, Run } from '../../ports.ts'
 import { patchThread } from '../local/patch-thread.ts'
 import { createCollection, wantsFiles } from './collection.ts'
-import type { Details } from './details.ts'
+import { type Details, movedTo } from './details.ts'
 import { openEgress } from './egress.ts'
 import { type FollowOptions, follow } from './follow.ts'
 import { createIntake } from './intake.ts'
@@ -111,8 +111,12 @@ export const bindJob = async (
       run.sink.heartbeat()
     }
     const present = () => sessions.get(run.machine.id) === session
+    const moved = async (node: string): Promise<void> => {
+      reception.moved(run.machine.id, node)
+      await run.remember(movedTo(details, node))
+    }
     return await follow({
-      ...{ runtime, sessions, run, details, intake, state, phases, present },
+      ...{ runtime, sessions, run, details, intake, state, phases, present, moved },
       ...(egress.domains && { domains: egress.domains }),
       collected: () => collection.result(),
     })
@@ -152,6 +156,7 @@ export const concludeFromRecord = async (
     state,
     phases: details.phases ?? {},
     present: () => true,
+    moved: async () => {},
     collected: () => state.finished ?? { artifacts: [], skipped: [], patch: null },
   })
 }

@@ -16,6 +16,10 @@ export interface CloneRequest {
   readonly linked: boolean
   /** A fresh id each time it is called, remembered before it returns. */
   nextId(): Promise<number>
+  /** Somebody else has this id. */
+  taken(vmid: number): Promise<void>
+  /** It is not known whether a clone with this id will come to be. */
+  doubt(vmid: number): void
   /** Called with the task once there is one. */
   began(task: string): Promise<void>
   readonly deadline: number
@@ -34,7 +38,9 @@ export const cloneTemplate = async (proxmox: Proxmox, request: CloneRequest): Pr
     } catch (error) {
       if (error instanceof UncertainError) {
         if (await appeared(proxmox, request, vmid)) return vmid
-      } else if (proxmoxDetails(error)?.kind !== 'exists') throw error
+        request.doubt(vmid)
+      } else if (proxmoxDetails(error)?.kind === 'exists') await request.taken(vmid)
+      else throw error
       if (attempt >= ATTEMPTS) throw error
     }
   }
@@ -59,8 +65,8 @@ const cloneOnce = async (proxmox: Proxmox, request: CloneRequest, vmid: number):
 }
 
 /**
- * After a lost answer: the clone carries our mark from its first moment, but cannot be seen before it is
- * complete. A free id means that nothing happened.
+ * After a lost answer: a clone gets our mark, and can be seen, when it is complete. A free id means that nothing
+ * happened.
  */
 const appeared = async (
   proxmox: Proxmox,

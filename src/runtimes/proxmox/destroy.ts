@@ -3,58 +3,48 @@ import { forOperator } from '../../jobs/for-operator.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails, UncertainError } from '../../proxmox/errors.ts'
-import { isOurs, type Ownership } from './identity.ts'
-import { listGuests, readConfig } from './inventory.ts'
+import { type Claim, ownership } from './identity.ts'
+import { listGuests, poolOf, readConfig } from './inventory.ts'
 
-export interface Target extends Ownership {
-  readonly machineId: string
-  readonly vmid: number
-}
+export type Target = Claim & { readonly machineId: string; readonly vmid: number }
 
+/** How long a lock, or a clone that cannot be seen yet, is waited for. Looking costs nothing, a task does. */
 const LOCK_MS = 60_000
-const ROUNDS = 20
+const HIDDEN_MS = 20_000
+const RIGHTS_MS = 4000
 const TASK_MS = 180_000
+
+interface Obstacle {
+  readonly error: unknown
+  /** How long it may pass by itself. */
+  readonly patienceMs: number
+}
 
 /**
  * Destroys a VM that is ours and resolves when its id is free. A VM that has the id but is not ours is left
- * alone: then ours is gone already.
+ * alone: then ours is gone already. Whose it is is proven anew before every attempt.
  */
 export const destroyVm = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Promise<void> => {
+  const { clock } = proxmox
+  const began = clock.now()
   for (let round = 0; ; round++) {
     if (await isGone(proxmox, target.vmid, signal)) return
-    const guest = (await listGuests(proxmox, signal)).find(one => one.vmid === target.vmid)
-    const config = guest && (await readConfig(proxmox, guest, signal).catch(missing))
-    if (guest && config) {
-      if (isOurs({ ...guest, config }, target))
-        await remove(proxmox, { node: guest.node, vmid: target.vmid }, signal).catch(error =>
-          lookAgain(error, round, target),
-        )
-      else if (!isUnwritten(config)) return
-      else if (round >= ROUNDS) throw invisible(target)
-      else await proxmox.clock.sleep(1000, signal)
-    } else if (round >= ROUNDS) throw invisible(target)
-    // Not to be seen but there: a clone that is not complete, or somebody else's.
-    else await proxmox.clock.sleep(1000, signal)
+    const guest = await look(proxmox, target, signal)
+    if (guest.kind === 'foreign') return
+    const obstacle = guest.kind === 'ours' ? await remove(proxmox, guest, signal) : guest
+    if (obstacle === undefined && round === 0) continue
+    const { error, patienceMs } = obstacle ?? { error: invisible(target), patienceMs: LOCK_MS }
+    if (clock.now() - began >= patienceMs) throw error
+    await clock.sleep(Math.min(2000, 100 * 2 ** round), signal)
   }
 }
 
-/** Lost answers, and guests that vanished or started meanwhile; a right that is missing is still missing later. */
-const lookAgain = (error: unknown, round: number, { vmid }: Target): void => {
-  const kind = proxmoxDetails(error)?.kind
-  const passing = error instanceof UncertainError || kind === 'missing' || kind === 'running'
-  if (passing && round < ROUNDS) return
-  if (kind === 'permission' && round < 2) return
-  if (kind === 'stale_lock')
-    throw forOperator(
-      `VM ${vmid} is locked, and no token can remove the lock: ${(error as Error).message}`,
-      `As root on its node, when nothing works on it any more: qm unlock ${vmid}. Then: deputy machines rm`,
-    )
-  throw error
+/** Switches a VM off if it is ours beyond doubt; throws what is in the way. */
+export const stopVm = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Promise<void> => {
+  const guest = await look(proxmox, target, signal)
+  if (guest.kind === 'ours') await stop(proxmox, guest, signal)
+  else if (guest.kind === 'obstacle') throw guest.error
 }
-
-/** A clone in its first moment is a lock and nothing else: whose it is cannot be told yet. */
-const isUnwritten = (config: Readonly<Record<string, unknown>>): boolean =>
-  config.lock !== undefined && config.description === undefined && config.name === undefined
 
 /** Proxmox VE tells whether an id is in use even to those who may not see by whom. */
 export const isGone = async (proxmox: Proxmox, vmid: number, signal: AbortSignal): Promise<boolean> => {
@@ -67,38 +57,67 @@ export const isGone = async (proxmox: Proxmox, vmid: number, signal: AbortSignal
   }
 }
 
-export const stopVm = async (
-  proxmox: Proxmox,
-  at: { node: string; vmid: number },
-  signal: AbortSignal,
-): Promise<void> => {
-  const base = path`/nodes/${at.node}/qemu/${at.vmid}`
-  const { status } = await proxmox.get<{ status: string }>(`${base}/status/current`, {}, { signal })
-  if (status !== 'running') return
-  await perform(proxmox, () => proxmox.post<string>(`${base}/status/stop`, {}, { signal }), signal)
+interface Ours {
+  readonly kind: 'ours'
+  readonly node: string
+  readonly vmid: number
+  readonly isProtected: boolean
 }
 
-const remove = async (
-  proxmox: Proxmox,
-  at: { node: string; vmid: number },
-  signal: AbortSignal,
-): Promise<void> => {
-  const destroy = () =>
-    proxmox.delete<string>(
-      path`/nodes/${at.node}/qemu/${at.vmid}`,
-      { purge: true, 'destroy-unreferenced-disks': true },
-      { signal },
-    )
-  await stopVm(proxmox, at, signal)
-  await perform(proxmox, destroy, signal)
+type Look = Ours | { readonly kind: 'foreign' } | ({ readonly kind: 'obstacle' } & Obstacle)
+
+/** What has the id of a machine. */
+const look = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Promise<Look> => {
+  const { vmid } = target
+  const guest = (await listGuests(proxmox, signal)).find(one => one.vmid === vmid)
+  const config = guest && (await readConfig(proxmox, guest, signal).catch(hidden))
+  // Not to be seen but there: a clone that is not complete, one on its way to another node, or somebody else's.
+  if (!guest || !config) return { kind: 'obstacle', error: invisible(target), patienceMs: HIDDEN_MS }
+  const pool = await poolOf(proxmox, guest, target.pool, signal)
+  const whose = ownership({ vmid, pool, config }, target)
+  const lock = config.lock === undefined ? undefined : String(config.lock)
+  // A clone gets its marks when it is complete; until then it may be ours, and is waited for.
+  if (whose === 'foreign' && lock !== 'clone' && lock !== 'create') return { kind: 'foreign' }
+  if (lock !== undefined)
+    return { kind: 'obstacle', error: locked(target, guest.node, lock), patienceMs: LOCK_MS }
+  if (whose === 'altered') return { kind: 'obstacle', error: altered(target), patienceMs: HIDDEN_MS }
+  return { kind: 'ours', node: guest.node, vmid, isProtected: Number(config.protection ?? 0) === 1 }
 }
 
-const perform = (proxmox: Proxmox, begin: () => Promise<string>, signal: AbortSignal): Promise<unknown> => {
-  const run = async () => proxmox.waitTask(await begin(), { signal, deadline: proxmox.clock.now() + TASK_MS })
-  return proxmox.whileLocked(run, { deadline: proxmox.clock.now() + LOCK_MS, signal })
+const remove = async (proxmox: Proxmox, guest: Ours, signal: AbortSignal): Promise<Obstacle | undefined> => {
+  const at = path`/nodes/${guest.node}/qemu/${guest.vmid}`
+  try {
+    await stop(proxmox, guest, signal)
+    // Inherited from a template that is protected.
+    if (guest.isProtected) await proxmox.put(`${at}/config`, { protection: false }, { signal })
+    const gone = { purge: true, 'destroy-unreferenced-disks': true }
+    await finish(proxmox, await proxmox.delete<string>(at, gone, { signal }), signal)
+    return undefined
+  } catch (error) {
+    return passing(error)
+  }
 }
 
-const missing = (error: unknown): undefined => {
+const stop = async (proxmox: Proxmox, { node, vmid }: Ours, signal: AbortSignal): Promise<void> => {
+  const base = path`/nodes/${node}/qemu/${vmid}/status`
+  const { status } = await proxmox.get<{ status: string }>(`${base}/current`, {}, { signal })
+  if (status === 'running')
+    await finish(proxmox, await proxmox.post<string>(`${base}/stop`, {}, { signal }), signal)
+}
+
+const finish = (proxmox: Proxmox, task: string, signal: AbortSignal): Promise<unknown> =>
+  proxmox.waitTask(task, { signal, deadline: proxmox.clock.now() + TASK_MS })
+
+/** Locks, lost answers, and guests that vanished, moved or started meanwhile; a missing right stays missing. */
+const passing = (error: unknown): Obstacle => {
+  const kind = proxmoxDetails(error)?.kind
+  if (error instanceof UncertainError || ['missing', 'running', 'locked', 'stale_lock'].includes(kind ?? ''))
+    return { error, patienceMs: LOCK_MS }
+  if (kind === 'permission') return { error, patienceMs: RIGHTS_MS }
+  throw error
+}
+
+const hidden = (error: unknown): undefined => {
   const kind = proxmoxDetails(error)?.kind
   if (kind === 'missing' || kind === 'permission') return undefined
   throw error
@@ -108,4 +127,16 @@ const invisible = ({ vmid }: Target): AppError =>
   forOperator(
     `VM ${vmid} exists, but the token may not see it.`,
     `If it is a clone that was never completed, root can remove it: qm unlock ${vmid} && qm destroy ${vmid}`,
+  )
+
+const locked = ({ vmid }: Target, node: string, lock: string): AppError =>
+  forOperator(
+    `VM ${vmid} is locked (${lock}) on ${node}, and no token can remove a lock.`,
+    `If nothing works on it any more, on ${node}: qm unlock ${vmid}`,
+  )
+
+const altered = ({ vmid, machineId, pool }: Target): AppError =>
+  forOperator(
+    `VM ${vmid} was made for machine ${machineId}, but its name, description, tags or pool have been changed.`,
+    `Destroy it by hand (qm destroy ${vmid}), or put it back into the pool ${pool} as it was.`,
   )

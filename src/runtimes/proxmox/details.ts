@@ -4,6 +4,7 @@ import type { Machine } from '../../ports.ts'
 /** What is remembered of a machine besides its id. No secret: of the token only its hash. */
 export interface Details {
   readonly vmid: number
+  /** Where it was last seen; machines may be moved. */
   readonly node: string
   readonly template: number
   /** As it was asked for. */
@@ -15,9 +16,12 @@ export interface Details {
   readonly tokenHash: string
   /** Ids of clones whose fate was never learnt; they are looked for when the machine is destroyed. */
   readonly doubtful?: readonly number[]
-  readonly cloneTask?: string
+  /** The task that makes the clone with this id. */
+  readonly cloneTask?: string | undefined
   /** The volume of the seed image. */
   readonly seed?: string
+  /** Where that is, once the machine has moved away from it. */
+  readonly seedNode?: string
   readonly seedName?: string
   readonly ready?: boolean
   readonly network?: string
@@ -43,4 +47,16 @@ export interface Finished {
   readonly patch: { readonly sha256: string; readonly size: number } | null
 }
 
-export const detailsOf = (machine: Machine): Partial<Details> => machine.details as Partial<Details>
+/** While an id is being fought for there is none. */
+export type Known = Partial<Omit<Details, 'vmid'>> & { readonly vmid?: number | undefined }
+
+export const detailsOf = (machine: Machine): Known => machine.details as Known
+
+/** What is to be remembered of a machine that is on another node now; its seed image stays where it is. */
+export const movedTo = (
+  { node, seed, seedNode = node }: Details,
+  now: string,
+): Pick<Details, 'node' | 'seedNode'> => ({
+  node: now,
+  ...(seed === undefined ? {} : { seedNode }),
+})

@@ -1,18 +1,21 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Exit, Outcome, StopReason } from '../../ports.ts'
-import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
 import type { Collected } from './collection.ts'
-import { isGone, stopVm } from './destroy.ts'
+import { stopVm, type Target } from './destroy.ts'
 import { type Details, detailsOf, type Finished } from './details.ts'
 import type { Intake } from './intake.ts'
 import { keeps } from './keeps.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Sessions } from './sessions.ts'
 import { signalName } from './signal-name.ts'
+import { whereIs } from './whereabouts.ts'
 
 export interface FollowOptions {
-  readonly runtime: Pick<ProxmoxRuntimeOptions, 'proxmox' | 'log' | 'graceSeconds'>
+  readonly runtime: Pick<
+    ProxmoxRuntimeOptions,
+    'proxmox' | 'log' | 'graceSeconds' | 'owner' | 'pool' | 'vmids'
+  >
   readonly sessions: Sessions
   readonly run: AttachRequest
   readonly details: Details
@@ -29,6 +32,8 @@ export interface FollowOptions {
   readonly domains?: readonly string[]
   /** The files that have arrived, however far they came. */
   collected(): Collected
+  /** Told when the machine is found on another node. */
+  moved(node: string): Promise<void>
   /** Whether the machine is still one of ours. */
   present(): boolean
   readonly phases: Readonly<Record<string, number>>
@@ -53,6 +58,7 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
   // Found again after a restart: it may be long gone.
   let lookAt = clock.now() + (state.startedAt === undefined ? LOOK_MS : 0)
   let missed = false
+  let { node } = options.details
   try {
     for (;;) {
       if (state.finished) return { kind: 'exit', exit: toExit(options, state.finished) }
@@ -78,7 +84,10 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
       }
       if (clock.now() >= lookAt) {
         lookAt = clock.now() + LOOK_MS
-        const gone = await lookAtMachine(options)
+        const gone = await lookAtMachine(options, node, async next => {
+          node = next
+          await options.moved(next)
+        })
         if (gone && !state.finished) return gone
         // What came during the look rang for nobody.
         continue
@@ -100,25 +109,21 @@ const deadline = ({ run, state: { filesAt } }: FollowOptions, stopAt: number): n
     : Math.min(stopAt + FILES_MS, Math.max(stopAt, filesAt + LAST_WORDS_MS))
 
 /** A machine that is off or gone will not speak any more. Trouble with the cluster says nothing about it. */
-const lookAtMachine = async ({
-  runtime,
-  run,
-  details,
-  state,
-}: FollowOptions): Promise<Outcome | undefined> => {
-  const at = path`/nodes/${details.node}/qemu/${details.vmid}/status/current`
+const lookAtMachine = async (
+  { runtime, run, details: { vmid }, state }: FollowOptions,
+  node: string,
+  moved: (node: string) => Promise<void>,
+): Promise<Outcome | undefined> => {
   try {
-    const { status } = await runtime.proxmox.get<{ status?: string }>(at, {}, { timeoutMs: 20_000 })
-    if (status === 'running' || state.finished) return undefined
-    return ended(state.startedAt, `VM ${details.vmid} was switched off before it reported a result`)
+    const found = await whereIs(runtime.proxmox, { node, vmid }, run.detach)
+    if (state.finished) return undefined
+    if (found.kind === 'gone') return ended(state.startedAt, `VM ${vmid} does not exist any more`)
+    if (found.kind === 'hidden') return undefined
+    if (found.node !== node) await moved(found.node)
+    if (found.running) return undefined
+    return ended(state.startedAt, `VM ${vmid} was switched off before it reported a result`)
   } catch (error) {
-    const kind = proxmoxDetails(error)?.kind
-    // Without the machine its rights are gone too; but rights may go without it.
-    const gone =
-      kind === 'missing' ||
-      (kind === 'permission' && (await isGone(runtime.proxmox, details.vmid, run.detach).catch(() => false)))
-    if (gone) return ended(state.startedAt, `VM ${details.vmid} does not exist any more`)
-    if (kind === 'unauthorized')
+    if (proxmoxDetails(error)?.kind === 'unauthorized')
       runtime.log.warn({ job: run.job.id }, 'the Proxmox VE token is refused while a job runs')
     return undefined
   }
@@ -141,7 +146,7 @@ const ended = (startedAt: number | undefined, what: string): Outcome => {
 /** Pulls the plug. What was printed until then is kept. */
 const cutOff = async ({ runtime, run, details, state, intake, ...rest }: FollowOptions): Promise<Outcome> => {
   if (state.startedAt !== undefined || !keeps(run))
-    await stopVm(runtime.proxmox, details, AbortSignal.timeout(60_000)).catch(error =>
+    await stopVm(runtime.proxmox, targetOf(runtime, run, details), AbortSignal.timeout(60_000)).catch(error =>
       runtime.log.warn(
         { vmid: details.vmid, reason: (error as Error).message },
         'a machine could not be stopped; it is destroyed with its record',
@@ -164,6 +169,12 @@ const networkOf = ({ network }: Details, domains: readonly string[] | undefined)
   if (domains !== undefined) return `network: only ${domains.join(', ')}`
   return network === 'full' ? 'filtered network' : 'no network but the callback'
 }
+
+const targetOf = (
+  { owner, pool, vmids }: FollowOptions['runtime'],
+  { machine }: AttachRequest,
+  { vmid }: Details,
+): Target => ({ machineId: machine.id, vmid, owner, pool, vmids, tagged: true })
 
 const reasonOf = (run: AttachRequest): StopReason => run.stop.reason as StopReason
 

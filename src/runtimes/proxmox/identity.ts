@@ -1,7 +1,4 @@
-/**
- * A machine is ours when its name, its description, its id, its pool and its tag all say so. Anything that
- * fails one of these is somebody else's, whatever else it looks like.
- */
+/** What a machine's description tells of it. */
 export interface Identity {
   readonly machineId: string
   readonly owner: string
@@ -32,33 +29,42 @@ export const identityOf = (description: string | undefined): Identity | undefine
 
 export interface Seen {
   readonly vmid: number
+  readonly pool: string | undefined
   readonly config: Readonly<Record<string, unknown>>
-  /** Told only to those who may audit pools. */
-  readonly pool?: string | undefined
-  readonly status?: string
 }
 
-export interface Ownership {
+export interface Claim {
   readonly owner: string
-  readonly vmids: { readonly first: number; readonly last: number }
   readonly pool: string
+  readonly vmids: { readonly first: number; readonly last: number }
+  /** Absent: any machine of ours. */
   readonly machineId?: string
+  /** Whether it was configured already: until then a clone has the tags of its template. */
+  readonly tagged?: boolean
 }
 
-export const isOurs = (
-  { vmid, config, pool, status }: Seen,
-  { owner, vmids, pool: ours, machineId }: Ownership,
-): boolean => {
+/**
+ * A guest is ours when its description, name, pool, id and tag all say so. One that bears our mark but fails one
+ * of these was altered by somebody: it is not touched, and not taken for gone either.
+ */
+export const ownership = (
+  { vmid, pool, config }: Seen,
+  { owner, machineId, tagged, ...claim }: Claim,
+): 'ours' | 'altered' | 'foreign' => {
   const identity = identityOf(config.description === undefined ? undefined : String(config.description))
-  if (identity === undefined || identity.owner !== owner) return false
-  if (machineId !== undefined && identity.machineId !== machineId) return false
-  if (vmid < vmids.first || vmid > vmids.last) return false
-  if (pool !== undefined && pool !== ours) return false
-  // A clone gets its tag with its configuration, and is not started before.
-  const tags = String(config.tags ?? '').split(/[;, ]+/)
-  if (status === 'running' && !tags.includes(ownerTag(owner))) return false
-  return config.name === nameOf(identity.machineId)
+  const id = machineId ?? identity?.machineId
+  const described = identity !== undefined && identity.owner === owner && identity.machineId === id
+  const named = id !== undefined && config.name === nameOf(id)
+  const placed = vmid >= claim.vmids.first && vmid <= claim.vmids.last && pool === claim.pool
+  const marked = !tagged || tagsIn(config.tags).includes(ownerTag(owner))
+  if (described && named && placed && marked) return 'ours'
+  return described || (machineId !== undefined && named) ? 'altered' : 'foreign'
 }
+
+export const tagsIn = (tags: unknown): string[] =>
+  String(tags ?? '')
+    .split(/[;, ]+/)
+    .filter(tag => tag !== '')
 
 /** The machine that a seed image of this installation was made for. */
 export const seedMachine = (volid: string, owner: string): string | undefined => {

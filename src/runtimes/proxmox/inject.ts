@@ -14,7 +14,7 @@ import { AppError } from '../../jobs/errors.ts'
 import { path } from '../../proxmox/encode.ts'
 import { type Address, numericUrl } from './address.ts'
 import { createAgentLink } from './agent.ts'
-import type { Details } from './details.ts'
+import type { Known } from './details.ts'
 import { cloudInitDrives, seedDrive } from './drives.ts'
 import { nameOf, seedNameOf } from './identity.ts'
 import { readConfig } from './inventory.ts'
@@ -59,7 +59,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
   const before = async (
     at: At,
     { machineId, token, seedName }: Letter,
-    note: (more: Partial<Details>) => Promise<void>,
+    note: (more: Known) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> => {
     const way = injectionOf(runtime)

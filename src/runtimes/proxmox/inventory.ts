@@ -1,7 +1,9 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
+import { grantedOn } from '../../proxmox/permissions.ts'
 import { type Drive, drivesOf } from './drives.ts'
+import { tagsIn } from './identity.ts'
 
 export interface GuestEntry {
   readonly vmid: number
@@ -35,12 +37,22 @@ export const listGuests = async (proxmox: Proxmox, signal?: AbortSignal): Promis
       name: row.name === undefined ? undefined : String(row.name),
       status: String(row.status ?? 'unknown'),
       template: Number(row.template ?? 0) === 1,
-      tags: String(row.tags ?? '')
-        .split(/[;, ]+/)
-        .filter(tag => tag !== ''),
+      tags: tagsIn(row.tags),
       pool: row.pool === undefined ? undefined : String(row.pool),
       maxmem: Number(row.maxmem ?? 0),
     }))
+}
+
+/** Those who may not audit pools are told of none; to them a guest they see is in the one their rights are for. */
+export const poolOf = async (
+  proxmox: Proxmox,
+  guest: GuestEntry,
+  expected: string,
+  signal: AbortSignal,
+): Promise<string | undefined> => {
+  if (guest.pool !== undefined) return guest.pool
+  const granted = await grantedOn(proxmox.request, `/pool/${expected}`, { signal })
+  return granted.has('Pool.Audit') ? undefined : expected
 }
 
 export const listNodes = async (proxmox: Proxmox, signal?: AbortSignal): Promise<NodeEntry[]> => {

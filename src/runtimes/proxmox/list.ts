@@ -1,18 +1,20 @@
 import type { FoundMachine } from '../../ports.ts'
+import type { Kind } from '../../proxmox/classify.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
-import { identityOf, isOurs, ownerTag, seedMachine } from './identity.ts'
-import { listGuests, listNodes, readConfig } from './inventory.ts'
+import { identityOf, ownership, ownerTag, seedMachine } from './identity.ts'
+import { listGuests, listNodes, poolOf, readConfig } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
-import type { Sessions } from './sessions.ts'
 
-/** Every VM that is provably ours, and every seed image of ours that has lost its VM. */
+/**
+ * Every VM that is provably ours, and every seed image of ours that has lost its VM. Without rights a guest is just
+ * not in the answer: that one is missing here does not mean that it is gone.
+ */
 export const listMachines = async (
-  sessions: Sessions,
   runtime: ProxmoxRuntimeOptions,
   signal: AbortSignal,
 ): Promise<FoundMachine[]> => {
-  const { proxmox, owner, vmids, pool } = runtime
+  const { proxmox, owner, pool, vmids } = runtime
   const found = new Map<string, FoundMachine>()
   for (const guest of await listGuests(proxmox, signal)) {
     const inRange = guest.vmid >= vmids.first && guest.vmid <= vmids.last
@@ -20,11 +22,11 @@ export const listMachines = async (
     const mine =
       guest.tags.includes(ownerTag(owner)) || guest.name === undefined || guest.name.startsWith('deputy-')
     if (!inRange || !mine || guest.template) continue
-    const config = await readConfig(proxmox, guest, signal).catch(ignoreGone)
-    if (!config || !isOurs({ ...guest, config }, { owner, vmids, pool })) continue
-    const { machineId, createdAt, tokenHash } = identityOf(String(config.description))!
-    // Machines that were booted before this daemon go on talking to it.
-    sessions.add(machineId, tokenHash)
+    const config = await readConfig(proxmox, guest, signal).catch(ignore(['missing']))
+    if (!config) continue
+    const seen = { vmid: guest.vmid, pool: await poolOf(proxmox, guest, pool, signal), config }
+    if (ownership(seen, { owner, pool, vmids }) !== 'ours') continue
+    const { machineId, createdAt } = identityOf(String(config.description))!
     found.set(machineId, { id: machineId, details: { vmid: guest.vmid, node: guest.node }, createdAt })
   }
   for (const seed of await listSeeds(runtime, signal)) {
@@ -48,18 +50,24 @@ const listSeeds = async (
         { content: 'iso' },
         { signal },
       )
-      .catch(ignoreGone)
+      .catch(ignore(['missing', 'elsewhere', 'permission', 'server']))
     for (const { volid, ctime } of rows ?? []) {
       const id = seedMachine(volid, owner)
       if (id)
-        seeds.push({ id, details: { node, seed: volid }, ...(ctime ? { createdAt: ctime * 1000 } : {}) })
+        seeds.push({
+          id,
+          leftover: true,
+          details: { node, seed: volid, seedNode: node },
+          ...(ctime ? { createdAt: ctime * 1000 } : {}),
+        })
     }
   }
   return seeds
 }
 
-const ignoreGone = (error: unknown): undefined => {
-  const kind = proxmoxDetails(error)?.kind
-  if (kind === 'missing' || kind === 'permission' || kind === 'server') return undefined
-  throw error
-}
+const ignore =
+  (kinds: readonly Kind[]) =>
+  (error: unknown): undefined => {
+    const kind = proxmoxDetails(error)?.kind
+    if (kind === undefined || !kinds.includes(kind)) throw error
+  }

@@ -2,7 +2,7 @@ import { pinOf } from '../../guest/certificate.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, ProvisionRequest } from '../../ports.ts'
 import { createAgentLink } from './agent.ts'
-import type { Details } from './details.ts'
+import type { Known } from './details.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { isTimeout, type Phase, type Provisioner, wantedBy } from './provision.ts'
 import type { Reception } from './reception.ts'
@@ -22,7 +22,7 @@ export const probeCallback = async (options: ProbeOptions, request: ProvisionReq
   const { runtime, reception, provisioner } = options
   const began = performance.now()
   let phase = 'template' as Phase
-  let known: Partial<Details> = {}
+  let known: Known = {}
   const remember: ProvisionRequest['remember'] = details => {
     known = details
     return request.remember(details)

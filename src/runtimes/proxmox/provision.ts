@@ -11,7 +11,7 @@ import { createLimiter } from '../../proxmox/limiter.ts'
 import type { Address } from './address.ts'
 import { cloneTemplate } from './clone.ts'
 import { configureClone } from './configure.ts'
-import type { Details } from './details.ts'
+import type { Known } from './details.ts'
 import { egressProblem } from './egress.ts'
 import { applyFirewall, planFirewall } from './firewall.ts'
 import { describe, nameOf } from './identity.ts'
@@ -82,7 +82,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     const template = await findTemplate(proxmox, wanted.template, signal)
     const { node, linked } = await choose(template, signal)
     const token = randomBytes(32).toString('base64url')
-    let details: Partial<Details> = {
+    let details: Known = {
       node,
       template: template.vmid,
       templateName: wanted.template,
@@ -92,12 +92,13 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       network: wanted.network,
       ready: false,
     }
-    const note = async (more: Partial<Details>): Promise<void> => {
+    const note = async (more: Known): Promise<void> => {
       details = { ...details, ...more }
       await remember({ ...details })
     }
     promise(node, wanted.memory)
-    const leased: number[] = []
+    const taken: number[] = []
+    const doubtful: number[] = []
     try {
       const identity = {
         machineId: machine.id,
@@ -108,14 +109,13 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       const nextId = async (): Promise<number> => {
         const known = new Set((await listGuests(proxmox, signal)).map(guest => guest.vmid))
         const vmid = vmids.take(known)
-        leased.push(vmid)
-        // Every id that was ever tried is looked for when this machine is destroyed.
-        await note({ vmid, doubtful: leased.slice(0, -1) })
+        await note({ vmid, doubtful: [...doubtful], cloneTask: undefined })
         return vmid
       }
       const vmid = await lap('clone', () =>
+        // Its task runs where the template is, wherever the clone is to be.
         cloning(
-          node,
+          template.node,
           () =>
             cloneTemplate(proxmox, {
               template,
@@ -126,6 +126,11 @@ export const createProvisioner = (options: ProvisionerOptions) => {
               node,
               linked,
               nextId,
+              taken: id => {
+                taken.push(id)
+                return note({ vmid: undefined, cloneTask: undefined })
+              },
+              doubt: id => void doubtful.push(id),
               began: task => note({ cloneTask: task }),
               deadline: proxmox.clock.now() + TASK_MS,
               signal,
@@ -153,7 +158,8 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       throw worthAnotherTry(isTimeout(signal.reason) ? tooLate(error, phase) : error)
     } finally {
       promise(node, -wanted.memory)
-      for (const vmid of leased) vmids.release(vmid)
+      // The others stay leased until their machine is gone.
+      for (const vmid of taken) vmids.release(vmid)
     }
   }
 
@@ -204,7 +210,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     }
   }
 
-  return { make, protect }
+  return { make, protect, vmids }
 }
 
 export type Provisioner = ReturnType<typeof createProvisioner>

@@ -16,7 +16,7 @@ export const createReception = (runtime: ProxmoxRuntimeOptions, sessions: Sessio
   const { proxmox, log, callback } = runtime
   const now = () => proxmox.clock.now()
   const seeds = new Map<string, Seed>()
-  const mailboxes = new Map<string, AbortController>()
+  const mailboxes = new Map<string, { ending: AbortController; at: { node: string; vmid: number } }>()
   let outer: Promise<GuestListener> | undefined
   let inner: Promise<GuestListener> | undefined
   let openedAt = now()
@@ -83,15 +83,20 @@ export const createReception = (runtime: ProxmoxRuntimeOptions, sessions: Sessio
     attend(machineId: string, at: { node: string; vmid: number }): void {
       if (runtime.channel !== 'agent' || mailboxes.has(machineId)) return
       const ending = new AbortController()
-      mailboxes.set(machineId, ending)
-      const agent = createAgentLink(proxmox, at)
+      const box = { ending, at: { ...at } }
+      mailboxes.set(machineId, box)
+      const agent = createAgentLink(proxmox, box.at)
       void loopback().then(({ port }) =>
         serveMailbox({ agent, clock: proxmox.clock, log, port, signal: ending.signal }),
       )
     },
+    moved(machineId: string, node: string): void {
+      const box = mailboxes.get(machineId)
+      if (box) box.at.node = node
+    },
     leave(machineId: string): void {
       sessions.drop(machineId)
-      mailboxes.get(machineId)?.abort()
+      mailboxes.get(machineId)?.ending.abort()
       mailboxes.delete(machineId)
     },
     /** What listens to untrusted machines need not listen when there are none. */
@@ -102,7 +107,7 @@ export const createReception = (runtime: ProxmoxRuntimeOptions, sessions: Sessio
       await (await closing).close()
     },
     async close(): Promise<void> {
-      for (const ending of mailboxes.values()) ending.abort()
+      for (const { ending } of mailboxes.values()) ending.abort()
       await (await outer)?.close()
       await (await inner)?.close()
     },

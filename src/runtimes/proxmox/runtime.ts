@@ -1,10 +1,8 @@
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Run, Runtime } from '../../ports.ts'
-import { path } from '../../proxmox/encode.ts'
-import { proxmoxDetails } from '../../proxmox/errors.ts'
 import { bindJob, concludeFromRecord } from './binding.ts'
 import { checkProxmox } from './check.ts'
-import { type Details, detailsOf } from './details.ts'
+import { type Details, detailsOf, type Known, movedTo } from './details.ts'
 import { createDisposal } from './disposal.ts'
 import { firewallFor } from './egress.ts'
 import { fitsProxmox } from './fits.ts'
@@ -12,17 +10,18 @@ import { listMachines } from './list.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { probeCallback } from './probe.ts'
 import { createProvisioner, wantedBy } from './provision.ts'
-import { createReception } from './reception.ts'
+import { createReception, type Reception } from './reception.ts'
 import { createSessions } from './sessions.ts'
 import { canTake } from './warm.ts'
+import { isFree, whereIs } from './whereabouts.ts'
 
 /** Jobs in VMs cloned from a template, with an API token and nothing else. */
 export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime => {
-  const { proxmox } = runtime
+  const { proxmox, log } = runtime
   const sessions = createSessions(() => proxmox.clock.now())
   const reception = createReception(runtime, sessions)
   const provisioner = createProvisioner({ runtime, sessions, ...reception })
-  const dispose = createDisposal(runtime, reception)
+  const dispose = createDisposal(runtime, reception, provisioner.vmids.release)
   const parts = { runtime, sessions, reception, provisioner }
   let provisioning = 0
 
@@ -68,8 +67,8 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       try {
         await reception.ready()
         const details = run.machine.details as object as Details
-        if (run.manifest.machine !== undefined) await requireAlive(runtime, run, details)
-        return await bindJob(parts, run, await withNetwork(run, details), run)
+        const here = run.manifest.machine === undefined ? details : await requireAlive(parts, run, details)
+        return await bindJob(parts, run, await withNetwork(run, here), run)
       } catch (error) {
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toAppError(error) }
@@ -92,7 +91,25 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       if (provisioning === 0) await reception.closeWhenIdle()
     },
 
-    list: signal => listMachines(sessions, runtime, signal),
+    list: signal => listMachines(runtime, signal),
+    isGone: async ({ details }, signal) => {
+      const { vmid } = details as Known
+      return vmid === undefined || (await isFree(proxmox, vmid, signal))
+    },
+    recall: machines => {
+      for (const machine of machines) {
+        const { vmid, doubtful = [], ready, tokenHash, node } = detailsOf(machine)
+        provisioner.vmids.hold([...(vmid === undefined ? [] : [vmid]), ...doubtful])
+        if (machine.state !== 'kept' && machine.state !== 'ready') continue
+        if (!ready || tokenHash === undefined || vmid === undefined || node === undefined) continue
+        sessions.add(machine.id, tokenHash)
+        reception.attend(machine.id, { node, vmid })
+      }
+      if (sessions.size > 0)
+        reception
+          .ready()
+          .catch(error => log.warn({ reason: error.message }, 'waiting machines are not heard'))
+    },
     close: async () => {
       await reception.close()
       await proxmox.close()
@@ -102,18 +119,30 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
 
 /** A follow-up needs the very machine it names: its workspace is nowhere else. */
 const requireAlive = async (
-  { proxmox }: ProxmoxRuntimeOptions,
+  { runtime, reception }: { runtime: ProxmoxRuntimeOptions; reception: Reception },
   run: Run,
-  { node, vmid }: Details,
-): Promise<void> => {
-  const at = path`/nodes/${node}/qemu/${vmid}/status/current`
-  const found = await proxmox.get<{ status?: string }>(at).catch(error => {
-    const kind = proxmoxDetails(error)?.kind
-    if (kind === 'missing' || kind === 'permission') return undefined
-    throw error
-  })
-  if (found?.status === 'running') return
-  throw new AppError('not_found', `The kept machine ${run.machine.id} is gone, and its workspace with it.`, {
-    hint: 'Machines end with their lease. Submit the job without machine.',
-  })
+  details: Details,
+): Promise<Details> => {
+  const found = await whereIs(runtime.proxmox, details, run.detach)
+  if (found.kind === 'hidden')
+    throw new AppError(
+      'unavailable',
+      `The token may not look at VM ${details.vmid}, machine ${run.machine.id}.`,
+      {
+        hint: 'deputy doctor names the right that is missing.',
+      },
+    )
+  if (found.kind === 'gone' || !found.running)
+    throw new AppError(
+      'not_found',
+      `The kept machine ${run.machine.id} is gone, and its workspace with it.`,
+      {
+        hint: 'Machines end with their lease. Submit the job without machine.',
+      },
+    )
+  if (found.node === details.node) return details
+  reception.moved(run.machine.id, found.node)
+  const moved = movedTo(details, found.node)
+  await run.remember(moved)
+  return { ...details, ...moved }
 }

@@ -1,14 +1,17 @@
 import { randomInt } from 'node:crypto'
 import { AppError } from '../../jobs/errors.ts'
 
-/** Ids are picked at random from a range of our own; Proxmox VE has no way to reserve one. */
+/**
+ * Ids are picked at random from a range of our own; Proxmox VE has no way to reserve one. A lease ends with its
+ * machine: the machine records are what keeps it over a restart.
+ */
 export const createVmids = ({ first, last }: { first: number; last: number }) => {
   const leased = new Set<number>()
   return {
     /** An id that nobody is known to have. */
     take(known: ReadonlySet<number>): number {
-      const free = last - first + 1 - [...known].filter(id => id >= first && id <= last).length
-      if (free <= leased.size) {
+      const used = new Set([...known, ...leased].filter(id => id >= first && id <= last))
+      if (used.size > last - first) {
         throw new AppError('unavailable', `All ids from ${first} to ${last} are in use.`, {
           hint: 'Widen the range of VM ids.',
         })
@@ -21,6 +24,10 @@ export const createVmids = ({ first, last }: { first: number; last: number }) =>
       throw new AppError('unavailable', `No id from ${first} to ${last} is free.`, {
         hint: 'Widen the range of VM ids.',
       })
+    },
+    /** Ids of machines that an earlier daemon made. */
+    hold(ids: Iterable<number>): void {
+      for (const id of ids) leased.add(id)
     },
     release(id: number): void {
       leased.delete(id)

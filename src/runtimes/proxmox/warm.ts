@@ -1,5 +1,5 @@
 import type { ProvisionRequest } from '../../ports.ts'
-import { type Details, detailsOf } from './details.ts'
+import { detailsOf, type Known } from './details.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Provisioner, Wanted } from './provision.ts'
 import type { Reception } from './reception.ts'
@@ -42,7 +42,7 @@ export const canTake = async (
   return true
 }
 
-const isEnough = (details: Partial<Details>, wanted: Wanted): boolean =>
+const isEnough = (details: Known, wanted: Wanted): boolean =>
   details.templateName === wanted.template &&
   (details.cores ?? 0) >= wanted.cores &&
   (details.memory ?? 0) >= wanted.memory

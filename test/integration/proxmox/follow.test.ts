@@ -9,6 +9,7 @@ import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
 import type { Details, Finished } from '../../../src/runtimes/proxmox/details.ts'
 import { type FollowOptions, follow } from '../../../src/runtimes/proxmox/follow.ts'
+import { describe as describeMachine, nameOf } from '../../../src/runtimes/proxmox/identity.ts'
 import { createSessions } from '../../../src/runtimes/proxmox/sessions.ts'
 import { until } from '../../support/engine.ts'
 
@@ -22,7 +23,13 @@ afterEach(async () => {
 const begin = async ({ started = true, lookMs = 0 } = {}) => {
   const emulator = await startEmulator()
   closers.push(() => emulator.close())
-  const vm = newVm(VMID, 'pve1', { name: 'job' })
+  const id = newId()
+  const tokenHash = 'a'.repeat(64)
+  const vm = newVm(VMID, 'pve1', {
+    name: nameOf(id),
+    tags: 'deputy;deputy-lab',
+    description: describeMachine({ machineId: id, owner: 'lab', createdAt: 1, tokenHash }),
+  })
   vm.pool = 'jobs'
   vm.status = 'running'
   emulator.state.vms.set(VMID, vm)
@@ -37,7 +44,6 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
     warn: (_: object, text: string) => void warnings.push(text),
   }
   const sessions = createSessions(() => Date.now())
-  const id = newId()
   const stop = new AbortController()
   const detach = new AbortController()
   const run: AttachRequest = {
@@ -56,8 +62,12 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
     filesAt: undefined,
   }
   let present = true
+  const moves: string[] = []
   const outcome = follow({
-    runtime: { proxmox, log, graceSeconds: 0 },
+    runtime: {
+      ...{ proxmox, log, graceSeconds: 0, owner: 'lab', pool: 'jobs' },
+      vmids: { first: 100_000, last: 100_999 },
+    },
     sessions,
     run,
     details: { node: 'pve1', vmid: VMID } as Details,
@@ -72,6 +82,7 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
     state,
     phases: { clone: 5 },
     present: () => present,
+    moved: async node => void moves.push(node),
     collected: () => ({ artifacts: [], skipped: [], patch: null }),
   })
   let settled: Outcome | undefined
@@ -82,6 +93,7 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
     emulator,
     vm,
     warnings,
+    moves,
     outcome,
     settled: () => settled,
     asked: (what: string) => emulator.requests.filter(line => line.includes(what)).length,
@@ -103,6 +115,7 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
   }
 }
 
+const NO_CONFIG = `Configuration file 'nodes/pve1/qemu-server/${VMID}.conf' does not exist`
 const NOT_OURS_TO_SEE = ['VM.Audit', 'VM.PowerMgmt'] as const
 
 describe('a job in a machine that is not heard of', () => {
@@ -175,6 +188,47 @@ describe('a job in a machine that is not heard of', () => {
     job.finish(0)
     expect(await job.outcome).toMatchObject({ kind: 'exit' })
     expect(performance.now() - began).toBeLessThan(5000)
+  })
+
+  it('goes on when its machine is moved to another node, and is followed there', async () => {
+    const job = await begin()
+    job.vm.node = 'pve2'
+    job.vanish()
+    await until(() => job.moves.length > 0, 'the move is noticed', 20_000)
+    expect(job.moves).toEqual(['pve2'])
+    expect(job.settled()).toBeUndefined()
+    job.finish(0)
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { code: 0 } })
+  })
+
+  it('goes on when its machine is moved away from a node that is gone', async () => {
+    const job = await begin()
+    job.vm.node = 'pve2'
+    job.emulator.state.nodes.delete('pve1')
+    job.vanish()
+    await until(() => job.moves.length > 0, 'the move is noticed', 20_000)
+    expect(job.settled()).toBeUndefined()
+    job.detach()
+    await job.outcome
+  })
+
+  it('is not lost because the list of guests was empty for a moment', async () => {
+    const job = await begin()
+    job.emulator.faults.addRequest({ match: '/status/current', times: 1, status: 500, message: NO_CONFIG })
+    job.emulator.faults.addRequest({ match: '/cluster/nextid', times: 1, status: 200, message: '' })
+    job.vanish()
+    await until(() => job.asked('/cluster/nextid') > 1, 'it was asked twice', 20_000)
+    expect(job.settled()).toBeUndefined()
+    job.detach()
+    expect(await job.outcome).toEqual({ kind: 'detached' })
+  })
+
+  it('that is given up does not switch off somebody else who has the id now', async () => {
+    const job = await begin()
+    job.vm.config = { name: 'precious', description: 'of somebody else' }
+    job.stop({ kind: 'stale', by: 'daemon' })
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'stale' } })
+    expect(job.vm.status).toBe('running')
   })
 
   it('is cut off at once when it was given up, and keeps the reason', async () => {

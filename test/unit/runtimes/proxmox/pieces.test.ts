@@ -9,8 +9,8 @@ import { fitsProxmox } from '../../../../src/runtimes/proxmox/fits.ts'
 import {
   describe as describeMachine,
   identityOf,
-  isOurs,
   nameOf,
+  ownership,
   seedMachine,
   seedNameOf,
 } from '../../../../src/runtimes/proxmox/identity.ts'
@@ -29,12 +29,8 @@ const IDENTITY = {
 const RANGE = { first: 100_000, last: 100_099 }
 
 describe('who a machine belongs to', () => {
-  const config = {
-    name: nameOf(MACHINE),
-    description: describeMachine(IDENTITY),
-    tags: 'deputy;deputy-abc123',
-  }
-  const ours = { owner: 'abc123', vmids: RANGE, pool: 'jobs' }
+  const config = { name: nameOf(MACHINE), description: describeMachine(IDENTITY) }
+  const ours = { owner: 'abc123', pool: 'jobs', vmids: RANGE }
 
   it('is read back from its description, also when people write around it', () => {
     expect(identityOf(describeMachine(IDENTITY))).toEqual(IDENTITY)
@@ -44,19 +40,23 @@ describe('who a machine belongs to', () => {
   })
 
   it('needs every proof at once', () => {
-    expect(isOurs({ vmid: 100_000, config }, ours)).toBe(true)
-    expect(isOurs({ vmid: 100_000, config }, { ...ours, machineId: MACHINE })).toBe(true)
-    expect(isOurs({ vmid: 99_999, config }, ours)).toBe(false)
-    expect(isOurs({ vmid: 100_000, config: { ...config, name: 'web-server' } }, ours)).toBe(false)
-    expect(isOurs({ vmid: 100_000, config: { name: config.name } }, ours)).toBe(false)
-    expect(isOurs({ vmid: 100_000, config }, { ...ours, owner: 'other' })).toBe(false)
-    expect(isOurs({ vmid: 100_000, config }, { ...ours, machineId: 'another' })).toBe(false)
-    expect(isOurs({ vmid: 100_000, config, pool: 'jobs', status: 'running' }, ours)).toBe(true)
-    expect(isOurs({ vmid: 100_000, config, pool: 'production' }, ours)).toBe(false)
-    const untagged = { ...config, tags: 'debian' }
-    expect(isOurs({ vmid: 100_000, config: untagged, status: 'running' }, ours)).toBe(false)
-    // A clone that was never configured has the tags of its template.
-    expect(isOurs({ vmid: 100_000, config: untagged, status: 'stopped' }, ours)).toBe(true)
+    const seen = { vmid: 100_000, pool: 'jobs', config }
+    const tags = 'production;deputy;deputy-abc123'
+    expect(ownership(seen, ours)).toBe('ours')
+    expect(ownership(seen, { ...ours, machineId: MACHINE })).toBe('ours')
+    expect(ownership({ ...seen, config: { ...config, tags } }, { ...ours, tagged: true })).toBe('ours')
+    const altered = [
+      { ...seen, vmid: 99_999 },
+      { ...seen, pool: undefined },
+      { ...seen, pool: 'production' },
+      { ...seen, config: { ...config, name: 'web-server' } },
+      { ...seen, config: { name: config.name } },
+    ]
+    for (const one of altered) expect(ownership(one, { ...ours, machineId: MACHINE })).toBe('altered')
+    expect(ownership(seen, { ...ours, tagged: true })).toBe('altered')
+    expect(ownership(seen, { ...ours, owner: 'other' })).toBe('foreign')
+    expect(ownership(seen, { ...ours, machineId: 'another' })).toBe('foreign')
+    expect(ownership({ ...seen, config: { name: 'web-server' } }, ours)).toBe('foreign')
   })
 
   it('is in the name of its seed image', () => {
@@ -87,6 +87,15 @@ describe('ids', () => {
         }
       }),
     )
+  })
+
+  it('of machines that an earlier daemon made are not given away, seen or not', () => {
+    const vmids = createVmids({ first: 100_000, last: 100_002 })
+    vmids.hold([100_000, 100_002, 5])
+    expect(vmids.take(new Set([100_002]))).toBe(100_001)
+    expect(() => vmids.take(new Set())).toThrow('All ids from 100000 to 100002 are in use.')
+    vmids.release(100_002)
+    expect(vmids.take(new Set())).toBe(100_002)
   })
 })
 

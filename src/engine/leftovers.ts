@@ -1,0 +1,17 @@
+import type { Check, MachineRecord, Readiness } from '../ports.ts'
+
+/** What doctor says of machines that could not be destroyed. They keep no job from running. */
+export const withLeftovers = (readiness: Readiness, machines: readonly MachineRecord[]): Readiness => {
+  const left = machines.filter(
+    ({ runtime, state, lastError }) =>
+      runtime === readiness.runtime && state === 'destroying' && lastError !== null,
+  )
+  return { ...readiness, checks: [...readiness.checks, ...left.map(toCheck)] }
+}
+
+const toCheck = ({ id, lastError }: MachineRecord): Check => ({
+  name: 'machine',
+  status: 'warning',
+  message: `machine ${id} could not be destroyed: ${lastError}`,
+  fix: `deputy machines rm ${id}`,
+})
