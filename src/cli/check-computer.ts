@@ -8,7 +8,7 @@ import type { Context } from './context.ts'
 export const checkThisComputer = async (
   context: Context,
 ): Promise<{ checks: Check[]; client: Client | undefined }> => {
-  const checks: Check[] = [node(), await directory(context)]
+  const checks: Check[] = [node(), await directory(context), ...obsolete(context)]
   try {
     const client = await context.client()
     const daemon = await client.daemon()
@@ -33,6 +33,19 @@ const node = (): Check => {
     ...(!good && { fix: 'Install Node.js 20.19 or later' }),
   }
 }
+
+/** Of the server that this one replaces: taken without complaint, but of no use. */
+const obsolete = ({ env }: Context): Check[] =>
+  env.PROXMOX_ADMIN_PATH
+    ? [
+        {
+          name: 'PROXMOX_ADMIN_PATH',
+          status: 'warning',
+          message: 'is no longer needed: jobs reach the cluster directly',
+          fix: 'unset PROXMOX_ADMIN_PATH',
+        },
+      ]
+    : []
 
 const directory = async ({ home }: Context): Promise<Check> => {
   const name = 'state'

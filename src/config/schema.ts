@@ -29,7 +29,9 @@ export const configSchema = z.strictObject({
     timeout: z.number().min(1).max(LIMITS.timeoutSeconds).default(3600).describe('Seconds a job may run'),
     cpu: z.number().min(0.1).max(32).default(2).describe('CPUs of a job'),
     memory: size.default('2G').describe('Memory of a job'),
-    disk: size.optional().describe('Disk of a job; otherwise the runtime decides (sandbox 1G, VM 10G)'),
+    disk: size
+      .optional()
+      .describe('Disk of a job; otherwise 1G in a sandbox, and in a VM what its template has'),
     lease: z
       .number()
       .int()

@@ -65,6 +65,8 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   let { settings } = loaded
   for (const warning of loaded.warnings) log.warn(warning)
   const stopping = stopSignal(signal)
+  if (env.PROXMOX_ADMIN_PATH)
+    log.info('PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
   const startedAt = Date.now()
   const store = openStore(join(home.stateDir, 'deputy.db'))
   const blobs = createBlobs(join(home.stateDir, 'blobs'))

@@ -10,7 +10,7 @@ import { type Patience, whileLocked } from './retry.ts'
 import { createSession, readTicket, type Ticket } from './session.ts'
 import type { ProxmoxSettings } from './settings.ts'
 import { type TaskResult, type WaitOptions, waitTask } from './tasks.ts'
-import { createTransport } from './transport.ts'
+import { createTransport, type SeenCertificate } from './transport.ts'
 import { parseUpid } from './upid.ts'
 import { type Upload, upload } from './upload.ts'
 import { readVersion, type Version } from './version.ts'
@@ -41,6 +41,8 @@ export interface Proxmox {
   whileLocked<T>(work: () => Promise<T>, patience: Omit<Patience, 'clock'>): Promise<T>
   catalogue(options?: CallOptions): Promise<Catalogue>
   version(options?: CallOptions): Promise<Version>
+  /** What the first of the nodes that was reached has shown. */
+  certificate(): SeenCertificate | undefined
   close(): Promise<void>
 }
 
@@ -109,6 +111,8 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
       })
       return catalogue
     },
+    certificate: () =>
+      settings.endpoints.map(transport.certificate).find(certificate => certificate !== undefined),
     close: () => transport.close(),
   }
 }

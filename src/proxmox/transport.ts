@@ -18,8 +18,16 @@ export interface Outgoing {
   readonly signal?: AbortSignal
 }
 
+/** What a node showed when it was last connected to. */
+export interface SeenCertificate {
+  readonly fingerprint: string
+  readonly validTo: Date
+}
+
 export interface Transport {
   send(endpoint: Endpoint, request: Outgoing): Promise<Answer>
+  /** Undefined before the first connection. */
+  certificate(endpoint: Endpoint): SeenCertificate | undefined
   close(): Promise<void>
 }
 
@@ -38,13 +46,16 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 export const createTransport = (tls: TlsSettings): Transport => {
   const pools = new Map<string, Promise<Pool>>()
+  const seen = new Map<string, SeenCertificate>()
   let trust: Promise<Trust> | undefined
   let closed = false
 
   const poolFor = (endpoint: Endpoint): Promise<Pool> => {
     if (closed) throw new AppError('unavailable', 'The Proxmox VE client is closed.', { retryable: false })
     trust ??= loadTrust(tls)
-    const pool = pools.get(endpoint.origin) ?? openPool(endpoint, trust)
+    const pool =
+      pools.get(endpoint.origin) ??
+      openPool(endpoint, trust, certificate => seen.set(endpoint.origin, certificate))
     pools.set(endpoint.origin, pool)
     return pool
   }
@@ -64,6 +75,7 @@ export const createTransport = (tls: TlsSettings): Transport => {
       const body = answer.headers['content-encoding'] === 'gzip' ? await inflate(raw) : raw
       return { status: answer.statusCode, reason: answer.statusText, body }
     },
+    certificate: endpoint => seen.get(endpoint.origin),
     close: async () => {
       closed = true
       for (const pool of await Promise.allSettled(pools.values())) {
@@ -75,10 +87,14 @@ export const createTransport = (tls: TlsSettings): Transport => {
 }
 
 /** undici costs 60 ms to load; nobody pays it before the first call. */
-const openPool = async (endpoint: Endpoint, trust: Promise<Trust>): Promise<Pool> => {
+const openPool = async (
+  endpoint: Endpoint,
+  trust: Promise<Trust>,
+  onSeen: (certificate: SeenCertificate) => void,
+): Promise<Pool> => {
   const [undici, trusted] = await Promise.all([import('undici'), trust])
   return new undici.Pool(endpoint.origin, {
-    connect: connector(undici.buildConnector, endpoint, trusted),
+    connect: connector(undici.buildConnector, endpoint, trusted, onSeen),
     connections: CONNECTIONS,
     pipelining: 1,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -91,6 +107,7 @@ const connector = (
   build: typeof buildConnector,
   endpoint: Endpoint,
   trust: Trust,
+  onSeen: (certificate: SeenCertificate) => void,
 ): buildConnector.connector => {
   // The handshake always completes; the judge then decides with everything known, and can say what it saw.
   const connect = build({
@@ -102,6 +119,8 @@ const connector = (
   return (options, callback) =>
     connect(options, (error, socket) => {
       if (error) return callback(new ConnectFailure(error.message || String(error), { cause: error }), null)
+      const { fingerprint256, valid_to } = (socket as TLSSocket).getPeerCertificate()
+      onSeen({ fingerprint: fingerprint256, validTo: new Date(valid_to) })
       const objection = trust.judge(socket as TLSSocket, `${endpoint.host}:${endpoint.port}`)
       if (!objection) return callback(null, socket as TLSSocket)
       socket?.destroy()

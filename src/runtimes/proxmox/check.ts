@@ -2,6 +2,7 @@ import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, Readiness } from '../../ports.ts'
 import { checkRights } from '../../proxmox/permissions.ts'
 import { checkCallback } from './check-callback.ts'
+import { checkBridge, checkCertificate, checkClones } from './check-cluster.ts'
 import type { Drive } from './drives.ts'
 import { injectionOf } from './inject.ts'
 import { findTemplate, listStorages, type Template } from './inventory.ts'
@@ -37,16 +38,23 @@ export const checkProxmox = async (
     }
   })
   if (version === undefined) return { runtime: 'proxmox', ready: false, checks }
+  const add = async (name: string, work: () => Promise<Check | undefined>): Promise<void> => {
+    const check = await work().catch(error => failed(name, error))
+    if (check) checks.push(check)
+  }
+  await add('certificate', async () => checkCertificate(runtime))
   const template = await step('template', async () => {
     const value = await findTemplate(runtime.proxmox, runtime.template, signal)
     return { message: `template ${value.vmid} on ${value.node}`, value }
   })
   if (template) {
     checks.push(...templateChecks(template))
+    await add('bridge', () => checkBridge(runtime, template, signal))
+    await add('clones', () => checkClones(runtime, template, signal))
     checks.push(...(await storageChecks(runtime, template, signal)))
     checks.push(await rightsCheck(runtime, template, version.major, signal))
   }
-  checks.push(await checkCallback(runtime, reception).catch(error => failed('callback', error)))
+  await add('callback', () => checkCallback(runtime, reception))
   return { runtime: 'proxmox', ready: checks.every(check => check.status !== 'failed'), checks }
 }
 

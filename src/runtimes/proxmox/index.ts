@@ -39,8 +39,6 @@ export const openProxmoxRuntime = ({ env, log = silent, ...options }: OpenOption
 /** The runtime as the configuration describes it. Throws when the settings of the cluster are wrong. */
 export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> => {
   const { proxmox, callback, defaults, log } = options
-  if (options.env.PROXMOX_ADMIN_PATH)
-    log.info({}, 'PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
   requireSound(proxmox, callback)
   await mkdir(options.stateDir, { recursive: true, mode: 0o700 })
   const owner = await keepFile(join(options.stateDir, 'proxmox-owner'), () => randomBytes(6).toString('hex'))

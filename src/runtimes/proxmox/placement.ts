@@ -21,9 +21,7 @@ const NO_LINKS = ['lvm', 'iscsi', 'iscsidirect']
 
 /** The node with the most room among those that can have a clone, and the kind of clone. */
 export const place = ({ template, nodes, guests, storages, promised }: PlacementInput): Placement => {
-  const used = template.drives
-    .filter(drive => drive.storage !== '')
-    .map(disk => storages.find(one => one.storage === disk.storage))
+  const used = storagesOf(template, storages)
   // A storage that the token may not see counts as local: the template's own node is always right.
   const everywhere = used.length > 0 && used.every(storage => storage?.shared === true)
   const candidates = nodes.filter(node => node.online && (everywhere || node.node === template.node))
@@ -44,8 +42,22 @@ export const place = ({ template, nodes, guests, storages, promised }: Placement
     return base - (promised.get(node.node) ?? 0) - (node.load ?? 0) * 2 ** 30
   }
   const best = candidates.reduce((a, b) => (room(b) > room(a) ? b : a))
-  return {
-    node: best.node,
-    linked: used.every(storage => storage === undefined || !NO_LINKS.includes(storage.type)),
-  }
+  return { node: best.node, linked: linksOf(template, storages).linked }
 }
+
+/** Whether clones share the disks of the template, and the storage that does not let them. */
+export const linksOf = (
+  template: Template,
+  storages: readonly StorageEntry[],
+): { linked: boolean; blocking?: string } => {
+  const blocking = storagesOf(template, storages).find(
+    one => one !== undefined && NO_LINKS.includes(one.type),
+  )
+  return blocking === undefined ? { linked: true } : { linked: false, blocking: blocking.storage }
+}
+
+/** Undefined for one that the token may not see. */
+const storagesOf = (template: Template, storages: readonly StorageEntry[]) =>
+  template.drives
+    .filter(drive => drive.storage !== '')
+    .map(drive => storages.find(one => one.storage === drive.storage))

@@ -2,6 +2,8 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { createProxmox } from '../../../src/proxmox/client.ts'
+import { parseSettings } from '../../../src/proxmox/settings.ts'
 import { CLI, newHome, startDaemon } from '../../support/daemon.ts'
 import { removeDirectory, until } from '../../support/engine.ts'
 import { send } from '../../support/http/send.ts'
@@ -43,6 +45,26 @@ const startPve = async () => {
     [...out.matchAll(/^export (\w+)='(.*)'$/gm)].map(match => [match[1]!, match[2]!]),
   )
   return { settings, kill: () => child.kill('SIGKILL') }
+}
+
+/** The configurations of the VMs that are ours, as Proxmox VE tells them. */
+const machinesOf = async (settings: Record<string, string>): Promise<Record<string, unknown>[]> => {
+  const proxmox = createProxmox(parseSettings(settings))
+  try {
+    const rows = await proxmox.get<{ vmid: number; node: string; template?: number }[]>(
+      '/cluster/resources',
+      {
+        type: 'vm',
+      },
+    )
+    return await Promise.all(
+      rows
+        .filter(row => row.vmid >= 100_000)
+        .map(row => proxmox.get<Record<string, unknown>>(`/nodes/${row.node}/qemu/${row.vmid}/config`)),
+    )
+  } finally {
+    await proxmox.close()
+  }
 }
 
 /** One that has ended but that nobody has asked about yet is not alive. */
@@ -174,6 +196,53 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     await new Promise(resolve => patient.once('exit', resolve))
     expect(out).toMatch(/✓ callback: VM \d+ on pve\d was heard of through http:\/\/127\.0\.0\.1:28769 after/)
     expect(await daemon.client.machines()).toEqual([])
+  })
+
+  it('takes every setting of the server it replaces, and says which is of no use any more', async () => {
+    const pve = await startPve()
+    const directory = newHome()
+    cleanups.push(() => removeDirectory(directory))
+    const settings = {
+      ...pve.settings,
+      CALLBACK_PORT: '28771',
+      CALLBACK_HOST: '127.0.0.1',
+      PROXMOX_ADMIN_PATH: './node_modules/mcp-proxmox-admin/dist/index.js',
+      DEFAULT_VM_TEMPLATE: 'agent-template',
+      DEFAULT_TIMEOUT: '77',
+      DEFAULT_CPU: '3',
+      DEFAULT_MEMORY: '640M',
+      DEFAULT_DISK: '14G',
+      HEARTBEAT_THRESHOLD_SECONDS: '45',
+      CLEANUP_INTERVAL_SECONDS: '11',
+    }
+    const daemon = await startDaemon({ directory, env: settings })
+    cleanups.push(() => daemon.kill())
+    expect(daemon.log()).toContain('PROXMOX_ADMIN_PATH is no longer needed')
+    const explained = (await daemon.client.config()) as { path: string; value: unknown }[]
+    const value = (at: string) => explained.find(setting => setting.path === at)?.value
+    expect([
+      value('callback.port'),
+      value('callback.host'),
+      value('proxmox.template'),
+      value('defaults.timeout'),
+      value('supervision.heartbeat'),
+      value('supervision.cleanup'),
+    ]).toEqual([28_771, '127.0.0.1', 'agent-template', 77, 45, 11])
+    const { job_id } = await daemon.client.submit({ task: 'sleep 60', runtime: 'proxmox' })
+    await until(async () => (await daemon.client.get(job_id)).status === 'running', 'it runs', 30_000)
+    expect(await daemon.client.get(job_id)).toMatchObject({ timeout_seconds: 77 })
+    const [vm] = await machinesOf(pve.settings)
+    expect(vm).toMatchObject({ cores: 3, memory: '640', scsi0: expect.stringContaining('size=14G') })
+    await daemon.client.cancel(job_id)
+    const doctor = spawnSync(process.execPath, [CLI, 'doctor'], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, HOME: directory, DEPUTY_HOME: directory, ...settings },
+    })
+    expect(doctor.stdout).toMatch(/! PROXMOX_ADMIN_PATH: is no longer needed/)
+    expect(doctor.stdout).toMatch(
+      /✓ certificate: SHA-256 fingerprint (?:[0-9A-F]{2}:){31}[0-9A-F]{2}, valid until/,
+    )
+    await until(async () => (await daemon.client.machines()).length === 0, 'it is gone', 30_000)
   })
 
   it('says what is wrong with the settings of a cluster, and still runs other jobs', async () => {

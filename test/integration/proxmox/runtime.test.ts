@@ -584,6 +584,30 @@ it('tells what is missing, with the command that mends it', async () => {
     status: 'warning',
     fix: 'qm set 9000 --delete ide2',
   })
+  const said = (name: string) => checks.find(check => check.name === name)
+  expect(said('certificate')).toMatchObject({
+    status: 'ok',
+    message: expect.stringMatching(/^SHA-256 fingerprint (?:[0-9A-F]{2}:){31}[0-9A-F]{2}, valid until 20/),
+  })
+  expect(said('bridge')).toMatchObject({
+    status: 'ok',
+    message: expect.stringMatching(/^vmbr0 is on pve\d$/),
+  })
+  expect(said('clones')).toMatchObject({ status: 'ok' })
+  const elsewhere = await lab
+    .makeRuntime({ network: { firewall: true, privateAddresses: false, bridge: 'vmbr77' } })
+    .check(never)
+  expect(elsewhere.checks.find(check => check.name === 'bridge')).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('vmbr77 is not among the bridges'),
+    fix: expect.stringContaining('PROXMOX_BRIDGE'),
+  })
+  const { storages } = lab.emulator.state
+  for (const [name, storage] of [...storages]) storages.set(name, { ...storage, type: 'lvm' })
+  expect((await runtime.check(never)).checks.find(check => check.name === 'clones')).toMatchObject({
+    status: 'warning',
+    message: expect.stringMatching(/^every clone copies [\d.]+ GiB/),
+  })
   const absent = await lab.makeRuntime({ template: 'nothing' }).check(never)
   expect(absent.checks.find(check => check.name === 'template')).toMatchObject({
     status: 'failed',

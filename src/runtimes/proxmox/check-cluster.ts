@@ -1,0 +1,75 @@
+import type { Check } from '../../ports.ts'
+import { path } from '../../proxmox/encode.ts'
+import { listStorages, type Template } from './inventory.ts'
+import { bridgeOf } from './net-device.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import { linksOf } from './placement.ts'
+
+/** Proxmox VE renews the certificate of a node two weeks before it ends, and then a pinned one is another. */
+const SOON_MS = 14 * 86_400_000
+
+/** What the cluster showed of itself. */
+export const checkCertificate = ({ proxmox }: ProxmoxRuntimeOptions): Check | undefined => {
+  const seen = proxmox.certificate()
+  if (seen === undefined) return undefined
+  const { fingerprint, validTo } = seen
+  const name = 'certificate'
+  const pin = `PROXMOX_SSL_MODE=verify PROXMOX_SSL_FINGERPRINT=${fingerprint}`
+  if (proxmox.settings.tls.mode === 'insecure')
+    return {
+      name,
+      status: 'warning',
+      message: `any certificate is taken; the one seen has the SHA-256 fingerprint ${fingerprint}`,
+      fix: `Compare it with "pvenode cert info" on the node, then: ${pin}`,
+    }
+  const message = `SHA-256 fingerprint ${fingerprint}, valid until ${validTo.toISOString().slice(0, 10)}`
+  if (validTo.getTime() - proxmox.clock.now() > SOON_MS) return { name, status: 'ok', message }
+  const fix =
+    proxmox.settings.tls.fingerprints.length > 0
+      ? 'The node gets a new one soon: pin that one too (PROXMOX_SSL_FINGERPRINT takes several), or use PROXMOX_SSL_CA_CERT.'
+      : 'Renew it. On the node: pvenode cert info'
+  return { name, status: 'warning', message, fix }
+}
+
+/** Whether machines find their network on the template's node. */
+export const checkBridge = async (
+  { proxmox, network }: ProxmoxRuntimeOptions,
+  { node, config }: Template,
+  signal: AbortSignal,
+): Promise<Check | undefined> => {
+  const bridge = network.bridge ?? bridgeOf(config)
+  if (bridge === undefined) return undefined
+  const name = 'bridge'
+  const rows = await proxmox.get<{ iface?: string }[]>(
+    path`/nodes/${node}/network`,
+    { type: 'any_bridge' },
+    { signal },
+  )
+  const seen = rows.map(row => String(row.iface))
+  if (seen.includes(bridge)) return { name, status: 'ok', message: `${bridge} is on ${node}` }
+  return {
+    name,
+    // Without a right on any of them, none is shown: then the rights are what is wrong.
+    status: seen.length === 0 ? 'warning' : 'failed',
+    message: `${bridge} is not among the bridges of ${node} that the token sees: ${seen.join(', ') || 'none'}`,
+    fix: 'Set PROXMOX_BRIDGE to one of them, or grant SDN.Use on it: deputy proxmox setup',
+  }
+}
+
+/** Whether a clone is a matter of seconds. */
+export const checkClones = async (
+  { proxmox }: ProxmoxRuntimeOptions,
+  template: Template,
+  signal: AbortSignal,
+): Promise<Check> => {
+  const name = 'clones'
+  const { linked, blocking } = linksOf(template, await listStorages(proxmox, template.node, signal))
+  if (linked) return { name, status: 'ok', message: 'clones share the disks of the template' }
+  const bytes = template.drives.reduce((sum, drive) => sum + drive.bytes, 0)
+  return {
+    name,
+    status: 'warning',
+    message: `every clone copies ${(bytes / 2 ** 30).toFixed(1)} GiB: storage ${blocking} cannot share disks`,
+    fix: `Move the disks of the template to a storage that can (lvmthin, zfspool, rbd, or qcow2 files): qm disk move ${template.vmid} DISK STORAGE`,
+  }
+}
