@@ -12,9 +12,22 @@ export interface Breakers {
   closedReason(id: string): string | undefined
   /** Takes the single trial of a half-open circuit; true when the caller may go on. */
   enter(id: string): boolean
+  /** Whether somebody is on trial now. */
+  isTrying(id: string): boolean
+  /** The trial is over without a verdict: the next one may try. */
+  leave(id: string): void
   succeeded(id: string): void
-  failed(id: string, reason: string): void
+  /** It answers: what was held against its connection is forgotten, not what is wrong with itself. */
+  answered(id: string): void
+  failed(id: string, reason: string, how?: Failure): void
   forget(id: string): void
+}
+
+export interface Failure {
+  /** When what failed was begun. All that was under way at one failure is that same failure. */
+  begun?: number
+  /** The way to the node, or the node itself. */
+  cause?: 'connection' | 'node'
 }
 
 interface Circuit {
@@ -23,6 +36,8 @@ interface Circuit {
   openUntil: number
   coolMs: number
   trial: boolean
+  countedAt: number
+  cause: 'connection' | 'node'
 }
 
 /** One circuit a node: closed, open after failures in a row, then half-open for one trial at a time. */
@@ -49,13 +64,27 @@ export const createBreakers = (options: BreakerOptions = {}): Breakers => {
       circuit.trial = true
       return true
     },
+    isTrying: id => circuits.get(id)?.trial === true,
+    leave: id => {
+      const circuit = circuits.get(id)
+      if (circuit) circuit.trial = false
+    },
     succeeded: id => {
       circuits.delete(id)
     },
-    failed: (id, reason) => {
-      const circuit = circuits.get(id) ?? { failures: 0, reason, openUntil: 0, coolMs, trial: false }
+    answered: id => {
+      if (circuits.get(id)?.cause === 'connection') circuits.delete(id)
+    },
+    failed: (id, reason, { begun = now(), cause = 'connection' } = {}) => {
+      const circuit = circuits.get(id) ?? {
+        ...{ failures: 0, reason, openUntil: 0, coolMs, trial: false, cause },
+        countedAt: Number.NEGATIVE_INFINITY,
+      }
+      if (begun < circuit.countedAt) return
       const again = isOpen(circuit)
       circuit.failures++
+      circuit.countedAt = now()
+      if (cause === 'node') circuit.cause = cause
       circuit.reason = reason
       circuit.trial = false
       if (again) circuit.coolMs = Math.min(circuit.coolMs * 2, maxCoolMs)

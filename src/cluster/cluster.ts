@@ -1,4 +1,6 @@
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable } from '../jobs/deadline.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { type AddressBook, type AddressBookOptions, createAddressBook } from './addresses/book.ts'
 import { findSelf, type Self, type SelfOptions } from './addresses/self.ts'
@@ -55,8 +57,12 @@ export interface Cluster {
   /** Takes a place on a given node, for a command that is there already. */
   occupy(id: string): () => void
   running(id: string): number
+  /** Resolves when a place has become free somewhere, or after a while: what closes a node passes. */
+  freed(signal: AbortSignal): Promise<void>
+  now(): number
   succeeded(node: ClusterNode, target?: SshTarget): void
-  failed(node: ClusterNode, error: unknown, target?: SshTarget): void
+  /** `begun`: when what failed was begun; all that one cut ends counts once. */
+  failed(node: ClusterNode, error: unknown, target?: SshTarget, begun?: number): void
   /** Takes another configuration. What runs goes on, on nodes that are gone from it too. */
   update(config: ClusterConfig): InventoryChange
   close(): void
@@ -83,6 +89,7 @@ export interface Placement extends Choice {
 }
 
 const PROBE_LIMIT = 32
+const FREED_MS = 1_000
 
 export const createCluster = (options: ClusterOptions): Cluster => {
   const { now = Date.now } = options
@@ -122,6 +129,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   const breakers = createBreakers({ now })
   let targets = createTargets(config, addresses, env)
   const running = new Map<string, number>()
+  const waiting = new Set<() => void>()
   const closing = new AbortController()
   let self: Self = { address: undefined, id: undefined }
   const findOurselves = async (): Promise<void> => {
@@ -135,6 +143,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     const target = await targets(node, signal)
     try {
       const result = await ssh.run({ target, script: PROBE_PROGRAM, signal })
+      breakers.answered(node.id)
       if (target.address !== undefined) addresses.verified(node.host, target.address)
       // The probe itself measures for a tenth of a second.
       return {
@@ -174,6 +183,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
       if (released) return
       released = true
       running.set(id, Math.max(0, (running.get(id) ?? 1) - 1))
+      for (const wake of [...waiting]) wake()
     }
   }
 
@@ -190,8 +200,14 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     })
     const node = findNode(config.nodes, choice.id)
     breakers.enter(node.id)
+    const trying = breakers.isTrying(node.id)
+    const free = occupy(node.id)
+    const release = (): void => {
+      if (trying) breakers.leave(node.id)
+      free()
+    }
     const reason = request.node === undefined ? choice.reason : `${node.id} was asked for by name.`
-    return { ...choice, reason, node, release: occupy(node.id) }
+    return { ...choice, reason, node, release }
   }
 
   const update: Cluster['update'] = next => {
@@ -233,13 +249,26 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     choose,
     occupy,
     running: id => running.get(id) ?? 0,
+    freed: signal => {
+      let wake = (): void => undefined
+      const free = new Promise<void>(resolve => {
+        wake = resolve
+      })
+      waiting.add(wake)
+      const pause = sleep(FREED_MS, undefined, { ref: false })
+      return abortable(Promise.race([free, pause]), signal).finally(() => waiting.delete(wake))
+    },
+    now,
     succeeded: (node, target) => {
       breakers.succeeded(node.id)
       if (target?.address !== undefined) addresses.verified(node.host, target.address)
     },
-    failed: (node, error, target) => {
+    failed: (node, error, target, begun) => {
       const cause = toAppError(error)
-      breakers.failed(node.id, cause.message)
+      breakers.failed(node.id, cause.message, {
+        cause: sshFailureOf(error) === undefined ? 'node' : 'connection',
+        ...(begun !== undefined && { begun }),
+      })
       blame(node, error, target)
       if (sshFailureOf(error) !== undefined) monitor.unreachable(node, cause)
     },

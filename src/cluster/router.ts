@@ -14,6 +14,8 @@ export interface Measurement {
   memory: number
   load: number
   cores: number
+  /** How full the disk of the home there is. */
+  disk?: number
   latencyMs: number
   /** Milliseconds on the caller's clock. */
   at: number
@@ -48,6 +50,8 @@ export interface Choice {
 }
 
 const STALE_AFTER_MS = 60_000
+/** Percent; most of what is sent to a node has to be written there first. */
+const FULL_DISK = 95
 const WEIGHTS = { cpu: 0.3, load: 0.25, memory: 0.15, tasks: 0.3 }
 
 /**
@@ -80,6 +84,7 @@ export const scoreOf = (candidate: Candidate, request: RouteRequest): number => 
   if (candidate.overloaded) score -= 0.5
   if (candidate.isHere) score -= 10
   if (measurement === undefined) return score + 0.35
+  if ((measurement.disk ?? 0) >= FULL_DISK) score -= 0.5
   const loadPerCore = measurement.load / Math.max(1, measurement.cores)
   const seen =
     WEIGHTS.cpu * (1 - measurement.cpu / 100) +

@@ -1,3 +1,4 @@
+import { isWaiting } from '../jobs/errors.ts'
 import type { Job, JobError, JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { JobState } from '../jobs/states.ts'
@@ -21,6 +22,7 @@ export const verdict = (
     case 'exit':
       return settled(outcome.exit, job, now)
     case 'not-started':
+      if (isWaiting(outcome.error)) return waitsOn(job, outcome.error.message, now)
       if (outcome.error.retryable && job.attempts <= manifest.retries)
         return again(job, outcome.error.message, now)
       return failed(
@@ -61,6 +63,13 @@ const again = (job: Job, why: string, now: number): Verdict => ({
     outputBase: job.outputBytes,
   },
   reason: `attempt ${job.attempts} failed before its end: ${why}`,
+})
+
+/** Nothing was tried, so nothing is counted. */
+const waitsOn = (job: Job, why: string, now: number): Verdict => ({
+  to: 'pending',
+  change: { notBefore: now, machineId: null, attempts: Math.max(0, job.attempts - 1) },
+  reason: `it goes on waiting: ${why}`,
 })
 
 const settled = (exit: Exit, job: Job, now: number): Verdict => {

@@ -81,6 +81,13 @@ export class AppError extends Error {
   }
 }
 
+/** Nothing is wrong but that all places are taken: one will be free again. */
+export const isWaiting = (error: unknown): boolean => {
+  if (!(error instanceof AppError)) return false
+  const { details } = error
+  return typeof details === 'object' && details !== null && 'full' in details && details.full === true
+}
+
 /** Whatever was thrown, as one of ours. A defect keeps its cause but never shows a stack to a caller. */
 export const toAppError = (thrown: unknown): AppError => {
   if (thrown instanceof AppError) return thrown

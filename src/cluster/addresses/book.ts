@@ -1,6 +1,5 @@
 import { isIP } from 'node:net'
-import { abortable } from '../../jobs/abortable.ts'
-import { createDeadline } from '../../jobs/deadline.ts'
+import { abortable, createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { type AddressKind, type LocalNetworks, localNetworks, unusableKind } from './kinds.ts'
 import { type NamedSource, systemSources } from './sources.ts'

@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { abortable } from '../../jobs/abortable.ts'
-import { createDeadline } from '../../jobs/deadline.ts'
+import { abortable, createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { ClusterNode } from '../inventory.ts'
 import { type Health, overloadReason, type Thresholds } from './health.ts'

@@ -3,7 +3,7 @@ export type Frame =
   | { kind: 'output'; stream: 'stdout' | 'stderr'; data: Buffer }
   | { kind: 'ended'; code: number; how: 'exit' | 'timeout' | 'cancel'; from: number; to: number }
   | { kind: 'lost'; reason: string }
-  | { kind: 'not-started'; reason: string }
+  | { kind: 'not-started'; reason: string; fault: boolean }
   | { kind: 'alive' }
   | { kind: 'superseded' }
   | { kind: 'line'; text: string }
@@ -69,7 +69,8 @@ const parseLine = (line: string): Frame | { stream: 'stdout' | 'stderr'; left: n
     case 'l':
       return { kind: 'lost', reason: text }
     case 'n':
-      return { kind: 'not-started', reason: text }
+    case 'f':
+      return { kind: 'not-started', reason: text, fault: kind === 'f' }
     case 'x': {
       const how = words[1] === 'timeout' || words[1] === 'cancel' ? words[1] : 'exit'
       return { kind: 'ended', code: count(words[0]), how, from: count(words[2]), to: count(words[3]) }

@@ -96,6 +96,7 @@ const once = async (
   attaching: boolean,
 ): Promise<RemoteEnd> => {
   const { cluster, node, signal, command } = options
+  const begun = cluster.now()
   let target: SshTarget | undefined
   try {
     target = await cluster.target(node, signal)
@@ -103,11 +104,13 @@ const once = async (
       command !== undefined && !attaching
         ? await cluster.shim.run(command, follow(target))
         : await cluster.shim.attach(options.id, follow(target))
-    if (end.kind === 'disconnected') cluster.failed(node, end.error, target)
+    if (end.kind === 'disconnected') cluster.failed(node, end.error, target, begun)
+    if (end.kind === 'not-started' && end.fault)
+      cluster.failed(node, new AppError('unavailable', end.reason), target, begun)
     return end
   } catch (error) {
     if (signal.aborted || !(error instanceof AppError) || error.code === 'invalid') throw error
-    cluster.failed(node, error, target)
+    cluster.failed(node, error, target, begun)
     return { kind: 'disconnected', error, sent: false }
   }
 }

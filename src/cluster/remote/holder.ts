@@ -63,7 +63,7 @@ my $cwd = $d{D_WORK} ne '' ? "$work/$d{D_WORK}" : $d{D_CWD} ne '' ? $d{D_CWD} : 
 my $mine = mkdir $dir;
 if (!$mine && $! + 0 == 2) { mkdirs($base); mkdirs($work); $mine = mkdir $dir }
 unless ($mine) {
-  unless (-d $dir) { out("n the node could not make $dir (is its disk full or read-only?)\\n"); exit 0 }
+  unless (-d $dir) { out("f the node could not make $dir (is its disk full or read-only?)\\n"); exit 0 }
   # Whoever made it starts the command, and may still be writing it down: everybody else only follows.
   shell('run');
 }
@@ -71,12 +71,12 @@ mkdir $cwd if $own && !-d $cwd;
 unless (put('exit', "       \\n") && put('cmd', "$d{D_CMD}\\n") && put('memo', $d{D_MEMO}) && put('ordered', '') && put('follower', "$$\\n") && put('index', '')) {
   unlink map { "$dir/$_" } qw(exit cmd memo index ordered follower);
   rmdir $cwd if $own; rmdir $dir;
-  out("n the node could not write to $base (is its disk full?)\\n"); exit 0;
+  out("f the node could not write to $base (is its disk full?)\\n"); exit 0;
 }
 pipe(my $tell_r, my $tell_w);
 fcntl($tell_w, 4, $nonblock);
 my $super = fork;
-unless (defined $super) { out("n the node could not start another process: $!\\n"); exit 0 }
+unless (defined $super) { out("f the node could not start another process: $!\\n"); exit 0 }
 if ($super == 0) { close $tell_r; supervise(); exit 0 }
 close $tell_w;
 out("s 1\\n");

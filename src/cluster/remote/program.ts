@@ -11,7 +11,7 @@
  *   s 0|1            found running | started now       o N / e N   N bytes of stdout / stderr follow
  *   x CODE HOW FROM TO   ended                         h           still there
  *   l WHY            lost, or may have run             n WHY       did not start, and never will under this id
- *   q                another follower took over
+ *   q                another follower took over        f WHY       could not be started: something is wrong there
  * and in answer to the short verbs:
  *   k N PIDS         cancel: N processes survived      k ID PIDS   remove, release: these survived, nothing is deleted
  *   g ID             remove, release: it is gone       w ID TIME   claims: a workspace, and when it was made
@@ -230,7 +230,7 @@ run() {
       fast=1
     else
       rm -rf "$dir"
-      echo "n the node could not write to $base (is its disk full?)"
+      echo "f the node could not write to $base (is its disk full?)"
       return
     fi
   elif [ -d "$dir" ]; then
@@ -238,7 +238,7 @@ run() {
     printf '%s\\n' "$$" > "$dir/follower"
     echo 's 0'
   else
-    echo "n the node could not make $dir (is its disk full or read-only?)"
+    echo "f the node could not make $dir (is its disk full or read-only?)"
     return
   fi
   follow

@@ -42,7 +42,8 @@ export interface FollowOptions {
 export type RemoteEnd =
   | { kind: 'exit'; code: number; how: 'exit' | 'timeout' | 'cancel'; startedAt: number; endedAt: number }
   | { kind: 'lost'; reason: string }
-  | { kind: 'not-started'; reason: string }
+  /** `fault`: the node could not; otherwise it was not to. */
+  | { kind: 'not-started'; reason: string; fault: boolean }
   /** Somebody else follows it now. */
   | { kind: 'superseded' }
   /** The connection broke, or could not be made; `sent` when the node may have got the request. */
@@ -232,8 +233,9 @@ const endOf = (frame: Frame): RemoteEnd | undefined => {
         endedAt: frame.to * 1000,
       }
     case 'lost':
+      return { kind: 'lost', reason: frame.reason }
     case 'not-started':
-      return { kind: frame.kind, reason: frame.reason }
+      return { kind: 'not-started', reason: frame.reason, fault: frame.fault }
     case 'superseded':
       return { kind: 'superseded' }
     default:

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { abortable } from '../../jobs/abortable.ts'
+import { abortable } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { SshSettings, SshTarget } from './arguments.ts'
 import { type Master, openMaster } from './master.ts'

@@ -1,27 +1,16 @@
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cluster, createCluster, type Placement } from '../../cluster/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../cluster/inventory.ts'
-import { topicsOf } from '../../cluster/topics.ts'
-import { AppError, toAppError } from '../../jobs/errors.ts'
-import type { Manifest } from '../../jobs/manifest.ts'
-import type {
-  AttachRequest,
-  Blobs,
-  FoundMachine,
-  Machine,
-  Outcome,
-  ProvisionRequest,
-  Run,
-  Runtime,
-} from '../../ports.ts'
+import { AppError } from '../../jobs/errors.ts'
+import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
 import { keepLimits } from '../local/keep.ts'
 import type { KeepLimits } from '../local/protocol.ts'
 import { clusterLimit, fitsCluster } from './fits.ts'
 import { placeInputs } from './inputs.ts'
 import { launch } from './launch.ts'
 import { memoKey } from './memo.ts'
-import { endThere, foundPlace, type Place, placeRecord, recordedPlace } from './place.ts'
+import { endThere, type Place, recordedPlace } from './place.ts'
+import { createFailures, provision } from './provision.ts'
 import { clusterReadiness } from './readiness.ts'
 import { createReleaser } from './releaser.ts'
 import { followRun, type RunContext } from './run.ts'
@@ -46,6 +35,9 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
   const places = new Map<string, Place & Pick<Placement, 'release'>>()
   const busy = new Map<string, string>()
   const listed = new Map<string, FoundMachine[]>()
+  const away = new Set<string>()
+  const failures = createFailures()
+  const parked = new Set<string>()
   const alone = createQueues()
   const release = createReleaser(cluster)
   const context: RunContext = {
@@ -57,8 +49,9 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     memoKey: memoKey(options.keyFile),
   }
 
-  const placeOf = async (machine: Machine, signal: AbortSignal): Promise<Place | undefined> =>
-    places.get(machine.id) ?? recordedPlace(cluster, machine) ?? foundPlace(cluster, machine.id, signal)
+  /** What has no node in its record has nothing anywhere: that is written before anything is sent. */
+  const placeOf = (machine: Machine): Place | undefined =>
+    places.get(machine.id) ?? recordedPlace(cluster, machine)
 
   const settle = async (
     machine: Machine,
@@ -85,7 +78,8 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     // A shim on the node holds the command through any outage of the line.
     outlivesSilence: true,
     get limit() {
-      return clusterLimit(cluster)
+      // Who waits for one node must not keep others from theirs.
+      return clusterLimit(cluster) + Math.min(parked.size, MOST_PARKED)
     },
     get dormant() {
       return cluster.nodes.length === 0
@@ -94,8 +88,11 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     fits: manifest => fitsCluster(cluster, manifest, routed),
 
     provision: async request => {
-      const place = await provision(cluster, request)
-      places.set(request.machine.id, place)
+      const { id, jobId } = request.machine
+      const except = failures.of(jobId)
+      const park = (): void => void parked.add(id)
+      const place = await provision(cluster, request, { except, park }).finally(() => parked.delete(id))
+      places.set(id, place)
     },
 
     start: async run => {
@@ -107,8 +104,10 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
         machine,
         run.job.id,
         async () => {
+          let place: Place | undefined
+          const begunAt = cluster.now()
           try {
-            const place = await placeOf(machine, run.detach)
+            place = placeOf(machine)
             if (!place) throw isGone(machine.id)
             const target = await cluster.target(place.node, run.detach)
             await assertThere(cluster, place.node, machine.id, run)
@@ -124,11 +123,18 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
               alone,
             })
             const command = await launch(context, run, place.node, hasWorkspace)
-            return await followRun(context, run, { ...place, command, hasWorkspace, begun })
+            const outcome = await followRun(context, run, { ...place, command, hasWorkspace, begun })
+            if (outcome.kind === 'not-started') failures.add(run.job.id, place.node.id)
+            else failures.forget(run.job.id)
+            return outcome
           } catch (error) {
             if (run.detach.aborted) return { kind: 'detached' }
-            if (error instanceof AppError) return { kind: 'not-started', error }
-            throw error
+            if (!(error instanceof AppError)) throw error
+            if (place && error.retryable) {
+              failures.add(run.job.id, place.node.id)
+              cluster.failed(place.node, error, undefined, begunAt)
+            }
+            return { kind: 'not-started', error }
           }
         },
         run.detach,
@@ -140,7 +146,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
         run.machine,
         run.job.id,
         async () => {
-          const place = await placeOf(run.machine, run.detach)
+          const place = placeOf(run.machine)
           if (!place) return unknownRun(run, isGone(run.machine.id))
           if (!places.has(run.machine.id))
             places.set(run.machine.id, { ...place, release: cluster.occupy(place.node.id) })
@@ -150,7 +156,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
       ),
 
     destroy: async (machine, signal) => {
-      const place = await placeOf(machine, signal)
+      const place = placeOf(machine)
       if (place) await endThere(cluster, machine, place, () => release(place.node, machine.id, signal))
       places.get(machine.id)?.release()
       places.delete(machine.id)
@@ -164,17 +170,22 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
             const claims = await cluster.shim.claims({ target, signal })
             const found = claims.map(({ id, createdAt }) => ({ id, createdAt, details: { node: node.id } }))
             listed.set(node.id, found)
+            away.delete(node.id)
             return found
-          } catch (error) {
+          } catch {
             // A node that is away has what it had; what it never told cannot be guessed.
-            const known = listed.get(node.id)
-            if (known) return known
-            throw error
+            signal.throwIfAborted()
+            away.add(node.id)
+            return listed.get(node.id) ?? []
           }
         }),
       )
       return all.flat()
     },
+
+    // Only its own node can tell, and only when it answers.
+    isGone: async ({ details }) =>
+      cluster.nodes.some(node => node.id === details.node) && !away.has(String(details.node)),
 
     close: async () => {
       if (options.ownsCluster) cluster.close()
@@ -202,39 +213,8 @@ export const openSshRuntime = (
     }),
   })
 
-const FULL_PAUSE_MS = 200
-
-/** Takes a place on a node. The workspace is made there with the first thing that is sent. */
-const provision = async (
-  cluster: Cluster,
-  { manifest, remember, signal }: ProvisionRequest,
-): Promise<Placement> => {
-  const { node, os, arch, capabilities } = manifest?.requires ?? {}
-  const topics = manifest === undefined ? [] : topicsFor(cluster, manifest)
-  for (;;) {
-    signal.throwIfAborted()
-    try {
-      const place = await cluster.choose({ node, topics, requires: { os, arch, capabilities } }, signal)
-      await remember(placeRecord(cluster, place))
-      return place
-    } catch (error) {
-      if (!isFull(error)) throw error
-      await sleep(FULL_PAUSE_MS, undefined, { signal })
-    }
-  }
-}
-
-/** Only where some node has a specialty is it worth reading what a job is about. */
-const topicsFor = (cluster: Cluster, { agentType, task }: Manifest): string[] => {
-  if (cluster.nodes.every(node => node.specialties.length === 0)) return []
-  return agentType === 'script' ? topicsOf(task, cluster.config.routing.topics) : [agentType]
-}
-
-/** Every node that fits has as many commands as it may: one will end. */
-const isFull = (error: unknown): boolean => {
-  const { details } = toAppError(error)
-  return typeof details === 'object' && details !== null && 'full' in details && details.full === true
-}
+/** Each is a promise and a record; the rest waits in the queue. */
+const MOST_PARKED = 1_000
 
 /** A follow-up needs the very workspace it names. */
 const assertThere = async (cluster: Cluster, node: ClusterNode, id: string, run: Run): Promise<void> => {

@@ -38,23 +38,6 @@ export const recordedPlace = (cluster: Cluster, machine: Machine): Place | undef
   return { node: parseNode({ ...way, id }), reason, retired: true }
 }
 
-/** Asks every node for a machine whose record tells nothing. */
-export const foundPlace = async (
-  cluster: Cluster,
-  id: string,
-  signal: AbortSignal,
-): Promise<Place | undefined> => {
-  const found = await Promise.all(
-    cluster.nodes.map(async node => {
-      const target = await cluster.target(node, signal)
-      const claims = await cluster.shim.claims({ target, signal })
-      return claims.some(claim => claim.id === id) ? node : undefined
-    }),
-  )
-  const node = found.find(one => one !== undefined)
-  return node && { node, reason: '' }
-}
-
 /** A node that the user took away may never answer again: then what is left there is said, and that is the end of it. */
 export const endThere = async (
   cluster: Cluster,

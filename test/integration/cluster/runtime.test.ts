@@ -145,4 +145,72 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     stop = () => launched.stop('cancel')
     expect(exitOf(await launched.outcome).stopped).toBe('cancel')
   })
+
+  it('goes to another node when the one it was sent to cannot start it', async () => {
+    const cluster = clusterOf({
+      nodes: nodes({ n1: { priority: 1 }, n2: { priority: 9 } }),
+      thresholds: { cpu: 100, memory: 100, load: 1000 },
+    })
+    const home = lab.nodes[0]!.home
+    lab.nodes[0]!.inside(`rm -rf ${home}/.cache; touch ${home}/.cache`)
+    const harness = await harnessOf(cluster)
+    const task = { task: 'echo ran', network: 'full' } as const
+    const first = await harness.launch(task)
+    expect(first.machine.details.node).toBe('n1')
+    expect(await first.outcome).toMatchObject({ kind: 'not-started' })
+    const again = { id: `${first.machine.id}a`, runtime: 'node', jobId: first.job.id, details: {} }
+    await harness.runtime.provision({
+      machine: again,
+      manifest: first.manifest,
+      remember: async details => void Object.assign(again.details, details),
+      signal,
+    })
+    expect(again.details).toMatchObject({ node: 'n2' })
+    await harness.runtime.destroy(again, signal)
+    // And nobody is sent there any more when it goes on like this.
+    for (let time = 0; time < 2; time++)
+      await (await harness.launch({ ...task, requires: { node: 'n1' } })).outcome
+    expect((await harness.launch(task)).machine.details.node).toBe('n2')
+    lab.nodes[0]!.inside(`rm ${home}/.cache`)
+  })
+
+  it('that waits for one node does not keep others from theirs', async () => {
+    const cluster = clusterOf({ nodes: nodes({ n1: { max_tasks: 1 }, n2: { max_tasks: 1 } }) })
+    const harness = await harnessOf(cluster)
+    const task = 'while [ ! -e "$HOME/free" ]; do sleep 0.05; done'
+    const holding = await harness.launch({ task, network: 'full', requires: { node: 'n1' } })
+    expect(harness.runtime.limit).toBe(2)
+    const waiting = harness.launch({ task: 'true', network: 'full', requires: { node: 'n1' } })
+    await waitFor(() => harness.runtime.limit === 3)
+    const other = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n2' } })
+    expect(exitOf(await other.outcome).code).toBe(0)
+    lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/free`)
+    expect(exitOf(await holding.outcome).code).toBe(0)
+    expect(exitOf(await (await waiting).outcome).code).toBe(0)
+    expect(harness.runtime.limit).toBe(2)
+  })
+
+  it('gives its place back when it cannot be written down', async () => {
+    const cluster = clusterOf()
+    const harness = await harnessOf(cluster)
+    const machine = { id: 'unwritten', runtime: 'node', jobId: null, details: {} }
+    const remember = (): Promise<void> => Promise.reject(new Error('no room in the store'))
+    await expect(harness.runtime.provision({ machine, remember, signal })).rejects.toThrow('no room')
+    expect(cluster.running('n1') + cluster.running('n2')).toBe(0)
+    // It has nothing anywhere, so no node is asked.
+    await harness.runtime.destroy(machine, AbortSignal.abort())
+  })
+
+  it('is found on the nodes that answer while another does not', async () => {
+    const off = { id: 'off', host: '127.0.0.1', port: 1, user: lab.user, identity: lab.identity }
+    const cluster = clusterOf({ nodes: [...nodes(), off], ssh: { connectTimeout: 1 } })
+    const harness = await harnessOf(cluster)
+    const launched = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n2' } })
+    await launched.outcome
+    const found = await harness.runtime.list(signal)
+    expect(found.map(({ id }) => id)).toContain(launched.machine.id)
+    const isGone = (node: string) =>
+      harness.runtime.isGone?.({ id: 'm', runtime: 'node', jobId: null, details: { node } }, signal)
+    expect(await Promise.all(['n1', 'n2', 'off'].map(isGone))).toEqual([true, true, false])
+  })
 })

@@ -163,12 +163,54 @@ describe('the router', () => {
   })
 })
 
+it('a node with a full disk comes last', () => {
+  const full = node('full', { priority: 1, measurement: measured({ disk: 99 }) })
+  const free = node('free', { priority: 9, measurement: measured({ disk: 50 }) })
+  expect(route([full, free], { now }).id).toBe('free')
+  expect(route([full], { now }).id).toBe('full')
+})
+
 describe('a circuit breaker', () => {
   const at = { time: 0 }
   const make = () => {
     at.time = 0
     return createBreakers({ threshold: 3, coolMs: 1000, now: () => at.time })
   }
+
+  it('counts all that one cut has ended as one failure', () => {
+    const breakers = make()
+    at.time = 100
+    for (let session = 0; session < 8; session++) breakers.failed('a', 'cut', { begun: 50 })
+    expect(breakers.closedReason('a')).toBeUndefined()
+    for (const begun of [200, 300]) {
+      at.time = begun + 50
+      for (let session = 0; session < 8; session++) breakers.failed('a', 'cut', { begun })
+    }
+    expect(breakers.closedReason('a')).toContain('failed 3 times in a row')
+  })
+
+  it('lets the next one try when a trial ends without a verdict', () => {
+    const breakers = make()
+    for (let i = 0; i < 3; i++) breakers.failed('a', 'x')
+    at.time = 1000
+    expect(breakers.enter('a')).toBe(true)
+    expect(breakers.isTrying('a')).toBe(true)
+    breakers.leave('a')
+    expect(breakers.closedReason('a')).toBeUndefined()
+    expect(breakers.enter('a')).toBe(true)
+  })
+
+  it('closes when the node answers, unless the node itself is what failed', () => {
+    const breakers = make()
+    for (let i = 0; i < 3; i++) breakers.failed('a', 'no route')
+    breakers.answered('a')
+    expect(breakers.closedReason('a')).toBeUndefined()
+    for (let i = 0; i < 3; i++) breakers.failed('b', 'disk full', { cause: 'node' })
+    breakers.answered('b')
+    expect(breakers.closedReason('b')).toContain('disk full')
+    breakers.succeeded('b')
+    expect(breakers.closedReason('b')).toBeUndefined()
+  })
 
   it('opens after failures in a row and names the last', () => {
     const breakers = make()

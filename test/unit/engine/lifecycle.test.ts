@@ -79,6 +79,16 @@ describe('a job', () => {
     expect(view.error?.message).toContain(words)
   })
 
+  it('goes back to the queue when all places are taken, and no attempt is counted', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin(runtime)
+    runtime.failNext('provision', new AppError('unavailable', 'all are taken', { details: { full: true } }))
+    const { job_id } = await engine.deputy.submit({ task: 'x', retries: 0 }, 'test')
+    const run = await runtime.started(job_id)
+    run.finish()
+    expect(await finished(engine, job_id)).toMatchObject({ status: 'success', attempts: 1 })
+  })
+
   it('is tried again when the machinery fails before the start, and only as often as asked', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin(runtime)
