@@ -32,6 +32,14 @@ export interface Download {
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
+/** A routed command: its job, and why it stays here or goes. */
+export interface RoutedView {
+  readonly job: JobView
+  readonly auto_routed: boolean
+  readonly routing: string
+  readonly local_node: string
+}
+
 export type Client = ReturnType<typeof connect>
 
 /** The operations of `Deputy`, over the control socket. Nothing is sent before the first call. */
@@ -167,6 +175,13 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
     /** Makes the daemon read its nodes again. */
     reload: (): Promise<{ added: string[]; removed: string[]; changed: string[] }> =>
       transport.json({ method: 'POST', path: '/api/daemon/reload' }),
+
+    /** How this computer and every node fare. */
+    clusterStatus: (): Promise<Record<string, unknown>> => json({ path: '/api/cluster', answerMs: 120_000 }),
+
+    /** Runs a command where it fits best. */
+    routeCommand: (command: object): Promise<RoutedView> =>
+      transport.json({ method: 'POST', path: '/api/cluster/commands', json: command, answerMs: 120_000 }),
 
     machines: async (): Promise<readonly MachineView[]> => {
       const { machines } = await json<{ machines: readonly MachineView[] }>({ path: '/api/machines' })

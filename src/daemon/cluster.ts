@@ -8,11 +8,13 @@ import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { ClusterTools } from '../mcp/tools/cluster/index.ts'
-import { childManifest } from '../mcp/tools/cluster/parallel-execute.ts'
+import { childManifest } from '../routing/batch.ts'
+import type { Routing } from '../routing/plan.ts'
+import { createClusterStatus } from '../routing/status.ts'
 
 export interface DaemonCluster extends ClusterTools {
   /** The job of one command of a batch. */
-  child(manifest: Manifest, index: number): unknown
+  child(manifest: Manifest, index: number): Promise<unknown>
 }
 
 /** The user's nodes; there may be none yet. */
@@ -32,17 +34,18 @@ export const openCluster = (options: {
     runtimeDirectory: join(home.runtimeDir, 'ssh'),
     env,
   })
-  const tools: ClusterTools = {
+  const routing: Routing = {
     cluster,
-    local: createLocalMonitor(options.stopping),
+    local: createLocalMonitor(options.stopping, env.PATH),
     hostAllowed: config.host.allow,
     isRoot: process.getuid?.() === 0,
     get localName() {
       return cluster.config.localName ?? cluster.self.id ?? hostname()
     },
   }
-  return Object.assign(tools, {
-    child: (manifest: Manifest, index: number) => childManifest(tools, manifest, index),
+  return Object.assign(routing, {
+    status: createClusterStatus(routing),
+    child: (manifest: Manifest, index: number) => childManifest(routing, manifest, index),
   })
 }
 

@@ -15,6 +15,7 @@ import { observeJobs } from '../observability/job-metrics.ts'
 import { createLog } from '../observability/log.ts'
 import { createMetrics } from '../observability/metrics.ts'
 import { observeProcess } from '../observability/process-metrics.ts'
+import { submitRouted } from '../routing/submit.ts'
 import { createBlobs } from '../store/blobs.ts'
 import { takeLock } from '../store/lock.ts'
 import { openStore } from '../store/store.ts'
@@ -139,6 +140,10 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
         void deputy.doctor(stopping.signal)
         return change
       },
+    },
+    cluster: {
+      status: signal => cluster.status(deputy, signal),
+      submit: (command, origin) => submitRouted(cluster, deputy, command, origin),
     },
     tokens: await ensureTokens(home.stateDir),
     allowedHosts: config.http.allowedHosts,

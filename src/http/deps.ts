@@ -1,4 +1,4 @@
-import type { Deputy } from '../engine/deputy.ts'
+import type { Deputy, JobView } from '../engine/deputy.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -6,6 +6,8 @@ import type { Tokens } from './tokens.ts'
 export interface ControlDeps {
   readonly deputy: Deputy
   readonly daemon: DaemonInfo
+  /** The user's own machines; without it there are no routes for them. */
+  readonly cluster?: ClusterFront
   readonly tokens: Tokens
   /** More names for the Host and Origin headers, for reverse proxies. */
   readonly allowedHosts?: readonly string[]
@@ -19,6 +21,26 @@ export interface ControlDeps {
   readonly closing: AbortSignal
   /** Largest upload, in bytes. */
   readonly maxUpload?: number
+}
+
+/** The user's own machines, as this front asks for them. */
+export interface ClusterFront {
+  status(signal: AbortSignal): Promise<object>
+  submit(command: CommandRequest, origin: string): Promise<{ readonly job: JobView }>
+}
+
+export interface CommandRequest {
+  readonly command: string
+  readonly requires: {
+    readonly os?: string
+    readonly arch?: string
+    readonly capabilities?: readonly string[]
+    readonly labels?: Readonly<Record<string, string>>
+  }
+  readonly node?: string
+  readonly autoRoute: boolean
+  readonly cwd?: string
+  readonly timeoutSeconds: number | undefined
 }
 
 export interface DaemonInfo {

@@ -17,11 +17,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   engine: ['ports', 'jobs', 'config'],
   // They know nothing of jobs: only the error family, which belongs to everybody.
   proxmox: ['jobs/errors', 'jobs/nearest'],
-  cluster: ['jobs/errors', 'jobs/nearest', 'jobs/deadline', 'workspace'],
+  cluster: ['jobs/errors', 'jobs/nearest', 'jobs/deadline', 'jobs/abortable', 'workspace'],
   // The proxy that keeps a job to its list of domains: for every runtime, and knowing none.
   egress: [],
   guest: ['jobs', 'ports', 'egress'],
   runtimes: ['ports', 'jobs', 'workspace', 'proxmox', 'cluster', 'guest', 'egress', 'config', 'version'],
+  // Where a command runs: between the nodes and whoever asks.
+  routing: ['cluster', 'jobs', 'engine/deputy'],
   control: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
   // Of the client only what both sides must agree on: the form of pages, events and the daemon's own word.
   http: [
@@ -35,7 +37,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'control/wire-event',
     'control/daemon-info',
   ],
-  mcp: ['engine', 'jobs', 'ports', 'control', 'config', 'version', 'proxmox', 'cluster'],
+  mcp: ['engine', 'jobs', 'ports', 'control', 'config', 'version', 'proxmox', 'cluster', 'routing'],
   dev: ['proxmox', 'jobs', 'guest', 'version'],
   daemon: ['*'],
   cli: ['*'],

@@ -21,13 +21,14 @@ fits. Installed as cluster-router as well.`,
     cwd: { type: 'string', value: 'DIR', summary: 'submit: take this directory along' },
     timeout: { type: 'duration', short: 't', value: 'TIME', summary: 'submit: end it after 90, 5m, 2h…' },
     'no-route': { type: 'boolean', summary: 'submit: stay on this computer' },
+    json: { type: 'boolean', summary: 'submit: print the result as JSON; the others always do' },
   },
   words: ['submit', 'status', 'cluster-status'],
   // What follows the verb belongs to the command: `submit ls -la`.
   stopAt: word => word !== 'submit' && word !== 'status',
   async run(context, { flags, args, rest }) {
     const [verb, ...words] = [...args, ...(rest ?? [])]
-    const { submitRouted, clusterStatusJson } = await import('../nodes/routed.ts')
+    const { submitRouted, routedStatus } = await import('../nodes/routed.ts')
     switch (verb) {
       case 'submit':
         if (words.length === 0) throw usage('Which command? deputy cluster submit COMMAND…', 'cluster')
@@ -35,11 +36,12 @@ fits. Installed as cluster-router as well.`,
       case 'status': {
         const [id] = words
         if (id === undefined) throw usage('Which task? deputy cluster status TASK_ID', 'cluster')
-        const client = await context.client()
-        return context.printJson(await client.get(id))
+        return context.printJson(await routedStatus(context, id))
       }
-      case 'cluster-status':
-        return context.printJson(await clusterStatusJson(context))
+      case 'cluster-status': {
+        const client = await context.client()
+        return context.printJson(await client.clusterStatus())
+      }
       default:
         throw usage(
           verb === undefined

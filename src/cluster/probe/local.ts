@@ -1,3 +1,4 @@
+import { accessSync, constants } from 'node:fs'
 import { readFile, statfs } from 'node:fs/promises'
 import {
   arch,
@@ -10,6 +11,7 @@ import {
   platform,
   totalmem,
 } from 'node:os'
+import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { normalizeArch, normalizeOs } from '../platform.ts'
 
@@ -21,10 +23,10 @@ export interface LocalLoad {
   disk: number
 }
 
-/** How this computer fares, without starting a process. */
-export const measureLocal = async (signal: AbortSignal): Promise<LocalLoad> => {
-  const before = ticks()
-  await sleep(100, undefined, { signal })
+/** How this computer fares, without starting a process; over a tenth of a second, or since an earlier look. */
+export const measureLocal = async (signal: AbortSignal, since?: Ticks): Promise<LocalLoad> => {
+  const before = since ?? ticks()
+  if (!since) await sleep(100, undefined, { signal })
   const after = ticks()
   const all = after.all - before.all
   const [available, disk] = await Promise.all([availableMemory(), diskUse()])
@@ -38,34 +40,47 @@ export const measureLocal = async (signal: AbortSignal): Promise<LocalLoad> => {
 }
 
 export interface LocalMonitor {
-  /** What is known now, without waiting; old knowledge is renewed behind the caller's back. */
-  peek(): LocalLoad | undefined
+  /** How this computer fares, never older than some seconds. Whoever asks often does not wait. */
+  load(): Promise<LocalLoad>
+  /** Whether a program is here, by its name. */
+  has(program: string): boolean
 }
 
 const LOCAL_FRESH_MS = 5_000
+/** An average over more than this says little about now. */
+const LOCAL_SPAN_MS = 30_000
 
-export const createLocalMonitor = (signal: AbortSignal): LocalMonitor => {
-  let known: { load: LocalLoad; at: number } | undefined
-  let running = false
-  const renew = (): void => {
-    if (running || signal.aborted) return
-    running = true
-    measureLocal(signal)
-      .then(
-        load => {
-          known = { load, at: Date.now() }
-        },
-        () => undefined,
-      )
-      .finally(() => {
-        running = false
-      })
+export const createLocalMonitor = (signal: AbortSignal, path = process.env.PATH): LocalMonitor => {
+  let known: { load: LocalLoad; at: number; ticks: Ticks } | undefined
+  let looking: Promise<LocalLoad> | undefined
+  const look = async (): Promise<LocalLoad> => {
+    const recent = known && Date.now() - known.at < LOCAL_SPAN_MS ? known.ticks : undefined
+    const load = await measureLocal(signal, recent)
+    known = { load, at: Date.now(), ticks: ticks() }
+    return load
   }
   return {
-    peek: () => {
-      if (!known || Date.now() - known.at > LOCAL_FRESH_MS) renew()
-      return known?.load
+    load: async () => {
+      if (known && Date.now() - known.at < LOCAL_FRESH_MS) return known.load
+      looking ??= look().finally(() => {
+        looking = undefined
+      })
+      return looking
     },
+    has: program =>
+      /^[\w.+-]+$/.test(program) &&
+      (path ?? '')
+        .split(delimiter)
+        .some(directory => directory !== '' && isProgram(join(directory, program))),
+  }
+}
+
+const isProgram = (file: string): boolean => {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -75,7 +90,12 @@ export const localTraits = (): { os: string; arch: string; hostName: string } =>
   hostName: hostname(),
 })
 
-const ticks = (): { busy: number; all: number } => {
+interface Ticks {
+  busy: number
+  all: number
+}
+
+const ticks = (): Ticks => {
   let busy = 0
   let all = 0
   for (const { times } of cpus()) {

@@ -1,6 +1,7 @@
 import type { ControlDeps } from '../deps.ts'
 import type { Route } from '../route.ts'
 import { artifactRoutes } from './artifacts.ts'
+import { clusterRoutes } from './cluster.ts'
 import { daemonRoutes } from './daemon.ts'
 import { eventRoutes } from './events.ts'
 import { healthRoutes } from './health.ts'
@@ -18,6 +19,7 @@ export const controlRoutes = (deps: ControlDeps): Route[] => {
     ...eventRoutes(deps),
     ...artifactRoutes(deps),
     ...machineRoutes(deps),
+    ...(deps.cluster ? clusterRoutes(deps.cluster, deps) : []),
     ...daemonRoutes(deps),
     ...healthRoutes(deps),
     ...mcpRoutes(deps),

@@ -25,7 +25,7 @@ interface ChildView {
 export interface BatchOptions {
   children(): Children
   /** The job of one command of a batch; throws when it may not run. */
-  child(manifest: Manifest, index: number): unknown
+  child(manifest: Manifest, index: number): Promise<unknown>
   readonly limit?: number
   /** Whether there is anything to run the children on. */
   dormant?(): boolean
@@ -94,7 +94,7 @@ const conduct = async (options: BatchOptions, run: AttachRequest): Promise<Outco
         `${done} of ${commands.length} done`,
       )
     try {
-      const manifest = options.child(run.manifest, index)
+      const manifest = await options.child(run.manifest, index)
       const key = `${run.job.id}-${index}`
       const child = await options
         .children()

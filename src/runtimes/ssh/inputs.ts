@@ -6,6 +6,7 @@ import { pushTree } from '../../cluster/sync/push.ts'
 import { tarSource } from '../../cluster/sync/tree.ts'
 import { fillWorkspace, unpackInto } from '../../cluster/sync/workspace.ts'
 import { AppError } from '../../jobs/errors.ts'
+import { WORKSPACE_LABEL } from '../../jobs/labels.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'
 import type { Blobs } from '../../ports.ts'
@@ -20,9 +21,6 @@ export interface InputsRequest {
   /** One at a time for each copy on a node. */
   alone<T>(key: string, work: () => Promise<T>): Promise<T>
 }
-
-/** A label that names where a workspace comes from: the next one from there sends only what changed. */
-export const WORKSPACE_LABEL = 'deputy/workspace'
 
 /** Puts the workspace and the files of a manifest on the node; tells whether there was a workspace. */
 export const placeInputs = async (request: InputsRequest): Promise<boolean> => {

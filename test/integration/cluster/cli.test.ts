@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestCli, type TestCli } from '../../support/cli.ts'
-import { createSshLab, missingForSshLab, type SshLab } from '../../support/sshlab.ts'
+import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
 const missing = missingForSshLab()
 
@@ -129,8 +129,24 @@ describe.skipIf(missing !== undefined)(
       expect(await cli.json<Record<string, unknown>>(['cluster', 'status', id])).toMatchObject({
         status: 'success',
       })
-      const status = await cli.json<{ nodes: object }>(['cluster', 'cluster-status'])
+      const json = await cli.json<Record<string, unknown>>([
+        ...['cluster', 'submit', '--json', '--node', 'two', 'echo out; echo err >&2'],
+      ])
+      expect(json).toMatchObject({
+        success: true,
+        executed_on: 'two',
+        stdout: 'out\n',
+        stderr: 'err\n',
+        return_code: 0,
+        auto_routed: false,
+        why: 'two was asked for by name.',
+      })
+      expect(await cli.json(['cluster', 'status', String(json.task_id)])).toMatchObject({
+        executed_on: { node: 'two', because: 'two was asked for by name.' },
+      })
+      const status = await cli.json<{ nodes: Record<string, object> }>(['cluster', 'cluster-status'])
       expect(Object.keys(status.nodes)).toEqual(['here', 'one', 'two'])
+      expect(status.nodes.here).toMatchObject({ running_tasks: 0, since: expect.any(String) })
       const dash = await cli.run(['cluster', 'submit', '--', '-oProxyCommand=true'])
       expect(dash.stdout).toContain('-oProxyCommand=true: command not found')
       expect(dash.code).toBe(127)
@@ -145,6 +161,21 @@ describe.skipIf(missing !== undefined)(
       const refused = await cli.run(['cluster', 'submit', 'rm -rf /'])
       expect(refused.code).toBe(2)
       expect(refused.stderr).toContain('destroy-root')
+    })
+
+    it('count the tasks of the daemon, whoever asks', async () => {
+      const started = await cli.json<{ job_id: string }>([
+        ...['run', '--json', '--detach', '--node', 'one', '--', 'sleep 60'],
+      ])
+      const tasks = async (): Promise<unknown> => {
+        const status = await cli.json<{ nodes: Record<string, Record<string, unknown>> }>([
+          ...['cluster', 'cluster-status'],
+        ])
+        return status.nodes.one!.running_tasks
+      }
+      await waitFor(async () => (await tasks()) === 1)
+      await cli.run(['cancel', started.job_id])
+      await waitFor(async () => (await tasks()) === 0)
     })
 
     it('are removed by any of their names', async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
 import { type ClusterConfigInput, findNode, parseCluster } from '../../../src/cluster/inventory.ts'
-import { planRouted, type Routing } from '../../../src/mcp/tools/cluster/plan.ts'
+import { createLocalMonitor } from '../../../src/cluster/probe/local.ts'
+import { planRouted, type Routing } from '../../../src/routing/plan.ts'
 
 const routing = (options: Partial<Routing> = {}, input: ClusterConfigInput = {}): Routing => {
   const config = parseCluster({ nodes: [{ id: 'n1', host: 'n1.example' }], ...input })
@@ -13,23 +14,60 @@ const routing = (options: Partial<Routing> = {}, input: ClusterConfigInput = {})
   }
   return {
     cluster: cluster as Cluster,
-    local: { peek: () => undefined },
+    local: { load: async () => CALM, has: program => program === 'python3' },
+    localName: 'here',
     hostAllowed: true,
     isRoot: false,
     ...options,
   }
 }
 
+const CALM = { cpu: 1, memory: 1, load: 0, cores: 4, disk: 1 }
+
 describe('a routed command', () => {
-  it('that stays with a daemon run by root does not run what a server sends', () => {
+  it('that stays with a daemon run by root does not run what a server sends', async () => {
     const request = { command: 'curl https://x | sh', autoRoute: true }
-    expect(() => planRouted(request, routing({ isRoot: true }))).toThrow('download-to-root-shell')
-    expect(planRouted(request, routing({ isRoot: false })).manifest.runtime).toBe('host')
+    await expect(planRouted(request, routing({ isRoot: true }))).rejects.toThrow('download-to-root-shell')
+    expect((await planRouted(request, routing({ isRoot: false }))).manifest.runtime).toBe('host')
   })
 
-  it('that goes to a node is judged there by whom it logs in as', () => {
+  it('that goes to a node is judged there by whom it logs in as', async () => {
     const request = { command: 'curl https://x | sh', autoRoute: true, node: 'n1' }
-    expect(planRouted(request, routing({ isRoot: true })).manifest.runtime).toBe('node')
+    expect((await planRouted(request, routing({ isRoot: true }))).manifest.runtime).toBe('node')
+  })
+
+  it('goes to a node while this computer is overloaded, from the first one on', async () => {
+    const busy = { load: async () => ({ ...CALM, cpu: 99 }), has: () => false }
+    expect(await planRouted({ command: 'ls', autoRoute: true }, routing({ local: busy }))).toMatchObject({
+      autoRouted: true,
+      because: expect.stringContaining('overloaded: cpu 99 %'),
+    })
+    expect((await planRouted({ command: 'ls', autoRoute: true }, routing())).autoRouted).toBe(false)
+  })
+
+  it('stays where it must when this computer has what it requires', async () => {
+    const request = { command: 'ls', autoRoute: false, requires: { capabilities: ['python3'] } }
+    expect((await planRouted(request, routing())).manifest.runtime).toBe('host')
+    const other = { ...request, requires: { capabilities: ['docker'] } }
+    await expect(planRouted(other, routing())).rejects.toThrow('this computer has no docker')
+  })
+})
+
+describe('the load of this computer', () => {
+  it('is known to the first who asks, and looked at once for all who ask together', async () => {
+    const leaving = new AbortController()
+    const monitor = createLocalMonitor(leaving.signal)
+    const [one, two] = await Promise.all([monitor.load(), monitor.load()])
+    expect(one).toBe(two)
+    expect(one.cores).toBeGreaterThan(0)
+    expect(await monitor.load()).toBe(one)
+  })
+
+  it('comes with the programs that are here', () => {
+    const monitor = createLocalMonitor(new AbortController().signal, '/usr/bin:/bin')
+    expect(monitor.has('sh')).toBe(true)
+    expect(monitor.has('no-such-program')).toBe(false)
+    expect(monitor.has('../bin/sh')).toBe(false)
   })
 })
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import type { Routing } from '../../../routing/plan.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
 import { ANSWER, COMMON_INPUT, REQUIREMENTS, requirementsOf, runCommand } from './command.ts'
-import type { ClusterTools } from './index.ts'
 
-export const clusterBash = (tools: ClusterTools): Tool =>
+export const clusterBash = (tools: Routing): Tool =>
   defineTool({
     name: 'cluster_bash',
     title: 'Run a command on the cluster',

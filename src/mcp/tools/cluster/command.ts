@@ -1,9 +1,8 @@
 import { z } from 'zod'
+import { answerOf } from '../../../routing/answer.ts'
+import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan.ts'
 import type { ToolContext, ToolOutcome } from '../../tool.ts'
 import { LONGEST_WAIT_SECONDS, waitForEnd } from '../jobs/wait.ts'
-import { answerOf } from './answer.ts'
-import type { ClusterTools } from './index.ts'
-import { planRouted, type RoutedCommand } from './plan.ts'
 
 /** What the tools that run commands have in common. */
 export const COMMON_INPUT = {
@@ -46,12 +45,12 @@ export const ANSWER = z.looseObject({
 
 /** Submits, waits as long as asked, answers; the job goes on when nobody waits any more. */
 export const runCommand = async (
-  tools: ClusterTools,
+  tools: Routing,
   request: RoutedCommand,
   waitSeconds: number,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const plan = planRouted(request, tools)
+  const plan = await planRouted(request, tools)
   const job = await context.deputy.submit(plan.manifest, context.origin)
   await waitForEnd(job.job_id, waitSeconds, context)
   const answer = await answerOf(context.deputy, job.job_id, tools.localName, context.signal)

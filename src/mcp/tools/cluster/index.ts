@@ -1,13 +1,13 @@
+import type { Routing } from '../../../routing/plan.ts'
+import type { ClusterStatus } from '../../../routing/status.ts'
 import type { Toolset } from '../../toolset.ts'
 import { clusterBash } from './cluster-bash.ts'
 import { clusterStatus } from './cluster-status.ts'
 import { offloadTo } from './offload-to.ts'
 import { parallelExecute } from './parallel-execute.ts'
-import type { Routing } from './plan.ts'
 
 export interface ClusterTools extends Routing {
-  /** What results call this computer. */
-  localName: string
+  readonly status: ClusterStatus
 }
 
 export const createClusterToolset = (tools: ClusterTools): Toolset => ({
@@ -19,5 +19,5 @@ export const createClusterToolset = (tools: ClusterTools): Toolset => ({
   get dormant() {
     return tools.cluster.nodes.length === 0
   },
-  tools: [clusterBash(tools), clusterStatus(tools), offloadTo(tools), parallelExecute(tools)],
+  tools: [clusterBash(tools), clusterStatus(tools.status), offloadTo(tools), parallelExecute(tools)],
 })

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import type { Routing } from '../../../routing/plan.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
 import { ANSWER, COMMON_INPUT, runCommand } from './command.ts'
-import type { ClusterTools } from './index.ts'
 
-export const offloadTo = (tools: ClusterTools): Tool =>
+export const offloadTo = (tools: Routing): Tool =>
   defineTool({
     name: 'offload_to',
     title: 'Run a command on one node',

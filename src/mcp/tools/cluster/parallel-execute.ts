@@ -1,20 +1,18 @@
 import { z } from 'zod'
 import type { Deputy } from '../../../engine/deputy.ts'
 import { toAppError } from '../../../jobs/errors.ts'
-import type { ManifestInput } from '../../../jobs/manifest.ts'
+import { INDEX_LABEL } from '../../../jobs/labels.ts'
 import { isTerminal } from '../../../jobs/states.ts'
+import { answerOf } from '../../../routing/answer.ts'
+import { batchManifest } from '../../../routing/batch.ts'
+import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
 import { waitForEnd } from '../jobs/wait.ts'
-import { answerOf } from './answer.ts'
 import { COMMON_INPUT, REQUIREMENTS, requirementsOf } from './command.ts'
-import type { ClusterTools } from './index.ts'
-import { planRouted, type RoutedCommand } from './plan.ts'
 
 const MAX_COMMANDS = 1000
-/** On a child: its place among its sisters. */
-export const INDEX_LABEL = 'deputy/index'
 
-export const parallelExecute = (tools: ClusterTools): Tool =>
+export const parallelExecute = (tools: Routing): Tool =>
   defineTool({
     name: 'parallel_execute',
     title: 'Run commands in parallel',
@@ -52,47 +50,8 @@ export const parallelExecute = (tools: ClusterTools): Tool =>
     },
   })
 
-/** A batch is a job of its own: the batch runtime starts the children and stays until they have ended. */
-export const batchManifest = (batch: {
-  commands: readonly string[]
-  requires: NonNullable<ManifestInput['requires']>
-  timeout: number
-  cwd?: string | undefined
-}): ManifestInput => ({
-  task: `${batch.commands.length} commands in parallel: ${batch.commands.slice(0, 3).join(' | ').slice(0, 200)}`,
-  agentType: 'custom',
-  agent: { command: ['parallel', ...batch.commands] },
-  runtime: 'batch',
-  network: 'full',
-  requires: batch.requires,
-  // The children wait for each other; each has the time-out for itself.
-  timeout: Math.min(86_400, batch.timeout * batch.commands.length + 60),
-  env: {
-    DEPUTY_EACH_TIMEOUT: String(batch.timeout),
-    ...(batch.cwd !== undefined && { DEPUTY_EACH_CWD: batch.cwd }),
-  },
-})
-
-/** The job of one command of a batch. */
-export const childManifest = (tools: ClusterTools, parent: ManifestInput, index: number): ManifestInput => {
-  const command = Array.isArray(parent.agent?.command) ? parent.agent.command[index + 1] : undefined
-  const { os, arch, capabilities } = parent.requires ?? {}
-  const { manifest } = planRouted(
-    {
-      command: command ?? '',
-      requires: { os, arch, capabilities },
-      autoRoute: true,
-      spread: true,
-      cwd: parent.env?.DEPUTY_EACH_CWD,
-      timeoutSeconds: Number(parent.env?.DEPUTY_EACH_TIMEOUT) || undefined,
-    },
-    tools,
-  )
-  return { ...manifest, labels: { ...manifest.labels, [INDEX_LABEL]: String(index) } }
-}
-
 const batchResults = async (
-  tools: ClusterTools,
+  tools: Routing,
   deputy: Deputy,
   parent: string,
   requests: readonly RoutedCommand[],
@@ -109,16 +68,16 @@ const batchResults = async (
     requests.map(async (request, index) => {
       const { command } = request
       const id = children.get(index)
-      if (id === undefined) return { command, success: false, error: refusalOf(tools, request) }
+      if (id === undefined) return { command, success: false, error: await refusalOf(tools, request) }
       return { command, ...(await answerOf(deputy, id, tools.localName, signal)), auto_routed: true }
     }),
   )
 }
 
 /** A command that made no job was refused; planning it again tells why. */
-const refusalOf = (tools: ClusterTools, request: RoutedCommand): string => {
+const refusalOf = async (tools: Routing, request: RoutedCommand): Promise<string> => {
   try {
-    planRouted(request, tools)
+    await planRouted(request, tools)
     return 'It was not started yet.'
   } catch (error) {
     return toAppError(error).message

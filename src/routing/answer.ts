@@ -1,8 +1,10 @@
-import type { Deputy, JobView, OutputPiece } from '../../../engine/deputy.ts'
-import { isTerminal } from '../../../jobs/states.ts'
+import type { Deputy, JobView, OutputPiece } from '../engine/deputy.ts'
+import { isTerminal } from '../jobs/states.ts'
 
 const HEAD_BYTES = 32 * 1024
 const TAIL_BYTES = 16 * 1024
+
+type JobReader = Pick<Deputy, 'get' | 'result' | 'output'>
 
 export interface CommandAnswer extends Record<string, unknown> {
   success: boolean
@@ -16,7 +18,7 @@ export interface CommandAnswer extends Record<string, unknown> {
 
 /** How a routed command ended, in the words of such tools. Success is exit status 0 and nothing else. */
 export const answerOf = async (
-  deputy: Deputy,
+  deputy: JobReader,
   id: string,
   localName: string,
   signal: AbortSignal,
@@ -49,7 +51,7 @@ const errorOf = ({ error }: JobView): Record<string, unknown> => {
 
 /** The beginning and the end of each stream; a model reads neither more nor the middle. */
 const readStreams = async (
-  deputy: Deputy,
+  deputy: JobReader,
   id: string,
   signal: AbortSignal,
 ): Promise<{ stdout: string; stderr: string; skipped: number }> => {

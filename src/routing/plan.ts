@@ -1,18 +1,19 @@
-import { classify } from '../../../cluster/classify.ts'
-import type { Cluster } from '../../../cluster/cluster.ts'
-import { misfitOf } from '../../../cluster/misfit.ts'
-import { assertAllowed } from '../../../cluster/policy/check.ts'
-import { overloadReason } from '../../../cluster/probe/health.ts'
-import { type LocalMonitor, localTraits } from '../../../cluster/probe/local.ts'
-import { shellQuote } from '../../../cluster/remote/quote.ts'
+import { classify } from '../cluster/classify.ts'
+import type { Cluster } from '../cluster/cluster.ts'
+import { misfitOf } from '../cluster/misfit.ts'
+import { assertAllowed } from '../cluster/policy/check.ts'
+import { overloadReason } from '../cluster/probe/health.ts'
+import { type LocalMonitor, localTraits } from '../cluster/probe/local.ts'
+import { shellQuote } from '../cluster/remote/quote.ts'
 import {
   compileRequirements,
   describeRequirements,
   type Requirements,
   unmet,
-} from '../../../cluster/requirements.ts'
-import { AppError } from '../../../jobs/errors.ts'
-import type { ManifestInput } from '../../../jobs/manifest.ts'
+} from '../cluster/requirements.ts'
+import { AppError } from '../jobs/errors.ts'
+import { COMMAND_LABEL, WORKSPACE_LABEL } from '../jobs/labels.ts'
+import type { ManifestInput } from '../jobs/manifest.ts'
 
 export interface RoutedCommand {
   command: string
@@ -28,8 +29,11 @@ export interface RoutedCommand {
   env?: Readonly<Record<string, string>> | undefined
 }
 
+/** What a decision needs to know. */
 export interface Routing {
   cluster: Cluster
+  /** What results call this computer. */
+  readonly localName: string
   local: LocalMonitor
   /** Commands may run on this computer as they are. */
   hostAllowed: boolean
@@ -44,12 +48,10 @@ export interface Plan {
   because: string
 }
 
-export const COMMAND_LABEL = 'deputy/command'
-
 /** Turns a command into a job: where it may run, under which policy, with which directory. */
-export const planRouted = (request: RoutedCommand, routing: Routing): Plan => {
+export const planRouted = async (request: RoutedCommand, routing: Routing): Promise<Plan> => {
   const { cluster } = routing
-  const decision = decide(request, routing)
+  const decision = await decide(request, routing)
   assertAllowed(request.command, {
     // As whom it runs on a node is asked when the node is known.
     root: decision.place === 'local' && routing.isRoot,
@@ -97,7 +99,7 @@ export const planRouted = (request: RoutedCommand, routing: Routing): Plan => {
       ...(request.cwd !== undefined && { workspace: { path: request.cwd, patch: true } }),
       labels: {
         ...labels,
-        ...(request.cwd !== undefined && { 'deputy/workspace': request.cwd.slice(0, 256) }),
+        ...(request.cwd !== undefined && { [WORKSPACE_LABEL]: request.cwd.slice(0, 256) }),
       },
     },
     autoRouted: request.node === undefined,
@@ -110,11 +112,14 @@ const nothingFits = (misfit: string): AppError =>
     hint: 'deputy nodes list shows what each node has; deputy nodes add brings another.',
   })
 
-const decide = (request: RoutedCommand, routing: Routing): { place: 'local' | 'node'; because: string } => {
+const decide = async (
+  request: RoutedCommand,
+  routing: Routing,
+): Promise<{ place: 'local' | 'node'; because: string }> => {
   const { cluster, hostAllowed } = routing
   if (request.node !== undefined)
     return { place: 'node', because: `it was sent to ${cluster.find(request.node).id}.` }
-  const misfit = localMisfit(request.requires ?? {})
+  const misfit = localMisfit(request.requires ?? {}, routing)
   if (!request.autoRoute) return stay(misfit, hostAllowed)
   if (misfit !== undefined) return { place: 'node', because: `this computer ${misfit}.` }
   if (!hostAllowed)
@@ -122,8 +127,7 @@ const decide = (request: RoutedCommand, routing: Routing): { place: 'local' | 'n
   if (request.spread) return { place: 'node', because: 'a batch is spread over the nodes.' }
   const { place, because } = classify(request.command, cluster.config.routing)
   if (place === 'offload') return { place: 'node', because: `"${because}" is work for a node.` }
-  const load = routing.local.peek()
-  const overload = load && overloadReason(load, cluster.config.thresholds)
+  const overload = overloadReason(await routing.local.load(), cluster.config.thresholds)
   if (overload !== undefined) return { place: 'node', because: `this computer is overloaded: ${overload}.` }
   return { place: 'local', because: 'it is a simple command, and this computer has room for it.' }
 }
@@ -151,10 +155,11 @@ const stay = (misfit: string | undefined, hostAllowed: boolean): { place: 'local
 }
 
 /** Requirements are never ignored, whatever the computer they would be ignored on. */
-const localMisfit = (requires: Requirements): string | undefined => {
+const localMisfit = (requires: Requirements, { local }: Routing): string | undefined => {
   const wanted = compileRequirements(requires)
   if (wanted.empty) return undefined
   const { os, arch } = localTraits()
-  const clause = unmet(wanted, { os, arch, capabilities: new Set(), labels: {} })
+  const capabilities = new Set(wanted.capabilities.filter(name => local.has(name)))
+  const clause = unmet(wanted, { os, arch, capabilities, labels: {} })
   return clause && `${clause} (required: ${describeRequirements(wanted)})`
 }

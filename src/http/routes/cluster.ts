@@ -1,0 +1,72 @@
+import { z } from 'zod'
+import { AppError } from '../../jobs/errors.ts'
+import { LIMITS } from '../../jobs/limits.ts'
+import { readJson } from '../body.ts'
+import type { ClusterFront, ControlDeps } from '../deps.ts'
+import { json } from '../respond.ts'
+import { type Route, route } from '../route.ts'
+import { withSignal } from '../signal.ts'
+import { jobSchema } from '../views.ts'
+
+const text = z.string().trim().min(1)
+
+const commandSchema = z.strictObject({
+  command: z.string(),
+  requires: z
+    .strictObject({
+      os: text.exactOptional(),
+      arch: text.exactOptional(),
+      capabilities: z.array(text).exactOptional(),
+      labels: z.record(text, z.string()).exactOptional(),
+    })
+    .default({}),
+  node: text.exactOptional().describe('This node and no other, by id or alias'),
+  auto_route: z.boolean().default(true).describe('false: stay on this computer'),
+  cwd: z.string().startsWith('/').exactOptional().describe('Taken along to the node'),
+  timeout: z.number().min(1).max(86_400).exactOptional().describe('Seconds'),
+})
+
+const submittedSchema = z.looseObject({
+  job: jobSchema,
+  auto_routed: z.boolean(),
+  routing: z.string().describe('Why it stays here or goes'),
+  local_node: z.string(),
+})
+
+const statusSchema = z.looseObject({
+  local_node: z.string(),
+  nodes: z.record(z.string(), z.looseObject({ status: z.string(), reachable: z.boolean() })),
+})
+
+export const clusterRoutes = (cluster: ClusterFront, { closing }: Pick<ControlDeps, 'closing'>): Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/cluster',
+    tag: 'cluster',
+    summary: 'Tell how this computer and every node fare',
+    responses: { 200: { description: 'Load, health and running tasks', schema: statusSchema } },
+    handle: async call => json(await withSignal(call, closing, signal => cluster.status(signal))),
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/cluster/commands',
+    tag: 'cluster',
+    summary: 'Run a command where it fits best; it is a job',
+    body: { description: 'The command', type: 'application/json', schema: commandSchema },
+    responses: { 201: { description: 'Its job, and why it goes where', schema: submittedSchema } },
+    handle: async call => {
+      const parsed = commandSchema.safeParse(await readJson(call, LIMITS.manifestBytes))
+      if (!parsed.success) {
+        const issue = parsed.error.issues[0]!
+        throw new AppError('invalid', `${issue.path.join('.') || 'the body'}: ${issue.message}.`, {
+          hint: 'Send {"command": "make test"}; /openapi.json tells the rest.',
+        })
+      }
+      const { auto_route, timeout, ...rest } = parsed.data
+      const request = { ...rest, autoRoute: auto_route, timeoutSeconds: timeout }
+      const submitted = await cluster.submit(request, call.origin)
+      return json(submitted, 201, { location: `/api/jobs/${submitted.job.job_id}` })
+    },
+  }),
+]

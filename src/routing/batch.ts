@@ -1,0 +1,46 @@
+import { INDEX_LABEL } from '../jobs/labels.ts'
+import type { ManifestInput } from '../jobs/manifest.ts'
+import { planRouted, type Routing } from './plan.ts'
+
+/** A batch is a job of its own: the batch runtime starts the children and stays until they have ended. */
+export const batchManifest = (batch: {
+  commands: readonly string[]
+  requires: NonNullable<ManifestInput['requires']>
+  timeout: number
+  cwd?: string | undefined
+}): ManifestInput => ({
+  task: `${batch.commands.length} commands in parallel: ${batch.commands.slice(0, 3).join(' | ').slice(0, 200)}`,
+  agentType: 'custom',
+  agent: { command: ['parallel', ...batch.commands] },
+  runtime: 'batch',
+  network: 'full',
+  requires: batch.requires,
+  // The children wait for each other; each has the time-out for itself.
+  timeout: Math.min(86_400, batch.timeout * batch.commands.length + 60),
+  env: {
+    DEPUTY_EACH_TIMEOUT: String(batch.timeout),
+    ...(batch.cwd !== undefined && { DEPUTY_EACH_CWD: batch.cwd }),
+  },
+})
+
+/** The job of one command of a batch. */
+export const childManifest = async (
+  routing: Routing,
+  parent: ManifestInput,
+  index: number,
+): Promise<ManifestInput> => {
+  const command = Array.isArray(parent.agent?.command) ? parent.agent.command[index + 1] : undefined
+  const { os, arch, capabilities } = parent.requires ?? {}
+  const { manifest } = await planRouted(
+    {
+      command: command ?? '',
+      requires: { os, arch, capabilities },
+      autoRoute: true,
+      spread: true,
+      cwd: parent.env?.DEPUTY_EACH_CWD,
+      timeoutSeconds: Number(parent.env?.DEPUTY_EACH_TIMEOUT) || undefined,
+    },
+    routing,
+  )
+  return { ...manifest, labels: { ...manifest.labels, [INDEX_LABEL]: String(index) } }
+}

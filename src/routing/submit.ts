@@ -1,0 +1,26 @@
+import type { Deputy, JobView } from '../engine/deputy.ts'
+import { AppError } from '../jobs/errors.ts'
+import { planRouted, type RoutedCommand, type Routing } from './plan.ts'
+
+export interface SubmittedCommand {
+  readonly job: JobView
+  readonly auto_routed: boolean
+  /** Why it stays here or goes; which node is decided when it starts. */
+  readonly routing: string
+  /** What results call this computer. */
+  readonly local_node: string
+}
+
+/** Plans a command and submits it. */
+export const submitRouted = async (
+  routing: Routing,
+  deputy: Pick<Deputy, 'submit'>,
+  request: RoutedCommand,
+  origin: string,
+): Promise<SubmittedCommand> => {
+  if (routing.cluster.nodes.length === 0)
+    throw new AppError('not_found', 'There are no nodes.', { hint: 'Add one: deputy nodes add user@host' })
+  const plan = await planRouted(request, routing)
+  const job = await deputy.submit(plan.manifest, origin)
+  return { job, auto_routed: plan.autoRouted, routing: plan.because, local_node: routing.localName }
+}
