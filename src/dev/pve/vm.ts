@@ -52,7 +52,9 @@ export interface Drive {
   readonly key: string
   readonly volid: string
   readonly props: Record<string, string>
+  /** In a CD-ROM drive; the drive that is filled for cloud-init is one too. */
   readonly cdrom: boolean
+  readonly cloudinit: boolean
 }
 
 export const drivesOf = (config: Readonly<Record<string, string>>): Drive[] =>
@@ -60,8 +62,11 @@ export const drivesOf = (config: Readonly<Record<string, string>>): Drive[] =>
     .filter(([key]) => DRIVE.test(key))
     .map(([key, value]) => {
       const props = parseProps(value, 'file')
-      return { key, volid: props.file ?? '', props, cdrom: props.media === 'cdrom' }
+      const volid = props.file ?? ''
+      return { key, volid, props, cdrom: props.media === 'cdrom', cloudinit: isCloudinit(volid) }
     })
+
+export const isCloudinit = (volid: string): boolean => /[-/:]cloudinit(\.|$)/.test(volid)
 
 export const volumeOf = (state: State, volid: string, node: string): Volume | undefined =>
   state.volumes.get(volumeKey(state, volid, node))

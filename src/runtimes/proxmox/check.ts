@@ -4,7 +4,7 @@ import { checkRights } from '../../proxmox/permissions.ts'
 import { checkCallback } from './check-callback.ts'
 import { checkBridge, checkCertificate, checkClones } from './check-cluster.ts'
 import type { Drive } from './drives.ts'
-import { injectionOf } from './inject.ts'
+import { chooseInjection, type Injection } from './injection.ts'
 import { findTemplate, listStorages, type Template } from './inventory.ts'
 import { bridgeOf } from './net-device.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
@@ -51,7 +51,8 @@ export const checkProxmox = async (
     checks.push(...templateChecks(template))
     await add('bridge', () => checkBridge(runtime, template, signal))
     await add('clones', () => checkClones(runtime, template, signal))
-    checks.push(...(await storageChecks(runtime, template, signal)))
+    const injection = await chooseInjection(runtime, template, signal)
+    checks.push(...(await storageChecks(runtime, template, injection, signal)))
     checks.push(await rightsCheck(runtime, template, version.major, signal))
   }
   await add('callback', () => checkCallback(runtime, reception))
@@ -103,19 +104,18 @@ const templateChecks = ({ vmid, config }: Template): Check[] => {
 const storageChecks = async (
   runtime: ProxmoxRuntimeOptions,
   template: Template,
+  injection: Injection,
   signal: AbortSignal,
 ): Promise<Check[]> => {
   try {
     const storages = await listStorages(runtime.proxmox, template.node, signal)
-    if (injectionOf(runtime) !== 'iso')
+    if (injection !== 'iso')
       return [
         {
           name: 'seed',
           status: 'ok',
           message:
-            injectionOf(runtime) === 'http'
-              ? 'machines fetch their seed over HTTP'
-              : 'the guest agent takes the seed',
+            injection === 'http' ? 'machines fetch their seed over HTTP' : 'the guest agent takes the seed',
         },
       ]
     const seeds = storages.find(one => one.storage === runtime.seedStorage)
@@ -159,7 +159,7 @@ const rightsCheck = async (
         imageStorages: storagesOf('cdrom'),
         user: credentials.user,
         ...(credentials.kind === 'token' ? { tokenId: credentials.id } : {}),
-        ...(injectionOf(runtime) === 'iso' && seedStorage !== undefined ? { seedStorage } : {}),
+        ...(seedStorage === undefined ? {} : { seedStorage }),
         ...(bridge === undefined ? {} : { bridge }),
         ...(network.zone === undefined ? {} : { zone: network.zone }),
       },

@@ -17,9 +17,9 @@ import { createAgentLink } from './agent.ts'
 import type { Known } from './details.ts'
 import { cloudInitDrives, seedDrive } from './drives.ts'
 import { nameOf, seedNameOf } from './identity.ts'
+import type { Injection } from './injection.ts'
 import { readConfig } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
-import { isHttps } from './sound.ts'
 
 export interface InjectorOptions {
   readonly runtime: ProxmoxRuntimeOptions
@@ -32,6 +32,7 @@ export interface InjectorOptions {
 export interface Letter {
   readonly machineId: string
   readonly token: string
+  readonly injection: Injection
   /** Unguessable: whoever knows it may read the seed. */
   readonly seedName: string
 }
@@ -58,12 +59,11 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
   /** While the machine is off. */
   const before = async (
     at: At,
-    { machineId, token, seedName }: Letter,
+    { machineId, token, injection, seedName }: Letter,
     note: (more: Known) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> => {
-    const way = injectionOf(runtime)
-    if (way === 'agent') return
+    if (injection === 'agent') return
     const callback = await callbackFor(token)
     const config = path`/nodes/${at.node}/qemu/${at.vmid}/config`
     const present = await readConfig(proxmox, at, signal)
@@ -73,10 +73,10 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
       hostname: nameOf(machineId),
       callback,
       // Over HTTP the network is up already when the seed is read, and must stay as it is.
-      ...(macAddress === undefined || way !== 'iso' ? {} : { macAddress }),
+      ...(macAddress === undefined || injection !== 'iso' ? {} : { macAddress }),
     })
     const { drive, rivals } = seedDrive(present)
-    if (way === 'iso') {
+    if (injection === 'iso') {
       const storage = runtime.seedStorage!
       const filename = seedNameOf(owner, machineId)
       const volid = `${storage}:iso/${filename}`
@@ -99,8 +99,8 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
   }
 
   /** Once it runs. */
-  const after = async (at: At, { token }: Letter, signal: AbortSignal): Promise<void> => {
-    if (injectionOf(runtime) !== 'agent') return
+  const after = async (at: At, { token, injection }: Letter, signal: AbortSignal): Promise<void> => {
+    if (injection !== 'agent') return
     const agent = createAgentLink(proxmox, at)
     const end = proxmox.clock.now() + AGENT_MS
     while (!(await agent.isUp(signal))) {
@@ -123,17 +123,6 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
 
 /** Apart from the agent, which would wait for it and take it along when it is restarted. */
 const BEGIN = 'cd /; setsid /bin/sh "$DEPUTY_ROOT/var/lib/deputy/runner" </dev/null >/dev/null 2>&1 &'
-
-export const injectionOf = ({
-  injection,
-  seedStorage,
-  channel,
-  callback,
-}: ProxmoxRuntimeOptions): 'iso' | 'http' | 'agent' => {
-  if (injection !== 'auto') return injection
-  if (seedStorage !== undefined) return 'iso'
-  return channel === 'agent' || isHttps(callback) ? 'agent' : 'http'
-}
 
 const without = (drives: readonly string[]) => (drives.length === 0 ? {} : { delete: drives.join(',') })
 

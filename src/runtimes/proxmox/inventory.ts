@@ -135,7 +135,16 @@ export interface StorageEntry {
   readonly shared: boolean
   readonly type: string
   readonly content: readonly string[]
+  /** Whether the node reaches it. */
+  readonly active: boolean
   readonly available: number
+}
+
+/** What a node has for machines. */
+export interface NodeOffer {
+  readonly storages: readonly StorageEntry[]
+  /** Undefined where the node does not tell. */
+  readonly bridges: ReadonlySet<string> | undefined
 }
 
 export const listStorages = async (
@@ -153,6 +162,25 @@ export const listStorages = async (
     shared: Number(row.shared ?? 0) === 1,
     type: String(row.type ?? ''),
     content: String(row.content ?? '').split(','),
+    active: Number(row.active ?? 1) === 1,
     available: Number(row.avail ?? 0),
   }))
+}
+
+/** Bridges and vnets of a node; undefined where it does not tell. */
+export const listBridges = async (
+  proxmox: Proxmox,
+  node: string,
+  signal?: AbortSignal,
+): Promise<ReadonlySet<string> | undefined> => {
+  try {
+    const rows = await proxmox.get<Loose[]>(
+      path`/nodes/${node}/network`,
+      { type: 'any_bridge' },
+      signal ? { signal } : {},
+    )
+    return new Set(rows.map(row => String(row.iface)))
+  } catch {
+    return undefined
+  }
 }

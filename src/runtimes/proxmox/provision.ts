@@ -9,6 +9,7 @@ import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
 import { createLimiter } from '../../proxmox/limiter.ts'
 import type { Address } from './address.ts'
+import { createNodeChoice } from './choose-node.ts'
 import { cloneTemplate } from './clone.ts'
 import { configureClone } from './configure.ts'
 import type { Known } from './details.ts'
@@ -16,9 +17,9 @@ import { egressProblem } from './egress.ts'
 import { applyFirewall, planFirewall } from './firewall.ts'
 import { describe, nameOf } from './identity.ts'
 import { createInjector } from './inject.ts'
-import { findTemplate, listGuests, listNodes, listStorages, type Template } from './inventory.ts'
+import { chooseInjection } from './injection.ts'
+import { findTemplate, listGuests } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
-import { place } from './placement.ts'
 import type { Sessions } from './sessions.ts'
 import { createVmids } from './vmids.ts'
 
@@ -55,7 +56,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   const vmids = createVmids(runtime.vmids)
   const cloning = createLimiter(runtime.parallel.clones)
   const starting = createLimiter(runtime.parallel.starts)
-  const promised = new Map<string, number>()
+  const nodes = createNodeChoice(runtime)
 
   const locked = <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> =>
     proxmox.whileLocked(work, { deadline: proxmox.clock.now() + 120_000, signal })
@@ -80,7 +81,8 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       }
     }
     const template = await findTemplate(proxmox, wanted.template, signal)
-    const { node, linked } = await choose(template, signal)
+    const injection = await chooseInjection(runtime, template, signal)
+    const { node, linked } = await nodes.choose(template, { memory: wanted.memory, injection }, signal)
     const token = randomBytes(32).toString('base64url')
     let details: Known = {
       node,
@@ -96,7 +98,6 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       details = { ...details, ...more }
       await remember({ ...details })
     }
-    promise(node, wanted.memory)
     const taken: number[] = []
     const doubtful: number[] = []
     try {
@@ -140,7 +141,12 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       )
       const at = { node, vmid }
       sessions.add(machine.id, details.tokenHash!)
-      const letter = { machineId: machine.id, token, seedName: randomBytes(18).toString('base64url') }
+      const letter = {
+        machineId: machine.id,
+        token,
+        injection,
+        seedName: randomBytes(18).toString('base64url'),
+      }
       await lap('configure', async () => {
         await configureClone(proxmox, { at, owner, network: runtime.network, wanted, locked, signal })
         await protect(at, wanted.network, signal)
@@ -157,23 +163,10 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     } catch (error) {
       throw worthAnotherTry(isTimeout(signal.reason) ? tooLate(error, phase) : error)
     } finally {
-      promise(node, -wanted.memory)
+      nodes.release(node, wanted)
       // The others stay leased until their machine is gone.
       for (const vmid of taken) vmids.release(vmid)
     }
-  }
-
-  const choose = async (template: Template, signal: AbortSignal) => {
-    const [nodes, guests, storages] = await Promise.all([
-      listNodes(proxmox, signal),
-      listGuests(proxmox, signal),
-      listStorages(proxmox, template.node, signal),
-    ])
-    return place({ template, nodes, guests, storages, promised })
-  }
-
-  const promise = (node: string, memory: number): void => {
-    promised.set(node, (promised.get(node) ?? 0) + memory * 2 ** 20)
   }
 
   const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<void> => {

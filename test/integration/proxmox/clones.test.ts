@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Vm } from '../../../src/dev/pve/state.ts'
+import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
 import { requireOrSkip } from '../../support/require.ts'
@@ -82,6 +82,25 @@ describe.skipIf(noCurl)('a clone', () => {
     expect(details).toMatchObject({ ready: true })
     expect(vm.firewall.rules).toHaveLength(1)
     expect(vm.firewall.rules[0]!.dport).not.toBe('53')
+  })
+
+  it('is made where Proxmox VE makes one: beside an image in a CD-ROM drive of the template', async () => {
+    const { vm } = await make((template, { emulator: { state } }) => {
+      const image = {
+        content: 'iso',
+        size: 1,
+        ctime: 0,
+        node: 'pve1',
+        storage: 'seeds',
+        volid: 'seeds:iso/d.iso',
+      }
+      state.volumes.set('pve1|seeds:iso/d.iso', image)
+      Object.assign(template.config, { ide0: 'seeds:iso/d.iso,media=cdrom', ide2: 'none,media=cdrom' })
+      const busy = newVm(100_900, 'pve1', { name: 'busy', memory: '4096', template: '1' })
+      state.vms.set(100_900, Object.assign(busy, { pool: 'jobs', status: 'running' }))
+      state.statCache.at = 0
+    })
+    expect(vm.node).toBe('pve1')
   })
 
   it('grows the disk it boots from, not another one', async () => {

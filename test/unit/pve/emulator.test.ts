@@ -246,7 +246,7 @@ describe('clones', () => {
     const error = await failureOf(
       pve.post('/nodes/pve1/qemu/9001/clone', { newid: 200, pool: 'jobs', target: 'pve2' }),
     )
-    expect(error.message).toContain("can't clone to non-shared storage 'local-lvm'")
+    expect(error.message).toContain("can't clone VM to node 'pve2' (VM uses local storage)")
     await clone(201, { target: 'pve2' })
     expect(cluster.emulator.state.vms.get(201)?.node).toBe('pve2')
   })

@@ -64,8 +64,8 @@ const clone = (context: Context): string => {
   if (!full && params.format !== undefined) die("parameter 'format' not allowed for linked clones")
   if (!state.nodes.has(target)) die(`no such cluster node '${target}'`)
   refuseIfLocked(source)
-  const disks = drivesOf(source.config).filter(drive => !drive.cdrom)
-  for (const disk of disks) checkDisk(context, disk, { full, storage, target, source })
+  const disks = drivesOf(source.config).filter(drive => !drive.cdrom || drive.cloudinit)
+  for (const drive of drivesOf(source.config)) checkDrive(context, drive, { full, storage, target, source })
   for (const [key, value] of Object.entries(source.config))
     if (/^net\d+$/.test(key)) checkBridge(context, value)
   const taken = state.vms.get(newid)
@@ -93,19 +93,25 @@ interface Plan {
   pool: string | undefined
 }
 
-const checkDisk = (
+const checkDrive = (
   { state, auth }: Context,
   disk: Drive,
   { full, storage, target, source }: Pick<Plan, 'full' | 'storage' | 'target' | 'source'>,
 ): void => {
+  if (disk.volid === 'none') return
   const origin = disk.volid.split(':')[0]!
+  // Images in CD-ROM drives stay where they are, but they count: the other node could not read them.
+  if (target !== source.node && !state.storages.get(origin)?.shared)
+    die(`can't clone VM to node '${target}' (VM uses local storage)`)
+  if (disk.cdrom && !disk.cloudinit) {
+    check(state, auth, `/storage/${origin}`, ['Datastore.Audit', 'Datastore.AllocateSpace'], true)
+    return
+  }
   const destination = storage ?? origin
   const definition = state.storages.get(destination) ?? die(`storage '${destination}' does not exist`)
   check(state, auth, `/storage/${destination}`, ['Datastore.AllocateSpace'])
-  if (!full && (definition.type === 'lvm' || !isTemplate(source)))
+  if (!full && !disk.cloudinit && (definition.type === 'lvm' || !isTemplate(source)))
     die(`Linked clone feature is not supported for drive '${disk.key}'`)
-  if (target !== source.node && !state.storages.get(origin)?.shared)
-    die(`can't clone to non-shared storage '${origin}'`)
   if (!storageOn(definition, target)) die(`storage '${destination}' is not available on node '${target}'`)
 }
 
@@ -130,7 +136,7 @@ const fill = async (context: Context, task: TaskContext, plan: Plan, vm: Vm): Pr
       config[disk.key] = printProps({ ...disk.props, file: volid }, 'file')
     }
     for (const drive of drivesOf(source.config))
-      if (drive.cdrom) config[drive.key] = source.config[drive.key]!
+      if (drive.cdrom && !drive.cloudinit) config[drive.key] = source.config[drive.key]!
     await task.step('copy', full ? state.timing.fullCloneMs : state.timing.cloneMs)
     if (params.description !== undefined) config.description = String(params.description)
     vm.config = config
@@ -164,11 +170,12 @@ const allocate = async ({ state }: Context, task: TaskContext, plan: Plan, disk:
   return withStorageLock(state, storage, async () => {
     await task.step('allocate', state.timing.taskMs)
     const origin =
-      volumeOf(state, disk.volid, plan.source.node) ?? die(`volume '${disk.volid}' does not exist`)
+      volumeOf(state, disk.volid, plan.source.node) ??
+      (disk.cloudinit ? { size: 4 * 1024 ** 2 } : die(`volume '${disk.volid}' does not exist`))
     const size = plan.full ? origin.size : 0
     if (usedOn(state, definition, plan.target) + size > definition.total)
       die('unable to create image: No space left on device')
-    const volid = freeVolid(state, storage, plan)
+    const volid = disk.cloudinit ? `${storage}:vm-${plan.newid}-cloudinit` : freeVolid(state, storage, plan)
     putVolume(
       state,
       {
@@ -179,7 +186,7 @@ const allocate = async ({ state }: Context, task: TaskContext, plan: Plan, disk:
         size: origin.size,
         vmid: plan.newid,
         ctime: Math.floor(Date.now() / 1000),
-        ...(plan.full ? {} : { base: disk.volid }),
+        ...(plan.full || disk.cloudinit ? {} : { base: disk.volid }),
       },
       plan.target,
     )

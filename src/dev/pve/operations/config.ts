@@ -7,7 +7,16 @@ import { DRIVE, parseProps, printProps } from '../properties.ts'
 import type { Values } from '../schema.ts'
 import { freshIdentity, type Vm } from '../state.ts'
 import { startTask } from '../tasks.ts'
-import { drivesOf, dropVolume, putVolume, refuseIfLocked, vmOf, volumeOf, withConfigLock } from '../vm.ts'
+import {
+  type Drive,
+  drivesOf,
+  dropVolume,
+  putVolume,
+  refuseIfLocked,
+  vmOf,
+  volumeOf,
+  withConfigLock,
+} from '../vm.ts'
 import { CONFIG_PARAMS, rightFor } from './config-keys.ts'
 
 const CONTROL = {
@@ -134,8 +143,12 @@ export const configOperations: readonly Operation[] = [
 export const applyConfig = (context: Context, vm: Vm, params: Values): void => {
   for (const [key, given] of Object.entries(params)) {
     const value = typeof given === 'boolean' ? (given ? '1' : '0') : String(given)
-    if (DRIVE.test(key)) vm.config[key] = attach(context, vm, key, value)
-    else if (/^net\d+$/.test(key)) vm.config[key] = withMac(value)
+    if (DRIVE.test(key)) {
+      const before = drivesOf(vm.config).find(drive => drive.key === key)
+      const next = attach(context, vm, key, value)
+      if (before && before.volid !== parseProps(next, 'file').file) detach(context, vm, before)
+      vm.config[key] = next
+    } else if (/^net\d+$/.test(key)) vm.config[key] = withMac(value)
     else if (key === 'tags')
       vm.config[key] = [
         ...new Set(
@@ -220,15 +233,19 @@ const update = async (context: Context): Promise<void> => {
     refuseIfLocked(vm)
     for (const key of deletes) {
       for (const drive of drivesOf(vm.config)) {
-        if (drive.key !== key || drive.cdrom) continue
-        // A disk is kept as unused; a cloud-init image goes.
-        if (/cloudinit/.test(drive.volid)) dropVolume(context.state, drive.volid, vm.node)
-        else vm.config[`unused${freeIndex(vm, 'unused')}`] = drive.volid
+        if (drive.key === key) detach(context, vm, drive)
       }
       delete vm.config[key]
     }
     applyConfig(context, vm, changes)
   })
+}
+
+/** A disk is kept as unused, a cloud-init image goes, any other image stays on its storage. */
+const detach = ({ state }: Context, vm: Vm, drive: Drive): void => {
+  if (drive.cloudinit) dropVolume(state, drive.volid, vm.node)
+  else if (!drive.cdrom && !drive.key.startsWith('unused'))
+    vm.config[`unused${freeIndex(vm, 'unused')}`] = drive.volid
 }
 
 const attach = (context: Context, vm: Vm, key: string, value: string): string => {

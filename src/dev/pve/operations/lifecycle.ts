@@ -247,7 +247,10 @@ const destroy = (context: Context): string => {
       }
       await task.step('destroy', state.timing.taskMs)
       for (const drive of drivesOf(vm.config))
-        if (!drive.cdrom || /cloudinit/.test(drive.volid)) dropVolume(state, drive.volid, vm.node)
+        if (!drive.cdrom || drive.cloudinit) dropVolume(state, drive.volid, vm.node)
+      if (context.params['destroy-unreferenced-disks'])
+        for (const volume of [...state.volumes.values()])
+          if (volume.vmid === vm.vmid) dropVolume(state, volume.volid, volume.node ?? vm.node)
       await context.guests.destroyed?.(vm.vmid)
       state.vms.delete(vm.vmid)
     }),

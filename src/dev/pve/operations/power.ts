@@ -1,3 +1,4 @@
+import { writeIso } from '../../../guest/iso.ts'
 import { die } from '../errors.ts'
 import type { Context } from '../operation.ts'
 import { parseProps } from '../properties.ts'
@@ -8,9 +9,11 @@ export const powerOn = async (
   { state, guests }: Pick<Context, 'state' | 'guests'>,
   vm: Vm,
 ): Promise<void> => {
-  const cdroms = drivesOf(vm.config)
-    .filter(drive => drive.cdrom && drive.volid !== 'none')
+  const drives = drivesOf(vm.config).filter(drive => drive.cdrom && drive.volid !== 'none')
+  const images = drives
+    .filter(drive => !drive.cloudinit)
     .map(drive => volumeOf(state, drive.volid, vm.node) ?? die(`volume '${drive.volid}' does not exist`))
+    .map(volume => volume.data ?? Buffer.alloc(0))
   vm.status = 'running'
   vm.startedAt = Date.now()
   vm.wedged = false
@@ -20,7 +23,8 @@ export const powerOn = async (
       vmid: vm.vmid,
       node: vm.node,
       config: { ...vm.config },
-      cdroms: cdroms.map(volume => volume.data ?? Buffer.alloc(0)),
+      // Of two seeds nobody knows which one wins; here it is always the wrong one.
+      cdroms: [...(drives.some(drive => drive.cloudinit) ? [cloudinitImage(vm)] : []), ...images],
       serial: serialOf(vm.config.smbios1),
       poweredOff: () => {
         if (vm.status === 'running' && vm.startedAt === incarnation) void powerOff(vm)
@@ -41,6 +45,18 @@ export const powerOff = async (vm: Vm): Promise<void> => {
 
 export const stopAll = async (state: State): Promise<void> => {
   await Promise.all([...state.vms.values()].map(powerOff))
+}
+
+/** What Proxmox VE writes at every start: names and keys, and nothing to run. */
+const cloudinitImage = ({ vmid, config }: Vm): Buffer => {
+  const hostname = config.name ?? `VM${vmid}`
+  return writeIso('cidata', [
+    { name: 'meta-data', content: Buffer.from(`instance-id: ${vmid}\n`) },
+    {
+      name: 'user-data',
+      content: Buffer.from(`#cloud-config\nhostname: ${hostname}\nmanage_etc_hosts: true\n`),
+    },
+  ])
 }
 
 const serialOf = (smbios: string | undefined): string | undefined => {

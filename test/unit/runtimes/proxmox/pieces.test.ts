@@ -15,7 +15,6 @@ import {
   seedNameOf,
 } from '../../../../src/runtimes/proxmox/identity.ts'
 import { createIntake } from '../../../../src/runtimes/proxmox/intake.ts'
-import { place } from '../../../../src/runtimes/proxmox/placement.ts'
 import { requireSound } from '../../../../src/runtimes/proxmox/sound.ts'
 import { createVmids } from '../../../../src/runtimes/proxmox/vmids.ts'
 
@@ -96,98 +95,6 @@ describe('ids', () => {
     expect(() => vmids.take(new Set())).toThrow('All ids from 100000 to 100002 are in use.')
     vmids.release(100_002)
     expect(vmids.take(new Set())).toBe(100_002)
-  })
-})
-
-describe('placement', () => {
-  const GIB = 2 ** 30
-  const template = (storage: string) => ({
-    vmid: 9000,
-    node: 'a',
-    config: {},
-    drives: [{ key: 'scsi0', kind: 'disk' as const, storage, bytes: GIB }],
-  })
-  const storages = [
-    { storage: 'shared', shared: true, type: 'nfs', content: ['images'], available: 1 },
-    { storage: 'local', shared: false, type: 'lvmthin', content: ['images'], available: 1 },
-    { storage: 'thick', shared: true, type: 'lvm', content: ['images'], available: 1 },
-  ]
-  const node = (name: string, freeMemory?: number, online = true) => ({
-    node: name,
-    online,
-    freeMemory,
-    load: undefined,
-  })
-  const nothing = new Map<string, number>()
-
-  it('goes where the most memory is free', () => {
-    const nodes = [node('a', 4 * GIB), node('b', 9 * GIB), node('c', 99 * GIB, false)]
-    expect(place({ template: template('shared'), nodes, guests: [], storages, promised: nothing })).toEqual({
-      node: 'b',
-      linked: true,
-    })
-  })
-
-  it('counts what was promised to machines that are being made', () => {
-    const nodes = [node('a', 4 * GIB), node('b', 5 * GIB)]
-    expect(
-      place({
-        template: template('shared'),
-        nodes,
-        guests: [],
-        storages,
-        promised: new Map([['b', 2 * GIB]]),
-      }).node,
-    ).toBe('a')
-  })
-
-  it('counts guests where the token may not see the load', () => {
-    const guest = (vmid: number, at: string) => ({
-      vmid,
-      node: at,
-      name: 'x',
-      status: 'running',
-      template: false,
-      tags: [],
-      pool: undefined,
-      maxmem: GIB,
-    })
-    const nodes = [node('a'), node('b')]
-    expect(
-      place({
-        template: template('shared'),
-        nodes,
-        guests: [guest(1, 'a'), guest(2, 'a'), guest(3, 'b')],
-        storages,
-        promised: nothing,
-      }).node,
-    ).toBe('b')
-  })
-
-  it('stays on the node of a template whose storage is local or unknown', () => {
-    const nodes = [node('a', GIB), node('b', 9 * GIB)]
-    expect(place({ template: template('local'), nodes, guests: [], storages, promised: nothing }).node).toBe(
-      'a',
-    )
-    expect(place({ template: template('hidden'), nodes, guests: [], storages, promised: nothing }).node).toBe(
-      'a',
-    )
-    expect(() =>
-      place({
-        template: template('local'),
-        nodes: [node('a', GIB, false), nodes[1]!],
-        guests: [],
-        storages,
-        promised: nothing,
-      }),
-    ).toThrow('offline')
-  })
-
-  it('copies in full where a storage cannot link', () => {
-    expect(
-      place({ template: template('thick'), nodes: [node('a', GIB)], guests: [], storages, promised: nothing })
-        .linked,
-    ).toBe(false)
   })
 })
 

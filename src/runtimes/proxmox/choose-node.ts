@@ -1,0 +1,93 @@
+import type { Injection } from './injection.ts'
+import {
+  listBridges,
+  listGuests,
+  listNodes,
+  listStorages,
+  type NodeOffer,
+  type Template,
+} from './inventory.ts'
+import { bridgeOf } from './net-device.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import { isEverywhere, NoRoomError, type Placement, place } from './placement.ts'
+
+/** What a node has changes by the hand of an administrator only. */
+const OFFER_MS = 15_000
+/** How long a machine waits for others to end. */
+const ROOM_MS = 120_000
+const PAUSE_MS = 3000
+
+/** Finds nodes for machines and keeps count of what it promised. */
+export const createNodeChoice = ({ proxmox, network, seedStorage }: ProxmoxRuntimeOptions) => {
+  const { clock } = proxmox
+  const promised = new Map<string, number>()
+  const known = new Map<string, { readonly at: number; readonly offer: NodeOffer }>()
+
+  const offerOf = async (node: string, signal: AbortSignal): Promise<NodeOffer> => {
+    const present = known.get(node)
+    if (present !== undefined && clock.now() - present.at < OFFER_MS) return present.offer
+    const [storages, bridges] = await Promise.all([
+      listStorages(proxmox, node, signal),
+      listBridges(proxmox, node, signal),
+    ])
+    const offer = { storages, bridges }
+    known.set(node, { at: clock.now(), offer })
+    return offer
+  }
+
+  const look = async (template: Template, wanted: Wanted, signal: AbortSignal): Promise<Placement> => {
+    const [nodes, guests, home] = await Promise.all([
+      listNodes(proxmox, signal),
+      listGuests(proxmox, signal),
+      offerOf(template.node, signal),
+    ])
+    const offers = new Map([[template.node, home]])
+    const others = nodes.filter(node => node.online && node.node !== template.node)
+    if (isEverywhere({ template, offers }))
+      await Promise.all(
+        others.map(async ({ node }) => {
+          const offer = await offerOf(node, signal).catch(() => undefined)
+          if (offer) offers.set(node, offer)
+        }),
+      )
+    const chosen = place({
+      template,
+      nodes,
+      guests,
+      offers,
+      promised,
+      memory: wanted.memory * 2 ** 20,
+      seedStorage: wanted.injection === 'iso' ? seedStorage : undefined,
+      bridge: network.bridge ?? bridgeOf(template.config),
+    })
+    count(chosen.node, wanted.memory)
+    return chosen
+  }
+
+  const count = (node: string, memory: number): void => {
+    promised.set(node, (promised.get(node) ?? 0) + memory * 2 ** 20)
+  }
+
+  return {
+    /** The node for a machine, with its memory set aside there; waits a while for room. */
+    async choose(template: Template, wanted: Wanted, signal: AbortSignal): Promise<Placement> {
+      const end = clock.now() + ROOM_MS
+      for (;;) {
+        try {
+          return await look(template, wanted, signal)
+        } catch (error) {
+          if (!(error instanceof NoRoomError) || clock.now() >= end) throw error
+          await clock.sleep(PAUSE_MS, signal)
+        }
+      }
+    },
+    /** The machine is there and counts by itself, or will never be. */
+    release: (node: string, { memory }: Pick<Wanted, 'memory'>): void => count(node, -memory),
+  }
+}
+
+interface Wanted {
+  /** MiB */
+  readonly memory: number
+  readonly injection: Injection
+}

@@ -1,0 +1,49 @@
+import { AppError } from '../../jobs/errors.ts'
+import type { Template } from './inventory.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
+import { isHttps } from './sound.ts'
+
+export type Injection = 'iso' | 'http' | 'agent'
+
+/** What it takes to bring images to a storage and to take them away again. */
+const SEED_RIGHTS = ['Datastore.AllocateTemplate', 'Datastore.Allocate']
+
+/** How machines of a template get their runner: as configured, else by what the token and the template allow. */
+export const chooseInjection = async (
+  runtime: ProxmoxRuntimeOptions,
+  template: Template,
+  signal: AbortSignal,
+): Promise<Injection> => {
+  const { injection, seedStorage, channel, callback, network } = runtime
+  if (injection !== 'auto') return injection
+  if (seedStorage !== undefined && (await maySeed(runtime, seedStorage, signal))) return 'iso'
+  const connected = template.config.net0 !== undefined || network.bridge !== undefined
+  if (channel === 'callback' && connected && !isHttps(callback)) return 'http'
+  if (hasAgent(template.config)) return 'agent'
+  // It will fail, and say which rights are missing.
+  if (seedStorage !== undefined) return 'iso'
+  throw new AppError(
+    'invalid',
+    `There is no way to bring a runner into machines of template ${template.vmid}.`,
+    {
+      hint: `Set PROXMOX_SEED_STORAGE, or enable the guest agent: qm set ${template.vmid} --agent enabled=1`,
+    },
+  )
+}
+
+export const hasAgent = (config: Readonly<Record<string, unknown>>): boolean =>
+  /^(enabled=)?1(,|$)/.test(String(config.agent ?? ''))
+
+const maySeed = async (
+  { proxmox }: ProxmoxRuntimeOptions,
+  storage: string,
+  signal: AbortSignal,
+): Promise<boolean> => {
+  const path = `/storage/${storage}`
+  const held = await proxmox.get<Record<string, Record<string, unknown>> | null>(
+    '/access/permissions',
+    { path },
+    { signal },
+  )
+  return SEED_RIGHTS.every(right => held?.[path]?.[right] !== undefined)
+}
