@@ -11,7 +11,10 @@ execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconf
   stdio: 'inherit',
 })
 cpSync(`${root}package.json`, `${out}/package.json`)
+cpSync(`${root}test/vm/image`, `${out}/test/vm/image`, { recursive: true })
 const { status } = spawnSync(process.execPath, [`${out}/bench/run.js`, ...process.argv.slice(2)], {
   stdio: 'inherit',
+  // The image of real machines is the one of the tests.
+  env: { DEPUTY_VM_CACHE: `${root}.cache/vm`, ...process.env },
 })
 process.exit(status ?? 1)

@@ -17,7 +17,7 @@ while read -r __k __a __b; do
   esac
   if [ "$__v" = - ]; then __v=
   else
-    __v=$(printf %s "$__v" | /usr/bin/env base64 -d; echo x)
+    __v=$(printf %s "$__v" | base64 -d; echo x)
     __v=\${__v%x}
   fi
   case $__k in
@@ -41,8 +41,7 @@ hold() {
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \
     /bin/sh -c "cd \"\$HOME\" || exit 126; $become" >"$run/out" 2>"$run/err" &
-  echo $! >"$run/pid.new"
-  mv "$run/pid.new" "$run/pid"
+  echo $! >"$run/pid"
   read -r _ <"$run/release"
   wait $!
   echo $? >"$run/code"

@@ -24,5 +24,6 @@ obey() {
   [ "$1" = stop ] && [ ! -e "$run/stopped" ] || return 0
   : >"$run/stopped"
   end_job &
+  enders="$enders $!"
 }
 `

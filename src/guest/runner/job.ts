@@ -8,6 +8,27 @@ field() {
   if [ "$field" = "$body" ]; then field=; else field=\${field%%"$nl"*}; fi
 }
 
+# Everything a job needs that does not depend on it; done while nobody waits.
+prepare_room() {
+  rm -f "$run/ended" "$run/timedout" "$run/stopped" "$run/pid" "$run/code" "$run/release" "$run/out" "$run/err" "$home/stdout" "$home/stderr"
+  : >"$home/stdout"
+  : >"$home/stderr"
+  # Pipes with a name: the command may open /dev/stdout again, and what it then truncates is no file of ours.
+  mkfifo "$run/release" "$run/out" "$run/err"
+  [ -z "$drop" ] || chown "$uid:$gid" "$run/out" "$run/err"
+  fresh=1
+}
+
+# A machine that has done nothing yet has nothing to clear away.
+empty_work() {
+  for entry in "$work"/* "$work"/.[!.]* "$work"/..?*; do
+    if [ -e "$entry" ] || [ -L "$entry" ]; then
+      find "$work" -mindepth 1 -delete 2>/dev/null
+      return
+    fi
+  done
+}
+
 run_job() {
   order=$body
   body=$nl$body
@@ -23,13 +44,8 @@ run_job() {
   while :; do
     case $rest in *"\${nl}input "*) rest=\${rest#*"\${nl}input "} inputs="$inputs \${rest%%"$nl"*}" ;; *) break ;; esac
   done
-  rm -f "$run/ended" "$run/timedout" "$run/stopped" "$run/pid" "$run/code" "$run/release" "$run/out" "$run/err" "$home/stdout" "$home/stderr"
-  if [ "$continues" = 0 ]; then find "$work" -mindepth 1 -delete 2>/dev/null; fi
-  : >"$home/stdout"
-  : >"$home/stderr"
-  # Pipes with a name: the command may open /dev/stdout again, and what it then truncates is no file of ours.
-  mkfifo "$run/release" "$run/out" "$run/err"
-  [ -z "$drop" ] || chown "$uid:$gid" "$run/out" "$run/err"
+  [ "$continues" = 1 ] || empty_work
+  fresh=0
   sent=0 out_at=0 err_at=0 frame='' frame_length=0 last='' exact=''
   body=
   fetch_inputs || return
@@ -47,9 +63,11 @@ run_job() {
   order=
   while [ ! -s "$run/pid" ]; do sleep 0.02; done
   read -r pid <"$run/pid"
+  # Its start was the first sign of life. Whoever prints at once is heard at once.
   now
-  next_beat=$now
+  next_beat=$((now + beat)) eager=10
   watch_clock &
+  enders=$!
   while :; do
     look
     [ "$state" = Z ] && break
@@ -60,10 +78,19 @@ run_job() {
       next_beat=$((now + beat))
     fi
     if ! pump && disowned; then break; fi
-    [ "$more" = 1 ] || sleep 0.2
+    [ "$more" = 1 ] && continue
+    if [ "$eager" -gt 0 ]; then
+      eager=$((eager - 1))
+      sleep 0.05
+    else
+      sleep 0.2
+    fi
   done
   : >"$run/ended"
   kill -s KILL -- "-$pid" 2>/dev/null
+  # What was to end this job must not end the next.
+  # shellcheck disable=SC2086 # Numbers.
+  kill $enders 2>/dev/null
   echo >"$run/release"
   wait "$holder" 2>/dev/null
   sweep

@@ -6,11 +6,12 @@ size() { stat -c %s "$1" 2>/dev/null || wc -c <"$1"; }
 
 # Puts the next new bytes of a stream into a frame; false when there are none.
 cut_frame() {
+  [ -s "$home/$1" ] || return 1
   if [ "$1" = stdout ]; then at=$out_at; else at=$err_at; fi
   frame_length=$(($(size "$home/$1") - at))
   [ "$frame_length" -gt 0 ] || return 1
   [ "$frame_length" -le "$chunk" ] || frame_length=$chunk
-  tail -c "+$((at + 1))" "$home/$1" | head -c "$frame_length" >"$run/frame"
+  if [ "$at" = 0 ]; then head -c "$frame_length" "$home/$1"; else tail -c "+$((at + 1))" "$home/$1" | head -c "$frame_length"; fi >"$run/frame"
   frame=$1
 }
 

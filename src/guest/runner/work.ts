@@ -4,8 +4,9 @@ import { sh } from './sh.ts'
 export const WORK = sh`
 prepare_user || power_off 'no way to give up root'
 connect
-silent_since=
+silent_since='' fresh=0
 while :; do
+  [ "$fresh" = 1 ] || prepare_room
   api GET work --max-time 90
   case $status in
     200)
