@@ -20,6 +20,8 @@ export interface HoldOptions {
   onOutput(stream: 'stdout' | 'stderr', data: Buffer): void
   onAlive?(): void
   ready?(): Promise<void> | undefined
+  /** How long to ask a node that was given the command and fell silent before it said that it has started. */
+  unsureMs?: number
   /** Lets go: the command lives on. */
   signal: AbortSignal
 }
@@ -33,6 +35,8 @@ export type HeldEnd =
 
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 5_000
+/** Nobody waits longer for a node that went away at the very moment a command was handed to it. */
+const UNSURE_MS = 60_000
 /** For what somebody has to put right first. */
 const HOPELESS_PAUSE_MS = 30_000
 
@@ -47,6 +51,7 @@ export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
   let started = options.hasStarted ?? attaching
   let heard = attaching
   let pause = FIRST_PAUSE_MS
+  let unsureSince: number | undefined
   for (let attempt = 0; ; attempt++) {
     signal.throwIfAborted()
     const follow = (target: SshTarget): FollowOptions => ({
@@ -78,6 +83,11 @@ export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
     const hopeless = isHopeless(end.error)
     if (!heard && (hopeless || attempt >= cluster.config.ssh.retries))
       return { kind: 'not-started', error: end.error }
+    if (heard && !started) {
+      unsureSince ??= performance.now()
+      if (performance.now() - unsureSince > (options.unsureMs ?? UNSURE_MS))
+        return { kind: 'lost', error: unsure(node, end.error) }
+    }
     // What may run there is not given up for a refused login: its own clock ends it, and somebody may let us in again.
     await sleep(pause, undefined, { signal })
     pause = Math.min(pause * 2, hopeless ? HOPELESS_PAUSE_MS : LONGEST_PAUSE_MS)
@@ -114,6 +124,17 @@ const once = async (
     return { kind: 'disconnected', error, sent: false }
   }
 }
+
+const unsure = (node: ClusterNode, cause: AppError): AppError =>
+  new AppError(
+    'unavailable',
+    `node ${node.id} fell silent while the command was handed to it, so whether it ran is not known: ${cause.message}`,
+    {
+      hint: 'Look at the node before you submit it again. What runs there is ended when the node is back.',
+      retryable: false,
+      cause,
+    },
+  )
 
 const settled = (end: Exclude<RemoteEnd, { kind: 'disconnected' }>, started: boolean): HeldEnd => {
   if (end.kind === 'not-started' && !started)

@@ -25,7 +25,7 @@ export const launch = async (
   const workspace = workspaceDirectory(cluster.owner, run.machine.id)
   const plain = problem !== undefined
   const who = node.user ?? cluster.config.ssh.user ?? (report?.root ? 'root' : 'the login user')
-  if (plain && routed) {
+  if (plain) {
     assertAllowed(commandText(spec.argv), {
       // A login without a name is under the name this daemon has.
       root: report?.root ?? (who === 'root' || (who === 'the login user' && process.getuid?.() === 0)),

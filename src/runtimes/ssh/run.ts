@@ -73,7 +73,9 @@ export const followRun = async (
       cluster,
       node,
       id: runId(run),
-      ...(command ? { command: command.command } : { hasStarted: run.job.startedAt !== null }),
+      ...(command
+        ? { command: command.command }
+        : { hasStarted: run.job.startedAt !== null, unsureMs: patienceMs(run) }),
       from: run.sink.position,
       onStarted: () => {
         if (startedReports.length > 0) return
@@ -214,12 +216,16 @@ const createStopper = (
   }
 }
 
+/** By then the command's own clock has ended it, whatever became of it. */
+const patienceMs = (run: AttachRequest): number => run.job.timeoutSeconds * 1000 + COLLECT_MS
+
 /** Insists: without it nobody knows what must not be shown. */
 const memoFrom = async (
   { cluster, memoKey }: RunContext,
   run: AttachRequest,
   node: ClusterNode,
 ): Promise<Memo> => {
+  const until = performance.now() + patienceMs(run)
   for (let pause = FIRST_PAUSE_MS; ; ) {
     try {
       const target = await cluster.target(node, run.detach)
@@ -227,7 +233,7 @@ const memoFrom = async (
       return text === '' ? NO_MEMO : openMemo(text, memoKey)
     } catch (error) {
       const hopeless = isHopeless(error)
-      if (!hopeless && !toAppError(error).retryable) throw error
+      if ((!hopeless && !toAppError(error).retryable) || performance.now() > until) throw error
       await sleep(pause, undefined, { signal: run.detach })
       pause = Math.min(pause * 2, hopeless ? HOPELESS_PAUSE_MS : LONGEST_PAUSE_MS)
     }

@@ -287,6 +287,24 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     cluster.dispose()
   })
 
+  it('is given up, and not tried elsewhere, when it falls silent while a command is handed to it', async () => {
+    const cluster = labCluster(lab)
+    // The connection stands, and nothing tells that nobody is at its other end.
+    await runOn(cluster, 'n2', { id: newId(), command: 'true' })
+    lab.nodes[1]!.cut()
+    const held = await holdCommand({
+      ...{ cluster, node: cluster.find('n2'), id: newId(), from: 0, unsureMs: 2000 },
+      command: { id: newId(), command: 'true' },
+      onStarted: () => undefined,
+      onOutput: () => undefined,
+      signal,
+    })
+    lab.nodes[1]!.mend()
+    expect(held).toMatchObject({ kind: 'lost', error: { retryable: false } })
+    expect(held.kind === 'lost' && held.error.message).toContain('whether it ran is not known')
+    cluster.dispose()
+  })
+
   it('does not hold up the status of the others when it is gone', async () => {
     const cluster = labCluster(lab, { timeouts: { status: 2 }, ssh: { connectTimeout: 1 } })
     await cluster.status()
