@@ -2,6 +2,7 @@ import { matchesWords } from './policy/check.ts'
 import { interpret, Refused } from './policy/interpret.ts'
 import { createScope } from './policy/scope.ts'
 import { isWrapper } from './policy/wrappers.ts'
+import { onlyAsks, workOf } from './work.ts'
 
 export interface Classification {
   /** Where a command should run when nothing else decides. */
@@ -16,14 +17,20 @@ export interface RoutingLists {
 }
 
 /** Decides on the first words of every simple command, never on a piece of a word or of a quoted text. */
-export const classify = (source: string, lists: RoutingLists = {}): Classification => {
+export const classify = (
+  source: string,
+  lists: RoutingLists = {},
+  /** Whether a directory goes along: without one there are no files to look through. */
+  hasDirectory = true,
+): Classification => {
   const local = lists.local ?? DEFAULT_LOCAL
-  const offload = lists.offload ?? DEFAULT_OFFLOAD
+  const offload = lists.offload ?? (hasDirectory ? DEFAULT_OFFLOAD : HEAVY_WORK)
   let because: string | undefined
   const look = (argv: readonly string[]): undefined => {
-    if (because !== undefined || isWrapper(argv[0] ?? '') || local.some(entry => matchesWords(argv, entry)))
-      return
-    because = offload.find(entry => matchesWords(argv, entry))
+    if (because !== undefined || isWrapper(argv[0] ?? '')) return
+    const work = workOf(argv)
+    if (onlyAsks(work) || local.some(entry => matchesWords(argv, entry) || matchesWords(work, entry))) return
+    because = offload.find(entry => matchesWords(work, entry) || matchesWords(argv, entry))
   }
   try {
     interpret(source, createScope({ root: false, env: {}, cwd: undefined }), {
@@ -49,57 +56,20 @@ export const DEFAULT_LOCAL: readonly string[] = [
   'type',
 ]
 
-export const DEFAULT_OFFLOAD: readonly string[] = [
-  'make',
-  'gmake',
-  'cmake',
-  'ninja',
-  'meson compile',
-  'bazel',
-  'gradle',
-  'gradlew',
-  'mvn',
-  'mvnw',
-  'cargo',
-  'rustc',
-  'go build',
-  'go test',
-  'go install',
-  'dotnet build',
-  'dotnet test',
-  'swift build',
-  'swift test',
-  'xcodebuild',
-  'npm',
-  'npx',
-  'yarn',
-  'pnpm',
-  'tsc',
-  'webpack',
-  'pytest',
-  'tox',
-  'jest',
-  'vitest',
-  'mocha',
-  'ctest',
-  'gcc',
-  'g++',
-  'cc',
-  'c++',
-  'clang',
-  'clang++',
-  'javac',
-  'docker',
-  'podman',
-  'buildah',
-  'kubectl',
-  'rsync',
-  'scp',
-  'tar',
-  'zip',
-  'unzip',
-  'find',
-  'grep -r',
-  'grep -R',
-  'rg',
+const HEAVY_WORK: readonly string[] = [
+  ...['make', 'gmake', 'cmake', 'ninja', 'meson compile', 'meson test', 'bazel', 'gradle', 'gradlew'],
+  ...['mvn', 'mvnw', 'sbt', 'just', 'scons', 'cargo', 'rustc', 'go build', 'go test', 'go install'],
+  ...['zig build', 'zig test', 'stack build', 'cabal build', 'mix compile', 'mix test'],
+  ...['dotnet build', 'dotnet test', 'swift build', 'swift test', 'swiftc', 'xcodebuild'],
+  ...['npm', 'npx', 'yarn', 'pnpm', 'bun test', 'bun run', 'bun build', 'deno test', 'tsc', 'webpack'],
+  ...['vite build', 'turbo', 'pytest', 'tox', 'nox', 'jest', 'vitest', 'mocha', 'ctest', 'rspec', 'phpunit'],
+  ...['gcc', 'g++', 'cc', 'c++', 'clang', 'clang++', 'javac', 'nvcc', 'ghc'],
+  ...['docker', 'podman', 'buildah', 'kubectl', 'nix build', 'nix-build'],
 ]
+
+/** Heavy only by the files it goes through. */
+const FILE_WORK: readonly string[] = [
+  ...['rsync', 'scp', 'tar', 'zip', 'unzip', 'find', 'grep -r', 'grep -R', 'rg'],
+]
+
+export const DEFAULT_OFFLOAD: readonly string[] = [...HEAVY_WORK, ...FILE_WORK]

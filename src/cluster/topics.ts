@@ -3,6 +3,7 @@ import { interpret, Refused } from './policy/interpret.ts'
 import { createScope } from './policy/scope.ts'
 import { baseName } from './policy/text.ts'
 import { isWrapper } from './policy/wrappers.ts'
+import { workOf } from './work.ts'
 
 /** First words of the commands that belong to a topic, as the user or we list them. */
 export type TopicLists = Readonly<Record<string, readonly string[]>>
@@ -14,7 +15,8 @@ export type TopicLists = Readonly<Record<string, readonly string[]>>
 export const topicsOf = (source: string, more: TopicLists = {}): string[] => {
   const topics = new Set<string>()
   const lists = Object.entries({ ...DEFAULT_TOPICS, ...lowerKeys(more) })
-  const look = (argv: readonly string[]): undefined => {
+  const look = (given: readonly string[]): undefined => {
+    const argv = workOf(given)
     const program = baseName(argv[0] ?? '').toLowerCase()
     if (program === '' || isWrapper(argv[0] ?? '')) return
     topics.add(topicName(program))

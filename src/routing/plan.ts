@@ -125,7 +125,7 @@ const decide = async (
   if (!hostAllowed)
     return { place: 'node', because: 'this computer may not run commands itself (host.allow is off).' }
   if (request.spread) return { place: 'node', because: 'a batch is spread over the nodes.' }
-  const { place, because } = classify(request.command, cluster.config.routing)
+  const { place, because } = classify(request.command, cluster.config.routing, request.cwd !== undefined)
   if (place === 'offload') return { place: 'node', because: `"${because}" is work for a node.` }
   const overload = overloadReason(await routing.local.load(), cluster.config.thresholds)
   if (overload !== undefined) return { place: 'node', because: `this computer is overloaded: ${overload}.` }

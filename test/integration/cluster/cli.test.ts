@@ -118,7 +118,7 @@ describe.skipIf(missing !== undefined)(
     })
 
     it('take routed commands', async () => {
-      const heavy = await cli.run(['cluster', 'submit', 'make --version | head -1; exit 4'])
+      const heavy = await cli.run(['cluster', 'submit', 'make -n -f /dev/null 2>&1 | head -1; exit 4'])
       expect(heavy.stdout).toMatch(
         /^Task ID: \S+\nStatus: failed\nNode: (one|two)\nWhy: "make" is work for a node\. (one|two) scored best: .*\nOutput:\n/,
       )

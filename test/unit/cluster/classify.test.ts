@@ -19,6 +19,24 @@ describe('a command is offloaded by its first words', () => {
     'tar czf x.tgz .',
     'cat list | xargs -n1 clang -c',
     'if [ -f Makefile ]; then make; fi',
+    'python3 -m pytest -q',
+    'python3.12 -m pytest',
+    'poetry run pytest',
+    'uv run pytest -x',
+    'uv run --group dev -- pytest',
+    'poetry run python -m pytest',
+    'bundle exec rspec',
+    'gcc-12 -c x.c',
+    'clang++-15 x.cc',
+    'x86_64-linux-gnu-gcc x.c || gcc x.c',
+    'zig build',
+    'just build',
+    'ccache gcc -c x.c',
+    'docker build -t ps .',
+    'docker run --rm image ps',
+    'npm ci',
+    'npm run list',
+    'echo make > x.sh; sh x.sh',
   ])('%j goes', command => expect(classify(command).place).toBe('offload'))
 
   it.each([
@@ -38,9 +56,39 @@ describe('a command is offloaded by its first words', () => {
     'which make',
     '# make\ntrue',
     'uname -a',
+    'make -v',
+    'make --version | head -1',
+    'npm --version',
+    'npm ls --depth 0',
+    'node -v && npm -v',
+    'docker ps -a',
+    'docker images',
+    'sudo docker logs app',
+    'docker --version',
+    'kubectl get pods',
+    'cargo --version',
+    'cargo tree',
+    'gcc-12 --version',
+    'just --list',
+    'python3 -m http.server',
+    'python3 x.py -m pytest',
+    'uv --version',
+    'poetry show',
     '"unterminated',
     '',
   ])('%j stays', command => expect(classify(command)).toEqual({ place: 'local', because: undefined }))
+
+  it.each(['tar tf x.tar', 'find . -name x', 'grep -r x .', 'rg x', 'unzip x.zip'])(
+    '%j stays when no directory goes along',
+    command => {
+      expect(classify(command, {}, false).place).toBe('local')
+      expect(classify(command, {}, true).place).toBe('offload')
+    },
+  )
+
+  it('lets the user send such commands all the same', () => {
+    expect(classify('find .', { offload: ['find'] }, false).place).toBe('offload')
+  })
 
   it('says which word decided', () => {
     expect(classify('cd repo && cargo build')).toEqual({ place: 'offload', because: 'cargo' })
