@@ -1,6 +1,9 @@
 import type { Check } from '../../ports.ts'
+import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
-import { listStorages, type Template } from './inventory.ts'
+import { watchLines } from '../../proxmox/pveum.ts'
+import { datacenterFirewall } from './firewall.ts'
+import { listNodes, listStorages, type Template } from './inventory.ts'
 import { bridgeOf } from './net-device.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { linksOf } from './placement.ts'
@@ -73,3 +76,67 @@ export const checkClones = async (
     fix: `Move the disks of the template to a storage that can (lvmthin, zfspool, rbd, or qcow2 files): qm disk move ${template.vmid} DISK STORAGE`,
   }
 }
+
+export const checkPool = async (
+  { proxmox, pool }: ProxmoxRuntimeOptions,
+  signal: AbortSignal,
+): Promise<Check> => {
+  const pools = await proxmox.get<{ poolid?: string }[]>('/pools', {}, { signal })
+  if (pools.some(one => one.poolid === pool))
+    return { name: 'pool', status: 'ok', message: `machines belong to pool ${pool}` }
+  return {
+    name: 'pool',
+    status: 'failed',
+    message: `there is no pool ${pool}, or the token may not see it`,
+    fix: `pveum pool add ${pool}   # or set PROXMOX_POOL to the pool that the token has its rights on`,
+  }
+}
+
+/** Rules on a VM do nothing while the firewall of the datacenter is off, and it is off by default. */
+export const checkFirewall = async (
+  { proxmox, network }: ProxmoxRuntimeOptions,
+  signal: AbortSignal,
+): Promise<Check> => {
+  const name = 'firewall'
+  if (!network.firewall)
+    return {
+      name,
+      status: 'warning',
+      message: 'machines are not filtered: jobs reach whatever their network reaches',
+      fix: 'Set proxmox.firewall to true.',
+    }
+  const state = await datacenterFirewall(proxmox, signal)
+  if (state === 'on') return { name, status: 'ok', message: 'the firewall of the datacenter is on' }
+  if (state === 'off')
+    return {
+      name,
+      status: 'warning',
+      message: 'the firewall of the datacenter is off: jobs reach whatever their network reaches',
+      fix: 'First allow your own way in (Datacenter, Firewall: ports 8006 and 22), then: pvesh set /cluster/firewall/options --enable 1',
+    }
+  return {
+    name,
+    status: 'warning',
+    message:
+      'it cannot be told whether the firewall of the datacenter is on, without which machines are not filtered',
+    fix: `On a node: pvesh get /cluster/firewall/options. To let doctor see it:\n${watch(proxmox)}`,
+  }
+}
+
+/** Of use only where there is a choice. */
+export const checkNodes = async ({ proxmox }: ProxmoxRuntimeOptions, signal: AbortSignal): Promise<Check> => {
+  const nodes = (await listNodes(proxmox, signal)).filter(node => node.online)
+  const name = 'nodes'
+  const count = nodes.length === 1 ? '1 node is' : `${nodes.length} nodes are`
+  if (nodes.length < 2 || nodes.every(node => node.freeMemory !== undefined))
+    return { name, status: 'ok', message: `${count} online` }
+  return {
+    name,
+    status: 'warning',
+    message: `${count} online, but the token may not see their load: machines are placed by the guests it sees`,
+    fix: watch(proxmox),
+  }
+}
+
+const watch = ({ settings: { credentials } }: Proxmox): string =>
+  watchLines(credentials.user, credentials.kind === 'token' ? credentials.id : undefined).join('\n')

@@ -25,6 +25,8 @@ export interface Details {
   readonly seedName?: string
   readonly ready?: boolean
   readonly network?: string
+  /** Whether the rules on the VM have effect, as far as it could be learnt. */
+  readonly filter?: 'on' | 'off' | 'unknown'
   readonly phases?: Readonly<Record<string, number>>
   /** The job whose command has started in it. */
   readonly started?: { readonly jobId: string; readonly at: number }

@@ -1,5 +1,7 @@
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
+import { proxmoxDetails } from '../../proxmox/errors.ts'
+import type { ProxmoxRuntimeOptions } from './options.ts'
 
 export interface FirewallPlan {
   readonly policyOut: 'ACCEPT' | 'DROP'
@@ -42,6 +44,39 @@ export const planFirewall = ({ network, callback, privateAddresses }: FirewallWi
     ? []
     : PRIVATE.map(dest => ({ action: 'DROP', dest, comment: 'deputy no neighbours' }))
   return { policyOut: 'ACCEPT', rules: [...home, ...names, ...apart] }
+}
+
+export type Filter = 'on' | 'off' | 'unknown'
+
+const ENFORCED_MS = 60_000
+
+/** The same for each machine, without a question for each. */
+export const createEnforcement = ({ proxmox, log }: Pick<ProxmoxRuntimeOptions, 'proxmox' | 'log'>) => {
+  let known: { readonly at: number; readonly filter: Filter } | undefined
+  return async (signal: AbortSignal): Promise<Filter> => {
+    const now = proxmox.clock.now()
+    if (known && now - known.at < ENFORCED_MS) return known.filter
+    const filter = await datacenterFirewall(proxmox, signal).catch((): Filter => 'unknown')
+    if (filter === 'off' && known?.filter !== 'off')
+      log.warn({}, 'the firewall of the datacenter is off: machines reach whatever their network reaches')
+    known = { at: now, filter }
+    return filter
+  }
+}
+
+/** Whether rules on a VM have any effect; only who may audit the cluster can tell. */
+export const datacenterFirewall = async (proxmox: Proxmox, signal?: AbortSignal): Promise<Filter> => {
+  try {
+    const options = await proxmox.get<{ enable?: unknown }>(
+      '/cluster/firewall/options',
+      {},
+      signal ? { signal } : {},
+    )
+    return Number(options.enable ?? 0) > 0 ? 'on' : 'off'
+  } catch (error) {
+    if (proxmoxDetails(error)?.kind === 'permission') return 'unknown'
+    throw error
+  }
 }
 
 export interface FirewallWish {

@@ -5,6 +5,7 @@ import type { Collected } from './collection.ts'
 import { stopVm, type Target } from './destroy.ts'
 import { type Details, detailsOf, type Finished } from './details.ts'
 import type { Intake } from './intake.ts'
+import { networkIsolation } from './isolation.ts'
 import { keeps } from './keeps.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Sessions } from './sessions.ts'
@@ -165,11 +166,6 @@ const cutOff = async ({ runtime, run, details, state, intake, ...rest }: FollowO
 
 const EMPTY: Collected = { artifacts: [], skipped: [], patch: null }
 
-const networkOf = ({ network }: Details, domains: readonly string[] | undefined): string => {
-  if (domains !== undefined) return `network: only ${domains.join(', ')}`
-  return network === 'full' ? 'filtered network' : 'no network but the callback'
-}
-
 const targetOf = (
   { owner, pool, vmids }: FollowOptions['runtime'],
   { machine }: AttachRequest,
@@ -196,7 +192,7 @@ const toExit = (
     skippedArtifacts: skipped,
     patch,
     usage: told.usage,
-    isolation: ['virtual machine', networkOf(details, domains), 'ordinary user'],
+    isolation: ['virtual machine', networkIsolation(details, domains), 'ordinary user'],
     limitsHit: [
       ...(stopped === 'timeout' ? [`timeout of ${run.job.timeoutSeconds} s`] : []),
       ...(intake.sawNoSpace ? ['disk of the machine'] : []),

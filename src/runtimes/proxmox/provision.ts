@@ -14,7 +14,7 @@ import { cloneTemplate } from './clone.ts'
 import { configureClone } from './configure.ts'
 import type { Known } from './details.ts'
 import { egressProblem } from './egress.ts'
-import { applyFirewall, planFirewall } from './firewall.ts'
+import { applyFirewall, createEnforcement, type Filter, planFirewall } from './firewall.ts'
 import { describe, nameOf } from './identity.ts'
 import { createInjector } from './inject.ts'
 import { chooseInjection } from './injection.ts'
@@ -62,6 +62,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     proxmox.whileLocked(work, { deadline: proxmox.clock.now() + 120_000, signal })
 
   const injector = createInjector({ ...options, locked })
+  const enforced = createEnforcement(runtime)
 
   const make = async (
     { machine, remember, signal }: ProvisionRequest,
@@ -149,7 +150,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       }
       await lap('configure', async () => {
         await configureClone(proxmox, { at, owner, network: runtime.network, wanted, locked, signal })
-        await protect(at, wanted.network, signal)
+        await note({ filter: await protect(at, wanted.network, signal) })
         await injector.before(at, letter, note, signal)
       })
       await lap('start', () => starting(node, () => start(at, signal), signal))
@@ -169,11 +170,13 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     }
   }
 
-  const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<void> => {
-    if (!runtime.network.firewall) return
+  /** Sets the rules, and tells whether they have effect. */
+  const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<Filter> => {
+    if (!runtime.network.firewall) return 'off'
     const callback = runtime.channel === 'agent' ? undefined : await address()
     const plan = planFirewall({ network, callback, privateAddresses: runtime.network.privateAddresses })
     await applyFirewall(proxmox, at, plan, signal)
+    return enforced(signal)
   }
 
   const start = async (at: At, signal: AbortSignal): Promise<void> => {

@@ -117,3 +117,125 @@ describe.skipIf(noCurl)('a clone', () => {
     expect(vm.config.scsi1).toContain('size=8G')
   })
 })
+
+describe.skipIf(noCurl)('the firewall of the datacenter', () => {
+  const watch = (lab: Lab, enable: number) => {
+    const { state, standard } = lab.emulator
+    state.clusterFirewall.options = { enable }
+    state.roles.set('DeputyWatch', new Set(['Sys.Audit']))
+    for (const who of [standard.user, `${standard.user}!${standard.tokenName}`])
+      state.acl.push({ path: '/', who, role: 'DeputyWatch', propagate: false })
+  }
+
+  it.each([
+    ['on', (lab: Lab) => watch(lab, 1)],
+    ['off', (lab: Lab) => watch(lab, 0)],
+    ['unknown', () => {}],
+  ] as const)('is remembered of a machine as %s', async (filter, prepare) => {
+    const { details } = await make((_, lab) => prepare(lab))
+    expect(details).toMatchObject({ filter, network: 'none' })
+  })
+
+  it('does not matter where no rules are set', async () => {
+    const network = { firewall: false, privateAddresses: false }
+    const { details, vm } = await make((_, lab) => watch(lab, 1), { runtime: { network } })
+    expect(details).toMatchObject({ filter: 'off' })
+    expect(vm.firewall.options).toEqual({})
+  })
+})
+
+describe('doctor', () => {
+  const check = async (prepare: (lab: Lab) => void, options: LabOptions = {}) => {
+    const lab = await openLab(options)
+    prepare(lab)
+    const runtime = lab.makeRuntime()
+    closers.push(runtime.close, lab.close)
+    const { checks } = await runtime.check(AbortSignal.timeout(30_000))
+    return (name: string) => checks.find(one => one.name === name)
+  }
+  const grant = (lab: Lab, path: string, propagate: boolean) => {
+    const { state, standard } = lab.emulator
+    state.roles.set('DeputyWatch', new Set(['Sys.Audit']))
+    for (const who of [standard.user, `${standard.user}!${standard.tokenName}`])
+      state.acl.push({ path, who, role: 'DeputyWatch', propagate })
+  }
+
+  it('tells whether machines are filtered, or that it cannot tell', async () => {
+    const unknown = await check(() => {})
+    expect(unknown('firewall')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining('cannot'),
+    })
+    expect(unknown('nodes')).toMatchObject({ status: 'warning', fix: expect.stringContaining('/nodes') })
+    const off = await check(lab => grant(lab, '/', true))
+    expect(off('firewall')).toMatchObject({ status: 'warning', fix: expect.stringContaining('--enable 1') })
+    expect(off('nodes')).toMatchObject({ status: 'ok' })
+    const on = await check(lab => {
+      grant(lab, '/', false)
+      lab.emulator.state.clusterFirewall.options = { enable: 1 }
+    })
+    expect(on('firewall')).toMatchObject({ status: 'ok' })
+  })
+
+  it('finds a pool that is not there', async () => {
+    const said = await check(lab => void lab.emulator.state.pools.delete('jobs'))
+    expect(said('pool')).toMatchObject({
+      status: 'failed',
+      fix: expect.stringContaining('pveum pool add jobs'),
+    })
+  })
+
+  it('never takes content away from a storage, and says so when it only cannot see it', async () => {
+    const said = await check(
+      lab => {
+        const { storages } = lab.emulator.state
+        storages.set('seeds', { ...storages.get('seeds')!, content: ['vztmpl', 'backup'] })
+      },
+      { runtime: { injection: 'iso' } },
+    )
+    expect(said('seed')).toMatchObject({
+      status: 'failed',
+      fix: 'pvesm set seeds --content vztmpl,backup,iso',
+    })
+    const hidden = await check(lab => void lab.emulator.state.storages.delete('seeds'), {
+      runtime: { injection: 'iso' },
+    })
+    expect(hidden('seed')?.fix).not.toContain('pvesm set')
+  })
+
+  it('names the nodes that get no machines for want of the seeds storage', async () => {
+    const said = await check(lab => {
+      const { storages } = lab.emulator.state
+      storages.set('seeds', { ...storages.get('seeds')!, nodes: ['pve1'] })
+    })
+    expect(said('seed')).toMatchObject({ status: 'warning', message: expect.stringContaining('pve2') })
+  })
+
+  it('fails a template without the agent only where the agent is needed', async () => {
+    const bare = (lab: Lab) => {
+      delete lab.emulator.state.vms.get(9000)!.config.agent
+    }
+    expect((await check(bare))('guest agent')).toMatchObject({ status: 'warning' })
+    expect((await check(bare, { runtime: { channel: 'agent' } }))('guest agent')).toMatchObject({
+      status: 'failed',
+    })
+  })
+
+  it('takes another way in where the token has no right to bring images, and says which is missing', async () => {
+    const said = await check(
+      lab => void lab.emulator.state.roles.get('DeputySeeds')!.delete('Datastore.Allocate'),
+    )
+    expect(said('injection')?.message).toContain('HTTP')
+    expect(said('rights')).toMatchObject({
+      status: 'warning',
+      message: 'missing: Datastore.Allocate on /storage/seeds',
+    })
+  })
+
+  it('asks for the rights on every storage of the template', async () => {
+    const said = await check(lab => {
+      lab.emulator.state.vms.get(9000)!.config.scsi1 = 'elsewhere:base-9000-disk-1,size=1G'
+    })
+    expect(said('rights')).toMatchObject({ message: expect.stringContaining('/storage/elsewhere') })
+  })
+})

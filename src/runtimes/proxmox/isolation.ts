@@ -1,0 +1,16 @@
+import type { Details } from './details.ts'
+
+/** What a job was told to reach, as far as it is kept: rules on a VM need the firewall of the datacenter. */
+export const networkIsolation = (
+  { network, filter = 'unknown' }: Pick<Details, 'network' | 'filter'>,
+  domains: readonly string[] | undefined,
+): string => {
+  if (filter === 'off') return 'unfiltered network'
+  const meant =
+    domains !== undefined
+      ? `network: only ${domains.join(', ')}`
+      : network === 'full'
+        ? 'filtered network'
+        : 'no network but the callback'
+  return filter === 'on' ? meant : `${meant} (if the firewall of the datacenter is on)`
+}
