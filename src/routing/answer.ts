@@ -1,8 +1,7 @@
 import type { Deputy, JobView, OutputPiece } from '../engine/deputy.ts'
 import { isTerminal } from '../jobs/states.ts'
 
-const HEAD_BYTES = 32 * 1024
-const TAIL_BYTES = 16 * 1024
+const ANSWER_BYTES = 48 * 1024
 
 type JobReader = Pick<Deputy, 'get' | 'result' | 'output'>
 
@@ -22,10 +21,12 @@ export const answerOf = async (
   id: string,
   localName: string,
   signal: AbortSignal,
+  /** Of output, both streams together. */
+  maxBytes = ANSWER_BYTES,
 ): Promise<CommandAnswer> => {
   const job = await deputy.get(id)
   const result = isTerminal(job.status) ? await deputy.result(id, { maxBytes: 1 }) : undefined
-  const streams = await readStreams(deputy, id, signal)
+  const streams = await readStreams(deputy, id, maxBytes, signal)
   const ran = result ?? job
   const changed = result?.patch && result.patch.size > 0
   return {
@@ -53,13 +54,15 @@ const errorOf = ({ error }: JobView): Record<string, unknown> => {
 const readStreams = async (
   deputy: JobReader,
   id: string,
+  maxBytes: number,
   signal: AbortSignal,
 ): Promise<{ stdout: string; stderr: string; skipped: number }> => {
-  const head = await deputy.output(id, { cursor: 0, maxBytes: HEAD_BYTES, signal })
+  const tailBytes = Math.floor(maxBytes / 3)
+  const head = await deputy.output(id, { cursor: 0, maxBytes: maxBytes - tailBytes, signal })
   const pieces = [...head.pieces]
   let skipped = 0
   if (!head.done) {
-    const tail = await deputy.output(id, { cursor: -TAIL_BYTES, maxBytes: TAIL_BYTES, signal })
+    const tail = await deputy.output(id, { cursor: -tailBytes, maxBytes: tailBytes, signal })
     const from = tail.pieces[0]?.offset ?? head.next_cursor
     skipped = Math.max(0, from - head.next_cursor)
     pieces.push(...tail.pieces.filter(piece => piece.offset >= head.next_cursor))

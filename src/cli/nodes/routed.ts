@@ -35,7 +35,7 @@ export const submitRouted = async (
   const last = await watchJob(context, client, job, { raw: false, quiet: true, mute: true })
   if (flags.json) {
     const answer = await answerOf(client, job.job_id, local_node, new AbortController().signal)
-    await context.printJson({ ...answer, auto_routed, routing })
+    await context.printJson({ why: routing, ...answer, auto_routed, routing })
     return exitStatusOf(last)
   }
   const result = await client.result(last.job_id)

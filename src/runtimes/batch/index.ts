@@ -14,6 +14,10 @@ export interface Children {
   ): Promise<{ job_id: string; status: JobState }>
   wait(id: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<ChildView>
   cancel(id: string, by: string): Promise<unknown>
+  output(
+    id: string,
+    options: { cursor: number; maxBytes: number; signal: AbortSignal },
+  ): Promise<{ pieces: readonly ({ data: Uint8Array } | { skipped: number })[]; next_cursor: number }>
 }
 
 interface ChildView {
@@ -58,8 +62,8 @@ export const createBatchRuntime = (options: BatchOptions): Runtime => ({
         }
       : { ok: true },
   provision: async () => {},
-  start: run => conduct(options, run),
-  attach: run => conduct(options, run),
+  start: run => conduct(options, run, false),
+  attach: run => conduct(options, run, true),
   destroy: async () => {},
   list: async () => [],
   close: async () => {},
@@ -72,11 +76,16 @@ const commandsOf = (manifest: Manifest): readonly string[] | undefined => {
     : undefined
 }
 
-const conduct = async (options: BatchOptions, run: AttachRequest): Promise<Outcome> => {
+const conduct = async (
+  options: BatchOptions,
+  run: AttachRequest,
+  /** Its children may be there already; submitting them finds them, to be cancelled as well. */
+  isKnown: boolean,
+): Promise<Outcome> => {
   const commands = commandsOf(run.manifest) ?? []
   const startedAt = run.job.startedAt ?? Date.now()
   await run.sink.started(startedAt)
-  const log = createLog(run)
+  const log = createLog(run, await linesOf(options.children(), run))
   const ids = new Map<number, string>()
   const onStop = (): void => {
     for (const id of ids.values())
@@ -90,11 +99,16 @@ const conduct = async (options: BatchOptions, run: AttachRequest): Promise<Outco
   const one = async (command: string, index: number): Promise<boolean> => {
     const line = async (what: string): Promise<void> =>
       log(
+        index,
         `[${index + 1}/${commands.length}] ${what}: ${command.split('\n')[0]!.slice(0, 120)}\n`,
         `${done} of ${commands.length} done`,
       )
     try {
       const manifest = await options.child(run.manifest, index)
+      if (run.stop.aborted && !isKnown) {
+        await line('not started, the batch was ended')
+        return false
+      }
       const key = `${run.job.id}-${index}`
       const child = await options
         .children()
@@ -136,17 +150,32 @@ const untilEnd = async (children: Children, id: string, detach: AbortSignal): Pr
   }
 }
 
-/** One line a child, in the order they end. What was written before a restart is not written again. */
-const createLog = (run: AttachRequest): ((text: string, progress: string) => Promise<void>) => {
+const LOG_BYTES = 1024 * 1024
+
+/** Whose line is in the log already: after a restart they may end in another order. */
+const linesOf = async (children: Children, run: AttachRequest): Promise<Set<number>> => {
+  const written = new Set<number>()
+  if (run.sink.position === 0) return written
+  const { pieces } = await children.output(run.job.id, {
+    cursor: 0,
+    maxBytes: LOG_BYTES,
+    signal: run.detach,
+  })
+  const text = Buffer.concat(pieces.flatMap(piece => ('data' in piece ? [piece.data] : []))).toString('utf8')
+  for (const [, number] of text.matchAll(/^\[(\d+)\/\d+\] /gm)) written.add(Number(number) - 1)
+  return written
+}
+
+/** One line a child, in the order they end, and each once. */
+const createLog = (
+  run: AttachRequest,
+  written: ReadonlySet<number>,
+): ((index: number, text: string, progress: string) => Promise<void>) => {
   let position = run.sink.position
   let offset = run.job.outputBytes
-  let skip = position
   let tail: Promise<void> = Promise.resolve()
-  return (text, progress) => {
-    if (skip > 0) {
-      skip--
-      return tail
-    }
+  return (index, text, progress) => {
+    if (written.has(index)) return tail
     tail = tail.then(async () => {
       const data = Buffer.from(text)
       position++

@@ -54,5 +54,8 @@ export const runCommand = async (
   const job = await context.deputy.submit(plan.manifest, context.origin)
   await waitForEnd(job.job_id, waitSeconds, context)
   const answer = await answerOf(context.deputy, job.job_id, tools.localName, context.signal)
-  return { data: { ...answer, auto_routed: plan.autoRouted, routing: plan.because }, startedJob: job.job_id }
+  return {
+    data: { why: plan.because, ...answer, auto_routed: plan.autoRouted, routing: plan.because },
+    startedJob: job.job_id,
+  }
 }

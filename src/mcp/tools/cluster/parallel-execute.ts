@@ -11,6 +11,9 @@ import { waitForEnd } from '../jobs/wait.ts'
 import { COMMON_INPUT, REQUIREMENTS, requirementsOf } from './command.ts'
 
 const MAX_COMMANDS = 1000
+/** Of output in one answer, shared by all commands; each has its whole log under its own task_id. */
+const OUTPUT_BYTES = 512 * 1024
+const MOST_BYTES = 48 * 1024
 
 export const parallelExecute = (tools: Routing): Tool =>
   defineTool({
@@ -64,12 +67,13 @@ const batchResults = async (
     for (const child of page.jobs) children.set(Number(child.labels?.[INDEX_LABEL] ?? -1), child.job_id)
     cursor = page.next_cursor ?? undefined
   } while (cursor !== undefined)
+  const share = Math.min(MOST_BYTES, Math.floor(OUTPUT_BYTES / requests.length))
   return Promise.all(
     requests.map(async (request, index) => {
       const { command } = request
       const id = children.get(index)
       if (id === undefined) return { command, success: false, error: await refusalOf(tools, request) }
-      return { command, ...(await answerOf(deputy, id, tools.localName, signal)), auto_routed: true }
+      return { command, ...(await answerOf(deputy, id, tools.localName, signal, share)), auto_routed: true }
     }),
   )
 }
