@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { MachineImage } from '../../src/dev/pve/guests/qemu/index.ts'
@@ -33,6 +33,50 @@ export const findImage = (): ImageOrReason => {
       disk: join(directory, 'disk.qcow2'),
       kernel: join(directory, 'vmlinux'),
       initrd: join(directory, 'initrd'),
+    },
+  }
+}
+
+/** A way to a port on loopback that can be cut and mended, whatever runs over it. */
+export const openLink = async (port: number) => {
+  const ends = new Set<Socket>()
+  let whole = true
+  let refused = 0
+  const server = createServer(near => {
+    if (!whole) {
+      refused++
+      return void near.destroy()
+    }
+    const far = connect(port, '127.0.0.1')
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      ends.add(from)
+      from.pipe(to)
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        ends.delete(from)
+        to.destroy()
+      })
+    }
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const cut = (): void => {
+    whole = false
+    for (const end of ends) end.destroy()
+  }
+  return {
+    port: (server.address() as AddressInfo).port,
+    cut,
+    mend: () => {
+      whole = true
+    },
+    /** How often somebody came while it was cut. */
+    refused: () => refused,
+    close: () => {
+      cut()
+      return new Promise<void>(resolve => server.close(() => resolve()))
     },
   }
 }

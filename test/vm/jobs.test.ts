@@ -10,13 +10,15 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { GuestDriver } from '../../src/dev/pve/guests/driver.ts'
 import { qemuGuests } from '../../src/dev/pve/guests/qemu/index.ts'
+import { type Certificate, createCertificate } from '../../src/guest/certificate.ts'
+import { isTerminal } from '../../src/jobs/states.ts'
 import { createProxmox, type Proxmox } from '../../src/proxmox/client.ts'
 import { parseSettings } from '../../src/proxmox/settings.ts'
 import type { ProxmoxRuntimeOptions } from '../../src/runtimes/proxmox/options.ts'
 import { until } from '../support/engine.ts'
 import { type Lab, openLab } from '../support/proxmox-runtime.ts'
 import { requireOrSkip } from '../support/require.ts'
-import { CALLBACK, consoleTail, findImage, freePort } from '../support/vm.ts'
+import { CALLBACK, consoleTail, findImage, freePort, openLink } from '../support/vm.ts'
 
 const { image, missing } = findImage()
 const MINUTES = 60_000
@@ -38,49 +40,79 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     })
 
   /** Cluster, runtime and engine; machines reach the daemon and nothing else. */
-  const openDeputy = async (more: Partial<ProxmoxRuntimeOptions>) => {
+  const openDeputy = async (
+    more: Partial<ProxmoxRuntimeOptions>,
+    { tls, silence }: { tls?: Certificate; silence?: number } = {},
+  ) => {
     const port = await freePort()
+    const link = await openLink(port)
+    closers.push(link.close)
     const directory = makeDirectory()
     const lab: Lab = await openLab({
-      emulator: { guests: guestsFor(directory, more.channel === 'agent' ? undefined : port) },
+      emulator: { guests: guestsFor(directory, more.channel === 'agent' ? undefined : link.port) },
     })
     closers.push(lab.close)
-    const url = `http://${CALLBACK.host}:${CALLBACK.port}`
+    const url = `${tls ? 'https' : 'http'}://${CALLBACK.host}:${CALLBACK.port}`
+    const runtime = lab.makeRuntime({
+      callback: { host: '127.0.0.1', port, url, ...(tls && { tls }) },
+      defaults: { cpu: 1, memory: 2 ** 30, disk: undefined },
+      heartbeatSeconds: 5,
+      ...more,
+    })
+    // A pool is filled again at once; a test that has what it needs wants no further machine.
+    let poolSize = runtime.poolSize ?? 0
     const engine = await lab.open(
-      lab.makeRuntime({
-        callback: { host: '127.0.0.1', port, url },
-        defaults: { cpu: 1, memory: 2 ** 30, disk: undefined },
-        heartbeatSeconds: 5,
-        ...more,
-      }),
+      {
+        ...runtime,
+        get poolSize() {
+          return poolSize
+        },
+      },
       {
         config: config => {
           config.supervision.provisioning = 300
+          if (silence !== undefined) config.supervision.heartbeat = silence
         },
       },
     )
-    return { lab, engine, directory }
+    const drain = () => {
+      poolSize = 0
+    }
+    return { lab, engine, directory, link, drain }
   }
 
   type RealDeputy = Awaited<ReturnType<typeof openDeputy>>
 
-  const run = async ({ engine, directory }: RealDeputy, manifest: object) => {
+  const begin = async ({ engine, directory }: RealDeputy, manifest: object) => {
     const { job_id } = await engine.deputy.submit({ runtime: 'proxmox', retries: 0, ...manifest }, 'test')
-    const view = await engine.deputy.wait(job_id, {
-      timeoutMs: 5 * MINUTES,
-      signal: AbortSignal.timeout(6 * MINUTES),
-    })
-    const result = await engine.deputy.result(job_id, {})
-    const vmids = readdirSync(directory).map(Number)
-    const told = () =>
-      JSON.stringify(
-        { error: view.error, consoles: vmids.map(vmid => consoleTail(directory, vmid)) },
-        null,
-        1,
-      )
-    process.stderr.write(`phases in ms: ${JSON.stringify(result.phases)}\n`)
-    return { job_id, result, told }
+    const consoles = () =>
+      readdirSync(directory).map(vmid => ({ vmid, console: consoleTail(directory, Number(vmid)) }))
+    return {
+      id: job_id,
+      printed: async (text: RegExp) => {
+        const seen = async () => {
+          const { status, error } = await engine.deputy.get(job_id)
+          const chunks = await engine.store.readOutput(job_id, 0, 10_000)
+          if (text.test(Buffer.concat(chunks.map(({ data }) => data)).toString())) return true
+          if (isTerminal(status)) throw new Error(`it ended as ${status}: ${error?.message}`)
+          return sleep(200, false)
+        }
+        await until(seen, `${text} is printed`, 5 * MINUTES)
+      },
+      end: async () => {
+        const { error } = await engine.deputy.wait(job_id, {
+          timeoutMs: 5 * MINUTES,
+          signal: AbortSignal.timeout(6 * MINUTES),
+        })
+        const seen = consoles()
+        const result = await engine.deputy.result(job_id, {})
+        process.stderr.write(`phases in ms: ${JSON.stringify(result.phases)}\n`)
+        return { job_id, result, told: () => JSON.stringify({ error, consoles: seen }, null, 1) }
+      },
+    }
   }
+
+  const run = async (deputy: RealDeputy, manifest: object) => (await begin(deputy, manifest)).end()
 
   const expectNothingLeft = async ({ lab, directory }: RealDeputy): Promise<void> => {
     const left = () => [lab.machines(), lab.seeds(), readdirSync(directory)].map(one => one.length)
@@ -137,18 +169,78 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     await expectNothingLeft(deputy)
   })
 
-  it('fetch their seed from the address in their SMBIOS', async () => {
+  it('fetch their seed from the address in their SMBIOS, and go when their job is cancelled', async () => {
     const deputy = await openDeputy({ injection: 'http' })
-    const { result, told } = await run(deputy, {
+    const job = await begin(deputy, {
       task: 'where are you from',
       agentType: 'custom',
-      agent: { command: ['cat', '/var/lib/cloud/instance/datasource'] },
+      agent: { command: ['/bin/sh', '-c', 'cat /var/lib/cloud/instance/datasource; exec sleep 500'] },
+      timeout: 600,
+    })
+    await job.printed(/DataSourceNoCloudNet \[seed=dmi,http:\/\/10\.0\.2\.100:8765\/seed\/[\w-]+\/\]/)
+    await deputy.engine.deputy.cancel(job.id, 'test')
+    const { result, told } = await job.end()
+    expect(result.status, told()).toBe('cancelled')
+    expect(result.error).toMatchObject({ code: 'cancelled', message: 'It was cancelled.' })
+    expect(result.output).toContain('DataSourceNoCloudNet')
+    await expectNothingLeft(deputy)
+  })
+
+  it('wait for work, report over HTTPS and through a cut, and are given up when they forget it all', async () => {
+    const tls = createCertificate({ commonName: 'deputy', names: ['localhost'] })
+    const deputy = await openDeputy({ poolSize: 1 }, { tls, silence: 30 })
+    const { engine, lab, link } = deputy
+    const ready = async () => (await engine.store.listMachines()).find(({ state }) => state === 'ready')
+    await until(
+      async () => (await ready()) !== undefined || sleep(200, false),
+      'a machine waits',
+      5 * MINUTES,
+    )
+    const { id: machine } = (await ready())!
+    deputy.drain()
+
+    const first = await run(deputy, {
+      task: 'who are you',
+      agentType: 'custom',
+      agent: { command: ['id', '-un'] },
+      lifecycle: 'persistent',
       timeout: 200,
     })
+    expect(first.result.status, first.told()).toBe('success')
+    expect(first.result.output).toBe('deputy\n')
+    expect(first.result.machine_id).toBe(machine)
+    expect(lab.machines()).toHaveLength(1)
+
+    const inThere = (script: string) => ({
+      task: 'go on',
+      agentType: 'custom',
+      agent: { command: ['/bin/sh', '-c', script] },
+      machine,
+      timeout: 600,
+    })
+    const second = await begin(deputy, inThere('for i in $(seq 15); do echo line $i; sleep 0.5; done'))
+    await second.printed(/line 2\n/)
+    link.cut()
+    await until(() => link.refused() >= 3, 'the machine finds the network cut', MINUTES)
+    link.mend()
+    const { result, told } = await second.end()
     expect(result.status, told()).toBe('success')
-    expect(result.output).toMatch(
-      /DataSourceNoCloudNet \[seed=dmi,http:\/\/10\.0\.2\.100:8765\/seed\/[\w-]+\/\]/,
-    )
+    expect(result.output).toBe(Array.from({ length: 15 }, (_, index) => `line ${index + 1}\n`).join(''))
+
+    const third = await begin(deputy, inThere('echo begun; exec sleep 500'))
+    await third.printed(/begun/)
+    const client = createProxmox(parseSettings(lab.emulator.env()))
+    closers.push(() => client.close())
+    const { vmid, node } = lab.machines()[0]!
+    await client.waitTask(await client.post<string>(`/nodes/${node}/qemu/${vmid}/status/reset`))
+    const lost = await third.end()
+    expect(lost.result.status, lost.told()).toBe('failed')
+    expect(lost.result.error).toMatchObject({
+      code: 'stale',
+      message: 'Its machine stopped sending signs of life and was given up.',
+    })
+    expect(lost.result.output).toBe('begun\n')
+    await engine.deputy.destroyMachine(machine)
     await expectNothingLeft(deputy)
   })
 
