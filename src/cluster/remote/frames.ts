@@ -4,6 +4,7 @@ export type Frame =
   | { kind: 'ended'; code: number; how: 'exit' | 'timeout' | 'cancel'; from: number; to: number }
   | { kind: 'lost'; reason: string }
   | { kind: 'not-started'; reason: string; fault: boolean }
+  | { kind: 'dropped'; bytes: number }
   | { kind: 'alive' }
   | { kind: 'superseded' }
   | { kind: 'line'; text: string }
@@ -62,6 +63,8 @@ const parseLine = (line: string): Frame | { stream: 'stdout' | 'stderr'; left: n
       return { stream: 'stderr', left: count(words[0]) }
     case 's':
       return { kind: 'started', fresh: words[0] === '1' }
+    case 'd':
+      return { kind: 'dropped', bytes: count(words[0]) }
     case 'h':
       return { kind: 'alive' }
     case 'q':

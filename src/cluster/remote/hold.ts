@@ -18,6 +18,8 @@ export interface HoldOptions {
   from: number
   onStarted(fresh: boolean): void
   onOutput(stream: 'stdout' | 'stderr', data: Buffer): void
+  /** So many bytes were printed here that the node has not kept. */
+  onDropped?(bytes: number): void
   onAlive?(): void
   ready?(): Promise<void> | undefined
   /** How long to ask a node that was given the command and fell silent before it said that it has started. */
@@ -71,6 +73,10 @@ export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
       onOutput: (stream, data) => {
         received += data.length
         options.onOutput(stream, data)
+      },
+      onDropped: bytes => {
+        received += bytes
+        options.onDropped?.(bytes)
       },
       ...(options.onAlive && { onAlive: options.onAlive }),
       ...(options.ready && { ready: options.ready }),

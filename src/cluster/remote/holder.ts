@@ -3,7 +3,10 @@
  * both streams in their true order, and nothing that polls. It leaves the same files as the shell program, which does
  * everything else: attach, cancel, remove. No modules: they take longer to load than the work takes.
  *
- * The supervisor notes in `index` what it wrote, so `ordered` tells a follower to believe the index alone.
+ * Of each stream the head and the tail are kept: what comes after the head goes round in a ring, so that no output
+ * fills the disk. `index` tells what was printed in which order, in runs of 30 characters: `o`, `e` or, for bytes that
+ * were kept nowhere, `d`, and twice the length. The last run grows in place; the second number proves that the first
+ * was read whole. What follows such a command later, after a cut, is this program as well.
  */
 const SOURCE = `
 use strict;
@@ -12,7 +15,7 @@ for (grep { /^D_/ } keys %ENV) { $d{$_} = $ENV{$_}; delete $ENV{$_} }
 my $standby = delete $d{D_STANDBY};
 my $home = "$ENV{HOME}/.cache/deputy/$d{D_OWNER}";
 my ($base, $work) = ("$home/jobs", "$home/work");
-my $dir;
+my ($dir, $tell_r, $tell_w);
 my $nonblock = $^O eq 'linux' ? 2048 : 4;
 umask 077;
 
@@ -57,6 +60,7 @@ if ($standby) {
   shell($verb) unless $verb eq 'run';
 }
 $dir = "$base/$d{D_ID}";
+if ($d{D_FOLLOW}) { follow(); exit 0 }
 $d{D_CWD} = "$ENV{HOME}/$d{D_CWD}" if $d{D_CWD} =~ m{^[^/]};
 my $own = $d{D_WORK} ne '' || $d{D_CWD} eq '';
 my $cwd = $d{D_WORK} ne '' ? "$work/$d{D_WORK}" : $d{D_CWD} ne '' ? $d{D_CWD} : "$dir/work";
@@ -68,12 +72,12 @@ unless ($mine) {
   shell('run');
 }
 mkdir $cwd if $own && !-d $cwd;
-unless (put('exit', "       \\n") && put('cmd', "$d{D_CMD}\\n") && put('memo', $d{D_MEMO}) && put('ordered', '') && put('follower', "$$\\n") && put('index', '')) {
-  unlink map { "$dir/$_" } qw(exit cmd memo index ordered follower);
+unless (put('exit', "       \\n") && put('cmd', "$d{D_CMD}\\n") && put('memo', $d{D_MEMO}) && put('ring', "$d{D_KEEP}\\n") && put('follower', "$$\\n") && put('index', ' ' x 480)) {
+  unlink map { "$dir/$_" } qw(exit cmd memo index ring follower);
   rmdir $cwd if $own; rmdir $dir;
   out("f the node could not write to $base (is its disk full?)\\n"); exit 0;
 }
-pipe(my $tell_r, my $tell_w);
+pipe($tell_r, $tell_w);
 fcntl($tell_w, 4, $nonblock);
 my $super = fork;
 unless (defined $super) { out("f the node could not start another process: $!\\n"); exit 0 }
@@ -108,8 +112,35 @@ sub supervise {
   $SIG{CHLD} = sub { };
   # Whoever cancels writes first and looks for the number then: one of both sees the other.
   if (!-d $dir) { kill 'KILL', $child, -$child } elsif (-e "$dir/cancelled") { slay() }
-  open(my $out_f, '>>', "$dir/out"); open(my $err_f, '>>', "$dir/err"); open(my $index, '>>', "$dir/index");
+  open(my $out_f, '>', "$dir/out"); open(my $err_f, '>', "$dir/err"); open(my $index, '+<', "$dir/index");
   my %open = (o => [$out_r, $out_f], e => [$err_r, $err_f]);
+  my ($head, $ring) = split ' ', $d{D_KEEP};
+  my (%at, %next, @runs) = (o => 0, e => 0);
+  my $closed = 0;
+  my $note = sub {
+    my ($kind, $n) = @_;
+    if (@runs && $runs[-1][0] eq $kind) { $runs[-1][1] += $n } else { push @runs, [$kind, $n] }
+    while (@runs) {
+      sysseek $index, $closed * 30, 0;
+      my $wrote = syswrite $index, sprintf("%s %013d %013d\\n", $runs[0][0], $runs[0][1], $runs[0][1]);
+      return unless defined $wrote && $wrote == 30 && @runs > 1;
+      shift @runs; $closed++;
+    }
+  };
+  my $keep = sub {
+    my ($kind, $data, $to) = @_;
+    while (length $data) {
+      my $over = $at{$kind} - $head;
+      my ($place, $room) = $over < 0 ? ($at{$kind}, -$over) : ($head + $over % $ring, $ring - $over % $ring);
+      sysseek $to, $place, 0 if $place != ($next{$kind} || 0);
+      # A disk that is full, and an index that would become one, cost output, and that is counted.
+      my $wrote = $closed > 262144 ? 0 : syswrite $to, $data, length $data < $room ? length $data : $room;
+      unless ($wrote) { $note->('d', length $data); return }
+      $at{$kind} += $wrote; $next{$kind} = $place + $wrote;
+      $note->($kind, $wrote);
+      substr($data, 0, $wrote) = '';
+    }
+  };
   my ($code, $told, $grace, $mute) = (undef, 0, 0, 0);
   my ($last, $exact) = seconds();
   my $left = $d{D_TIMEOUT} > 0 ? $d{D_TIMEOUT} + ($exact ? 0 : 1) : 0;
@@ -126,8 +157,7 @@ sub supervise {
       next unless $n > 0 && vec($bits, fileno($from), 1);
       my $got = sysread $from, my $data, 65536;
       if (!$got) { delete $open{$kind}; next }
-      my $wrote = syswrite $to, $data;
-      syswrite $index, "$kind $wrote\\n" if $wrote;
+      $keep->($kind, $data, $to);
       $fresh = 1;
     }
     my $gone;
@@ -161,35 +191,84 @@ sub slay {
   if (defined $slayer && $slayer == 0) { shell('slay "$base/$D_ID" "$D_ID" "$D_GRACE" > /dev/null') }
 }
 
+# Stays with the command: beside what holds it, told by a pipe, or later and from elsewhere, by looking.
 sub follow {
-  open(my $index, '<', "$dir/index"); open(my $out_f, '<', '/dev/null'); open(my $err_f, '<', '/dev/null');
-  my (%file, $rest) = ();
-  $rest = '';
-  my $drain = sub {
-    while (sysread $index, my $more, 65536) { $rest .= $more }
-    while ($rest =~ s/^([oe]) (\\d+)\\n//) {
-      my ($kind, $left) = ($1, $2);
-      if (!$file{$kind}) { open($file{$kind}, '<', "$dir/" . ($kind eq 'o' ? 'out' : 'err')) or return }
-      out("$kind $left\\n");
-      while ($left > 0) { my $n = sysread $file{$kind}, my $data, $left > 65536 ? 65536 : $left; last unless $n; out($data); $left -= $n }
+  my ($head, $ring) = split ' ', get('ring');
+  my (@runs, %total, %pos, %file) = ();
+  $total{$_} = $pos{$_} = 0 for qw(o e d);
+  my ($run, $used, $seen, $gone, $polls, $quiet, $last) = (0, 0, 0, 0, 0, 0, time);
+  open(my $index, '<', "$dir/index") or do { out("l it was removed from the node\\n"); return };
+  my $scan = sub {
+    my $from = @runs ? $#runs : 0;
+    sysseek $index, $from * 30, 0;
+    my $text = '';
+    while (sysread $index, my $more, 65536) { $text .= $more }
+    while ($text =~ /\\G([oed]) (\\d{13}) (\\d{13})\\n/gc) {
+      my ($kind, $count) = ($1, $2 + 0);
+      last if $2 ne $3;
+      $total{$kind} += $count - ($runs[$from] ? $runs[$from][1] : 0);
+      $runs[$from++] = [$kind, $count];
     }
   };
-  my $gone = 0;
+  # Where the ring may have come round, or may just be; the supervisor writes up to 64 KiB before it notes them.
+  my $oldest = sub { my $t = $total{$_[0]} + 131072 - $ring; return $t > $head ? $t : $head };
+  my $skip = sub { $used += $_[1]; $seen += $_[1]; $pos{$_[0]} += $_[1] };
+  my $drain = sub {
+    $scan->();
+    my $any = 0;
+    while ($run < @runs) {
+      my ($kind, $left) = ($runs[$run][0], $runs[$run][1] - $used);
+      if ($left == 0) { last if $run == $#runs; $run++; $used = 0; next }
+      my $n = $d{D_FROM} - $seen;
+      if ($n > 0) { $skip->($kind, $n < $left ? $n : $left); next }
+      my $at = $pos{$kind};
+      my $lost = $kind eq 'd' ? $left : $at < $head ? 0 : $oldest->($kind) - $at;
+      if ($lost > 0) { $lost = $left if $lost > $left; out("d $lost\\n"); $skip->($kind, $lost); $any = 1; next }
+      my $over = $at - $head;
+      my ($place, $room) = $over < 0 ? ($at, -$over) : ($head + $over % $ring, $ring - $over % $ring);
+      $n = $left > 65536 ? 65536 : $left;
+      $n = $room if $room < $n;
+      if (!$file{$kind}) { open($file{$kind}, '<', "$dir/" . ($kind eq 'o' ? 'out' : 'err')) or return $any }
+      sysseek $file{$kind}, $place, 0;
+      $n = sysread $file{$kind}, my $data, $n;
+      return $any unless $n;
+      if ($over >= 0) { $scan->(); next if $at < $oldest->($kind) }
+      out("$kind $n\\n", $data);
+      $skip->($kind, $n);
+      $any = 1;
+    }
+    return $any;
+  };
+  $SIG{USR1} = sub { };
   for (;;) {
     my ($code) = get('exit') =~ /^(\\d+)/;
-    $drain->();
+    my $any = $drain->();
     if (defined $code) {
-      out("x $code " . (-e "$dir/cancelled" ? 'cancel' : -e "$dir/timedout" ? 'timeout' : 'exit') . " 0 0\\n");
+      my ($from, $to) = $tell_r ? (0, 0) : map { (stat "$dir/$_")[9] || 0 } qw(cpid exit);
+      out("x $code " . (-e "$dir/cancelled" ? 'cancel' : -e "$dir/timedout" ? 'timeout' : 'exit') . " $from $to\\n");
       return;
     }
     if (!-d $dir) { out("l it was removed from the node\\n"); return }
     my ($who) = get('follower') =~ /(\\d+)/;
     if ($who && $who != $$) { out("q\\n"); return }
     if ($gone) { out("l the node ended everything that ran on it (a reboot, or somebody killed it)\\n"); return }
-    my $bits = '';
-    vec($bits, fileno($tell_r), 1) = 1;
-    if (select($bits, undef, undef, 4) > 0) { $gone = 1 unless sysread $tell_r, my $x, 65536 }
-    else { out("h\\n") }
+    if ($tell_r) {
+      my $bits = '';
+      vec($bits, fileno($tell_r), 1) = 1;
+      if (select($bits, undef, undef, 4) > 0) { $gone = 1 unless sysread $tell_r, my $x, 65536 }
+      else { out("h\\n") }
+      next;
+    }
+    $quiet = $any ? 0 : $quiet + 1;
+    select undef, undef, undef, $quiet < 25 ? 0.02 : $quiet < 60 ? 0.1 : 0.25;
+    if (abs(time - $last) >= 4) {
+      $last = time;
+      out("h\\n");
+      my ($pid, $birth, $when) = split ' ', get('super');
+      # Looked at once more before it is said: it may have ended in between.
+      if (defined $when) { $gone = 1 unless $when eq $boot && kill(0, $pid) && born($pid) eq $birth }
+      elsif (++$polls > 4) { out("l the node stopped while the command was being started (was its power cut?)\\n"); return }
+    }
   }
 }
 `

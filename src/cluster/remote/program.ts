@@ -9,7 +9,8 @@
  *
  * Frames on stdout after the line `<mark>`:
  *   s 0|1            found running | started now       o N / e N   N bytes of stdout / stderr follow
- *   x CODE HOW FROM TO   ended                         h           still there
+ *   x CODE HOW FROM TO   ended                         d N         N bytes were printed and not kept
+ *   h                still there
  *   l WHY            lost, or may have run             n WHY       did not start, and never will under this id
  *   q                another follower took over        f WHY       could not be started: something is wrong there
  * and in answer to the short verbs:
@@ -152,7 +153,16 @@ wake() {
 # The command writes into pipes, not files: what opens /dev/stdout anew must not find a file to cut short.
 supervise() {
   trap '' HUP
-  { body | { cat > "$dir/err"; true > "$dir/err.end"; wake; } 3>&-; } 3>&1 | { cat > "$dir/out"; true > "$dir/out.end"; wake; }
+  { body | { store err; } 3>&-; } 3>&1 | { store out; }
+}
+
+# store FILE: no more of a stream than is kept of it, or than the disk takes; the rest is read and counted.
+store() {
+  (ulimit -c 0; ulimit -f $((\${D_KEEP%% *} / 512 + \${D_KEEP#* } / 512)); exec cat > "$dir/$1")
+  lost=$(($(wc -c)))
+  [ "$lost" -gt 0 ] && printf '%-15s\\n' "$lost" 1<> "$dir/$1.lost"
+  true > "$dir/$1.end"
+  wake
 }
 
 body() {
@@ -205,7 +215,7 @@ body() {
 standby() {
   if command -v perl >/dev/null 2>&1; then
     D_STANDBY=1
-    export D_STANDBY D_OWNER D_PROGRAM
+    export D_STANDBY D_OWNER D_PROGRAM D_HOLDER
     exec perl -e "$D_HOLDER"
   fi
   echo 'deputy-standby sh'
@@ -215,7 +225,7 @@ run() {
   dir="$base/$D_ID"
   case $D_CWD in '' | /*) ;; *) D_CWD="$HOME/$D_CWD" ;; esac
   if [ -z "$D_PLAIN" ] && ! [ -d "$dir" ] && command -v perl >/dev/null 2>&1; then
-    export D_OWNER D_ID D_CMD D_ARGX D_ENVX D_CWD D_WORK D_MEMO D_TIMEOUT D_GRACE D_FROM D_PROGRAM
+    export D_OWNER D_ID D_CMD D_ARGX D_ENVX D_CWD D_WORK D_MEMO D_TIMEOUT D_GRACE D_KEEP D_FROM D_PROGRAM D_HOLDER
     exec perl -e "$D_HOLDER"
   fi
   own=
@@ -223,7 +233,7 @@ run() {
   trap 'woken=1' USR1
   if mkdir "$dir" 2>/dev/null || { mkdir -p "$base" "$work" 2>/dev/null && mkdir "$dir" 2>/dev/null; }; then
     [ -n "$own" ] && ! [ -d "$D_CWD" ] && mkdir "$D_CWD" 2>/dev/null
-    if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && printf '%s' "$D_MEMO" > "$dir/memo" && true > "$dir/index"; then
+    if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && printf '%s' "$D_MEMO" > "$dir/memo" && printf '%-15s\\n' '' > "$dir/out.lost" && printf '%-15s\\n' '' > "$dir/err.lost" && true > "$dir/index"; then
       printf '%s\\n' "$$" > "$dir/follower"
       (supervise) < /dev/null > /dev/null 2>&1 &
       echo 's 1'
@@ -237,6 +247,7 @@ run() {
     begun || return
     printf '%s\\n' "$$" > "$dir/follower"
     echo 's 0'
+    by_holder
   else
     echo "f the node could not make $dir (is its disk full or read-only?)"
     return
@@ -252,7 +263,18 @@ attach() {
   begun || return
   printf '%s\\n' "$$" > "$dir/follower"
   echo 's 0'
+  by_holder
   follow
+}
+
+# What was started by the other holder is followed by it.
+by_holder() {
+  [ -e "$dir/ring" ] || return 0
+  D_FOLLOW=1
+  export D_FOLLOW D_OWNER D_ID D_FROM
+  command -v perl >/dev/null 2>&1 && exec perl -e "$D_HOLDER"
+  echo 'l the node has no perl any more, which the command was started with'
+  exit
 }
 
 # Where the node knows nothing of a command: a request that is still on its way, however late, finds this and ends.
@@ -279,23 +301,39 @@ send() {
   if [ "$3" = 0 ]; then head -c "$4" "$dir/$2"; else tail -c +$(($3 + 1)) "$dir/$2" | head -c "$4"; fi
 }
 
-# Sends, in the order of the index, what the caller has not seen. Where the supervisor writes the index, this is all.
+# Sends, in the order of the index, what the caller has not seen. Neighbours of one kind go together: each that is
+# sent takes two processes.
 replay() {
+  run= sum=0
   while read -r kind count <&8; do
-    case $kind in o) at=$out ;; *) at=$err ;; esac
-    skip=$((D_FROM - seen))
-    [ "$skip" -lt 0 ] && skip=0
-    if [ "$skip" -lt "$count" ]; then
-      case $kind in o) send o out $((at + skip)) $((count - skip)) ;; *) send e err $((at + skip)) $((count - skip)) ;; esac
-    fi
-    seen=$((seen + count))
-    case $kind in o) out=$((out + count)) ;; *) err=$((err + count)) ;; esac
-    fresh=1
+    if [ "$kind" = "$run" ]; then sum=$((sum + count)); continue; fi
+    passed
+    run=$kind sum=$count
+  done
+  passed
+}
+
+passed() {
+  [ "$sum" -gt 0 ] || return 0
+  skip=$((D_FROM - seen))
+  [ "$skip" -lt 0 ] && skip=0
+  if [ "$skip" -lt "$sum" ]; then
+    case $run in o) send o out $((out + skip)) $((sum - skip)) ;; e) send e err $((err + skip)) $((sum - skip)) ;; *) echo "d $((sum - skip))" ;; esac
+  fi
+  seen=$((seen + sum))
+  case $run in o) out=$((out + sum)) ;; e) err=$((err + sum)) ;; esac
+}
+
+# What was not kept is told when all else is.
+losses() {
+  for s in out err; do
+    lost=
+    read -r lost 2>/dev/null < "$dir/$s.lost"
+    [ -n "$lost" ] && rm -f "$dir/$s.lost" && echo "d $lost" >> "$dir/index" && echo "d $lost"
   done
 }
 
 news() {
-  if [ -e "$dir/ordered" ]; then replay; return; fi
   if [ -s "$dir/out" ]; then
     size=$(($(wc -c < "$dir/out")))
     if [ "$size" -gt "$out" ]; then
@@ -330,6 +368,7 @@ follow() {
     fi
     news
     if [ -n "$whole" ]; then
+      losses
       how=exit from=0 to=0
       [ "$fast" = 1 ] || clock
       [ -e "$dir/timedout" ] && how=timeout

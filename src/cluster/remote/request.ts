@@ -15,7 +15,8 @@ export const requestFor =
   (parameters: Parameters, mark: string, verb: string) =>
   (greeting: string | undefined): string => {
     if (greeting === 'perl') return holderRequest({ ...parameters, D_MARK: mark, D_VERB: verb })
-    const known = verb === 'run' && parameters.D_PLAIN === '' ? HOLDING : ''
+    const held = verb === 'attach' || (verb === 'run' && parameters.D_PLAIN === '')
+    const known = held ? HOLDING : ''
     const head =
       greeting === undefined ? `${assignments(parameters)}${known}${PROGRAM}` : assignments(parameters)
     return `${head}\necho '${mark}'\n${verb}\n`

@@ -20,6 +20,8 @@ export interface RemoteCommand {
   timeoutSeconds?: number | undefined
   /** Between TERM and KILL. */
   graceSeconds?: number | undefined
+  /** How much of each stream the node keeps for whoever comes later; the middle goes first, and is counted. */
+  keep?: { head: number; tail: number } | undefined
   /** Base64. Kept with the command in a private file, for whoever follows it after a restart; no secrets in clear. */
   memo?: string | undefined
 }
@@ -32,6 +34,8 @@ export interface FollowOptions {
   onSent?: () => void
   onStarted?: (fresh: boolean) => void
   onOutput: (stream: 'stdout' | 'stderr', data: Buffer) => void
+  /** So many bytes were printed here that the node has not kept. */
+  onDropped?: (bytes: number) => void
   onAlive?: () => void
   /** When it gives a promise, no more output is read until it resolves. */
   ready?: () => Promise<void> | undefined
@@ -105,6 +109,7 @@ export const createShim = (
     const onFrame = (frame: Frame): void => {
       if (frame.kind === 'started') options.onStarted?.(frame.fresh)
       else if (frame.kind === 'output') options.onOutput(frame.stream, frame.data)
+      else if (frame.kind === 'dropped') options.onDropped?.(frame.bytes)
       else if (frame.kind === 'alive') options.onAlive?.()
       else end ??= endOf(frame)
     }
@@ -155,6 +160,7 @@ export const createShim = (
         D_MEMO: checkedMemo(command.memo ?? ''),
         D_TIMEOUT: String(Math.ceil(command.timeoutSeconds ?? 0)),
         D_GRACE: tenths(command.graceSeconds),
+        D_KEEP: ringOf(command.keep ?? DEFAULT_KEEP),
       }
       const plain = holder === 'shell' || Object.values(parameters).some(value => value.length > MAX_VARIABLE)
       return follow({ ...parameters, D_PLAIN: plain ? '1' : '' }, 'run', options)
@@ -196,6 +202,13 @@ export const createShim = (
     },
   }
 }
+
+const DEFAULT_KEEP = { head: 32 * 1024 * 1024, tail: 32 * 1024 * 1024 }
+/** What a reader must not rely on, as it may be overwritten under its hands. */
+const RING_SLACK = 256 * 1024
+
+const ringOf = ({ head, tail }: { head: number; tail: number }): string =>
+  `${Math.max(0, Math.ceil(head))} ${Math.max(0, Math.ceil(tail)) + RING_SLACK}`
 
 /** The most Linux takes in one variable, less some room; what is larger goes the way of the shell. */
 const MAX_VARIABLE = 120_000

@@ -74,6 +74,7 @@ export const launch = async (
       env: { ...spec.env, ...spec.secrets },
       timeoutSeconds: spec.timeoutSeconds,
       graceSeconds: context.graceSeconds,
+      keep: context.keep,
       memo: sealMemo(memo, context.memoKey),
     },
   }

@@ -18,7 +18,10 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Sealed with a key that never leaves this computer: the node's disk has no secret in clear. */
+/**
+ * Sealed with a key that never leaves this computer, so that this note tells no secret. What a command prints of them
+ * is on the node's disk as it was printed, until it is cleaned up.
+ */
 export const sealMemo = (memo: Memo, key: Buffer): string => {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, key, nonce)

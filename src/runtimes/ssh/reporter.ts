@@ -7,6 +7,8 @@ import type { Memo } from './memo.ts'
 
 export interface Reporter {
   push(stream: 'stdout' | 'stderr', data: Buffer): void
+  /** Bytes that nobody has kept: a gap in the offsets. */
+  skip(bytes: number): void
   /** A promise while more is waiting than should be. */
   ready(): Promise<void> | undefined
   /** Writes the rest; rejects when the sink did. */
@@ -37,6 +39,7 @@ export const createReporter = (options: {
   let pendingBytes = 0
   let progress: string | undefined
   let lineOpen = false
+  let skipped = false
   let writing: Promise<void> | undefined
   let failure: unknown
   const waiters: (() => void)[] = []
@@ -44,7 +47,8 @@ export const createReporter = (options: {
   const put = (stream: 'stdout' | 'stderr', data: Buffer): void => {
     if (data.length === 0) return
     const last = pending.at(-1)
-    if (last?.stream === stream && last.data.length + data.length < MANY_BYTES) {
+    const joins = last?.stream === stream && last.offset + last.data.length === offset
+    if (joins && last.data.length + data.length < MANY_BYTES) {
       pending[pending.length - 1] = { ...last, data: Buffer.concat([last.data, data]) }
     } else pending.push({ stream, offset, data, at: now() })
     offset += data.length
@@ -81,7 +85,8 @@ export const createReporter = (options: {
   const isClean = (): boolean => !lanes.stdout.redactor.holding && !lanes.stderr.redactor.holding && !lineOpen
 
   const write = async (): Promise<void> => {
-    while ((pending.length > 0 || progress !== undefined) && failure === undefined) {
+    while ((pending.length > 0 || progress !== undefined || skipped) && failure === undefined) {
+      skipped = false
       const batch = {
         position,
         chunks: pending,
@@ -111,6 +116,15 @@ export const createReporter = (options: {
         lineOpen = data.at(-1) !== 10
         agent.push(data)
       } else lanes[stream].push(data)
+      flush()
+    },
+    skip: bytes => {
+      // What might have become a secret does not any more.
+      lanes.stdout.flush()
+      lanes.stderr.flush()
+      position += bytes
+      offset += bytes
+      skipped = true
       flush()
     },
     ready: () =>

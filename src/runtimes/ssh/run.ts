@@ -83,6 +83,7 @@ export const followRun = async (
         startedReports.push(run.sink.started(startedAt))
       },
       onOutput: reporter.push,
+      onDropped: reporter.skip,
       onAlive: run.sink.heartbeat,
       ready: reporter.ready,
       signal: letGo.signal,

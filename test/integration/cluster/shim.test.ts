@@ -155,6 +155,72 @@ describe.skipIf(missing !== undefined).each(['best', 'shell', 'no perl'] as cons
       expect(stderr).toBe('end\n')
     })
 
+    it('keeps the head and the tail of a flood on the node, and counts what it has not kept', async () => {
+      const id = newId()
+      const kept = { head: 200_000, tail: 300_000 }
+      // Numbered lines of ten bytes: each tells where it was.
+      const command = 'seq -f %09.0f 1 1500000; echo end >&2'
+      const total = 15_000_000
+      await runOn(cluster, 'n1', { id, command, keep: kept })
+      const blocks = Number(
+        lab.nodes[0]!.inside(`du -sk ${lab.nodes[0]!.home}/.cache/deputy/test/jobs/${id}`).split('\t')[0],
+      )
+      expect(blocks).toBeLessThan(1500)
+      const pieces: { from: number; text: string }[] = []
+      let at = 0
+      let dropped = 0
+      const end = await cluster.shim.attach(id, {
+        ...(await where()),
+        from: 0,
+        onOutput: (stream, data) => {
+          if (stream === 'stdout') {
+            const last = pieces.at(-1)
+            if (last && last.from + last.text.length === at) last.text += String(data)
+            else pieces.push({ from: at, text: String(data) })
+          }
+          at += data.length
+        },
+        onDropped: bytes => {
+          at += bytes
+          dropped += bytes
+        },
+      })
+      expect(end).toMatchObject({ kind: 'exit', code: 0 })
+      const whole = (from: number, to: number): string =>
+        Array.from(
+          { length: Math.ceil(to / 10) - Math.floor(from / 10) },
+          (_, i) => `${String(Math.floor(from / 10) + i + 1).padStart(9, '0')}\n`,
+        )
+          .join('')
+          .slice(from % 10, (from % 10) + to - from)
+      for (const { from, text } of pieces)
+        expect(text === whole(from, from + text.length), `${from}`).toBe(true)
+      expect(pieces[0]!.text.length).toBeGreaterThanOrEqual(kept.head)
+      expect(dropped).toBeGreaterThan(10_000_000)
+      if (holder === 'best') {
+        expect(at).toBe(total + 4)
+        expect(pieces.at(-1)!.text.length).toBeGreaterThanOrEqual(kept.tail - 200_000)
+        expect(pieces.at(-1)!.from + pieces.at(-1)!.text.length).toBe(total)
+      }
+    })
+
+    it('is caught up with when it has printed thousands of small pieces', async () => {
+      const id = newId()
+      const command = 'for i in $(seq 1 3000); do echo "line $i"; done'
+      const first = await runOn(cluster, 'n1', { id, command })
+      let text = ''
+      const started = performance.now()
+      await cluster.shim.attach(id, {
+        ...(await where()),
+        from: 5,
+        onOutput: (_, data) => {
+          text += String(data)
+        },
+      })
+      expect(text).toBe(first.stdout.slice(5))
+      expect(performance.now() - started).toBeLessThan(5000)
+    })
+
     it('is ended by its own clock, with everything it started', async () => {
       const id = newId()
       const command =
