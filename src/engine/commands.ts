@@ -32,11 +32,14 @@ export const planCommand = (manifest: Manifest, context: PlanContext): CommandPl
   }
 }
 
-/** What an agent needs of the network counts like what the user asks for. */
-export const withNetwork = (manifest: Manifest, { network }: Pick<CommandPlan, 'network'>): Manifest => ({
-  ...manifest,
-  network: typeof network === 'string' ? network : [...network],
-})
+/**
+ * What an agent needs of the network counts like what the user asks for. A follow-up that nobody says anything of has
+ * the network of its machine.
+ */
+export const withNetwork = (manifest: Manifest, { network }: Pick<CommandPlan, 'network'>): Manifest =>
+  manifest.machine !== undefined && manifest.network === undefined && network === 'none'
+    ? manifest
+    : { ...manifest, network: typeof network === 'string' ? network : [...network] }
 
 type AgentPlan = Pick<CommandPlan, 'argv' | 'env' | 'secretNames' | 'network' | 'programs' | 'format'>
 

@@ -33,6 +33,9 @@ unset __k __a __b __v __e
 exec "$@" </dev/null
 '
 
+# A core would bring what is in memory onto the disk; and when memory runs out, the job shall end, not we.
+limits='ulimit -c 0; echo 500 2>/dev/null >/proc/self/oom_score_adj;'
+
 # The parent of the job. It does not wait for it until told to: as long as the job is a zombie, the kernel
 # tells exactly how it ended.
 hold() {
@@ -40,7 +43,7 @@ hold() {
   printf '%s\n' "$order" | setsid $drop /usr/bin/env $signals -i \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \
-    /bin/sh -c "cd \"\$HOME\" || exit 126; $become" >"$run/out" 2>"$run/err" &
+    /bin/sh -c "$limits cd \"\$HOME\" || exit 126; $become" >"$run/out" 2>"$run/err" &
   echo $! >"$run/pid"
   read -r _ <"$run/release"
   wait $!
@@ -62,7 +65,7 @@ look() {
 
 # Ends what the command left running, and waits until nothing more can be printed.
 sweep() {
-  if [ -n "$drop" ] && [ "$keep" = 0 ]; then $drop /bin/kill -s KILL -- -1 2>/dev/null; fi
+  if [ -n "$drop" ] && [ "$keep" = 0 ]; then $drop /bin/sh -c 'kill -s KILL -- -1' 2>/dev/null; fi
   now
   end=$((now + 5))
   while now && [ "$now" -lt "$end" ]; do

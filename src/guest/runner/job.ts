@@ -61,8 +61,9 @@ run_job() {
   hold &
   holder=$!
   order=
-  while [ ! -s "$run/pid" ]; do sleep 0.02; done
-  read -r pid <"$run/pid"
+  pid=
+  while [ ! -s "$run/pid" ] && kill -0 "$holder" 2>/dev/null; do sleep 0.02; done
+  [ -s "$run/pid" ] && read -r pid <"$run/pid"
   # Its start was the first sign of life. Whoever prints at once is heard at once.
   now
   next_beat=$((now + beat)) eager=10
@@ -87,11 +88,12 @@ run_job() {
     fi
   done
   : >"$run/ended"
-  kill -s KILL -- "-$pid" 2>/dev/null
+  [ -z "$pid" ] || kill -s KILL -- "-$pid" 2>/dev/null
   # What was to end this job must not end the next.
   # shellcheck disable=SC2086 # Numbers.
   kill $enders 2>/dev/null
-  echo >"$run/release"
+  # Opened both ways, so that nothing waits for a holder that is gone.
+  echo 1<>"$run/release"
   wait "$holder" 2>/dev/null
   sweep
   code=
@@ -113,7 +115,12 @@ report() {
       sleep 1
     fi
   done
-  [ "$files" = 1 ] && send_files
+  # The files may fail; the end is told in any case.
+  if [ "$files" = 1 ]; then
+    most=3
+    send_files
+    most=10000
+  fi
   signal=0
   if [ -n "$exact" ] && [ "$exact" != 0 ]; then
     signal=$((exact & 127)) code=$((exact >> 8 & 255))

@@ -33,6 +33,8 @@ pump() {
   api POST "jobs/$job/output?stream=$frame&offset=$sent" --max-time 60 \
     -H 'Content-Type: application/octet-stream' --data-binary "@$run/frame"
   [ "$status" = 200 ] || return 1
+  # Whoever answers something else is not the daemon.
+  case \${body%% *} in '' | *[!0-9]*) return 1 ;; esac
   sent=\${body%% *} more=1 last=$frame frame=
   obey "\${body#* }"
   if [ "$last" = stdout ]; then out_at=$((out_at + frame_length)); else err_at=$((err_at + frame_length)); fi

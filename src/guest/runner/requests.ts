@@ -12,6 +12,8 @@ connect() {
   } <"$home/callback" || exit 1
   {
     echo silent
+    # Straight to the daemon, whatever the template thinks of proxies.
+    echo 'noproxy = "*"'
     echo 'connect-timeout = 5'
     echo "header = \"Authorization: Bearer $token\""
     echo 'header = "Expect:"'
@@ -34,7 +36,7 @@ api() {
   shift 2
   if [ "$url" = mailbox ]; then
     mail "$@"
-  elif body=$(curl -K "$run/curl" -X "$method" -w '\n%{http_code}' "$@" "$url/guest/v1/$path" 2>/dev/null); then
+  elif body=$(curl -q -K "$run/curl" -X "$method" -w '\n%{http_code}' "$@" "$url/guest/v1/$path" 2>/dev/null); then
     status=\${body##*"$nl"}
     body=\${body%"$nl"*}
   else
@@ -51,14 +53,20 @@ disowned() {
   return 1
 }
 
-# Repeats until the daemon has answered; false when it disowned us or was silent for too long.
+# Repeats until the daemon has answered; false when it disowned us, was silent for too long, or said no more often
+# than we care to ask ($most).
 insist() {
   now
-  giveup=$((now + patience)) pause=1
+  giveup=$((now + patience)) pause=1 refusals=0
   while :; do
     api "$@"
     [ "$status" = 200 ] && return 0
     disowned && return 1
+    case $status in
+      000 | 429 | 503) ;;
+      *) refusals=$((refusals + 1)) ;;
+    esac
+    [ "$refusals" -le "$most" ] || return 1
     now
     [ "$now" -lt "$giveup" ] || return 1
     sleep "$pause"

@@ -13,6 +13,7 @@ work=$root/work
 user=\${DEPUTY_USER:-deputy}
 chunk=1048576
 patience=21600
+most=10000
 export LC_ALL=C
 
 mkdir -p "$home" "$run" "$work" "$root/tmp"

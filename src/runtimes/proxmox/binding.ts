@@ -83,6 +83,9 @@ export const bindJob = async (
       intake,
       blobs: runtime.blobs,
       collection,
+      onInput: () => {
+        session.lastContact = now()
+      },
       keeps: keeps(run),
       now,
       withStart: () => {

@@ -24,6 +24,7 @@ export interface CollectionOptions {
   /** How much to ask for at once. */
   readonly batchBytes: number
   startedAt(): number
+  /** A sign of life. */
   onBytes(): void
 }
 
@@ -36,6 +37,7 @@ export interface Collected {
 const BATCH_FILES = 2000
 const IGNORE_BYTES = 16 * 1024 * 1024
 const MAX_SKIPPED = 100
+const BEAT_MS = 2000
 
 export const wantsFiles = ({ artifacts = [], workspace }: Manifest): boolean =>
   artifacts.length > 0 || workspace?.patch === true
@@ -94,14 +96,20 @@ export const createCollection = (options: CollectionOptions) => {
     if (!wantsPatch || patch !== undefined) return true
     try {
       if (ask(ignoreFilesOf(list), () => ({ into: 'memory' }))) return false
-      plan ??= await makePlan(list)
+      plan ??= await beating(makePlan(list))
       const { suspects, base } = plan
       if (ask(suspects, file => ({ into: 'memory', known: sameAs(file, base) }))) return false
-      patch = { ref: await makePatch(list, plan) }
+      patch = { ref: await beating(makePatch(list, plan)) }
     } catch (error) {
       patch = { ref: null, problem: toAppError(error).message }
     }
     return true
+  }
+
+  /** The machine waits for our answer and cannot say that it lives. */
+  const beating = async <T>(work: Promise<T>): Promise<T> => {
+    const timer = setInterval(options.onBytes, BEAT_MS)
+    return work.finally(() => clearInterval(timer))
   }
 
   const makePlan = async (list: FileList): Promise<Plan> => {

@@ -72,26 +72,21 @@ export const egressProblem = ({
 
 /** What the firewall of the VM is to let through; everything on a list goes through our proxy. */
 export const firewallFor = (
-  { manifest, command }: Pick<Run, 'manifest'> & { readonly command: Pick<CommandSpec, 'network'> },
+  network: CommandSpec['network'],
   runtime: ProxmoxRuntimeOptions,
 ): 'none' | 'full' => {
-  if (typeof command.network === 'string') return command.network
+  if (typeof network === 'string') return network
   const problem = egressProblem(runtime)
   if (problem === undefined) return 'none'
-  // An AI agent is of no use without its model; where no list can be kept it gets the world, but no neighbours.
-  if (manifest.network === undefined && manifest.agentType === 'claude') return 'full'
   throw new AppError('unsupported', `The job may reach a list of domains only, and ${problem}.`)
 }
 
 const CLOSED: Egress = { domains: undefined, env: {}, secrets: {}, note: {}, end: () => {} }
 
 /** A follow-up that says nothing of its network has that of the machine. */
-const domainsFor = (
-  { manifest, command }: Run,
-  { egress, network }: Details,
-): readonly string[] | undefined => {
+const domainsFor = ({ manifest, command }: Run, { egress }: Details): readonly string[] | undefined => {
   if (manifest.machine !== undefined && manifest.network === undefined) return egress?.domains
-  return typeof command.network === 'string' || network === 'full' ? undefined : command.network
+  return typeof command.network === 'string' ? undefined : command.network
 }
 
 const allow = (

@@ -35,6 +35,7 @@ export interface FollowOptions {
   collected(): Collected
   /** Told when the machine is found on another node. */
   moved(node: string): Promise<void>
+  readonly handOverMs?: number
   /** Whether the machine is still one of ours. */
   present(): boolean
   readonly phases: Readonly<Record<string, number>>
@@ -42,6 +43,8 @@ export interface FollowOptions {
 
 /** How often a machine that is silent is looked at from outside. */
 const LOOK_MS = 10_000
+/** How long a machine that has the order may be silent before the command has started. */
+const HAND_OVER_MS = 600_000
 /** Room for the last words after the command was told to stop. */
 const LAST_WORDS_MS = 15_000
 /** And for files that are on their way when the time is over; the engine waits no longer than that. */
@@ -55,6 +58,7 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
   const wake = () => sessions.ring(machineId)
   run.stop.addEventListener('abort', wake)
   run.detach.addEventListener('abort', wake)
+  const beganAt = clock.now()
   let stopAt: number | undefined
   // Found again after a restart: it may be long gone.
   let lookAt = clock.now() + (state.startedAt === undefined ? LOOK_MS : 0)
@@ -83,6 +87,8 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
         )
           return await cutOff(options)
       }
+      if (state.startedAt === undefined && silence(options, beganAt) > (options.handOverMs ?? HAND_OVER_MS))
+        return ended(undefined, `VM ${options.details.vmid} has the job, but is not heard of any more`)
       if (clock.now() >= lookAt) {
         lookAt = clock.now() + LOOK_MS
         const gone = await lookAtMachine(options, node, async next => {
@@ -102,6 +108,9 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
     run.detach.removeEventListener('abort', wake)
   }
 }
+
+const silence = ({ runtime, sessions, run }: FollowOptions, beganAt: number): number =>
+  runtime.proxmox.clock.now() - Math.max(beganAt, sessions.get(run.machine.id)?.lastContact ?? 0)
 
 /** Whoever cancels does not want to wait for files; whose time is over does. */
 const deadline = ({ run, state: { filesAt } }: FollowOptions, stopAt: number): number =>

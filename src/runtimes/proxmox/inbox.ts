@@ -110,7 +110,10 @@ export const createInbox = ({ blobs, memoryBytes, storeBytes, onBytes }: InboxOp
   }
 }
 
-async function* watched(source: AsyncIterable<Uint8Array>, onBytes: () => void): AsyncGenerator<Uint8Array> {
+export async function* watched(
+  source: AsyncIterable<Uint8Array>,
+  onBytes: () => void,
+): AsyncGenerator<Uint8Array> {
   for await (const chunk of source) {
     onBytes()
     yield chunk

@@ -8,6 +8,7 @@ import type { AttachRequest, Blobs } from '../../ports.ts'
 import { isGzip } from '../local/gzip.ts'
 import type { Collection } from './collection.ts'
 import type { Details, Finished } from './details.ts'
+import { watched } from './inbox.ts'
 import type { Intake } from './intake.ts'
 
 export interface JobPortOptions {
@@ -20,6 +21,8 @@ export interface JobPortOptions {
   now(): number
   /** What is remembered besides the start itself. */
   withStart(): Partial<Details>
+  /** Something of an input is on its way. */
+  onInput?(): void
   onStarted(at: number): void
   onFinished(finished: Finished): void
   onRefused(reason: string): void
@@ -34,6 +37,7 @@ export const createJobPort = ({
   keeps,
   now,
   withStart,
+  onInput = () => {},
   onStarted,
   onFinished,
   onRefused,
@@ -57,6 +61,10 @@ export const createJobPort = ({
       await run.remember({ finished })
       onFinished(finished)
     })()
+    // What could not be written is not done: the machine says it again.
+    finishing.catch(() => {
+      finishing = undefined
+    })
     return finishing
   }
 
@@ -69,6 +77,9 @@ export const createJobPort = ({
       run.sink.heartbeat()
       onStarted(at)
     })()
+    beginning.catch(() => {
+      beginning = undefined
+    })
     return beginning
   }
 
@@ -87,7 +98,10 @@ export const createJobPort = ({
       run.sink.heartbeat()
       return order()
     },
-    input: index => inputsOf(run.manifest, blobs)[index]?.content(),
+    input: index => {
+      const input = inputsOf(run.manifest, blobs)[index]
+      return input && watched(input.content(), onInput)
+    },
     files: list => collection.list(list),
     receive: tar => collection.receive(tar),
     exit: async report => {

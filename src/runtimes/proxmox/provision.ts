@@ -13,7 +13,6 @@ import { createNodeChoice } from './choose-node.ts'
 import { cloneTemplate } from './clone.ts'
 import { configureClone } from './configure.ts'
 import type { Known } from './details.ts'
-import { egressProblem } from './egress.ts'
 import { applyFirewall, createEnforcement, type Filter, planFirewall } from './firewall.ts'
 import { describe, nameOf } from './identity.ts'
 import { createInjector } from './inject.ts'
@@ -226,12 +225,8 @@ export const wantedBy = (manifest: Manifest | undefined, runtime: ProxmoxRuntime
       2 ** 20,
   ),
   disk: manifest?.resources?.disk === undefined ? runtime.defaults.disk : parseSize(manifest.resources.disk),
-  // What the agent needs is known at the start; this is the best guess until then.
-  network:
-    (manifest?.network ??
-      (manifest?.agentType === 'claude' && egressProblem(runtime) !== undefined ? 'full' : 'none')) === 'full'
-      ? 'full'
-      : 'none',
+  // Everything on a list goes through our proxy.
+  network: manifest?.network === 'full' ? 'full' : 'none',
 })
 
 /** Nothing of the job has begun, so a task that failed or an answer that was lost may be tried on a new machine. */

@@ -45,7 +45,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   /** What the command may reach is known only now. A follow-up that says nothing of it leaves it as it is. */
   const withNetwork = async (run: Run, details: Details): Promise<Details> => {
     if (run.manifest.machine !== undefined && run.manifest.network === undefined) return details
-    const network = firewallFor(run, runtime)
+    const network = firewallFor(run.command.network, runtime)
     if (network === details.network) return details
     await provisioner.protect(details, network, run.detach)
     await run.remember({ network })

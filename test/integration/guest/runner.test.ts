@@ -10,6 +10,7 @@ import { createCertificate, pinOf } from '../../../src/guest/certificate.ts'
 import { GUEST_LIMITS } from '../../../src/guest/limits.ts'
 import type { GuestListener } from '../../../src/guest/listener.ts'
 import type { GuestSpec } from '../../../src/guest/spec.ts'
+import { AppError } from '../../../src/jobs/errors.ts'
 import {
   createMemoryMachine,
   type MemoryMachine,
@@ -106,6 +107,27 @@ describe.skipIf(!hasCurl)('the runner', () => {
     await run(memory, { shell })
     expect(memory.stdout().toString()).toBe("it's")
     expect(memory.state.exit?.code).toBe(7)
+  })
+
+  it('leaves no core on the disk, and has the job go first when memory runs out', async () => {
+    const memory = sh('ulimit -c; cat /proc/self/oom_score_adj')
+    await run(memory)
+    expect(memory.stdout().toString()).toBe('0\n500\n')
+  })
+
+  it('reports the end although what held the command is gone', async () => {
+    const memory = sh('echo $$; kill -KILL $PPID; sleep 0.5; exit 3')
+    await run(memory)
+    expect(memory.state.exit).toMatchObject({ signal: 0 })
+  })
+
+  it('reports the end although its files are refused', async () => {
+    const memory = sh('exit 3', { wantsFiles: true })
+    memory.machine.job(memory.spec.jobId)!.files = async () => {
+      throw new AppError('invalid', 'no')
+    }
+    await run(memory)
+    expect(memory.state.exit).toMatchObject({ code: 3 })
   })
 
   it('passes arguments and values on as they are', async () => {

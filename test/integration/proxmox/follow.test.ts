@@ -20,7 +20,7 @@ afterEach(async () => {
 })
 
 /** A VM that runs on an emulated cluster, and a job in it of which nothing is heard. */
-const begin = async ({ started = true, lookMs = 0 } = {}) => {
+const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000 } = {}) => {
   const emulator = await startEmulator()
   closers.push(() => emulator.close())
   const id = newId()
@@ -83,6 +83,7 @@ const begin = async ({ started = true, lookMs = 0 } = {}) => {
     phases: { clone: 5 },
     present: () => present,
     moved: async node => void moves.push(node),
+    handOverMs,
     collected: () => ({ artifacts: [], skipped: [], patch: null }),
   })
   let settled: Outcome | undefined
@@ -148,6 +149,15 @@ describe('a job in a machine that is not heard of', () => {
     job.emulator.state.vms.delete(VMID)
     job.vanish()
     expect(await job.outcome).toMatchObject({ kind: 'not-started', error: { retryable: true } })
+  })
+
+  it('is tried again when a machine took the order and fell silent', async () => {
+    const job = await begin({ started: false, handOverMs: 300 })
+    job.vanish()
+    expect(await job.outcome).toMatchObject({
+      kind: 'not-started',
+      error: { retryable: true, message: expect.stringContaining('not heard of any more') },
+    })
   })
 
   it('is lost when the machine was switched off', async () => {

@@ -429,7 +429,12 @@ describe.skipIf(!hasCurl)('a machine that falls silent', () => {
     },
   }
   const freeze = (lab: Lab): void => {
-    for (const pid of processesOf(lab.machines()[0]!.vmid)) process.kill(pid, 'SIGSTOP')
+    for (const pid of processesOf(lab.machines()[0]!.vmid))
+      try {
+        process.kill(pid, 'SIGSTOP')
+      } catch {
+        // It ended since it was listed.
+      }
   }
 
   it('is given up, its job says so, and nothing is left', async () => {

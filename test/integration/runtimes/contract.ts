@@ -498,6 +498,19 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(await late.outcome).toMatchObject({ kind: 'not-started', error: { code: 'not_found' } })
         })
 
+        it('do not take the time of one command from the next', async () => {
+          const first = await harness.launch({ task: 'echo one', lifecycle: 'persistent', timeout: 1 })
+          expect(exitOf(await first.outcome).code).toBe(0)
+          const second = await harness.launch(
+            { task: 'sleep 2; echo two', machine: first.machine.id },
+            {},
+            first.machine,
+          )
+          expect(exitOf(await second.outcome)).toMatchObject({ code: 0, stopped: null })
+          expect(second.sink.text()).toBe('two\n')
+          await harness.runtime.destroy(first.machine, signal())
+        })
+
         it('run one command at a time', async () => {
           const first = await harness.launch({ task: 'echo on; sleep 60', lifecycle: 'persistent' })
           await first.sink.until(sink => sink.text().includes('on'), 'it runs')
