@@ -30,6 +30,8 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     if (await canTake(parts, request, wanted)) return
     // A warm machine that does not suit gives way to a cold one.
     if (detailsOf(request.machine).vmid !== undefined) await dispose(request.machine, request.signal)
+    // Before the first call to the cluster: a machine that cannot report is not worth a clone.
+    await reception.ready()
     await provisioner.make(request, wanted)
   }
 

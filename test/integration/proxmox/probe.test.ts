@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/schema.ts'
 import type { Readiness } from '../../../src/ports.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
+import { freePort } from '../../support/free-port.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
 
 const hasCurl = (() => {
@@ -179,12 +180,13 @@ describe('doctor with a throw-away machine that is no good', () => {
 
 describe('doctor without a machine', () => {
   it('tells the address and how to try it', async () => {
-    const { lab, engine } = await begin({ runtime: { callback: { host: '127.0.0.1', port: 28_770 } } })
+    const port = await freePort()
+    const { lab, engine } = await begin({ runtime: { callback: { host: '127.0.0.1', port } } })
     const readiness = await engine.deputy.doctor(never)
     expect(callbackOf(readiness)).toEqual({
       name: 'callback',
       status: 'ok',
-      message: 'machines report to http://127.0.0.1:28770 (not tried from a machine: deputy doctor --probe)',
+      message: `machines report to http://127.0.0.1:${port} (not tried from a machine: deputy doctor --probe)`,
     })
     expect(lab.emulator.requests.some(line => line.includes('/clone'))).toBe(false)
   })

@@ -6,6 +6,7 @@ import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
 import { CLI, newHome, startDaemon } from '../../support/daemon.ts'
 import { removeDirectory, until } from '../../support/engine.ts'
+import { freePort } from '../../support/free-port.ts'
 import { send } from '../../support/http/send.ts'
 
 const never = new AbortController().signal
@@ -78,7 +79,7 @@ const isAlive = (pid: number): boolean => {
 
 describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
   it('runs a job on it, survives kill -9 of the daemon, and leaves nothing behind', async () => {
-    const settings = { ...(await startPve()).settings, CALLBACK_PORT: '28766' }
+    const settings = { ...(await startPve()).settings, CALLBACK_PORT: String(await freePort()) }
     const directory = newHome()
     cleanups.push(() => removeDirectory(directory))
     const first = await startDaemon({ directory, env: settings })
@@ -106,7 +107,7 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     const pve = await startPve()
     const directory = newHome()
     cleanups.push(() => removeDirectory(directory))
-    const settings = { ...pve.settings, CALLBACK_PORT: '28768' }
+    const settings = { ...pve.settings, CALLBACK_PORT: String(await freePort()) }
     mkdirSync(join(directory, 'config'), { recursive: true })
     writeFileSync(
       join(directory, 'config/config.yaml'),
@@ -147,7 +148,8 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     const pve = await startPve()
     const directory = newHome()
     cleanups.push(() => removeDirectory(directory))
-    const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: '28767' } })
+    const port = await freePort()
+    const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: String(port) } })
     cleanups.push(() => daemon.kill())
     const { job_id } = await daemon.client.submit({ task: 'echo $$; sleep 600', runtime: 'proxmox' })
     const output = async () => (await daemon.client.output(job_id, { signal: never })).pieces
@@ -156,15 +158,18 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     const pid = Number(piece && 'data' in piece && Buffer.from(piece.data).toString())
     expect(isAlive(pid)).toBe(true)
 
-    const stranger = await fetch('http://127.0.0.1:28767/guest/v1/work')
+    const stranger = await fetch(`http://127.0.0.1:${port}/guest/v1/work`)
     expect([401, 503]).toContain(stranger.status)
-    const { text } = await send({ socketPath: daemon.home.socket }, { path: '/metrics' })
-    const count = (labels: string) =>
-      Number(new RegExp(`^deputy_callbacks_total\\{${labels}\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
-    expect(count('kind="work",status="200"')).toBe(1)
-    expect(count('kind="output",status="200"')).toBeGreaterThan(0)
-    expect(count('kind="heartbeat",status="200"')).toBeGreaterThan(0)
-    expect(count(`kind="work",status="${stranger.status}"`)).toBe(1)
+    const counts = async () => {
+      const { text } = await send({ socketPath: daemon.home.socket }, { path: '/metrics' })
+      return (kind: string, status: number): number =>
+        Number(text.match(`deputy_callbacks_total\\{kind="${kind}",status="${status}"\\} (\\d+)`)?.[1] ?? 0)
+    }
+    await until(async () => (await counts())('heartbeat', 200) > 0, 'it beats', 30_000)
+    const count = await counts()
+    expect(count('work', 200)).toBe(1)
+    expect(count('output', 200)).toBeGreaterThan(0)
+    expect(count('work', stranger.status)).toBe(1)
 
     pve.kill()
     await until(() => !isAlive(pid), 'the job in the guest is gone', 20_000)
@@ -174,7 +179,8 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     const pve = await startPve()
     const directory = newHome()
     cleanups.push(() => removeDirectory(directory))
-    const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: '28769' } })
+    const port = await freePort()
+    const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: String(port) } })
     cleanups.push(() => daemon.kill())
     const doctor = (...flags: string[]) =>
       spawn(process.execPath, [CLI, 'doctor', ...flags], {
@@ -194,7 +200,8 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
       out += chunk
     })
     await new Promise(resolve => patient.once('exit', resolve))
-    expect(out).toMatch(/✓ callback: VM \d+ on pve\d was heard of through http:\/\/127\.0\.0\.1:28769 after/)
+    expect(out).toMatch(/✓ callback: VM \d+ on pve\d was heard of through/)
+    expect(out).toContain(`http://127.0.0.1:${port} after`)
     expect(await daemon.client.machines()).toEqual([])
   })
 
@@ -202,9 +209,10 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     const pve = await startPve()
     const directory = newHome()
     cleanups.push(() => removeDirectory(directory))
+    const port = await freePort()
     const settings = {
       ...pve.settings,
-      CALLBACK_PORT: '28771',
+      CALLBACK_PORT: String(port),
       CALLBACK_HOST: '127.0.0.1',
       PROXMOX_ADMIN_PATH: './node_modules/mcp-proxmox-admin/dist/index.js',
       DEFAULT_VM_TEMPLATE: 'agent-template',
@@ -227,7 +235,7 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
       value('defaults.timeout'),
       value('supervision.heartbeat'),
       value('supervision.cleanup'),
-    ]).toEqual([28_771, '127.0.0.1', 'agent-template', 77, 45, 11])
+    ]).toEqual([port, '127.0.0.1', 'agent-template', 77, 45, 11])
     const { job_id } = await daemon.client.submit({ task: 'sleep 60', runtime: 'proxmox' })
     await until(async () => (await daemon.client.get(job_id)).status === 'running', 'it runs', 30_000)
     expect(await daemon.client.get(job_id)).toMatchObject({ timeout_seconds: 77 })

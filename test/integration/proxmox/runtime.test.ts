@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createSecrets } from '../../../src/config/secrets.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
+import { freePort } from '../../support/free-port.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
 
 const hasCurl = (() => {
@@ -390,7 +392,8 @@ describe.skipIf(!hasCurl)('after the daemon', () => {
   it('was restarted, a running job goes on: no output is lost and none comes twice', async () => {
     const lab = await openLab()
     labs.push(lab)
-    const first = lab.makeRuntime({ callback: { host: '127.0.0.1', port: 28_765 } })
+    const callback = { host: '127.0.0.1', port: await freePort() }
+    const first = lab.makeRuntime({ callback })
     const engine = await lab.open(first)
     const { job_id } = await engine.deputy.submit(
       { task: 'for i in $(seq 1 60); do echo line $i; sleep 0.1; done', runtime: 'proxmox' },
@@ -399,7 +402,7 @@ describe.skipIf(!hasCurl)('after the daemon', () => {
     await until(async () => (await engine.deputy.get(job_id)).output_bytes > 40, 'it prints', 30_000)
     await engine.close()
     await first.close()
-    const again = await lab.open(lab.makeRuntime({ callback: { host: '127.0.0.1', port: 28_765 } }))
+    const again = await lab.open(lab.makeRuntime({ callback }))
     const view = await again.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
     expect(view.status).toBe('success')
     expect((await again.deputy.result(job_id, {})).output).toBe(
@@ -459,6 +462,48 @@ describe.skipIf(!hasCurl)('a machine that falls silent', () => {
     expect(view).toMatchObject({ status: 'failed', error: { code: 'stale' } })
     for (const phase of ['clone', 'boot', 'first_callback', 'run']) expect(view.phases).toHaveProperty(phase)
     await clean(lab)
+  })
+})
+
+describe('a port that somebody else has', () => {
+  it('ends the job before a machine is made, and names the setting', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await new Promise(resolve => other.once('listening', resolve))
+    const { port } = other.address() as { port: number }
+    const { lab, engine } = await begin({ runtime: { callback: { host: '127.0.0.1', port } } })
+    const view = await run(engine, { task: 'true', retries: 0 })
+    other.close()
+    expect(view).toMatchObject({
+      status: 'failed',
+      error: {
+        message: expect.stringContaining(`cannot listen on 127.0.0.1:${port}`),
+        hint: expect.stringContaining('CALLBACK_PORT'),
+      },
+    })
+    expect(lab.emulator.requests.some(line => line.includes('/clone'))).toBe(false)
+  })
+})
+
+describe('a job that is cancelled', () => {
+  it.each([
+    ['its clone is configured', '/config', undefined],
+    ['its seed is uploaded', '/upload', undefined],
+    ['its machine is started', '/status/start', { type: 'qmstart', step: 'start', slower: 100 }],
+    ['its machine boots', '/status/current', undefined],
+  ] as const)('while %s leaves nothing', async (_, call, fault) => {
+    const { lab, engine } = await begin({ guests: { bootMs: 600_000 } })
+    if (fault) lab.emulator.faults.addTask(fault)
+    else if (call !== '/status/current')
+      lab.emulator.faults.addRequest({ match: call, delayMs: 1500, times: 1 })
+    const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'proxmox' }, 'test')
+    const wanted = (line: string) =>
+      line.includes(call) && (call === '/status/current' || !line.startsWith('GET'))
+    await until(() => lab.emulator.requests.some(wanted), 'it is there', 20_000)
+    await engine.deputy.cancel(job_id, 'test')
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 30_000, signal: never })
+    expect(view).toMatchObject({ status: 'cancelled', started_at: null })
+    await clean(lab)
+    await until(async () => (await engine.deputy.machines()).length === 0, 'nothing is on record', 20_000)
   })
 })
 

@@ -10,6 +10,7 @@ import { parseSettings } from '../../../src/proxmox/settings.ts'
 import type { Details } from '../../../src/runtimes/proxmox/details.ts'
 import { describe as describeMachine, nameOf } from '../../../src/runtimes/proxmox/identity.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
+import { freePort } from '../../support/free-port.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
 
 const hasCurl = (() => {
@@ -370,7 +371,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
     const lab = await openCluster()
     const calls: string[] = []
     const onCall = (kind: string, status: number) => void calls.push(`${kind} ${status}`)
-    const callback = { host: '127.0.0.1', port: 28_767 }
+    const callback = { host: '127.0.0.1', port: await freePort() }
     const first = await lab.open(lab.makeRuntime({ callback }))
     const machine = await keep(first)
     await first.close()
@@ -386,7 +387,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
 describe.skipIf(!hasCurl)('what is written on a guest', () => {
   it('gives nobody the orders of its machine', async () => {
     const lab = await openCluster({ engine: sweepOften })
-    const callback = { host: '127.0.0.1', port: 28_768 }
+    const callback = { host: '127.0.0.1', port: await freePort() }
     const engine = await lab.open(lab.makeRuntime({ callback }))
     const { job_id } = await engine.deputy.submit({ task: 'sleep 4', runtime: 'proxmox' }, 'test')
     await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
@@ -397,7 +398,7 @@ describe.skipIf(!hasCurl)('what is written on a guest', () => {
     const before = count(lab, /GET .*\/config/)
     await until(() => count(lab, /GET .*\/config/) > before + 1, 'the description was read', 20_000)
     const headers = { authorization: `Bearer ${token}` }
-    const answer = await fetch('http://127.0.0.1:28768/guest/v1/work', { headers })
+    const answer = await fetch(`http://127.0.0.1:${callback.port}/guest/v1/work`, { headers })
     expect([401, 503]).toContain(answer.status)
     vm!.config.description = mine
     const view = await engine.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
