@@ -1,6 +1,6 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Proxmox } from './client.ts'
-import { path } from './encode.ts'
+import { type Params, path } from './encode.ts'
 
 export interface TemplateWish {
   readonly node: string
@@ -11,39 +11,126 @@ export interface TemplateWish {
   /** Where the disk goes. */
   readonly storage: string
   readonly bridge: string
+  /** A seed for the first boot, which switches the machine off when it is done; absent when the image is complete. */
+  readonly prepare?: { readonly storage: string; readonly seed: Uint8Array }
+  /** How long the first boot may take. */
+  readonly prepareMs?: number
   readonly signal?: AbortSignal
 }
 
-/** Makes a template of a cloud image through the API: the import, the settings that jobs need, the conversion. */
+const PREPARE_MS = 20 * 60_000
+const LOOK_MS = 2000
+const SEED_DRIVE = 'ide2'
+
+/** Makes a template of a cloud image through the API: the import, one boot to complete it, the conversion. */
 export const buildTemplate = async (proxmox: Proxmox, wish: TemplateWish): Promise<void> => {
   if (!/^[^:\s]+:import\/[^,\s]+\.(qcow2|raw|vmdk)$/.test(wish.image)) {
     throw new AppError('invalid', `"${wish.image}" is no disk image on a storage.`, {
       hint: 'Upload it with the content type "import", then name it as local:import/debian-13.qcow2',
     })
   }
-  const call = wish.signal ? { signal: wish.signal } : {}
-  const create = await proxmox.post<string>(
-    path`/nodes/${wish.node}/qemu`,
-    {
-      vmid: wish.vmid,
-      name: wish.name,
-      cores: 1,
-      memory: 1024,
-      ostype: 'l26',
-      agent: 'enabled=1',
-      scsihw: 'virtio-scsi-single',
-      scsi0: `${wish.storage}:0,import-from=${wish.image}`,
-      boot: 'order=scsi0',
-      net0: `virtio,bridge=${wish.bridge},firewall=1`,
-      serial0: 'socket',
-      vga: 'serial0',
-    },
-    call,
-  )
-  await proxmox.waitTask(create, call)
-  const convert = await proxmox.post<string>(path`/nodes/${wish.node}/qemu/${wish.vmid}/template`, {}, call)
-  await proxmox.waitTask(convert, call)
+  await task(proxmox, wish, 'post', path`/nodes/${wish.node}/qemu`, {
+    vmid: wish.vmid,
+    name: wish.name,
+    cores: 1,
+    memory: 1024,
+    ostype: 'l26',
+    agent: 'enabled=1',
+    scsihw: 'virtio-scsi-single',
+    scsi0: `${wish.storage}:0,import-from=${wish.image}`,
+    boot: 'order=scsi0',
+    net0: `virtio,bridge=${wish.bridge},firewall=1`,
+    serial0: 'socket',
+    vga: 'serial0',
+  })
+  // From here on the VM is ours to remove.
+  try {
+    if (wish.prepare) await completeImage(proxmox, wish, wish.prepare)
+    await task(proxmox, wish, 'post', `${at(wish)}/template`)
+  } catch (error) {
+    await removeVm(proxmox, wish).catch(cause => {
+      throw new AppError(
+        'unavailable',
+        `${(error as Error).message} VM ${wish.vmid} is left: ${(cause as Error).message}`,
+        {
+          hint: `On ${wish.node}: qm stop ${wish.vmid}; qm destroy ${wish.vmid}`,
+          cause: error,
+        },
+      )
+    })
+    throw error
+  } finally {
+    if (wish.prepare)
+      await task(proxmox, {}, 'delete', seedPath(wish, wish.prepare)).catch(() => {
+        // It was never uploaded, or is overwritten by the next attempt.
+      })
+  }
 }
+
+/** Boots the image once with the seed, and waits until it has switched itself off. */
+const completeImage = async (
+  proxmox: Proxmox,
+  wish: TemplateWish,
+  { storage, seed }: NonNullable<TemplateWish['prepare']>,
+): Promise<void> => {
+  const call = callOf(wish)
+  const filename = seedName(wish)
+  await proxmox.upload({
+    node: wish.node,
+    storage,
+    content: 'iso',
+    filename,
+    file: Buffer.from(seed),
+    ...call,
+  })
+  const volume = `${storage}:iso/${filename},media=cdrom`
+  await proxmox.put(`${at(wish)}/config`, { [SEED_DRIVE]: volume, boot: 'order=scsi0' }, call)
+  await task(proxmox, wish, 'post', `${at(wish)}/status/start`)
+  const { prepareMs = PREPARE_MS } = wish
+  const end = proxmox.clock.now() + prepareMs
+  for (;;) {
+    const { status } = await proxmox.get<{ status?: string }>(`${at(wish)}/status/current`, {}, call)
+    if (status === 'stopped') break
+    if (proxmox.clock.now() >= end) throw unfinished(wish, prepareMs)
+    await proxmox.clock.sleep(Math.min(LOOK_MS, prepareMs / 5), wish.signal)
+  }
+  await proxmox.put(`${at(wish)}/config`, { delete: SEED_DRIVE, boot: 'order=scsi0' }, call)
+}
+
+/** Also when the maker was interrupted: what is half made is of no use to anybody. */
+const removeVm = async (proxmox: Proxmox, wish: TemplateWish): Promise<void> => {
+  const patient = { ...wish, signal: AbortSignal.timeout(120_000) }
+  await task(proxmox, patient, 'post', `${at(wish)}/status/stop`)
+  await task(proxmox, patient, 'delete', at(wish), { purge: true, 'destroy-unreferenced-disks': true })
+}
+
+const task = async (
+  proxmox: Proxmox,
+  wish: Pick<TemplateWish, 'signal'>,
+  verb: 'post' | 'delete',
+  where: string,
+  params: Params = {},
+): Promise<void> => {
+  const call = callOf(wish)
+  const upid = await proxmox[verb]<string | null>(where, params, call)
+  // A volume that is gone at once has no task.
+  if (upid) await proxmox.waitTask(upid, call)
+}
+
+const callOf = ({ signal }: Pick<TemplateWish, 'signal'>) => (signal ? { signal } : {})
+const at = ({ node, vmid }: TemplateWish): string => path`/nodes/${node}/qemu/${vmid}`
+const seedName = ({ vmid }: TemplateWish): string => `deputy-template-${vmid}.iso`
+const seedPath = (wish: TemplateWish, { storage }: { storage: string }): string =>
+  path`/nodes/${wish.node}/storage/${storage}/content/${`${storage}:iso/${seedName(wish)}`}`
+
+const unfinished = ({ vmid, image, bridge }: TemplateWish, ms: number): AppError =>
+  new AppError(
+    'timeout',
+    `VM ${vmid} of ${image} did not switch itself off within ${Math.ceil(ms / 60_000)} minutes.`,
+    {
+      hint: `It must run cloud-init and reach its package servers through ${bridge}. To look: make it by hand (deputy proxmox template) and watch its console.`,
+    },
+  )
 
 /** The same by hand, with what the image must hold. */
 export const templateLines = ({

@@ -1,4 +1,5 @@
 import { loadConfig } from '../../config/load.ts'
+import { templateSeed } from '../../guest/template-seed.ts'
 import { createProxmox, type Proxmox } from '../../proxmox/client.ts'
 import { asPerson } from '../../proxmox/credentials.ts'
 import { setupLines } from '../../proxmox/pveum.ts'
@@ -14,11 +15,14 @@ export default defineCommand({
   summary: 'Prepare a Proxmox VE cluster for jobs',
   usage: 'setup | template [flags]',
   description:
-    'setup prints the lines that give a token exactly the rights that jobs need; with --apply it does so itself, as the administrator that PROXMOX_USER and PROXMOX_PASSWORD name. template tells how to make a template; with --image it makes one of a disk image on a storage.',
+    'setup prints the lines that give a token exactly the rights that jobs need; with --apply it does so itself, as the administrator that PROXMOX_USER and PROXMOX_PASSWORD name. template tells how to make a template; with --image it makes one of a cloud image on a storage: it boots it once to install what machines need, and needs a network and a storage for the seed to do so.',
   examples: [
     ['deputy proxmox setup --template 9000', 'Print what an administrator types on a node'],
     ['deputy proxmox setup --template 9000 --apply', 'Do it, and print the token'],
-    ['deputy proxmox template --image local:import/debian.qcow2 --node pve1', 'Make a template'],
+    [
+      'deputy proxmox template --image local:import/debian.qcow2 --node pve1 --seeds local',
+      'Make a template',
+    ],
   ],
   flags: {
     apply: { type: 'boolean', summary: 'Do it instead of printing it' },
@@ -30,6 +34,7 @@ export default defineCommand({
     bridge: { type: 'string', value: 'BRIDGE', summary: 'Bridge or vnet of machines (vmbr0)' },
     zone: { type: 'string', value: 'ZONE', summary: 'SDN zone of the vnet; a bridge has none' },
     image: { type: 'string', value: 'VOLUME', summary: 'Disk image to make a template of' },
+    prepared: { type: 'boolean', summary: 'The image holds curl and qemu-guest-agent already' },
     node: { type: 'string', value: 'NODE', summary: 'Node to make the template on' },
     name: { type: 'string', value: 'NAME', summary: 'Name of the template (agent-template)' },
   },
@@ -76,6 +81,12 @@ export default defineCommand({
     }
     const { image, node } = flags
     if (node === undefined) throw usage('On which node? --node NAME', 'proxmox')
+    const seeds = flags.seeds ?? config.proxmox.seedStorage
+    if (seeds === undefined && !flags.prepared)
+      throw usage(
+        'Where may the seed for the first boot go? --seeds STORAGE, or --prepared when the image holds curl and qemu-guest-agent',
+        'proxmox',
+      )
     return withCluster(context, async proxmox => {
       await buildTemplate(proxmox, {
         node,
@@ -84,6 +95,9 @@ export default defineCommand({
         image,
         storage: disks[0] ?? 'local-lvm',
         bridge,
+        ...(seeds === undefined || flags.prepared
+          ? {}
+          : { prepare: { storage: seeds, seed: templateSeed(`deputy-template-${template}`) } }),
       })
       return context.print(`template ${template} (${name}) is ready on ${node}\n`)
     })
