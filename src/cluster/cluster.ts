@@ -8,9 +8,9 @@ import { systemSources } from './addresses/sources.ts'
 import { type Breakers, createBreakers } from './breaker.ts'
 import { parseDestination } from './hosts.ts'
 import { type ClusterConfig, type ClusterNode, findNode } from './inventory.ts'
+import { askNode } from './probe/ask.ts'
 import { createMonitor, type Monitor, type NodeStatus } from './probe/monitor.ts'
-import { PROBE_PROGRAM } from './probe/program.ts'
-import { type ProbeReport, parseReport } from './probe/report.ts'
+import type { ProbeReport } from './probe/report.ts'
 import { standbyFor } from './remote/request.ts'
 import { createShim, type RemoteShim } from './remote/shim.ts'
 import type { Requirements } from './requirements.ts'
@@ -142,14 +142,10 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   const probe: Cluster['probe'] = async (node, signal) => {
     const target = await targets(node, signal)
     try {
-      const result = await ssh.run({ target, script: PROBE_PROGRAM, signal })
+      const answer = await askNode(ssh, target, signal)
       breakers.answered(node.id)
       if (target.address !== undefined) addresses.verified(node.host, target.address)
-      // The probe itself measures for a tenth of a second.
-      return {
-        report: parseReport(result.stdout.toString('utf8')),
-        latencyMs: Math.max(1, Math.round(result.ms - 100)),
-      }
+      return answer
     } catch (error) {
       blame(node, error, target)
       throw error

@@ -57,8 +57,12 @@ for d in "$HOME"/.cache/deputy/*/jobs/*/exit; do
   [ -e "$d" ] || continue
   code=
   read -r code < "$d"
-  [ -n "$code" ] || jobs=$((jobs + 1))
-done
+  [ -z "$code" ] || continue
+  # Of a supervisor that is gone, by a restart say, nothing runs any more.
+  pid=
+  read -r pid _ < "\${d%exit}super"
+  [ -n "$pid" ] && kill -0 "$pid" && jobs=$((jobs + 1))
+done 2>/dev/null
 echo "jobs $jobs"
 echo end
 `

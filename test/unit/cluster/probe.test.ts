@@ -1,14 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { parseNode } from '../../../src/cluster/inventory.ts'
+import { askNode } from '../../../src/cluster/probe/ask.ts'
 import { overloadReason } from '../../../src/cluster/probe/health.ts'
 import { measureLocal } from '../../../src/cluster/probe/local.ts'
 import { createMonitor } from '../../../src/cluster/probe/monitor.ts'
 import { PROBE_PROGRAM } from '../../../src/cluster/probe/program.ts'
 import { type ProbeReport, parseReport } from '../../../src/cluster/probe/report.ts'
+import type { Ssh } from '../../../src/cluster/ssh/session.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 
 const MAC = `os Darwin
@@ -62,6 +65,60 @@ describe('the answer of a probe', () => {
     expect(report.cpu).toBeLessThanOrEqual(100)
     expect(report.tools).toContain('awk')
     expect(['linux', 'macos', 'freebsd']).toContain(report.os)
+  })
+})
+
+describe.skipIf(process.platform === 'win32')('the commands that a probe counts', () => {
+  it('are those whose supervisor lives', () => {
+    const home = mkdtempSync(join(tmpdir(), 'deputy-probe-'))
+    const put = (id: string, exit: string, supervisor: string | undefined): void => {
+      const directory = join(home, '.cache/deputy/owner/jobs', id)
+      mkdirSync(directory, { recursive: true })
+      writeFileSync(join(directory, 'exit'), exit)
+      if (supervisor !== undefined) writeFileSync(join(directory, 'super'), supervisor)
+    }
+    put('runs', '', `${process.pid} 1 -\n`)
+    put('lost', '', '4194999 1 -\n')
+    put('empty', '', '')
+    put('cut', '', undefined)
+    put('done', '0\n', `${process.pid} 1 -\n`)
+    const env = { ...process.env, HOME: home }
+    const report = parseReport(execFileSync('sh', { input: PROBE_PROGRAM, encoding: 'utf8', env }))
+    rmSync(home, { recursive: true })
+    expect(report.jobs).toBe(1)
+  })
+})
+
+describe('asking a node', () => {
+  /** A node that takes a while for a word, and longer for the whole. */
+  const far = (answer: string, wordMs: number): Ssh => ({
+    run: async ({ onStdout, input }) => {
+      onStdout?.(Buffer.from('welcome\nhello\n'))
+      for await (const _ of input!) break
+      await sleep(wordMs)
+      onStdout?.(Buffer.from('again\n'))
+      await sleep(150)
+      onStdout?.(Buffer.from(answer))
+      return { code: 0, stdout: Buffer.alloc(0), stderr: '', ms: 0, connectMs: 0 }
+    },
+    reset: () => undefined,
+    close: () => undefined,
+  })
+  const target = { id: 'n1', host: 'n1.example' }
+
+  it('measures a word there and back, not the program that looks at it', async () => {
+    const { latencyMs, report } = await askNode(far(MAC, 40), target, new AbortController().signal)
+    expect(report.os).toBe('macos')
+    expect(latencyMs).toBeGreaterThanOrEqual(39)
+    expect(latencyMs).toBeLessThan(150)
+  })
+
+  it('says of an odd answer that the node gave it', async () => {
+    const asked = askNode(far('bye\n', 1), target, new AbortController().signal)
+    await expect(asked).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('node n1'),
+    })
   })
 })
 
