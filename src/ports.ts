@@ -104,6 +104,8 @@ export interface ProvisionRequest {
   readonly manifest?: Manifest
   /** Persists details with the machine record; await it before creating what they name. */
   remember(details: Record<string, unknown>): Promise<void>
+  /** How long the parts of it took, told also when it fails. */
+  timed?(phases: Readonly<Record<string, number>>): void
   readonly signal: AbortSignal
 }
 

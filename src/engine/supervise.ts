@@ -69,9 +69,14 @@ const drive = async (context: EngineContext, supervised: Supervised, sink: JobSi
     [stop.signal, context.closing],
     context.config.supervision.provisioning * 1000,
   )
+  let took: Readonly<Record<string, number>> = {}
+  const timed = (phases: typeof took): void => {
+    took = phases
+  }
   await runtime
-    .provision({ machine, manifest: whole, remember, signal: deadline.signal })
-    .catch((error: unknown) => {
+    .provision({ machine, manifest: whole, remember, timed, signal: deadline.signal })
+    .catch(async (error: unknown) => {
+      await context.store.update(job.id, { phases: took })
       throw deadline.expired && !(error instanceof AppError) ? notReady(context, error) : error
     })
     .finally(deadline.clear)

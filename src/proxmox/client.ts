@@ -1,7 +1,7 @@
 import { type Catalogue, loadCatalogue } from './catalogue/load.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { encodeBody, type Params, path } from './encode.ts'
-import { errorFromAnswer } from './errors.ts'
+import { errorFromAnswer, wrongPassword } from './errors.ts'
 import { createFailover } from './failover.ts'
 import { createLimiter } from './limiter.ts'
 import { type Logger, silent } from './logger.ts'
@@ -63,6 +63,7 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
       body: encodeBody({ username, password }),
       timeoutMs: settings.timeoutMs,
     })
+    if (answer.status === 401) throw wrongPassword(username, answer)
     if (answer.status !== 200) throw errorFromAnswer(call, answer)
     return readTicket((JSON.parse(new TextDecoder().decode(answer.body)) as { data: unknown }).data)
   }

@@ -51,6 +51,9 @@ export const errorFromAnswer = (call: Call, answer: Answer): AppError => {
   const { message, errors } = readBody(answer)
   const told = message || answer.reason || `status ${answer.status}`
   if (answer.status >= 595 && answer.status <= 599) return proxyFailure(call, answer.status, told)
+  // A gateway in front lost the answer.
+  if (call.method !== 'GET' && (answer.status === 502 || answer.status === 504))
+    return new UncertainError(call, `${answer.status} ${told}`, { status: answer.status })
   const kind = classify(answer.status, told, errors)
   const extra = kind === 'permission' ? parsePermissionFailure(told) : {}
   const listed = errors
@@ -80,6 +83,12 @@ export const errorFromTask = (
     details: { source: 'proxmox', kind: found, upid, exitStatus, log } satisfies ProxmoxDetails,
   })
 }
+
+export const wrongPassword = (user: string, { reason, status }: Answer): AppError =>
+  new AppError('unauthorized', `Proxmox VE refused the login of ${user}: ${reason || status}`, {
+    hint: 'Check PROXMOX_USER, with its realm (name@pam), and PROXMOX_PASSWORD; better, use an API token.',
+    details: details('unauthorized', { method: 'POST', path: '/access/ticket' }, { status }),
+  })
 
 export const unreachable = (call: Call, why: string, cause: unknown): AppError =>
   new AppError('unavailable', `Proxmox VE did not answer ${call.method} ${call.path}: ${why}`, {

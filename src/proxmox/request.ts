@@ -17,6 +17,8 @@ export interface CallOptions {
   readonly timeoutMs?: number
   /** A body that is sent as it is, with its headers; used by uploads. */
   readonly raw?: Pick<Outgoing, 'headers' | 'body'>
+  /** A read that cannot be read again: it is sent anew only when it cannot have arrived. */
+  readonly once?: boolean
   /** The answer is a file: it is handed over as a Uint8Array, as it came. */
   readonly bytes?: boolean
 }
@@ -76,9 +78,10 @@ const withRetries = async (
     const last = attempt >= attempts
     try {
       const answer = await overEndpoints(machinery, call, params, options)
-      if (last || !isTransient(answer.status)) return answer
+      if (last || options.once || !isTransient(answer.status)) return answer
     } catch (error) {
       if (last || !(error instanceof AppError && error.retryable && error.code === 'unavailable')) throw error
+      if (options.once && !(error.cause instanceof ConnectFailure)) throw error
     }
     logger.debug({ ...call, attempt }, 'reading from Proxmox VE again')
     await clock.sleep(backoff(attempt - 1, { first: 200, most: 2000 }), options.signal)

@@ -16,6 +16,8 @@ export interface Ticket {
 
 /** Proxmox VE tickets live for two hours. */
 const RENEW_AFTER_MS = 90 * 60_000
+/** A wrong password is not tried again and again: realms lock accounts, and each refusal takes 3 s. */
+const REFUSED_MS = 60_000
 
 export const createSession = (
   credentials: Credentials,
@@ -35,11 +37,16 @@ const ticketSession = (
   let held: (Ticket & { at: number }) | undefined
   let pending: Promise<Ticket> | undefined
   let renewedAfterRefusal = Number.NEGATIVE_INFINITY
+  let refusal: { at: number; error: unknown } | undefined
 
   const renew = async (): Promise<Ticket> => {
     try {
       held = { ...(await login(credentials.user, credentials.password())), at: clock.now() }
+      refusal = undefined
       return held
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'unauthorized') refusal = { at: clock.now(), error }
+      throw error
     } finally {
       pending = undefined
     }
@@ -48,6 +55,7 @@ const ticketSession = (
   // Callers that arrive during a login wait for that one, so no caller's signal may end it.
   const current = async (): Promise<Ticket> => {
     if (held && clock.now() - held.at < RENEW_AFTER_MS) return held
+    if (refusal && clock.now() - refusal.at < REFUSED_MS) throw refusal.error
     pending ??= renew()
     return pending
   }

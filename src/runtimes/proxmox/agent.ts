@@ -2,6 +2,7 @@ import { AppError } from '../../jobs/errors.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
+import { isAway } from './steadily.ts'
 
 export interface AgentLink {
   /** False while no agent answers. */
@@ -40,7 +41,7 @@ export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: numb
         'GET',
         `${base()}/exec-status`,
         { pid },
-        { signal },
+        { signal, once: true },
       )
       if (Number(status.exited ?? 0) !== 1) continue
       const code = status.signal === undefined ? Number(status.exitcode ?? 0) : 128 + Number(status.signal)
@@ -56,7 +57,7 @@ export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: numb
         return true
       } catch (error) {
         const kind = proxmoxDetails(error)?.kind
-        if (kind === 'agent_down' || kind === 'stopped' || kind === 'uncertain') return false
+        if (kind === 'agent_down' || kind === 'stopped' || kind === 'uncertain' || isAway(error)) return false
         throw error
       }
     },

@@ -5,6 +5,7 @@ import { proxmoxDetails, UncertainError } from '../../proxmox/errors.ts'
 import { isGone } from './destroy.ts'
 import { identityOf } from './identity.ts'
 import { readConfig, type Template } from './inventory.ts'
+import { steadily } from './steadily.ts'
 
 export interface CloneRequest {
   readonly template: Template
@@ -33,7 +34,7 @@ export const cloneTemplate = async (proxmox: Proxmox, request: CloneRequest): Pr
   for (let attempt = 1; ; attempt++) {
     const vmid = await request.nextId()
     try {
-      await proxmox.whileLocked(() => cloneOnce(proxmox, request, vmid), request)
+      await steadily(proxmox, () => cloneOnce(proxmox, request, vmid), { ...request, lostAnswers: 0 })
       return vmid
     } catch (error) {
       if (error instanceof UncertainError) {

@@ -81,7 +81,8 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
       const filename = seedNameOf(owner, machineId)
       const volid = `${storage}:iso/${filename}`
       await note({ seed: volid })
-      await proxmox.upload({ node: at.node, storage, content: 'iso', filename, file: seedIso(seed), signal })
+      const image = { node: at.node, storage, content: 'iso' as const, filename, file: seedIso(seed), signal }
+      await locked(() => proxmox.upload(image), signal)
       await locked(
         () => proxmox.put(config, { [drive]: `${volid},media=cdrom`, ...without(rivals) }, { signal }),
         signal,

@@ -20,7 +20,9 @@ import { chooseInjection } from './injection.ts'
 import { findTemplate, listGuests } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Sessions } from './sessions.ts'
+import { isAway, steadily } from './steadily.ts'
 import { createVmids } from './vmids.ts'
+import { whereIs } from './whereabouts.ts'
 
 export interface ProvisionerOptions {
   readonly runtime: ProxmoxRuntimeOptions
@@ -58,13 +60,13 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   const nodes = createNodeChoice(runtime)
 
   const locked = <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> =>
-    proxmox.whileLocked(work, { deadline: proxmox.clock.now() + 120_000, signal })
+    steadily(proxmox, work, { signal })
 
   const injector = createInjector({ ...options, locked })
   const enforced = createEnforcement(runtime)
 
   const make = async (
-    { machine, remember, signal }: ProvisionRequest,
+    { machine, remember, timed, signal }: ProvisionRequest,
     wanted: Wanted,
     onPhase?: (phase: Phase) => void,
   ): Promise<void> => {
@@ -80,9 +82,10 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         phases[name] = Math.round(performance.now() - began)
       }
     }
-    const template = await findTemplate(proxmox, wanted.template, signal)
-    const injection = await chooseInjection(runtime, template, signal)
-    const { node, linked } = await nodes.choose(template, { memory: wanted.memory, injection }, signal)
+    const template = await locked(() => findTemplate(proxmox, wanted.template, signal), signal)
+    const injection = await locked(() => chooseInjection(runtime, template, signal), signal)
+    const needs = { memory: wanted.memory, injection }
+    const { node, linked } = await locked(() => nodes.choose(template, needs, signal), signal)
     const token = randomBytes(32).toString('base64url')
     let details: Known = {
       node,
@@ -108,7 +111,8 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         tokenHash: details.tokenHash!,
       }
       const nextId = async (): Promise<number> => {
-        const known = new Set((await listGuests(proxmox, signal)).map(guest => guest.vmid))
+        const guests = await locked(() => listGuests(proxmox, signal), signal)
+        const known = new Set(guests.map(guest => guest.vmid))
         const vmid = vmids.take(known)
         await note({ vmid, doubtful: [...doubtful], cloneTask: undefined })
         return vmid
@@ -161,6 +165,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       unpublish(letter.seedName)
       await note({ vmid, ready: true, phases })
     } catch (error) {
+      timed?.(phases)
       throw worthAnotherTry(isTimeout(signal.reason) ? tooLate(error, phase) : error)
     } finally {
       nodes.release(node, wanted)
@@ -174,19 +179,23 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     if (!runtime.network.firewall) return 'off'
     const callback = runtime.channel === 'agent' ? undefined : await address()
     const plan = planFirewall({ network, callback, privateAddresses: runtime.network.privateAddresses })
-    await applyFirewall(proxmox, at, plan, signal)
+    await locked(() => applyFirewall(proxmox, at, plan, signal), signal)
     return enforced(signal)
   }
 
   const start = async (at: At, signal: AbortSignal): Promise<void> => {
-    await locked(async () => {
+    const begin = async (): Promise<void> => {
       const task = await proxmox.post<string>(
         path`/nodes/${at.node}/qemu/${at.vmid}/status/start`,
         {},
         { signal },
       )
       await proxmox.waitTask(task, { signal, deadline: proxmox.clock.now() + TASK_MS })
-    }, signal)
+    }
+    await locked(begin, signal).catch(error => {
+      // It runs already: the start whose answer was lost was one.
+      if (proxmoxDetails(error)?.kind !== 'running') throw error
+    })
   }
 
   const firstWord = async (machineId: string, at: At, signal: AbortSignal): Promise<void> => {
@@ -196,12 +205,12 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       if (proxmox.clock.now() >= end)
         throw silent(at, runtime.channel === 'agent' ? 'its guest agent' : (await address()).url)
       await sessions.change(machineId, 5000, signal)
-      const { status } = await proxmox.get<{ status?: string }>(
-        path`/nodes/${at.node}/qemu/${at.vmid}/status/current`,
-        {},
-        { signal },
-      )
-      if (status === 'stopped' && sessions.get(machineId)?.firstContact === undefined) throw died(at)
+      if (sessions.get(machineId)?.firstContact !== undefined) return
+      const found = await whereIs(proxmox, at, signal).catch(error => {
+        if (!isAway(error)) throw error
+      })
+      if (sessions.get(machineId)?.firstContact !== undefined) return
+      if (found?.kind === 'gone' || (found?.kind === 'there' && !found.running)) throw died(at, found.kind)
     }
   }
 
@@ -262,7 +271,11 @@ const silent = ({ vmid }: At, where: string) =>
     hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor --probe',
   })
 
-const died = ({ vmid }: At) =>
-  new AppError('unavailable', `VM ${vmid} switched itself off before it was heard of.`, {
-    hint: 'Look at its console, and at the template: it must boot and run cloud-init.',
-  })
+const died = ({ vmid }: At, how: 'gone' | 'there') =>
+  new AppError(
+    'unavailable',
+    `VM ${vmid} ${how === 'gone' ? 'was destroyed' : 'switched itself off'} before it was heard of.`,
+    {
+      hint: 'Look at its console, and at the template: it must boot and run cloud-init.',
+    },
+  )

@@ -282,7 +282,7 @@ const sweepOften: NonNullable<LabOptions['engine']> = {
 
 describe.skipIf(!hasCurl)('a machine that waits', () => {
   const withOneReady = async () => {
-    const lab = await openCluster({ runtime: { poolSize: 1 }, engine: sweepOften })
+    const lab = await openCluster({ runtime: { poolSize: 1, injection: 'http' }, engine: sweepOften })
     const engine = await lab.open(lab.makeRuntime())
     const ready = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
     await until(async () => (await ready()).length === 1, 'one is ready', 40_000)

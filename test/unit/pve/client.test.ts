@@ -423,3 +423,39 @@ describe('the catalogue', () => {
     expect(catalogue.check('POST', '/anything', {})).toEqual([])
   })
 })
+
+describe('what must not be asked twice', () => {
+  it('is not, unless it cannot have arrived', async () => {
+    const client = cluster.connect()
+    cluster.emulator.faults.addRequest({ match: '/version', times: 1, drop: 'after' })
+    const error = await failureOf(client.get('/version', {}, { once: true }))
+    expect(error.retryable).toBe(true)
+    expect(requests('/version')).toBe(1)
+    cluster.emulator.faults.addRequest({ match: '/version', times: 1, loseAnswer: true })
+    expect(await kindOf(client.get('/version', {}, { once: true }))).toBe('node_down')
+    expect(requests('/version')).toBe(2)
+    cluster.emulator.faults.addRequest({ match: '/version', times: 1, drop: 'after' })
+    await client.get('/version')
+    expect(requests('/version')).toBe(4)
+  })
+
+  it('is a write whose answer a gateway lost', async () => {
+    cluster.emulator.faults.addRequest({ match: '/clone', times: 1, status: 504, reason: 'Gateway Time-out' })
+    const clone = cluster.connect().post('/nodes/pve1/qemu/9000/clone', { newid: 100_001, pool: 'jobs' })
+    expect(await failureOf(clone)).toBeInstanceOf(UncertainError)
+  })
+
+  it('is a password that was refused', async () => {
+    const client = cluster.connect({
+      PROXMOX_TOKEN_NAME: '',
+      PROXMOX_TOKEN_VALUE: '',
+      PROXMOX_PASSWORD: 'wrong',
+    })
+    for (let i = 0; i < 5; i++) {
+      const error = await failureOf(client.version())
+      expect(error).toMatchObject({ code: 'unauthorized', hint: expect.stringContaining('PROXMOX_PASSWORD') })
+      expect(error.hint).not.toContain('PROXMOX_TOKEN_VALUE')
+    }
+    expect(requests('/access/ticket')).toBe(1)
+  })
+})
