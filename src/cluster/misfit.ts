@@ -22,7 +22,9 @@ export const misfitOf = (
     const report = cluster.peek(node)?.report
     if (
       report === undefined &&
-      (node.os === undefined || node.arch === undefined || wanted.capabilities.length > 0)
+      ((wanted.os !== undefined && node.os === undefined) ||
+        (wanted.arch !== undefined && node.arch === undefined) ||
+        wanted.capabilities.length > 0)
     )
       return undefined
     const clause = unmet(wanted, {

@@ -121,6 +121,7 @@ export const manifestSchema = z.strictObject({
       os: z.string().min(1).max(64).optional(),
       arch: z.string().min(1).max(64).optional(),
       capabilities: z.array(z.string().min(1).max(64)).max(32).optional(),
+      labels: z.record(z.string().min(1).max(64), z.string().max(256)).optional(),
       node: z.string().min(1).max(253).optional(),
     })
     .optional(),

@@ -30,11 +30,11 @@ export const childManifest = async (
   index: number,
 ): Promise<ManifestInput> => {
   const command = Array.isArray(parent.agent?.command) ? parent.agent.command[index + 1] : undefined
-  const { os, arch, capabilities } = parent.requires ?? {}
+  const { node: _, ...requires } = parent.requires ?? {}
   const { manifest } = await planRouted(
     {
       command: command ?? '',
-      requires: { os, arch, capabilities },
+      requires,
       autoRoute: true,
       spread: true,
       cwd: parent.env?.DEPUTY_EACH_CWD,

@@ -81,13 +81,14 @@ export const planRouted = async (request: RoutedCommand, routing: Routing): Prom
       because: decision.because,
     }
   }
-  const { os, arch, capabilities } = request.requires ?? {}
-  const misfit = misfitOf(cluster, { os, arch, capabilities })
+  const { os, arch, capabilities, labels: marks } = request.requires ?? {}
+  const misfit = misfitOf(cluster, { os, arch, capabilities, labels: marks })
   if (misfit !== undefined) throw nothingFits(misfit)
   const requires = {
     ...(os && { os }),
     ...(arch && { arch }),
     ...(capabilities && capabilities.length > 0 && { capabilities: [...capabilities] }),
+    ...(marks && Object.keys(marks).length > 0 && { labels: { ...marks } }),
     ...(request.node !== undefined && { node: cluster.find(request.node).id }),
   }
   return {

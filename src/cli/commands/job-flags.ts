@@ -42,7 +42,11 @@ export const MANIFEST_FLAGS = {
   memory: { type: 'string', value: 'SIZE', summary: 'Memory, such as 512M or 2G' },
   disk: { type: 'string', value: 'SIZE', summary: 'Disk' },
   node: { type: 'string', value: 'NAME', summary: 'Run on this node of the cluster' },
-  requires: { type: 'string', value: 'K=V,…', summary: 'os=linux,arch=arm64,capabilities=docker+gpu' },
+  requires: {
+    type: 'string',
+    value: 'K=V,…',
+    summary: 'os=linux,arch=arm64,capabilities=docker+gpu,label.zone=eu',
+  },
   template: { type: 'string', value: 'NAME', summary: 'VM template' },
   keep: { type: 'boolean', summary: 'Keep the machine afterwards, for exec' },
   lease: { type: 'duration', value: 'TIME', summary: 'How long a kept machine is kept' },

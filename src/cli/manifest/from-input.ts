@@ -114,16 +114,25 @@ const network = (text: string): string | string[] =>
         .map(domain => domain.trim())
         .filter(domain => domain !== '')
 
-/** `os=linux,arch=arm64,capabilities=docker+gpu`. */
+const LABEL = 'label.'
+
+/** `os=linux,arch=arm64,capabilities=docker+gpu,label.zone=eu`. */
 export const requirements = (text: string | undefined, command: string): LooseManifest => {
   if (text === undefined) return {}
   const given = pairs(text.split(','), '--requires', command, () => undefined)
   for (const [name, value] of Object.entries(given)) {
-    if (!['os', 'arch', 'capabilities', 'capability', 'node'].includes(name))
-      throw usage(`--requires knows os, arch and capabilities, not '${name}'.`, command)
+    if (!['os', 'arch', 'capabilities', 'capability', 'node'].includes(name) && !/^label\../.test(name))
+      throw usage(`--requires knows os, arch, capabilities and label.NAME, not '${name}'.`, command)
     if (value === '') throw usage(`--requires ${name}= needs a value.`, command)
   }
-  const { capabilities, capability, ...rest } = given
+  const { capabilities, capability, ...others } = given
+  const labels = Object.entries(others).filter(([name]) => name.startsWith(LABEL))
+  const rest: LooseManifest = {
+    ...Object.fromEntries(Object.entries(others).filter(([name]) => !name.startsWith(LABEL))),
+    ...(labels.length > 0 && {
+      labels: Object.fromEntries(labels.map(([name, value]) => [name.slice(LABEL.length), value])),
+    }),
+  }
   const listed = [capabilities, capability].flatMap(value =>
     value === undefined ? [] : String(value).split('+'),
   )

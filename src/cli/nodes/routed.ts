@@ -21,12 +21,13 @@ export const submitRouted = async (
   words: readonly string[],
   flags: RoutedFlags,
 ): Promise<number> => {
+  const { node = flags.node, ...requires } = requirements(flags.requires, 'cluster')
   const client = await context.client()
   const { job, auto_routed, routing, local_node } = await client.routeCommand({
     command: words.length === 1 ? words[0]! : shellJoin(words),
-    requires: requirements(flags.requires, 'cluster'),
+    requires,
     auto_route: !flags['no-route'],
-    ...(flags.node !== undefined && { node: flags.node }),
+    ...(node !== undefined && { node }),
     ...(flags.cwd !== undefined && { cwd: resolve(flags.cwd) }),
     ...(flags.timeout !== undefined && { timeout: flags.timeout }),
   })
@@ -39,8 +40,8 @@ export const submitRouted = async (
     return exitStatusOf(last)
   }
   const result = await client.result(last.job_id)
-  const node = result.executed_on?.node ?? (result.runtime === 'host' ? local_node : '–')
-  await context.print(`Status: ${result.status}\nNode: ${node}\n`)
+  const executedOn = result.executed_on?.node ?? (result.runtime === 'host' ? local_node : '–')
+  await context.print(`Status: ${result.status}\nNode: ${executedOn}\n`)
   await context.print(`Why: ${[routing, result.executed_on?.because].filter(Boolean).join(' ')}\n`)
   if (result.output !== '')
     await context.print(`Output:\n${result.output}${result.output.endsWith('\n') ? '' : '\n'}`)

@@ -14,6 +14,8 @@ export const placeProblem = (manifest: Manifest): string | undefined => {
   const capability = requires?.capabilities?.[0]
   if (capability !== undefined)
     return `it requires '${capability}', which only a node or a virtual machine can have`
+  const label = Object.keys(requires?.labels ?? {})[0]
+  if (label !== undefined) return `it requires the label '${label}', which only a node can have`
   const node = requires?.node
   if (node !== undefined && ![hostname(), 'local', 'localhost'].includes(node))
     return `it must run on the node '${node}'`

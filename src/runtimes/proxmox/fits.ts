@@ -15,6 +15,8 @@ const problemWith = ({ requires }: Manifest): string | undefined => {
     return `it runs Linux, not ${requires.os}`
   if (requires?.arch !== undefined && !['x86_64', 'amd64', 'x64'].includes(requires.arch.toLowerCase()))
     return `it runs on x86_64, not ${requires.arch}`
+  const label = Object.keys(requires?.labels ?? {})[0]
+  if (label !== undefined) return `its machines have no label '${label}'`
   if (requires?.node !== undefined) return 'it chooses the node itself'
   if (requires?.capabilities !== undefined && requires.capabilities.length > 0)
     return `it does not promise ${requires.capabilities.join(', ')}`

@@ -11,9 +11,9 @@ export const provision = async (
   { manifest, remember, signal }: ProvisionRequest,
   { except, park }: { except: ReadonlySet<string>; park(): void },
 ): Promise<Placement> => {
-  const { node, os, arch, capabilities } = manifest?.requires ?? {}
+  const { node, ...requires } = manifest?.requires ?? {}
   const topics = manifest === undefined ? [] : topicsFor(cluster, manifest)
-  const wanted = { node, topics, requires: { os, arch, capabilities } }
+  const wanted = { node, topics, requires }
   for (;;) {
     signal.throwIfAborted()
     try {

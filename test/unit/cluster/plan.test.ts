@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { requirements } from '../../../src/cli/manifest/from-input.ts'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
 import { type ClusterConfigInput, findNode, parseCluster } from '../../../src/cluster/inventory.ts'
 import { createLocalMonitor } from '../../../src/cluster/probe/local.ts'
+import { parseManifest } from '../../../src/jobs/manifest.ts'
 import { planRouted, type Routing } from '../../../src/routing/plan.ts'
 
 const routing = (options: Partial<Routing> = {}, input: ClusterConfigInput = {}): Routing => {
@@ -50,6 +52,37 @@ describe('a routed command', () => {
     expect((await planRouted(request, routing())).manifest.runtime).toBe('host')
     const other = { ...request, requires: { capabilities: ['docker'] } }
     await expect(planRouted(other, routing())).rejects.toThrow('this computer has no docker')
+  })
+})
+
+describe('a required label', () => {
+  const labelled: ClusterConfigInput = {
+    nodes: [
+      { id: 'n1', host: 'n1.example', labels: { zone: 'eu' } },
+      { id: 'n2', host: 'n2.example' },
+    ],
+  }
+
+  it('goes with the job to where the node is chosen', async () => {
+    const request = { command: 'ls', autoRoute: true, requires: { labels: { zone: 'eu' } } }
+    const plan = await planRouted(request, routing({}, labelled))
+    expect(plan.manifest).toMatchObject({ runtime: 'node', requires: { labels: { zone: 'eu' } } })
+    expect(parseManifest(plan.manifest).requires).toEqual({ labels: { zone: 'eu' } })
+  })
+
+  it('that no node has is an error which says where it failed', async () => {
+    const request = { command: 'ls', autoRoute: true, requires: { labels: { zone: 'us' } } }
+    await expect(planRouted(request, routing({}, labelled))).rejects.toThrow(
+      'no node fits zone=us: n1 has zone=eu; n2 has zone=(nothing)',
+    )
+  })
+
+  it('is written label.NAME on the command line', () => {
+    expect(requirements('os=linux,label.zone=eu,label.rack=7', 'run')).toEqual({
+      os: 'linux',
+      labels: { zone: 'eu', rack: '7' },
+    })
+    expect(() => requirements('label.=x', 'run')).toThrow("not 'label.'")
   })
 })
 

@@ -21,16 +21,19 @@ export const REQUIREMENTS = {
   requires_os: requirement.optional().describe('linux, macos'),
   requires_arch: requirement.optional().describe('x86_64, arm64'),
   requires_capabilities: z.array(requirement).optional().describe('docker, python3…'),
+  requires_labels: z.record(requirement, z.string()).optional(),
 }
 
 export const requirementsOf = (input: {
   requires_os?: string | undefined
   requires_arch?: string | undefined
   requires_capabilities?: string[] | undefined
-}): { os?: string; arch?: string; capabilities?: string[] } => ({
+  requires_labels?: Record<string, string> | undefined
+}): { os?: string; arch?: string; capabilities?: string[]; labels?: Record<string, string> } => ({
   ...(input.requires_os !== undefined && { os: input.requires_os }),
   ...(input.requires_arch !== undefined && { arch: input.requires_arch }),
   ...(input.requires_capabilities !== undefined && { capabilities: input.requires_capabilities }),
+  ...(input.requires_labels !== undefined && { labels: input.requires_labels }),
 })
 
 export const ANSWER = z.looseObject({
