@@ -1,9 +1,10 @@
 import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createHttps } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import { handleCallback } from './callback-routes.ts'
+import { createDoor } from './door.ts'
 import { type EgressOptions, isForward, serveForward, serveTunnel } from './egress-routes.ts'
 import { handleGuest } from './guest-routes.ts'
 import { createGate, type Gate, type GuestLimits } from './limits.ts'
@@ -69,15 +70,22 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
       fail(response, error)
     })
   }
-  const server: Server = options.tls ? createHttps(options.tls, listener) : createHttp(listener)
-  server.on('connect', async (request: IncomingMessage, client: Duplex, head: Buffer) => {
-    const status = await serveTunnel(options, request, client, head)
-    onCall?.('proxy', status)
-  })
+  /** What belongs on an HTTPS address is not taken in the clear; proxies are spoken to in the clear. */
+  const clear = (request: IncomingMessage, response: ServerResponse) =>
+    options.tls && !isForward(request.url)
+      ? json(response.setHeader('connection', 'close'), 400, { error: 'This address speaks HTTPS' })
+      : listener(request, response)
+  const plain = withTunnels(createHttp(clear), options)
+  const server = options.tls
+    ? createDoor(withTunnels(createHttps(options.tls, listener), options), plain)
+    : plain
+  const sockets = new Set<Socket>()
   server.maxConnections = 2000
-  server.headersTimeout = 15_000
-  server.requestTimeout = 0
   if (gate) server.on('connection', gate.connected)
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(options.port, options.host, resolve)
@@ -88,9 +96,18 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
       new Promise(resolve => {
         closing.abort()
         server.close(() => resolve())
-        server.closeAllConnections()
+        for (const socket of sockets) socket.destroy()
       }),
   }
+}
+
+const withTunnels = (server: Server, options: GuestListenerOptions): Server => {
+  server.headersTimeout = 15_000
+  server.requestTimeout = 0
+  return server.on('connect', async (request: IncomingMessage, client: Duplex, head: Buffer) => {
+    const status = await serveTunnel(options, request, client, head)
+    options.onCall?.('proxy', status)
+  })
 }
 
 /** Room for an answer to be read by one who has not said all yet. */

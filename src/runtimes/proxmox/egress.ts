@@ -63,9 +63,9 @@ export const egressProblem = ({
 }: Pick<ProxmoxRuntimeOptions, 'channel' | 'callback'>): string | undefined => {
   if (channel === 'agent')
     return 'machines that report through the guest agent have no way to the proxy that keeps a list of domains: use none or full, or the channel callback'
-  if (callback.tls)
-    return 'the proxy that keeps a list of domains speaks plain HTTP, the callback address HTTPS: use none or full, or a callback without TLS'
-  if (callback.url !== undefined && !/^http:\/\/[^/]+\/?$/.test(callback.url))
+  // An HTTPS address without our own certificate is that of a proxy of somebody else, which carries no tunnels.
+  const direct = callback.tls ? /^https?:\/\/[^/]+\/?$/ : /^http:\/\/[^/]+\/?$/
+  if (callback.url !== undefined && !direct.test(callback.url))
     return `a list of domains needs a callback address that leads to us directly, and ${callback.url} does not: use none or full`
   return undefined
 }

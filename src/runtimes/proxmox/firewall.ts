@@ -16,7 +16,10 @@ export interface Rule {
   readonly comment: string
 }
 
-const PRIVATE = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', 'fc00::/7', 'fe80::/10']
+const PRIVATE = [
+  ...['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16'],
+  ...['fc00::/7', 'fe80::/10'],
+]
 
 /** Nothing comes in. What goes out: the callback always; names and the world when the job may. */
 export const planFirewall = ({ network, callback, privateAddresses }: FirewallWish): FirewallPlan => {

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcp } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createCertificate } from '../../../src/guest/certificate.ts'
 import type { ProxmoxRuntimeOptions } from '../../../src/runtimes/proxmox/options.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
@@ -223,6 +224,25 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
       30_000,
     )
     await again.deputy.cancel(job_id, 'test')
+  })
+
+  it('is kept where machines report over HTTPS, too, and nothing but the proxy is open in the clear', async () => {
+    const tls = createCertificate({ commonName: 'deputy', names: ['127.0.0.1'] })
+    const { engine } = await begin({ runtime: { ...OPEN, callback: { host: '127.0.0.1', port: 0, tls } } })
+    const { view, result } = await run(engine, {
+      task: [
+        curl('/plain'),
+        curl('/tunnel', '--proxytunnel'),
+        'bare="http://$(echo "$http_proxy" | cut -d@ -f2)"',
+        `curl -sS -m 10 ${told('clear')} --noproxy '*' "$bare/health"`,
+        `curl -sS -m 10 ${told('safe')} --noproxy '*' -k "https://$(echo "$http_proxy" | cut -d@ -f2)/health"`,
+        `curl -sS -m 10 ${told('none')} -x "$bare" http://localhost:${port}/`,
+      ].join('\n'),
+      network: [`localhost:${port}`],
+    })
+    expect(view.status).toBe('success')
+    expect(result.output).toContain('hello from /plain\nhello from /tunnel\n')
+    for (const line of ['clear 400', 'safe 200', 'none 407']) expect(result.output).toContain(line)
   })
 
   it('comes from the agent when the job says nothing of its network', async () => {

@@ -1,0 +1,39 @@
+import type { Server } from 'node:http'
+import { createServer, type Server as Door, type Socket } from 'node:net'
+
+const HANDSHAKE = 0x16
+/** As long as a header may take. */
+const FIRST_BYTE_MS = 15_000
+
+/**
+ * One port for two servers: whoever begins with a TLS handshake gets the secure one. Machines report over HTTPS
+ * alone, but few programs of theirs could speak to a proxy that way.
+ */
+export const createDoor = (secure: Server, plain: Server): Door => {
+  // They never listen themselves; but from this word on they time out whoever is slow.
+  for (const server of [secure, plain]) server.emit('listening')
+  const door = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
+    const timer = setTimeout(() => socket.destroy(), FIRST_BYTE_MS)
+    const leave = () => void socket.destroy()
+    socket.once('close', () => clearTimeout(timer))
+    socket.on('error', leave)
+    socket.once('end', leave)
+    socket.once('data', first => {
+      clearTimeout(timer)
+      socket.off('end', leave)
+      admit(socket, first, first[0] === HANDSHAKE ? secure : plain)
+      // The secure server reads by itself what is there already.
+      if (first[0] !== HANDSHAKE) socket.resume()
+    })
+  })
+  door.once('close', () => {
+    for (const server of [secure, plain]) server.close()
+  })
+  return door
+}
+
+const admit = (socket: Socket, first: Buffer, server: Server): void => {
+  socket.pause()
+  socket.unshift(first)
+  server.emit('connection', socket)
+}
