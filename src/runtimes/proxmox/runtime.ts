@@ -29,7 +29,8 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     const wanted = wantedBy(request.manifest, runtime)
     if (await canTake(parts, request, wanted)) return
     // A warm machine that does not suit gives way to a cold one.
-    if (detailsOf(request.machine).vmid !== undefined) await dispose(request.machine, request.signal)
+    if (detailsOf(request.machine).vmid !== undefined)
+      await dispose(request.machine, request.signal).catch(inAnother)
     // Before the first call to the cluster: a machine that cannot report is not worth a clone.
     await reception.ready()
     await provisioner.make(request, wanted)
@@ -117,6 +118,13 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       await proxmox.close()
     },
   }
+}
+
+/** The machine stays on record until it is gone; the job is no worse off for it. */
+const inAnother = (thrown: unknown): never => {
+  const { code, message, hint, details } = toAppError(thrown)
+  const options = { retryable: true, details, cause: thrown, ...(hint !== undefined && { hint }) }
+  throw new AppError(code, message, options)
 }
 
 /** A follow-up needs the very machine it names: its workspace is nowhere else. */

@@ -36,9 +36,9 @@ const openCluster = async (options: LabOptions = {}): Promise<Lab> => {
   return lab
 }
 
-/** A minute of it is over in a second. */
-const hurried: Clock = {
-  now: () => Date.now() * 60,
+/** So many seconds of it are over in one. */
+const hurriedBy = (times: number): Clock => ({
+  now: () => Date.now() * times,
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       signal?.throwIfAborted()
@@ -49,10 +49,11 @@ const hurried: Clock = {
       const timer = setTimeout(() => {
         signal?.removeEventListener('abort', leave)
         resolve()
-      }, ms / 60)
+      }, ms / times)
       signal?.addEventListener('abort', leave, { once: true })
     }),
-}
+})
+const hurried = hurriedBy(60)
 
 const runtimeOn = (lab: Lab, clock?: Clock) => {
   const runtime = lab.makeRuntime({
@@ -281,9 +282,9 @@ const sweepOften: NonNullable<LabOptions['engine']> = {
 }
 
 describe.skipIf(!hasCurl)('a machine that waits', () => {
-  const withOneReady = async () => {
+  const withOneReady = async (clock?: Clock) => {
     const lab = await openCluster({ runtime: { poolSize: 1, injection: 'http' }, engine: sweepOften })
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(clock ? runtimeOn(lab, clock) : lab.makeRuntime())
     const ready = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
     await until(async () => (await ready()).length === 1, 'one is ready', 40_000)
     const [machine] = await ready()
@@ -331,6 +332,16 @@ describe.skipIf(!hasCurl)('a machine that waits', () => {
     await until(() => count(lab, /GET .*\/qemu\/\d+\/config/) >= before + 10, 'it was asked', 20_000)
     expect(await engine.store.getMachine(machine.id)).toMatchObject({ state: 'ready' })
     expect(lab.machines()).toMatchObject([{ status: 'running' }])
+  })
+
+  it('that cannot be destroyed gives its job to another', async () => {
+    const { lab, engine, machine } = await withOneReady(hurriedBy(20))
+    const [vm] = lab.machines()
+    vm!.config.lock = 'backup'
+    const view = await run(engine, { task: 'true', resources: { memory: '4G' } })
+    expect(view).toMatchObject({ status: 'success', attempts: 2 })
+    expect(await engine.store.getMachine(machine.id)).toMatchObject({ state: 'destroying' })
+    expect(lab.machines().some(({ vmid }) => vmid === vm!.vmid)).toBe(true)
   })
 
   it('is given up when its id is free', async () => {
