@@ -71,7 +71,7 @@ export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: numb
         await put(`${file}.${part}`, content.subarray(part * MAX_PART, (part + 1) * MAX_PART), signal)
       }
       const join =
-        'f=$DEPUTY_ROOT$1 n=$2 i=0; : >"$f"; while [ $i -lt $n ]; do cat "$f.$i" >>"$f" && rm "$f.$i" || exit 1; i=$((i+1)); done'
+        'f=$1 n=$2 i=0; : >"$f"; while [ $i -lt $n ]; do cat "$f.$i" >>"$f" && rm "$f.$i" || exit 1; i=$((i+1)); done'
       const { code, err } = await exec(['/bin/sh', '-c', join, 'sh', file, String(parts)], signal)
       if (code !== 0)
         throw new AppError(

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path/posix'
 import { pinOf } from '../../guest/certificate.ts'
 import { RUNNER } from '../../guest/runner.ts'
 import {
@@ -109,10 +110,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
       await proxmox.clock.sleep(500, signal)
     }
     const callback = await callbackFor(token)
-    const made = await agent.exec(
-      ['/bin/sh', '-c', 'umask 077; mkdir -p "$DEPUTY_ROOT/var/lib/deputy"'],
-      signal,
-    )
+    const made = await agent.exec(['/bin/sh', '-c', `umask 077; mkdir -p ${dirname(RUNNER_PATH)}`], signal)
     if (made.code !== 0) throw noAgent(at)
     await agent.writeFile(RUNNER_PATH, Buffer.from(RUNNER), signal)
     await agent.writeFile(CALLBACK_PATH, Buffer.from(callbackText(callback)), signal)
@@ -122,8 +120,15 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
   return { before, after }
 }
 
-/** Apart from the agent, which would wait for it and take it along when it is restarted. */
-const BEGIN = 'cd /; setsid /bin/sh "$DEPUTY_ROOT/var/lib/deputy/runner" </dev/null >/dev/null 2>&1 &'
+/**
+ * A service of its own: what is only a session of its own ends with the service of the agent, which an update
+ * restarts. Without systemd there are no such groups.
+ */
+const BEGIN = `cd /
+{
+  systemd-run --quiet --collect --unit=deputy-runner --property=TasksMax=infinity /bin/sh ${RUNNER_PATH} ||
+    exec setsid /bin/sh ${RUNNER_PATH}
+} </dev/null >/dev/null 2>&1 &`
 
 const without = (drives: readonly string[]) => (drives.length === 0 ? {} : { delete: drives.join(',') })
 

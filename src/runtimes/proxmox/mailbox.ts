@@ -14,7 +14,7 @@ export interface MailboxOptions {
   readonly signal: AbortSignal
 }
 
-const BOX = '$DEPUTY_ROOT/run/deputy/box'
+const BOX = '/run/deputy/box'
 const SLICE = 1024 * 1024
 /** What a machine may make us hold. The runner does not send more; whoever does is told so, unread. */
 const LARGEST = 64 * 1024 * 1024

@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { afterEach, describe, expect, it } from 'vitest'
+import type { GuestAgent, GuestDriver } from '../../../src/dev/pve/guests/driver.ts'
+import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
 import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
@@ -115,6 +117,36 @@ describe.skipIf(noCurl)('a clone', () => {
     )
     expect(vm.config.scsi0).toContain('size=12G')
     expect(vm.config.scsi1).toContain('size=8G')
+  })
+})
+
+describe.skipIf(noCurl)('a runner that came through the guest agent', () => {
+  it('is asked to be a service of its own, and runs without systemd too', async () => {
+    const asked: string[] = []
+    const fast = fastGuests()
+    const guests: GuestDriver = {
+      start: async spec => {
+        const guest = await fast.start(spec)
+        return {
+          ...guest,
+          agent: () => {
+            const agent = guest.agent()
+            if (agent === undefined) return undefined
+            const exec: GuestAgent['exec'] = (argv, input) => {
+              asked.push(argv.join(' '))
+              return agent.exec(argv, input)
+            }
+            return { ...agent, exec }
+          },
+        }
+      },
+    }
+    const { details } = await make(() => {}, { emulator: { guests }, runtime: { injection: 'agent' } })
+    expect(details).toMatchObject({ ready: true })
+    expect(asked.join('\n')).toMatch(
+      /systemd-run .*--unit=deputy-runner.* \/bin\/sh \/var\/lib\/deputy\/runner/,
+    )
+    expect(asked.join('\n')).not.toContain('DEPUTY_ROOT')
   })
 })
 

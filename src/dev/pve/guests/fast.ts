@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { parse } from 'yaml'
 import { readIso } from '../../../guest/iso-reader.ts'
 import type { ExecStatus, Guest, GuestAgent, GuestDriver, GuestSpec } from './driver.ts'
@@ -46,10 +47,17 @@ const createMachine = (root: string): Machine => ({
   inside: path => (path.startsWith('/proc/') ? path : join(root, path)),
   prepare: async () => {
     await mkdir(join(root, 'bin'))
-    // The guest switches itself off by leaving a word; its processes go with it.
-    const poweroff = join(root, 'bin/poweroff')
-    await writeFile(poweroff, `#!/bin/sh\n: >"${join(root, 'off')}"\n`)
-    await chmod(poweroff, 0o755)
+    // The guest switches itself off by leaving a word; its processes go with it. Nothing may reach this computer.
+    const programs = {
+      poweroff: `: >"${join(root, 'off')}"`,
+      'systemd-run': 'exit 1',
+      'cloud-init': 'exit 0',
+      'qemu-ga': 'exit 0',
+    }
+    for (const [name, body] of Object.entries(programs)) {
+      await writeFile(join(root, 'bin', name), `#!/bin/sh\n${body}\n`)
+      await chmod(join(root, 'bin', name), 0o755)
+    }
   },
 })
 
@@ -193,19 +201,34 @@ const strays = async (root: string): Promise<number[]> => {
   return found
 }
 
+/** What belongs to us inside a guest, in the words of a command. */
+const OURS = /(?<![\w/.-])\/(?:var\/lib|run)\/deputy(?![\w-])/g
+
+/** The agent keeps so much of what a command prints. */
+const MAX_OUTPUT = 16 * 1024 ** 2
+
+const capped = (stream: Readable): (() => Buffer) => {
+  const chunks: Buffer[] = []
+  let size = 0
+  stream.on('data', (chunk: Buffer) => {
+    if (size < MAX_OUTPUT) chunks.push(chunk)
+    size += chunk.length
+  })
+  return () => Buffer.concat(chunks).subarray(0, MAX_OUTPUT + 1)
+}
+
 const createAgent = (machine: Machine): GuestAgent => {
   const processes = new Map<number, ExecStatus>()
   return {
     exec: async (argv, input) => {
-      const child = spawn(argv[0]!, argv.slice(1), {
+      const [program = '', ...rest] = argv.map(word => word.replace(OURS, path => machine.inside(path)))
+      const child = spawn(program, rest, {
         cwd: machine.root,
         env: machine.env,
         detached: true,
       })
-      const out: Buffer[] = []
-      const err: Buffer[] = []
-      child.stdout.on('data', chunk => out.push(chunk))
-      child.stderr.on('data', chunk => err.push(chunk))
+      const out = capped(child.stdout)
+      const err = capped(child.stderr)
       child.stdin.on('error', () => {})
       child.stdin.end(input ?? '')
       const pid = child.pid ?? 0
@@ -215,7 +238,7 @@ const createAgent = (machine: Machine): GuestAgent => {
       processes.set(pid, { exited: false, out: Buffer.alloc(0), err: Buffer.alloc(0) })
       child.on('close', (code, signal) => {
         const status = signal === null ? { exitcode: code ?? 0 } : { signal: 9 }
-        processes.set(pid, { exited: true, ...status, out: Buffer.concat(out), err: Buffer.concat(err) })
+        processes.set(pid, { exited: true, ...status, out: out(), err: err() })
       })
       return pid
     },
@@ -228,10 +251,10 @@ const createAgent = (machine: Machine): GuestAgent => {
       readFile(machine.inside(path)).catch(() =>
         Promise.reject(new Error(`failed to open file '${path}' (mode: 'r')`)),
       ),
-    writeFile: async (path, content) => {
-      await mkdir(dirname(machine.inside(path)), { recursive: true })
-      await writeFile(machine.inside(path), content)
-    },
+    writeFile: (path, content) =>
+      writeFile(machine.inside(path), content).catch(() =>
+        Promise.reject(new Error(`failed to open file '${path}' (mode: 'wb')`)),
+      ),
   }
 }
 

@@ -7,6 +7,8 @@ import { agentRight } from '../roles.ts'
 import type { ParamTable } from '../schema.ts'
 import { vmOf } from '../vm.ts'
 
+const MAX_OUTPUT = 16 * 1024 ** 2
+
 type Right = Parameters<typeof agentRight>[1]
 
 const call = (
@@ -65,9 +67,8 @@ export const agentOperations: readonly Operation[] = [
       return {
         exited: 1,
         ...(status.signal === undefined ? { exitcode: status.exitcode ?? 0 } : { signal: status.signal }),
-        // Bytes as latin1: the caller must turn them back.
-        ...(status.out.length > 0 ? { 'out-data': status.out.toString('latin1') } : {}),
-        ...(status.err.length > 0 ? { 'err-data': status.err.toString('latin1') } : {}),
+        ...printed('out', status.out),
+        ...printed('err', status.err),
       }
     },
     { pid: { type: 'integer' } },
@@ -110,6 +111,12 @@ export const agentOperations: readonly Operation[] = [
     },
   ),
 ]
+
+/** Bytes as latin1, which the caller must turn back, and no more of them than the agent keeps. */
+const printed = (name: 'out' | 'err', bytes: Buffer) => ({
+  ...(bytes.length > 0 ? { [`${name}-data`]: bytes.subarray(0, MAX_OUTPUT).toString('latin1') } : {}),
+  ...(bytes.length > MAX_OUTPUT ? { [`${name}-truncated`]: 1 } : {}),
+})
 
 /** Each call first pings the agent, which takes its time when nobody answers. */
 const agentOf = async (context: Context): Promise<GuestAgent> => {

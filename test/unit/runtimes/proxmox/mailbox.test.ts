@@ -33,11 +33,10 @@ const agentOf = (directory: string): AgentLink => ({
   isUp: async () => true,
   exec: ([program = '', ...args]) =>
     new Promise(resolve => {
-      const env = { ...process.env, DEPUTY_ROOT: directory }
       execFile(
         program,
-        args,
-        { env, encoding: 'buffer', maxBuffer: 16 * 2 ** 20 },
+        args.map(word => word.replaceAll('/run/deputy', `${directory}/run/deputy`)),
+        { encoding: 'buffer', maxBuffer: 16 * 2 ** 20 },
         (error, stdout, stderr) => {
           resolve({ code: error ? Number(error.code) : 0, out: stdout, err: stderr })
         },
