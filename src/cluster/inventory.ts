@@ -195,6 +195,7 @@ const assertDistinctNames = (nodes: readonly ClusterNode[]): void => {
   for (const node of nodes) {
     for (const name of new Set(namesOf(node))) {
       const owner = owners.get(name)
+      if (owner === node.id) throw invalid(`there are two nodes "${node.id}"`)
       if (owner) throw invalid(`the name "${name}" belongs to both node "${owner}" and node "${node.id}"`)
       owners.set(name, node.id)
     }

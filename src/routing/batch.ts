@@ -1,3 +1,4 @@
+import { batchCommand, parseBatch } from '../jobs/batch.ts'
 import { INDEX_LABEL } from '../jobs/labels.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
 import { planRouted, type Routing } from './plan.ts'
@@ -11,16 +12,12 @@ export const batchManifest = (batch: {
 }): ManifestInput => ({
   task: `${batch.commands.length} commands in parallel: ${batch.commands.slice(0, 3).join(' | ').slice(0, 200)}`,
   agentType: 'custom',
-  agent: { command: ['parallel', ...batch.commands] },
+  agent: { command: batchCommand(batch) },
   runtime: 'batch',
   network: 'full',
   requires: batch.requires,
   // The children wait for each other; each has the time-out for itself.
   timeout: Math.min(86_400, batch.timeout * batch.commands.length + 60),
-  env: {
-    DEPUTY_EACH_TIMEOUT: String(batch.timeout),
-    ...(batch.cwd !== undefined && { DEPUTY_EACH_CWD: batch.cwd }),
-  },
 })
 
 /** The job of one command of a batch. */
@@ -29,16 +26,16 @@ export const childManifest = async (
   parent: ManifestInput,
   index: number,
 ): Promise<ManifestInput> => {
-  const command = Array.isArray(parent.agent?.command) ? parent.agent.command[index + 1] : undefined
+  const batch = parseBatch(parent.agent?.command)
   const { node: _, ...requires } = parent.requires ?? {}
   const { manifest } = await planRouted(
     {
-      command: command ?? '',
+      command: batch?.commands[index] ?? '',
       requires,
       autoRoute: true,
       spread: true,
-      cwd: parent.env?.DEPUTY_EACH_CWD,
-      timeoutSeconds: Number(parent.env?.DEPUTY_EACH_TIMEOUT) || undefined,
+      cwd: batch?.cwd,
+      timeoutSeconds: batch?.timeout,
     },
     routing,
   )

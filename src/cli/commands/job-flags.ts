@@ -35,7 +35,7 @@ export const MANIFEST_FLAGS = {
     type: 'string',
     short: 'r',
     value: 'NAME',
-    summary: 'Where to run: auto (default), sandbox, proxmox…',
+    summary: 'Where to run: auto (default), sandbox, ssh, proxmox, host',
   },
   network: { type: 'string', value: 'none|full|DOMAIN,…', summary: 'What the job may reach (default none)' },
   cpu: { type: 'number', value: 'N', summary: 'CPUs' },

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { parseDestination } from '../../cluster/hosts.ts'
 import { type ClusterConfig, type ClusterNode, parseCluster, parseNode } from '../../cluster/inventory.ts'
 import type { ProbeReport } from '../../cluster/probe/report.ts'
-import { toAppError } from '../../jobs/errors.ts'
+import { AppError, toAppError } from '../../jobs/errors.ts'
 import { usage } from '../args/parse.ts'
 
 export interface AddFlags {
@@ -88,8 +88,14 @@ export const entryOf = (node: ClusterNode): Record<string, unknown> =>
   )
 
 /** Throws when the inventory has a node of that name. */
-export const withNode = (config: ClusterConfig, node: ClusterNode): ClusterConfig =>
-  parseCluster({ ...config, nodes: [...config.nodes, node] })
+export const withNode = (config: ClusterConfig, node: ClusterNode): ClusterConfig => {
+  if (config.nodes.some(({ id }) => id.toLowerCase() === node.id.toLowerCase())) {
+    throw new AppError('conflict', `There is a node '${node.id}' already.`, {
+      hint: `Take it out first (deputy nodes remove ${node.id}), or name this one otherwise: --id NAME`,
+    })
+  }
+  return parseCluster({ ...config, nodes: [...config.nodes, node] })
+}
 
 const shortName = (host: string): string =>
   /^[\d.:a-f]+$/i.test(host) ? host.replaceAll(':', '-') : host.split('.')[0]!

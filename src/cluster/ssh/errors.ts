@@ -82,7 +82,7 @@ const EXPLANATIONS: Record<
   }),
   'auth-failed': (where, target) => ({
     message: `${where} did not accept our login${isMissing(target.identity) ? `, and its key ${target.identity} does not exist here` : ''}`,
-    hint: `Put a key there (${byHand(target, 'ssh-copy-id')}) or name one: identity in the node's entry. Passwords are never asked for.`,
+    hint: `Put a key there (${byHand(target, 'ssh-copy-id')}) or name one: --identity of deputy nodes add, identity in the node's entry. Passwords are never asked for.`,
     retryable: false,
   }),
   'host-key-changed': (where, target, knownHosts) => ({
@@ -92,7 +92,7 @@ const EXPLANATIONS: Record<
   }),
   'host-key-unknown': (where, target, knownHosts) => ({
     message: `the host key of ${where} is not known`,
-    hint: `Add it to ${knownHosts}: ssh-keyscan ${target.host}, after checking it, or set ssh.hostKeys to accept-new.`,
+    hint: `Add it to ${knownHosts}: ssh-keyscan ${target.port === undefined ? '' : `-p ${target.port} `}${target.host}, after checking it, or set ssh.hostKeys to accept-new.`,
     retryable: false,
   }),
   'timed-out': where => ({

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseBatch } from '../../jobs/batch.ts'
 import { toAppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { JobState } from '../../jobs/states.ts'
@@ -58,7 +59,7 @@ export const createBatchRuntime = (options: BatchOptions): Runtime => ({
     commandsOf(manifest) === undefined
       ? {
           ok: false,
-          reason: "a batch is a list of commands: agentType custom, agent.command ['parallel', …]",
+          reason: "a batch is a list of commands: agentType custom, agent.command ['parallel', '--', …]",
         }
       : { ok: true },
   provision: async () => {},
@@ -69,12 +70,8 @@ export const createBatchRuntime = (options: BatchOptions): Runtime => ({
   close: async () => {},
 })
 
-const commandsOf = (manifest: Manifest): readonly string[] | undefined => {
-  const command = manifest.agent?.command
-  return Array.isArray(command) && command[0] === 'parallel' && command.length > 1
-    ? command.slice(1)
-    : undefined
-}
+const commandsOf = (manifest: Manifest): readonly string[] | undefined =>
+  parseBatch(manifest.agent?.command)?.commands
 
 const conduct = async (
   options: BatchOptions,

@@ -1,5 +1,6 @@
 import type { ClusterNode } from '../../cluster/inventory.ts'
 import { assertAllowed } from '../../cluster/policy/check.ts'
+import { shellJoin } from '../../cluster/remote/quote.ts'
 import type { RemoteCommand } from '../../cluster/remote/shim.ts'
 import { workspaceDirectory } from '../../cluster/sync/workspace.ts'
 import { AppError } from '../../jobs/errors.ts'
@@ -85,6 +86,4 @@ const known = async (context: RunContext, node: ClusterNode, signal: AbortSignal
 
 /** `bash -c TEXT` is TEXT to the policy; any other argv is one simple command. */
 const commandText = (argv: readonly string[]): string =>
-  argv.length === 3 && argv[0] === 'bash' && argv[1] === '-c'
-    ? argv[2]!
-    : argv.map(word => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
+  argv.length === 3 && argv[0] === 'bash' && argv[1] === '-c' ? argv[2]! : shellJoin(argv)

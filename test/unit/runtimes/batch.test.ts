@@ -35,7 +35,7 @@ const createBench = (log = ''): Bench => {
 const createRun = (position: number, stop: AbortSignal, written: SinkBatch[]): Run => {
   const run: unknown = {
     job: { id: 'batch', origin: 'test', startedAt: 1, outputBytes: 0 },
-    manifest: { agent: { command: ['parallel', ...COMMANDS] } },
+    manifest: { agent: { command: ['parallel', '--', ...COMMANDS] } },
     sink: {
       position,
       started: async () => {},
