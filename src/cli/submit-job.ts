@@ -1,5 +1,7 @@
+import { resolve } from 'node:path'
 import type { Client } from '../control/client.ts'
 import type { JobView } from '../engine/deputy.ts'
+import { WORKSPACE_LABEL } from '../jobs/labels.ts'
 import type { Parsed } from './args/spec.ts'
 import type { MANIFEST_FLAGS } from './commands/job-flags.ts'
 import type { Context } from './context.ts'
@@ -24,6 +26,9 @@ export const submitFromInput = async (
     const blob = await uploadWorkspace(context, client, input.flags.workspace, { quiet: input.flags.json })
     const given = typeof manifest.workspace === 'object' ? manifest.workspace : {}
     manifest.workspace = { ...given, blob, ...(options.patch && { patch: true }) }
+    // The daemon sees only the bytes; the name of where they come from spares sending them all again to a node.
+    const from = resolve(input.flags.workspace).slice(0, 256)
+    manifest.labels = { [WORKSPACE_LABEL]: from, ...(typeof manifest.labels === 'object' && manifest.labels) }
   }
   return { client, job: await client.submit(manifest) }
 }

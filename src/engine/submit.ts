@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { AppError } from '../jobs/errors.ts'
 import { newId } from '../jobs/ids.ts'
+import { WORKSPACE_LABEL } from '../jobs/labels.ts'
 import { LIMITS } from '../jobs/limits.ts'
 import { type Manifest, parseManifest } from '../jobs/manifest.ts'
 import { parseSize } from '../jobs/sizes.ts'
@@ -99,7 +100,12 @@ const withWorkspace = async (
   const { workspace } = manifest
   if (workspace?.path !== undefined) {
     const blob = await context.blobs.put(pack(workspace.path), parseSize(context.config.limits.upload))
-    return { ...manifest, workspace: { blob: blob.sha256, patch: workspace.patch } }
+    const labels = { [WORKSPACE_LABEL]: workspace.path.slice(0, 256), ...manifest.labels }
+    return {
+      ...manifest,
+      workspace: { blob: blob.sha256, patch: workspace.patch },
+      ...(Object.keys(labels).length <= LIMITS.labels && { labels }),
+    }
   }
   if (workspace?.blob !== undefined && !(await context.blobs.has(workspace.blob)))
     throw new AppError('not_found', `No upload has the sha256 ${workspace.blob}.`, {

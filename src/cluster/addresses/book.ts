@@ -71,8 +71,13 @@ export const createAddressBook = (options: AddressBookOptions): AddressBook => {
       signal.throwIfAborted()
       if (candidates.length > 0) break
     }
-    if (place.fallback !== undefined)
-      candidates.push({ address: place.fallback, source: 'fallback', verified: false })
+    if (place.fallback !== undefined) {
+      const kind = isIP(place.fallback) === 0 ? undefined : unusableKind(place.fallback, networks())
+      // A bridge somebody named is meant; an address of this computer would run here what was meant for another.
+      if (kind === undefined || kind === 'container-bridge' || allowed.has(kind))
+        candidates.push({ address: place.fallback, source: 'fallback', verified: false })
+      else refused.push(`the fallback is ${place.fallback}, which is ${LABELS[kind]}`)
+    }
     if (candidates.length === 0) throw nothingFound(place.host, refused)
     return { candidates, until: now() + ttlMs }
   }

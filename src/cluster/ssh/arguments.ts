@@ -45,6 +45,7 @@ export const sshArguments = (target: SshTarget, settings: SshSettings): string[]
     UpdateHostKeys: 'no',
     LogLevel: 'ERROR',
     ClearAllForwardings: 'yes',
+    ForwardAgent: 'no',
     ForwardX11: 'no',
     RequestTTY: 'no',
     RemoteCommand: 'none',

@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDeadline } from '../../jobs/deadline.ts'
+import { AppError } from '../../jobs/errors.ts'
 import { type SshTarget, sshArguments } from './arguments.ts'
 import { failureError, sshError } from './errors.ts'
 import { type ConnectionPool, createPool, type PoolOptions } from './pool.ts'
@@ -22,6 +23,8 @@ export interface SessionRequest {
   onOpen?: () => void
   signal: AbortSignal
   timeoutMs?: number
+  /** More than this without `onStdout` is an error: half an answer must not be taken for one. */
+  maxStdout?: number
 }
 
 export interface SessionResult {
@@ -144,6 +147,8 @@ const openSession = async (
   const lease = await pool.acquire(target, request.signal)
   const args = [
     ...sshArguments(target, options.settings),
+    '-o',
+    'ControlMaster=no',
     '-S',
     lease.controlPath,
     '--',
@@ -204,6 +209,10 @@ const collect = (
       child.kill('SIGKILL')
       reject(signal.reason)
     }
+    const fail = (error: unknown): void => {
+      signal.removeEventListener('abort', onAbort)
+      reject(error)
+    }
     const finish = (code: number): void => {
       signal.removeEventListener('abort', onAbort)
       resolve({ code, stdout: Buffer.concat(chunks), stderr })
@@ -212,8 +221,12 @@ const collect = (
     signal.addEventListener('abort', onAbort, { once: true })
     child.stdout.on('data', (chunk: Buffer) => {
       const busy = request.onStdout?.(chunk)
-      if (size < (request.onStdout ? 1 : MAX_STDOUT)) chunks.push(chunk)
+      if (!request.onStdout || size === 0) chunks.push(chunk)
       size += chunk.length
+      if (!request.onStdout && size > (request.maxStdout ?? MAX_STDOUT)) {
+        child.kill('SIGKILL')
+        return fail(tooMuch(request.target, size))
+      }
       if (busy === 'enough') {
         finish(0)
         leaveAlone(child)
@@ -230,10 +243,7 @@ const collect = (
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       stderr = (stderr + text).slice(-MAX_STDERR)
     })
-    child.on('error', error => {
-      signal.removeEventListener('abort', onAbort)
-      reject(error)
-    })
+    child.on('error', fail)
     child.on('close', code => finish(code ?? 255))
     if (!request.input) {
       child.stdin.end(script)
@@ -241,6 +251,11 @@ const collect = (
     }
     child.stdin.write(`${script}\n`)
     pipeline(request.input, child.stdin).catch(() => undefined)
+  })
+
+const tooMuch = ({ id }: SshTarget, bytes: number): AppError =>
+  new AppError('too_large', `Node ${id} answered with more than ${Math.floor(bytes / 1048576)} MiB.`, {
+    hint: 'A workspace with fewer files is copied and listed; .gitignore keeps files out of it.',
   })
 
 /** It ends by itself in a moment, and keeps its place on the connection until then. */

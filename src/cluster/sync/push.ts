@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
 import { pack } from 'tar-stream'
 import { AppError } from '../../jobs/errors.ts'
 import type { SshTarget } from '../ssh/arguments.ts'
+import { failureError } from '../ssh/errors.ts'
 import type { Ssh } from '../ssh/session.ts'
-import { TREE, type TreeEntry, type TreeSource } from './tree.ts'
+import { sweepTrees, type TreeLimits } from './sweep.ts'
+import { isPortable, TREE, type TreeEntry, type TreeSource } from './tree.ts'
 
 export interface PushRequest {
   ssh: Ssh
@@ -14,6 +17,8 @@ export interface PushRequest {
   key: string
   source: TreeSource
   signal: AbortSignal
+  /** How many copies the node keeps. */
+  limits?: TreeLimits
 }
 
 export interface Pushed {
@@ -50,7 +55,13 @@ export const pushTree = async (request: PushRequest): Promise<Pushed> => {
   if (changed.length === 0 && gone.length === 0 && before.size > 0)
     return { entries, sent: 0, deleted: 0, bytes: 0 }
   if (gone.length > 0) await removePaths(request, directory, gone)
-  await sendEntries(request, directory, entries, new Set(changed.map(entry => entry.path)))
+  await sendEntries(request, directory, {
+    entries,
+    wanted: new Set(changed.map(entry => entry.path)),
+    fresh: before.size === 0,
+  })
+  // A new copy is the moment to look at the old ones; a failure here costs room only.
+  if (before.size === 0) await sweepTrees(request).catch(() => undefined)
   return { entries, sent: changed.length, deleted: gone.length, bytes }
 }
 
@@ -62,20 +73,43 @@ const isSame = (before: TreeEntry | undefined, entry: TreeEntry): boolean =>
 
 const readManifest = async (request: PushRequest, directory: string): Promise<Map<string, TreeEntry>> => {
   const mark = `deputy-${randomBytes(9).toString('hex')}`
-  const result = await request.ssh.run({
-    target: request.target,
-    signal: request.signal,
-    script: `echo ${mark}; cat "$HOME/${directory}/manifest" 2>/dev/null\ntrue\n`,
-  })
-  const text = result.stdout.toString('utf8')
-  const lines = text.slice(text.indexOf(mark) + mark.length).split('\n')
   const entries = new Map<string, TreeEntry>()
-  for (const line of lines) {
-    if (!line.startsWith('{')) continue
-    const entry = JSON.parse(line) as TreeEntry
-    entries.set(entry.path, entry)
+  let readable = true
+  let marks = 0
+  const read = createLineReader(line => {
+    if (line.endsWith(mark)) marks++
+    else if (marks === 1 && line !== '') {
+      const entry = parseEntry(line)
+      if (entry) entries.set(entry.path, entry)
+      else readable = false
+    }
+  })
+  const { target, signal } = request
+  const script = `echo ${mark}; cat "$HOME/${directory}/manifest" 2>/dev/null\necho; echo ${mark}\n`
+  await request.ssh.run({ target, signal, script, onStdout: chunk => void read(chunk) })
+  // Half of the list is no list: what is missing in it would be taken for new, and what is gone would stay.
+  if (marks !== 2) throw failureError(target, 'lost')
+  // A list that cannot be read means a full copy.
+  return readable ? entries : new Map()
+}
+
+const parseEntry = (line: string): TreeEntry | undefined => {
+  try {
+    const entry = JSON.parse(line) as Partial<TreeEntry> | null
+    return typeof entry?.path === 'string' && isPortable(entry.path) ? (entry as TreeEntry) : undefined
+  } catch {
+    return undefined
   }
-  return entries
+}
+
+const createLineReader = (onLine: (line: string) => void): ((chunk: Buffer) => void) => {
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  return chunk => {
+    const lines = (rest + decoder.write(chunk)).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) onLine(line)
+  }
 }
 
 const removePaths = async (
@@ -96,8 +130,7 @@ const removePaths = async (
 const sendEntries = async (
   request: PushRequest,
   directory: string,
-  entries: readonly TreeEntry[],
-  wanted: ReadonlySet<string>,
+  { entries, wanted, fresh }: { entries: readonly TreeEntry[]; wanted: ReadonlySet<string>; fresh: boolean },
 ): Promise<void> => {
   const tar = pack()
   const filled = request.source.pack(tar, wanted).then(
@@ -108,7 +141,9 @@ const sendEntries = async (
     },
     (error: unknown) => tar.destroy(error instanceof Error ? error : new Error(String(error))),
   )
-  const script = `umask 077; d="$HOME/${directory}"; mkdir -p "$d/${TREE}" && rm -f "$d/manifest" "$d/manifest.new" && tar -xpof - -C "$d" && mv "$d/manifest.new" "$d/manifest" && echo ${DONE}`
+  // What an earlier copy that was cut off has left must not be part of this one.
+  const clean = fresh ? `chmod -R u+rwX "$d/${TREE}" 2>/dev/null; rm -rf "$d/${TREE}"; ` : ''
+  const script = `umask 077; d="$HOME/${directory}"; ${clean}mkdir -p "$d/${TREE}" && touch "$d/used" && rm -f "$d/manifest" "$d/manifest.new" && tar -xpof - -C "$d" && mv "$d/manifest.new" "$d/manifest" && echo ${DONE}`
   const result = await request.ssh.run({ target: request.target, signal: request.signal, script, input: tar })
   await filled
   assertDone(result, request)

@@ -29,7 +29,7 @@ export const fillWorkspace = async (
   const copyTo = (place: string): string =>
     `rm -rf ${place}; mkdir -p ${place} && { cp -a --reflink=auto ${tree}/. ${place}/ 2>/dev/null || cp -Rp ${tree}/. ${place}/; }`
   const base = request.keepBase && tree !== undefined ? `${copyTo(`${work}.base`)} && ` : ''
-  const copy = tree === undefined ? `mkdir -p ${work}` : `${base}${copyTo(work)}`
+  const copy = tree === undefined ? `mkdir -p ${work}` : `touch ${tree}/../used; ${base}${copyTo(work)}`
   await expectDone(
     request,
     `umask 077; ${copy} && touch ${work}.stamp && { sleep 0.02 2>/dev/null || sleep 1; }`,
@@ -61,6 +61,7 @@ export interface WorkspaceListing {
 }
 
 const MAX_FILES = 200_000
+const MAX_LISTING = 128 * 1024 * 1024
 
 /** Everything but directories. GNU's find tells all at once for every name; other systems lose names with newlines. */
 export const listWorkspace = async (request: WorkspaceRequest): Promise<WorkspaceListing> => {
@@ -79,7 +80,8 @@ echo ${mark}
 [ -e "$w.stamp" ] && find . -xdev \\( -type f -o -type l \\) -cnewer "$w.stamp" -print0
 echo ${mark}
 `
-  const result = await request.ssh.run({ target: request.target, signal: request.signal, script })
+  const { target, signal } = request
+  const result = await request.ssh.run({ target, signal, script, maxStdout: MAX_LISTING })
   const [, files, changed, rest] = result.stdout.toString('latin1').split(`${mark}\n`)
   if (rest === undefined) throw broken(request, 'listed', result.stderr)
   return {
@@ -97,7 +99,8 @@ export const listFiles = async (request: {
 }): Promise<Set<string>> => {
   const mark = `deputy-${randomBytes(9).toString('hex')}`
   const script = `cd "$HOME/${request.directory}" || exit 1\necho ${mark}\nfind . -xdev -type f -print0\necho ${mark}\n`
-  const result = await request.ssh.run({ target: request.target, signal: request.signal, script })
+  const { target, signal } = request
+  const result = await request.ssh.run({ target, signal, script, maxStdout: MAX_LISTING })
   const [, files, rest] = result.stdout.toString('latin1').split(`${mark}\n`)
   if (rest === undefined) throw broken(request, 'listed', result.stderr)
   return new Set(records(files).map(stripDot))

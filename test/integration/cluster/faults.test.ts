@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { holdCommand } from '../../../src/cluster/remote/hold.ts'
 import { sshFailureOf } from '../../../src/cluster/ssh/errors.ts'
@@ -93,7 +93,6 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
     // ssh asks the jump host with the user's own configuration: give it one.
     mkdirSync(`${lab.directory}/conf`, { recursive: true })
     const config = `${lab.directory}/conf/config`
-    const { writeFileSync } = await import('node:fs')
     writeFileSync(
       config,
       `Host *\n  IdentityFile ${lab.identity}\n  UserKnownHostsFile ${lab.directory}/conf/known\n  StrictHostKeyChecking accept-new\n`,
@@ -118,7 +117,6 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
 
   it('follows an alias of ssh_config', async () => {
     const node = lab.nodes[0]!
-    const { writeFileSync } = await import('node:fs')
     const config = `${lab.directory}/alias_config`
     writeFileSync(
       config,
@@ -131,9 +129,25 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
     cluster.dispose()
   })
 
+  it('lends nobody the agent, whatever ssh_config says', async () => {
+    const socket = `${lab.directory}/agent`
+    const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' })
+    await waitFor(() => existsSync(socket))
+    const config = `${lab.directory}/agent_config`
+    writeFileSync(config, 'Host *\n  ForwardAgent yes\n  ControlMaster auto\n')
+    const env = { ...process.env, SSH_AUTH_SOCK: socket }
+    const cluster = labCluster(lab, { ssh: { configFile: config } }, { env })
+    const command = 'echo "[$SSH_AUTH_SOCK]"'
+    const held = await runOn(cluster, 'n1', { id: newId(), command })
+    expect(held.stdout).toBe('[]\n')
+    // Over a connection that is open already, too.
+    expect((await runOn(cluster, 'n1', { id: newId(), command })).stdout).toBe('[]\n')
+    cluster.dispose()
+    agent.kill()
+  })
+
   it('survives a login shell that talks', async () => {
     const node = lab.nodes[0]!
-    const { writeFileSync, rmSync } = await import('node:fs')
     writeFileSync(`${node.home}/.bashrc`, 'echo "Welcome! x 0 exit 0 0"; echo noise >&2\n')
     const cluster = labCluster(lab)
     const held = await runOn(cluster, 'n1', { id: newId(), command: 'echo out' })

@@ -9,7 +9,7 @@ import { directorySource, tarSource } from '../../../src/cluster/sync/tree.ts'
 import { fillWorkspace, listWorkspace, packFrom, unpackInto } from '../../../src/cluster/sync/workspace.ts'
 import { packDirectory } from '../../../src/workspace/pack.ts'
 import { labCluster, runOn } from '../../support/labcluster.ts'
-import { createSshLab, missingForSshLab, type SshLab } from '../../support/sshlab.ts'
+import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
 const missing = missingForSshLab()
 
@@ -105,6 +105,46 @@ describe.skipIf(missing !== undefined)(
       writeFileSync(join(directory, 'src/a.txt'), 'file again')
       await push('k4')
       expect(inHome('cat trees/k4/tree/src/a.txt')).toBe('file again')
+    })
+
+    it('is brought up to date when the list of its files is longer than an answer may be', async () => {
+      await push('long')
+      inHome(
+        'f=trees/long/manifest; while read -r l; do [ -n "$l" ] && { printf "%s" "$l"; head -c 2000000 /dev/zero | tr "\\0" " "; echo; }; done < $f > $f.2; mv $f.2 $f',
+      )
+      expect(Number(inHome('wc -c < trees/long/manifest'))).toBeGreaterThan(10_000_000)
+      rmSync(join(directory, "src/it's $x.txt"))
+      expect(await push('long')).toMatchObject({ sent: 0, deleted: 1 })
+      expect(inHome('ls trees/long/tree/src')).toBe('a.txt\ndeep\nlink\n')
+    })
+
+    it('is copied whole, and without what was there, when the list of its files is spoilt', async () => {
+      await push('spoilt')
+      inHome('echo "{half a li" >> trees/spoilt/manifest; echo stale > trees/spoilt/tree/src/stale')
+      rmSync(join(directory, "src/it's $x.txt"))
+      expect(await push('spoilt')).toMatchObject({ sent: 6 })
+      expect(inHome('ls trees/spoilt/tree/src')).toBe('a.txt\ndeep\nlink\n')
+    })
+
+    it('does not stay on the node for ever', async () => {
+      const limits = { days: 14, kibibytes: 1_000_000 }
+      const pushed = async (key: string, more = limits) =>
+        pushTree({ ...(await request()), key, source: directorySource(directory), limits: more })
+      const there = () => inHome('cd trees && ls -d keep-* | tr "\\n" " "').trim()
+      await pushed('keep-old')
+      await pushed('keep-used')
+      inHome('touch -d "20 days ago" trees/keep-old/used; touch -d "10 days ago" trees/keep-used/used')
+      await pushed('keep-new')
+      await waitFor(() => there() === 'keep-new keep-used', there)
+      // Too much together: the one that was used longest ago goes, never one that may be in use.
+      await pushed('keep-last', { days: 14, kibibytes: 1 })
+      await waitFor(() => there() === 'keep-last keep-new', there)
+    })
+
+    it('is never half an answer', async () => {
+      const { ssh, target } = await request()
+      const script = 'head -c 9000000 /dev/zero\n'
+      await expect(ssh.run({ target, signal, script })).rejects.toThrow('answered with more than 8 MiB')
     })
 
     it('is the same from a tar', async () => {

@@ -118,6 +118,17 @@ describe('the address book', () => {
     expect((await second).address).toBe('10.0.0.7')
   })
 
+  it('refuses a fallback that is this computer, unless that is wanted', async () => {
+    for (const fallback of ['0.0.0.0', '127.0.0.1', '::1', '224.0.0.1', '169.254.1.1']) {
+      const refused = book([source('dns', {})]).resolve({ host: 'h', fallback }, signal)
+      await expect(refused).rejects.toThrow(`the fallback is ${fallback}`)
+    }
+    const lab = book([source('dns', {})], { allow: ['loopback'] })
+    expect((await lab.resolve({ host: 'h', fallback: '127.0.0.1' }, signal)).address).toBe('127.0.0.1')
+    const bridge = book([source('dns', {})]).resolve({ host: 'h', fallback: '172.17.0.9' }, signal)
+    expect((await bridge).address).toBe('172.17.0.9')
+  })
+
   it('remembers an answer for its time to live', async () => {
     const asked: string[] = []
     const addresses = book([source('dns', { h: ['10.0.0.7'] }, asked)])

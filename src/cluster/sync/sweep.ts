@@ -1,0 +1,43 @@
+import type { SshTarget } from '../ssh/arguments.ts'
+import type { Ssh } from '../ssh/session.ts'
+
+export interface TreeLimits {
+  /** Copies that nobody has used for so long go. */
+  days: number
+  /** Together they take no more than this; those that were used longest ago go first. */
+  kibibytes: number
+}
+
+const DEFAULTS: TreeLimits = { days: 14, kibibytes: 10 * 1024 * 1024 }
+
+/**
+ * Deletes copies of trees on a node that are old or too many. What was used within the hour stays: a command may be
+ * taking its own copy of it right now. The work goes on there by itself; nobody waits for it.
+ */
+export const sweepTrees = async (request: {
+  ssh: Ssh
+  target: SshTarget
+  signal: AbortSignal
+  owner: string
+  limits?: TreeLimits | undefined
+}): Promise<void> => {
+  const { days, kibibytes } = request.limits ?? DEFAULTS
+  const script = `
+cd "$HOME/.cache/deputy/${request.owner}/trees" || exit 0
+sweep() {
+  for used in */used; do
+    [ -n "$(find "$used" -mtime +${Math.max(0, days - 1)})" ] && rm -rf "\${used%/used}"
+  done
+  sum=$(du -sk . | awk '{print $1}')
+  for used in $(ls -1tr */used); do
+    [ "$sum" -gt ${kibibytes} ] || break
+    [ -n "$(find "$used" -mmin -60)" ] && continue
+    size=$(du -sk "\${used%/used}" | awk '{print $1}')
+    rm -rf "\${used%/used}"
+    sum=$((sum - size))
+  done
+}
+sweep < /dev/null > /dev/null 2>&1 &
+`
+  await request.ssh.run({ target: request.target, signal: request.signal, script })
+}
