@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createCluster } from '../cluster/cluster.ts'
+import { ownerOf } from '../cluster/owner.ts'
 import { createLocalMonitor } from '../cluster/probe/local.ts'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
@@ -47,18 +47,4 @@ export const openCluster = (options: {
     status: createClusterStatus(routing),
     child: (manifest: Manifest, index: number) => childManifest(routing, manifest, index),
   })
-}
-
-/** Names this installation on the nodes: what another one runs there is none of our business. */
-const ownerOf = (directory: string): string => {
-  const file = join(directory, 'owner')
-  try {
-    const known = readFileSync(file, 'utf8').trim()
-    if (/^[0-9a-f]{12}$/.test(known)) return known
-  } catch {
-    // Not there yet.
-  }
-  const owner = randomBytes(6).toString('hex')
-  writeFileSync(file, `${owner}\n`, { mode: 0o600 })
-  return owner
 }

@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ownerOf } from '../../../src/cluster/owner.ts'
+
+describe('the name of an installation on the nodes', () => {
+  const [here, there] = ['a'.repeat(32), 'b'.repeat(32)]
+  let directory: string
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'dpowner'))
+  })
+  afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+  it('stays the same', () => {
+    const owner = ownerOf(directory, here)
+    expect(owner).toMatch(/^[0-9a-f]{12}$/)
+    expect(ownerOf(directory, here)).toBe(owner)
+    // Where the computer cannot be told, it is believed.
+    expect(ownerOf(directory, null)).toBe(owner)
+  })
+
+  it('is another one when the home was copied to another computer', () => {
+    const owner = ownerOf(directory, here)
+    const copy = ownerOf(directory, there)
+    expect(copy).not.toBe(owner)
+    expect(ownerOf(directory, there)).toBe(copy)
+  })
+
+  it('is kept from before it knew its computer', () => {
+    writeFileSync(join(directory, 'owner'), '0123456789ab\n')
+    expect(ownerOf(directory, here)).toBe('0123456789ab')
+    expect(ownerOf(directory, there)).not.toBe('0123456789ab')
+  })
+})
