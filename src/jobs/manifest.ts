@@ -62,7 +62,7 @@ export const manifestSchema = z.strictObject({
   agent: z
     .strictObject({
       command: z
-        .union([text(LIMITS.taskBytes).min(1), z.array(text(LIMITS.taskBytes)).min(1).max(1000)])
+        .union([text(LIMITS.taskBytes).min(1), z.array(text(LIMITS.taskBytes)).min(1).max(1024)])
         .optional()
         .describe('Shell command line, or an argv array'),
       claudeModel: z

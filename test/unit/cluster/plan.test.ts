@@ -4,6 +4,7 @@ import type { Cluster } from '../../../src/cluster/cluster.ts'
 import { type ClusterConfigInput, findNode, parseCluster } from '../../../src/cluster/inventory.ts'
 import { createLocalMonitor } from '../../../src/cluster/probe/local.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
+import { batchManifest, childManifest } from '../../../src/routing/batch.ts'
 import { planRouted, type Routing } from '../../../src/routing/plan.ts'
 
 const routing = (options: Partial<Routing> = {}, input: ClusterConfigInput = {}): Routing => {
@@ -111,5 +112,32 @@ describe('cluster.policy.disable', () => {
     expect(() => parseCluster({ policy: { disable: ['to-complex'] } })).toThrow(
       /policy\.disable\[0\].*too-complex/,
     )
+  })
+})
+
+describe('a batch', () => {
+  const commands = Array.from({ length: 1000 }, (_, index) => `echo ${index}`)
+  const parent = batchManifest({
+    commands: ['--', ...commands.slice(1)],
+    requires: { labels: { zone: 'eu' } },
+    timeout: 70,
+    cwd: '/srv/x',
+  })
+
+  it('of as many commands as the tool takes is a manifest', () => {
+    expect(parseManifest(parent).runtime).toBe('batch')
+  })
+
+  it('hands each command its directory, time and requirements', async () => {
+    const nodes = [{ id: 'n1', host: 'n1.example', labels: { zone: 'eu' } }]
+    const child = await childManifest(routing({}, { nodes }), parent, 7)
+    expect(child).toMatchObject({
+      task: 'echo 7',
+      timeout: 70,
+      workspace: { path: '/srv/x' },
+      requires: { labels: { zone: 'eu' } },
+      labels: { 'deputy/index': '7' },
+    })
+    expect((await childManifest(routing({}, { nodes }), parent, 0)).task).toBe('--')
   })
 })
