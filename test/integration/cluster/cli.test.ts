@@ -117,6 +117,18 @@ describe.skipIf(missing !== undefined)(
       expect(none.stderr).toContain('no node fits os=plan9')
     })
 
+    it('keep one copy of a directory, however often it changes', async () => {
+      const directory = join(cli.home, 'project')
+      mkdirSync(directory)
+      for (const text of ['one', 'two']) {
+        writeFileSync(join(directory, 'file'), text)
+        const run = await cli.run(['run', '--node', 'two', '--workspace', directory, '--', 'cat', 'file'])
+        expect(run, run.stderr).toMatchObject({ code: 0, stdout: text })
+      }
+      const trees = lab.nodes[1]!.inside(`ls -d ${lab.nodes[1]!.home}/.cache/deputy/*/trees/*`)
+      expect(trees.trim().split('\n')).toHaveLength(1)
+    })
+
     it('take routed commands', async () => {
       const heavy = await cli.run(['cluster', 'submit', 'make -n -f /dev/null 2>&1 | head -1; exit 4'])
       expect(heavy.stdout).toMatch(
