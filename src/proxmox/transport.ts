@@ -40,7 +40,8 @@ export class ConnectFailure extends Error {
 /** The server closes an idle connection after 5 s and any connection after 100 requests. */
 const KEEP_ALIVE_MS = 4000
 const REQUESTS_PER_CONNECTION = 90
-const CONNECTIONS = 8
+/** All nodes are reached through one: a few that hang must leave room for the others. */
+const CONNECTIONS = 32
 const CONNECT_TIMEOUT_MS = 10_000
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 

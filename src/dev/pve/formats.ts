@@ -19,6 +19,7 @@ const list =
       .map(check)
       .find(problem => problem !== undefined)
 
+const BIT = like(/^[01]$/, "type check ('boolean') failed - got '%s'")
 const NODE = like(/^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$/, 'value does not look like a valid node name')
 const CONFIG_ID = like(/^[a-z][a-z0-9_-]+$/i, "invalid configuration ID '%s'")
 const STORAGE = like(/^[a-z][a-z0-9\-_.]*[a-z0-9]$/i, "storage ID '%s' contains illegal characters")
@@ -41,7 +42,7 @@ const FORMATS: Readonly<Record<string, Check>> = {
     /^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$/,
     'value does not look like a valid DNS name',
   ),
-  'pve-tag-list': list(like(/^[a-z0-9_][a-z0-9_\-+.]*$/i, 'invalid characters in tag')),
+  'pve-tag-list': list(like(/^[a-z0-9_][a-z0-9_\-+.]*$/, 'invalid characters in tag')),
   urlencoded: like(/^[-%a-zA-Z0-9_.!~*'()]*$/, 'invalid urlencoded string'),
   'disk-size': like(/^\+?\d+(\.\d+)?[KMGT]?$/, 'value does not match the regex pattern'),
   'pve-qm-net': value => {
@@ -50,13 +51,45 @@ const FORMATS: Readonly<Record<string, Check>> = {
     if (model === undefined || !(NET_MODELS.includes(model) || NET_MODELS.includes(props.model ?? '')))
       return 'format error\nmodel: property is missing and it is not optional'
     const unknown = Object.keys(props).find(key => !NET_KEYS.includes(key) && !NET_MODELS.includes(key))
-    if (unknown)
-      return `format error\n${unknown}: property is not defined in schema and the schema does not allow additional properties`
-    const tag = props.tag
-    return tag !== undefined && !(Number(tag) >= 1 && Number(tag) <= 4094)
-      ? 'format error\ntag: value must have a maximum value of 4094'
-      : undefined
+    if (unknown) return undefinedKey(unknown)
+    return properties(props, {
+      tag: whole(1, 4094),
+      mtu: whole(1, 65_520),
+      queues: whole(0, 64),
+      firewall: BIT,
+      link_down: BIT,
+      rate: like(/^\d+(\.\d+)?$/, "type check ('number') failed - got '%s'"),
+    })
   },
+  'pve-qm-drive': value => {
+    const props = parseProps(value, 'file')
+    if (props.file === undefined) return 'format error\nfile: property is missing and it is not optional'
+    return properties(props, {
+      file: like(
+        /^(none|cdrom|[^:,\s]+:[^,\s]+|\/[^,\s]+)$/,
+        "invalid format - unable to parse volume ID '%s'",
+      ),
+      media: like(/^(cdrom|disk)$/, "value '%s' does not have a value in the enumeration 'cdrom, disk'"),
+      size: like(/^\d+(\.\d+)?[KMGT]?$/, 'value does not match the regex pattern'),
+    })
+  },
+  'pve-qm-agent': value => {
+    const props = parseProps(value, 'enabled')
+    const unknown = Object.keys(props).find(key => !AGENT_KEYS.includes(key))
+    if (unknown) return undefinedKey(unknown)
+    if (props.enabled === undefined)
+      return 'format error\nenabled: property is missing and it is not optional'
+    return properties(props, { enabled: BIT, type: like(/^(virtio|isa)$/, "value '%s' is unknown") })
+  },
+  'pve-qm-memory': value => properties(parseProps(value, 'current'), { current: whole(16) }),
+  'pve-fw-addr-spec': list(
+    like(/^([\da-fA-F.:]+(\/\d{1,3}|-[\da-fA-F.:]+)?|\+?[A-Za-z][\w/-]*)$/, "invalid address '%s'"),
+  ),
+  'pve-fw-dport-spec': list(like(/^(\d{1,5}(:\d{1,5})?|[a-z][\w-]*)$/i, "invalid port '%s'")),
+  'pve-fw-protocol-spec': like(
+    /^(tcp|udp|icmp|icmpv6|ipv6-icmp|esp|gre|sctp|\d{1,3})$/,
+    "unknown protocol '%s'",
+  ),
   'pve-qm-smbios1': value => {
     const props = parseProps(value, '')
     for (const [key, text] of Object.entries(props)) {
@@ -76,6 +109,37 @@ const FORMATS: Readonly<Record<string, Check>> = {
   },
 }
 
+/** The first property that is wrong, as the parser of property strings tells it. */
+const properties = (
+  props: Readonly<Record<string, string>>,
+  checks: Readonly<Record<string, Check>>,
+): string | undefined => {
+  for (const [key, check] of Object.entries(checks)) {
+    const problem = props[key] === undefined ? undefined : check(props[key])
+    if (problem !== undefined) return `format error\n${key}: ${problem}`
+  }
+  return undefined
+}
+
+const whole =
+  (minimum: number, maximum = Number.POSITIVE_INFINITY): Check =>
+  value => {
+    if (!/^\d+$/.test(value)) return `type check ('integer') failed - got '${value}'`
+    if (Number(value) < minimum) return `value must have a minimum value of ${minimum}`
+    return Number(value) > maximum ? `value must have a maximum value of ${maximum}` : undefined
+  }
+
+const undefinedKey = (key: string): string =>
+  `format error\n${key}: property is not defined in schema and the schema does not allow additional properties`
+
+const AGENT_KEYS = [
+  'enabled',
+  'type',
+  'freeze-fs',
+  'freeze-fs-on-backup',
+  'guest-fsfreeze',
+  'fstrim_cloned_disks',
+]
 const NET_MODELS = ['virtio', 'e1000', 'e1000e', 'rtl8139', 'vmxnet3']
 const NET_KEYS = [
   'model',

@@ -20,6 +20,9 @@ export interface ServerOptions {
 }
 
 const MAX_BODY = 512 * 1024
+const REQUESTS_PER_CONNECTION = 100
+/** How many a connection has had. */
+const served = new WeakMap<object, number>()
 const API = '/api2/json'
 
 /** pveproxy as seen from outside: its limits, its habits with connections, its shapes of answers. */
@@ -33,7 +36,6 @@ export const createPveServer = (options: ServerOptions): Server => {
     },
   )
   server.keepAliveTimeout = 5000
-  server.maxRequestsPerSocket = 100
   return server
 }
 
@@ -45,6 +47,7 @@ const handle = async (
 ): Promise<void> => {
   const url = new URL(request.url ?? '/', 'https://pve')
   const method = request.method ?? 'GET'
+  served.set(request.socket, (served.get(request.socket) ?? 0) + 1)
   options.onRequest(`${method} ${url.pathname}${url.search}`)
   const fault = options.backend.faults.forRequest(method, url.pathname + url.search)
   if (fault?.delayMs) await sleep(fault.delayMs)
@@ -139,7 +142,8 @@ const send = (
   const bytes = zip ? gzipSync(body) : Buffer.from(body)
   const type = status === 501 ? 'text/plain' : 'application/json;charset=UTF-8'
   // A proxied answer carries the connection headers of both hops.
-  const connection = status >= 400 ? ['close'] : proxied ? ['close', 'Keep-Alive'] : ['Keep-Alive']
+  const last = (served.get(request.socket) ?? 0) >= REQUESTS_PER_CONNECTION
+  const connection = status >= 400 || last ? ['close'] : proxied ? ['close', 'Keep-Alive'] : ['Keep-Alive']
   const headers = [
     'Content-Type',
     type,

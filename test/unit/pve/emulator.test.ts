@@ -1,3 +1,4 @@
+import { Agent, get } from 'node:https'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GuestAgent, GuestDriver } from '../../../src/dev/pve/guests/driver.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
@@ -58,6 +59,29 @@ describe('transport', () => {
     expect(proxied.raw.filter((_, index) => proxied.raw[index - 1]?.toLowerCase() === 'connection')).toEqual([
       'close',
       'Keep-Alive',
+    ])
+  })
+
+  it('closes a connection with its hundredth answer', async () => {
+    const { port } = cluster.emulator.endpoints[0]!
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false })
+    const answers: string[] = []
+    for (let i = 0; i < 101; i++)
+      answers.push(
+        await new Promise<string>((resolve, reject) => {
+          const { standard } = cluster.emulator
+          const headers = {
+            authorization: `PVEAPIToken=${standard.user}!${standard.tokenName}=${standard.secret}`,
+          }
+          get({ host: '127.0.0.1', port, path: '/api2/json/version', agent, headers }, answer => {
+            answer.resume()
+            answer.on('end', () => resolve(String(answer.headers.connection)))
+          }).on('error', reject)
+        }),
+      )
+    agent.destroy()
+    expect(answers.map((connection, i) => (connection === 'close' ? i : -1)).filter(i => i >= 0)).toEqual([
+      99,
     ])
   })
 
@@ -306,6 +330,62 @@ describe('guests', () => {
     expect(await find()).not.toHaveProperty('name')
     cluster.emulator.state.statCache.at = 0
     expect(await find()).toMatchObject({ status: 'stopped', name: expect.any(String) })
+  })
+
+  it.each([
+    ['tags', 'Prod', 'invalid characters in tag'],
+    ['agent', 'yes', 'enabled'],
+    ['agent', '1,speed=2', 'speed'],
+    ['memory', '8', 'minimum value of 16'],
+    ['net0', 'virtio,bridge=vmbr0,firewall=yes', 'firewall'],
+    ['net0', 'virtio,bridge=vmbr0,mtu=70000', 'mtu'],
+    ['ide2', 'media=cdrom', 'file'],
+    ['ide2', 'none,media=tape', 'media'],
+  ])('refuse %s=%s', async (key, value, words) => {
+    await clone(200)
+    const answer = await raw(
+      'PUT /api2/json/nodes/pve1/qemu/200/config',
+      form(`${key}=${encodeURIComponent(value)}`),
+    )
+    expect(answer.status).toBe(400)
+    expect(answer.json.errors?.[key]).toContain(words)
+  })
+
+  it.each([
+    ['dest=everywhere!', 'dest'],
+    ['dport=1234567', 'dport'],
+    ['proto=carrier-pigeon', 'proto'],
+  ])('refuse a firewall rule with %s', async (fields, key) => {
+    await clone(200)
+    const answer = await raw(
+      'POST /api2/json/nodes/pve1/qemu/200/firewall/rules',
+      form(`type=out&action=ACCEPT&${fields}`),
+    )
+    expect(answer.status).toBe(400)
+    expect(answer.json.errors).toHaveProperty(key)
+  })
+
+  it('have a cloud-init image of their own, which goes with its drive', async () => {
+    const { state } = cluster.emulator
+    state.vms.get(9000)!.config.ide0 = 'shared:vm-9000-cloudinit,media=cdrom'
+    await clone(200)
+    expect(state.vms.get(200)!.config.ide0).toBe('shared:vm-200-cloudinit,media=cdrom')
+    expect(state.volumes.has('shared:vm-200-cloudinit')).toBe(true)
+    await cluster.connect().put('/nodes/pve1/qemu/200/config', { ide0: 'none,media=cdrom' })
+    expect(state.volumes.has('shared:vm-200-cloudinit')).toBe(false)
+  })
+
+  it('keep a disk that another one replaces as unused, and lose it when all that is theirs goes', async () => {
+    const { state } = cluster.emulator
+    const pve = cluster.connect()
+    await clone(200)
+    await pve.put('/nodes/pve1/qemu/200/config', { scsi0: 'shared:1' })
+    const { config } = state.vms.get(200)!
+    expect(config.unused0).toBe('shared:vm-200-disk-0')
+    expect(config.scsi0).toMatch(/^shared:vm-200-disk-1/)
+    delete config.unused0
+    await pve.waitTask(await pve.delete('/nodes/pve1/qemu/200', { 'destroy-unreferenced-disks': true }))
+    expect([...state.volumes.keys()].filter(volid => volid.includes('vm-200'))).toEqual([])
   })
 
   it('grow but do not shrink', async () => {

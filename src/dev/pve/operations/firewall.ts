@@ -29,11 +29,11 @@ const OPTIONS: ParamTable = {
 
 const RULE: ParamTable = {
   macro: { ...S, maxLength: 128 },
-  proto: S,
-  source: { ...S, maxLength: 512 },
-  dest: { ...S, maxLength: 512 },
-  sport: S,
-  dport: S,
+  proto: { ...S, format: 'pve-fw-protocol-spec' },
+  source: { ...S, maxLength: 512, format: 'pve-fw-addr-spec' },
+  dest: { ...S, maxLength: 512, format: 'pve-fw-addr-spec' },
+  sport: { ...S, format: 'pve-fw-dport-spec' },
+  dport: { ...S, format: 'pve-fw-dport-spec' },
   iface: { ...S, minLength: 2, maxLength: 20 },
   enable: { type: 'integer', optional: true, minimum: 0 },
   comment: S,
