@@ -62,6 +62,7 @@ describe.skipIf(missing !== undefined)(
     afterAll(async () => {
       bridge?.process.kill('SIGKILL')
       await daemon?.kill()
+      await cli?.close()
       await lab?.close()
       if (directory) removeHome(directory)
     })
@@ -144,6 +145,9 @@ describe.skipIf(missing !== undefined)(
         'echo begun; while [ ! -e "$HOME/go2" ]; do sleep 0.05; done; echo done',
       )
       await waitFor(async () => (await client().get(job.job_id)).output_bytes > 0)
+      // It would start the next daemon by itself.
+      bridge.process.kill('SIGKILL')
+      await bridge.ended
       await daemon.kill('SIGKILL')
       expect((await cli.run(['nodes', 'remove', 'one'])).stdout).toContain('reads it when it starts')
       daemon = await startDaemon({ directory })
