@@ -68,6 +68,7 @@ describe('answers of Proxmox VE', () => {
   it.each([
     ["Configuration file 'nodes/pve1/qemu-server/555.conf' does not exist", 'missing', 'not_found', false],
     ["hostname lookup 'x' failed - failed to get address info", 'missing', 'not_found', false],
+    ["storage 'seeds' is not available on node 'pve2'", 'elsewhere', 'not_found', false],
     ['unable to create VM 100: config file already exists', 'exists', 'conflict', false],
     ["can't lock file '/var/lock/qemu-server/lock-208.conf' - got timeout", 'locked', 'unavailable', true],
     ["cfs-lock 'storage-x' error: got lock request timeout", 'locked', 'unavailable', true],
