@@ -1,8 +1,10 @@
 import { resolvePath } from './targets.ts'
+import { baseName } from './text.ts'
 
 const MAX_FILES = 128
 const MAX_VERSIONS = 4
 const MAX_TEXT = 65_536
+const MAX_PATH = 4096
 
 export interface Place {
   cwds: readonly string[]
@@ -19,6 +21,8 @@ export interface Files {
 
 export const createFiles = (): Files => {
   const known = new Map<string, string[]>()
+  /** Last parts of their names: nearly every word that is asked about is none. */
+  const names = new Set<string>()
 
   const write = (key: string, text: string, conditional: boolean, append: boolean): void => {
     const before = known.get(key)
@@ -26,16 +30,17 @@ export const createFiles = (): Files => {
     const next = append && before ? before.map(old => (old + text).slice(0, MAX_TEXT)) : [text]
     const all = conditional && before ? [...before, ...next] : next
     known.set(key, [...new Set(all)].slice(-MAX_VERSIONS))
+    names.add(baseName(key))
   }
 
   return {
     write: (path, text, { cwds, conditional }, append = false) => {
-      if (path === '') return
+      if (path === '' || path.length > MAX_PATH) return
       for (const cwd of cwds)
         write(resolvePath(path, cwd), text.slice(0, MAX_TEXT), conditional || cwds.length > 1, append)
     },
     read: (path, cwds) => {
-      if (known.size === 0 || path === '') return undefined
+      if (path === '' || path.length > MAX_PATH || !names.has(baseName(path))) return undefined
       const texts = cwds.flatMap(cwd => known.get(resolvePath(path, cwd)) ?? [])
       return texts.length > 0 ? texts : undefined
     },

@@ -60,7 +60,7 @@ export class Refused extends Error {
 
 /** On top of what a script needs that is read once from its first line to its last. */
 const MAX_STEPS = 20_000
-const MAX_TEXT = 32_000_000
+const MAX_TEXT = 16_000_000
 const MAX_DEPTH = 12
 const MAX_OUTPUT = 65_536
 const tooComplex = (why: string): Refused =>
