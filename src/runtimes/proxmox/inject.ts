@@ -110,10 +110,14 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
       await proxmox.clock.sleep(500, signal)
     }
     const callback = await callbackFor(token)
-    const made = await agent.exec(['/bin/sh', '-c', `umask 077; mkdir -p ${dirname(RUNNER_PATH)}`], signal)
+    const prepare = ['/bin/sh', '-c', `umask 077; mkdir -p ${dirname(RUNNER_PATH)}`]
+    const made = await locked(() => agent.exec(prepare, signal), signal)
     if (made.code !== 0) throw noAgent(at)
-    await agent.writeFile(RUNNER_PATH, Buffer.from(RUNNER), signal)
-    await agent.writeFile(CALLBACK_PATH, Buffer.from(callbackText(callback)), signal)
+    const write = (file: string, content: string) =>
+      locked(() => agent.writeFile(file, Buffer.from(content), signal), signal)
+    await write(RUNNER_PATH, RUNNER)
+    await write(CALLBACK_PATH, callbackText(callback))
+    // Not to be done twice.
     await agent.exec(['/bin/sh', '-c', BEGIN], signal)
   }
 

@@ -56,6 +56,17 @@ describe.skipIf(!hasCurl)('a machine in the making', () => {
     expect(count(lab, /\/clone/)).toBe(1)
   })
 
+  it.each([
+    ['/agent/exec-status', 'after'],
+    ['/agent/file-write', 'after'],
+    ['/agent/ping', 'before'],
+  ] as const)('survives that the agent answers %s in vain', async (match, drop) => {
+    const { lab, engine } = await begin({ runtime: { injection: 'agent' } })
+    lab.emulator.faults.addRequest({ match, times: 1, drop })
+    expect(await run(engine, { task: 'true' })).toMatchObject({ status: 'success', attempts: 1 })
+    expect(count(lab, /\/clone/)).toBe(1)
+  })
+
   it('is waited for while the cluster does not answer', async () => {
     const { lab, engine } = await begin({ guests: { bootMs: 7000 } })
     lab.emulator.faults.addRequest({ match: '/status/current', times: 6, drop: 'before' })
