@@ -40,7 +40,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   mcp: ['engine', 'jobs', 'ports', 'control', 'config', 'version', 'proxmox', 'cluster', 'routing'],
   dev: ['proxmox', 'jobs', 'guest', 'version'],
   daemon: ['*'],
-  cli: ['*'],
+  // It starts the daemon and the bridge, and asks the daemon for the rest.
+  cli: [
+    ...['control', 'engine/deputy', 'jobs', 'ports', 'config', 'version', 'workspace', 'proxmox', 'cluster'],
+    ...['routing', 'dev', 'guest', 'daemon/run', 'mcp/bridge'],
+  ],
 }
 
 const files = (directory: string): string[] =>

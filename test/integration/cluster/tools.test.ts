@@ -104,6 +104,11 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     expect(impossible.text).toContain('no node fits os=windows')
     const empty = await call('cluster_bash', { command: 'echo x', requires_os: ' ' })
     expect(empty.text).toContain("'requires_os'")
+    for (const requires of [{ os: '' }, { colour: 'red' }])
+      await expect(daemon.client.routeCommand({ command: 'echo x', requires })).rejects.toMatchObject({
+        code: 'invalid',
+        message: expect.stringContaining('requires'),
+      })
     const stay = await call('cluster_bash', { command: 'echo x', requires_os: 'darwin', auto_route: false })
     expect(stay.text).toContain('auto_route')
   })
