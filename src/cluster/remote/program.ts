@@ -27,7 +27,7 @@ done
 export PATH
 base="$HOME/.cache/deputy/$D_OWNER/jobs"
 work="$HOME/.cache/deputy/$D_OWNER/work"
-boot=-
+boot=- whole=
 [ -r /proc/sys/kernel/random/boot_id ] && read -r boot < /proc/sys/kernel/random/boot_id
 
 # Every process of a job: its session or group, what descends from it or was adopted by what holds it, and what still
@@ -42,10 +42,7 @@ members() {
   read -r under b t kind 2>/dev/null < "$1/super"
   [ "$kind" = tree ] && same "$under" "$b" "$t" || under=
   if [ -r /proc/self/stat ]; then
-    whole=
-    grep -qzx x /dev/null 2>/dev/null
-    [ "$?" -le 1 ] && whole=-zx
-    marked=" $(grep -lF $whole "DEPUTY_JOB=$2" /proc/[0-9]*/environ 2>/dev/null | tr '\\n' ' ')"
+    marked=" $(grep -l $whole "DEPUTY_JOB=$2" /proc/[0-9]*/environ 2>/dev/null | tr '\\n' ' ')"
     table=
     for f in /proc/[0-9]*/stat; do
       read -r line 2>/dev/null < "$f" || continue
@@ -78,8 +75,15 @@ members() {
     }'
 }
 
+# How to find a mark: whole where grep can, so that no id is found in a longer one. Found out once a request.
+exact() {
+  [ -n "$whole" ] && return
+  if printf 'a\\0b\\0' | grep -qzxF b 2>/dev/null; then whole=-zxF; else whole=-F; fi
+}
+
 # TERM, a grace, then KILL until nothing is left; prints what survived.
 slay() {
+  exact
   found=$(members "$1" "$2")
   left=\${found%%|*} soft=\${found#*|}
   [ -n "$soft" ] && kill -TERM $soft 2>/dev/null
@@ -423,6 +427,7 @@ cancel() {
 }
 
 remove() {
+  exact
   for D_ID in $D_ID; do
     dir="$base/$D_ID"
     # What tells a late request that it comes too late has to outlive it.
@@ -442,6 +447,7 @@ remove() {
 
 # Workspaces, by their names: what a machine of ours is on a node.
 release() {
+  exact
   for D_ID in $D_ID; do released; done
   find "$base" -maxdepth 2 -name never -mtime +0 2>/dev/null | while read -r d; do rm -rf "\${d%/never}"; done
 }
