@@ -15,11 +15,14 @@ while read -r __k __a __b; do
     end) break ;;
     *) continue ;;
   esac
-  if [ "$__v" = - ]; then __v=
-  else
-    __v=$(printf %s "$__v" | base64 -d; echo x)
-    __v=\${__v%x}
-  fi
+  case $__v in
+    -) __v= ;;
+    =*) __v=\${__v#=} ;;
+    *)
+      __v=$(printf %s "$__v" | base64 -d; echo x)
+      __v=\${__v%x}
+      ;;
+  esac
   case $__k in
     env) __e="$__e $__a"; eval "__x_$__a=\$__v" ;;
     *) set -- "$@" "$__v" ;;

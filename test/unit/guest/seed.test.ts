@@ -198,9 +198,9 @@ describe('what the runner reads', () => {
           .trim()
           .split('\n')
         const args = lines.filter(line => line.startsWith('arg '))
-        expect(
-          args.map(line => (line === 'arg -' ? '' : Buffer.from(line.slice(4), 'base64').toString())),
-        ).toEqual(argv.map(value => Buffer.from(value).toString()))
+        expect(args.map(line => valueOf(line.slice(4)))).toEqual(
+          argv.map(value => Buffer.from(value).toString()),
+        )
         expect(lines.at(-1)).toBe('end')
       }),
     )
@@ -232,3 +232,8 @@ describe('certificates', () => {
     expect(new X509Certificate(ca.cert).ca).toBe(true)
   })
 })
+
+const valueOf = (word: string): string => {
+  if (word === '-') return ''
+  return word.startsWith('=') ? word.slice(1) : Buffer.from(word, 'base64').toString()
+}
