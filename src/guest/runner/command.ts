@@ -46,9 +46,9 @@ hold() {
   printf '%s\n' "$order" | setsid $drop /usr/bin/env $signals -i \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \
-    /bin/sh -c "$limits cd \"\$HOME\" || exit 126; $become" >"$run/out" 2>"$run/err" &
+    /bin/sh -c "$limits cd \"\$HOME\" || exit 126; $become" >"$run/out" 2>"$run/err" 9>&- &
   echo $! >"$run/pid"
-  read -r _ <"$run/release"
+  until read -r _ <&9 || [ -e "$run/ended" ]; do :; done
   wait $!
   echo $? >"$run/code"
 }

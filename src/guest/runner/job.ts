@@ -58,6 +58,8 @@ run_job() {
   out_cat=$!
   cat "$run/err" >>"$home/stderr" &
   err_cat=$!
+  # Opened for both, so that nobody waits for the other: some shells give up such a wait when a child ends.
+  exec 9<>"$run/release"
   hold &
   holder=$!
   order=
@@ -92,9 +94,9 @@ run_job() {
   # What was to end this job must not end the next.
   # shellcheck disable=SC2086 # Numbers.
   kill $enders 2>/dev/null
-  # Opened both ways, so that nothing waits for a holder that is gone.
-  echo 1<>"$run/release"
+  echo >&9
   wait "$holder" 2>/dev/null
+  exec 9>&-
   sweep
   code=
   [ -r "$run/code" ] && read -r code <"$run/code"
