@@ -105,6 +105,21 @@ describe.skipIf(noCurl)('a clone', () => {
     expect(vm.node).toBe('pve1')
   })
 
+  it('waits for room where the token may see the memory of nodes', async () => {
+    const began = performance.now()
+    const { vm } = await make((_, { emulator: { state, standard } }) => {
+      state.roles.set('DeputyWatch', new Set(['Sys.Audit']))
+      for (const who of [standard.user, `${standard.user}!${standard.tokenName}`])
+        state.acl.push({ path: '/nodes', who, role: 'DeputyWatch', propagate: true })
+      for (const node of state.nodes.values()) node.mem = node.maxmem
+      setTimeout(() => {
+        state.nodes.get('pve2')!.mem = 0
+      }, 300)
+    })
+    expect(vm.node).toBe('pve2')
+    expect(performance.now() - began).toBeGreaterThan(300)
+  })
+
   it('grows the disk it boots from, not another one', async () => {
     const { vm } = await make(
       (template, lab) => {
