@@ -53,8 +53,12 @@ export interface Runtime {
   recall?(machines: readonly MachineRecord[]): void
   /** Lets go of everything without ending a job. */
   close(): Promise<void>
-  /** How many machines to keep booted ahead of need; absent or 0: none. `provision` then runs without a job. */
+  /** How many machines of each kind to keep booted ahead of need; absent or 0: none. `provision` then runs without a job. */
   readonly poolSize?: number
+  /** The kinds of machines that wait; one without a name unless told otherwise. */
+  readonly poolKinds?: readonly string[]
+  /** The kind that would serve a job; undefined when no machine that waits would do. */
+  poolKind?(manifest: Manifest): string | undefined
   /** Age at which a machine that waits is replaced by a new one; absent: it waits for as long as it takes. */
   readonly poolAgeSeconds?: number
   /** There is nothing it could run on now: it is neither offered nor checked, but still cleans up. */
@@ -100,8 +104,9 @@ export interface FoundMachine {
 
 export interface ProvisionRequest {
   readonly machine: Machine
-  /** Absent for a machine of a pool. */
+  /** Absent for a machine of a pool, which has a kind instead. */
   readonly manifest?: Manifest
+  readonly kind?: string
   /** Persists details with the machine record; await it before creating what they name. */
   remember(details: Record<string, unknown>): Promise<void>
   /** How long the parts of it took, told also when it fails. */
@@ -319,6 +324,8 @@ export interface JobQuery {
 
 export interface ClaimRequest {
   readonly runtime: string
+  /** Which of the machines that wait would do for a job; any of those without a kind unless told otherwise. */
+  poolKind?(manifest: Manifest): string | undefined
   readonly machineId: string
   readonly now: number
 }

@@ -39,7 +39,19 @@ export const proxmoxRuntimeSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Let jobs reach private addresses: with the network full, or when they list them'),
-  warm: z.number().int().min(0).max(100).default(0).describe('Machines booted ahead of need'),
+  warm: z
+    .number()
+    .int()
+    .min(0)
+    .max(100)
+    .default(0)
+    .describe('Machines booted ahead of need, from each of warmTemplates'),
+  warmTemplates: z
+    .array(z.string().min(1).max(200))
+    .min(1)
+    .max(20)
+    .optional()
+    .describe('Templates of those, as jobs name them; the default template unless given'),
   warmAge: z
     .number()
     .int()

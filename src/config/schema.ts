@@ -177,6 +177,7 @@ export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'PROXMOX_ZONE', path: 'proxmox.zone', type: 'string' },
   { name: 'PROXMOX_VLAN', path: 'proxmox.vlan', type: 'number' },
   { name: 'PROXMOX_WARM', path: 'proxmox.warm', type: 'number' },
+  { name: 'PROXMOX_WARM_TEMPLATES', path: 'proxmox.warmTemplates', type: 'list' },
   { name: 'PROXMOX_WARM_AGE', path: 'proxmox.warmAge', type: 'number' },
   { name: 'PROXMOX_ALLOW_ELEVATED', path: 'proxmoxTools.allowElevated', type: 'boolean' },
   { name: 'PROXMOX_SAFE_MODE', path: 'proxmoxTools.readOnly', type: 'boolean' },

@@ -25,6 +25,7 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
       const claimed = await store.claim({
         runtime: name,
         machineId: newId(clock.now()),
+        ...(runtime.poolKind && { poolKind: runtime.poolKind }),
         now: clock.now(),
       })
       if (claimed === undefined) return

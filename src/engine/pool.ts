@@ -1,4 +1,5 @@
 import { createDeadline } from '../jobs/deadline.ts'
+import { kindOf } from '../jobs/machine-kind.ts'
 import type { MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { type Disposal, recordMachine } from './machines.ts'
@@ -16,30 +17,31 @@ export interface Pool {
 export const createPool = (context: EngineContext, disposal: Disposal): Pool => {
   const booting = new Map<string, number>()
 
-  const boot = async (runtime: Runtime): Promise<void> => {
+  const boot = async (runtime: Runtime, kind: string): Promise<void> => {
     const { store, log } = context
-    const machine = await recordMachine(context, runtime)
+    let details: Record<string, unknown> = { kind }
+    const machine = await recordMachine(context, runtime, { details })
     const { id } = machine
     const deadline = createDeadline([context.closing], context.config.supervision.provisioning * 1000)
     try {
-      let known: Record<string, unknown> = {}
-      const remember = (details: Record<string, unknown>) => {
-        known = { ...known, ...details }
-        return store.updateMachine(id, { details: known })
+      const remember = (more: Record<string, unknown>) => {
+        details = { ...details, ...more }
+        return store.updateMachine(id, { details })
       }
-      await runtime.provision({ machine, remember, signal: deadline.signal }).finally(deadline.clear)
+      await runtime.provision({ machine, kind, remember, signal: deadline.signal }).finally(deadline.clear)
       await store.updateMachine(id, { state: 'ready' })
     } catch (error) {
       if (context.closing.aborted) return
-      log.warn({ runtime: runtime.name, err: error }, 'a machine of the pool could not be booted')
+      log.warn({ runtime: runtime.name, kind, err: error }, 'a machine of the pool could not be booted')
       await disposal.dispose(machine)
     }
   }
 
-  const bootOne = (runtime: Runtime): void => {
-    const count = (change: number) => booting.set(runtime.name, (booting.get(runtime.name) ?? 0) + change)
+  const bootOne = (runtime: Runtime, kind: string): void => {
+    const key = keyOf(runtime, kind)
+    const count = (change: number) => booting.set(key, (booting.get(key) ?? 0) + change)
     count(1)
-    boot(runtime)
+    boot(runtime, kind)
       .catch(error => context.log.error({ runtime: runtime.name, err: error }, 'a machine was not recorded'))
       .finally(() => {
         count(-1)
@@ -59,16 +61,26 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
 
   const retireSpare = async (runtime: Runtime): Promise<void> => {
     const waiting = await waitingFor(runtime)
-    // Old ones go only when there are new ones: while none can be booted, an old one is better than none.
-    for (const machine of waiting.slice(0, Math.max(0, waiting.length - (runtime.poolSize ?? 0))))
-      if (await context.store.retireMachine(machine.id)) void disposal.dispose(machine)
+    const kinds = new Set([...kindsOf(runtime), ...waiting.map(kindOf)])
+    for (const kind of kinds) {
+      const wanted = kindsOf(runtime).includes(kind) ? (runtime.poolSize ?? 0) : 0
+      const own = waiting.filter(machine => kindOf(machine) === kind)
+      // Old ones go only when there are new ones: while none can be booted, an old one is better than none.
+      for (const machine of own.slice(0, Math.max(0, own.length - wanted)))
+        if (await context.store.retireMachine(machine.id)) void disposal.dispose(machine)
+    }
   }
 
   const tend = async (runtime: Runtime): Promise<void> => {
-    const fresh = (await waitingFor(runtime)).filter(machine => !isOld(runtime, machine)).length
-    const missing = (runtime.poolSize ?? 0) - fresh - (booting.get(runtime.name) ?? 0)
-    for (let i = 0; i < missing; i++) bootOne(runtime)
-    if (missing <= 0) await retireSpare(runtime)
+    const fresh = (await waitingFor(runtime)).filter(machine => !isOld(runtime, machine))
+    let complete = true
+    for (const kind of kindsOf(runtime)) {
+      const there = fresh.filter(machine => kindOf(machine) === kind).length
+      const missing = (runtime.poolSize ?? 0) - there - (booting.get(keyOf(runtime, kind)) ?? 0)
+      for (let i = 0; i < missing; i++) bootOne(runtime, kind)
+      complete &&= missing <= 0
+    }
+    if (complete) await retireSpare(runtime)
   }
 
   const notTended = (runtime: Runtime, error: unknown): void => {
@@ -84,3 +96,7 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
     },
   }
 }
+
+const kindsOf = ({ poolKinds = [''] }: Runtime): readonly string[] => poolKinds
+
+const keyOf = ({ name }: Runtime, kind: string): string => `${name} ${kind}`

@@ -1,12 +1,13 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
+import { kindOf } from '../jobs/machine-kind.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { isTerminal, type JobState, sourcesOf, TERMINAL_STATES } from '../jobs/states.ts'
 import type { ClaimRequest, EventBody, JobChanges, JobQuery, NewEvent, NewJob } from '../ports.ts'
 import type { Database, Value } from './database.ts'
 import { insertEvent } from './events.ts'
 import { insertMachine } from './machines.ts'
-import { jobAssignments, toJob } from './rows.ts'
+import { jobAssignments, toJob, toMachine } from './rows.ts'
 
 /** Statements about jobs. Those that write run inside a transaction that the caller holds. */
 
@@ -147,7 +148,7 @@ export const claim = (database: Database, request: ClaimRequest) => {
   )
   if (candidate === undefined) return undefined
   const { id, wantsMachine, attempts } = toJob(candidate)
-  const machineId = wantsMachine ?? takeReady(database, request.runtime) ?? request.machineId
+  const machineId = wantsMachine ?? takeReady(database, id, request) ?? request.machineId
   const job = move(
     database,
     id,
@@ -170,12 +171,16 @@ export const claim = (database: Database, request: ClaimRequest) => {
   return { job, machine }
 }
 
-const takeReady = (database: Database, runtime: string): string | undefined => {
-  const row = database.get(
-    `select id from machines where runtime = ? and state = 'ready' and job_id is null order by created_at limit 1`,
-    runtime,
+/** The oldest one that waits and would do. */
+const takeReady = (database: Database, jobId: string, request: ClaimRequest): string | undefined => {
+  const waiting = database.all(
+    `select * from machines where runtime = ? and state = 'ready' and job_id is null order by created_at`,
+    request.runtime,
   )
-  return row && String(row.id)
+  if (waiting.length === 0) return undefined
+  const manifest = getManifest(database, jobId)
+  const kind = request.poolKind && manifest ? request.poolKind(manifest) : ''
+  return waiting.map(toMachine).find(machine => kind !== undefined && kindOf(machine) === kind)?.id
 }
 
 /** One guarded statement: a job that is not where the move starts stays as it is. */

@@ -52,6 +52,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
     limit: proxmox.running,
     poolSize: proxmox.warm,
     poolAgeSeconds: proxmox.warmAge,
+    ...(proxmox.warmTemplates && { poolTemplates: proxmox.warmTemplates }),
     template: proxmox.template,
     pool: proxmox.pool,
     vmids: { first: proxmox.firstVmid, last: proxmox.lastVmid },

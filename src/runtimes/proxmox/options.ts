@@ -11,8 +11,10 @@ export interface ProxmoxRuntimeOptions {
   readonly owner: string
   /** Jobs at once. */
   readonly limit: number
-  /** Machines booted ahead of need. */
+  /** Machines booted ahead of need, from each of the templates. */
   readonly poolSize: number
+  /** Names or ids; the template of jobs that name none, unless told otherwise. */
+  readonly poolTemplates?: readonly string[]
   /** Age at which one that still waits is replaced. */
   readonly poolAgeSeconds?: number
   /** Name or id, for jobs that name none. */

@@ -224,8 +224,12 @@ interface At {
   readonly vmid: number
 }
 
-export const wantedBy = (manifest: Manifest | undefined, runtime: ProxmoxRuntimeOptions): Wanted => ({
-  template: manifest?.vmTemplate ?? runtime.template,
+export const wantedBy = (
+  manifest: Manifest | undefined,
+  runtime: ProxmoxRuntimeOptions,
+  poolTemplate?: string,
+): Wanted => ({
+  template: manifest?.vmTemplate ?? poolTemplate ?? runtime.template,
   cores: Math.max(1, Math.ceil(manifest?.resources?.cpu ?? runtime.defaults.cpu)),
   memory: Math.ceil(
     (manifest?.resources?.memory === undefined

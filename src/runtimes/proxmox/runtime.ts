@@ -12,7 +12,7 @@ import { probeCallback } from './probe.ts'
 import { createProvisioner, wantedBy } from './provision.ts'
 import { createReception, type Reception } from './reception.ts'
 import { createSessions } from './sessions.ts'
-import { canTake } from './warm.ts'
+import { canTake, warmTemplateFor } from './warm.ts'
 import { isFree, whereIs } from './whereabouts.ts'
 
 /** Jobs in VMs cloned from a template, with an API token and nothing else. */
@@ -26,7 +26,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   let provisioning = 0
 
   const provision: Runtime['provision'] = async request => {
-    const wanted = wantedBy(request.manifest, runtime)
+    const wanted = wantedBy(request.manifest, runtime, request.kind)
     if (await canTake(parts, request, wanted)) return
     // A warm machine that does not suit gives way to a cold one.
     if (detailsOf(request.machine).vmid !== undefined)
@@ -59,6 +59,8 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     name: 'proxmox',
     limit: runtime.limit,
     poolSize: runtime.poolSize,
+    poolKinds: runtime.poolTemplates ?? [runtime.template],
+    poolKind: manifest => warmTemplateFor(manifest, runtime),
     ...(runtime.poolAgeSeconds !== undefined && { poolAgeSeconds: runtime.poolAgeSeconds }),
     check: signal => checkProxmox(runtime, reception, signal),
     fits: manifest => fitsProxmox(manifest, runtime),

@@ -1,7 +1,8 @@
+import type { Manifest } from '../../jobs/manifest.ts'
 import type { ProvisionRequest } from '../../ports.ts'
 import { detailsOf, type Known } from './details.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
-import type { Provisioner, Wanted } from './provision.ts'
+import { type Provisioner, type Wanted, wantedBy } from './provision.ts'
 import type { Reception } from './reception.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -15,6 +16,15 @@ export interface WarmOptions {
 /** A machine that waits asks for work at least this often. */
 const SILENT_MS = 60_000
 const LISTEN_MS = 3000
+
+/** The template whose waiting machines are large enough for a job: none is taken from the pool only to be thrown away. */
+export const warmTemplateFor = (manifest: Manifest, runtime: ProxmoxRuntimeOptions): string | undefined => {
+  const wanted = wantedBy(manifest, runtime)
+  const offered = wantedBy(undefined, runtime)
+  const suits =
+    wanted.cores <= offered.cores && wanted.memory <= offered.memory && manifest.resources?.disk === undefined
+  return suits ? wanted.template : undefined
+}
 
 /**
  * Whether a machine that exists already can take the job: one of the pool when it is alive, made from the right

@@ -557,18 +557,30 @@ describe.skipIf(!hasCurl)('a pool', () => {
     expect(lab.machines().length).toBeGreaterThan(0)
   })
 
-  it('falls back to a cold machine for a job that wants more', async () => {
-    const { lab, engine } = await begin({ runtime: { poolSize: 1 } })
-    await until(
-      async () => (await engine.store.listMachines()).some(machine => machine.state === 'ready'),
-      'one is ready',
-      30_000,
-    )
+  it('leaves its machines alone for a job that wants more, which gets a cold one', async () => {
+    const { engine } = await begin({ runtime: { poolSize: 1 } })
+    const waiting = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
+    await until(async () => (await waiting()).length === 1, 'one is ready', 30_000)
+    const [ready] = await waiting()
     const view = await run(engine, { task: 'echo big', resources: { memory: '4G' } })
     expect(view.status).toBe('success')
-    expect(lab.emulator.requests.some(line => line.startsWith('DELETE') && line.includes('/qemu/'))).toBe(
-      true,
-    )
+    expect(view.machine_id).not.toBe(ready!.id)
+    expect((await waiting()).map(({ id }) => id)).toEqual([ready!.id])
+  })
+
+  it('has machines of several templates, and gives each job one of its own', async () => {
+    const templates = ['agent-template', '9000']
+    const { engine } = await begin({ runtime: { poolSize: 1, poolTemplates: templates } })
+    const waiting = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
+    await until(async () => (await waiting()).length === 2, 'both are ready', 30_000)
+    const ready = await waiting()
+    for (const vmTemplate of templates) {
+      const suits = ready.find(({ details }) => details.templateName === vmTemplate)!
+      expect(await run(engine, { task: 'echo warm', vmTemplate })).toMatchObject({
+        status: 'success',
+        machine_id: suits.id,
+      })
+    }
   })
 })
 

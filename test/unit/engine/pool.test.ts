@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { newId } from '../../../src/jobs/ids.ts'
+import { kindOf } from '../../../src/jobs/machine-kind.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import {
   createTestClock,
@@ -48,6 +49,29 @@ describe('a pool', () => {
       async () => (await ready()).length === 2 && runtime.existing.size === 2,
       'the pool is full again',
     )
+  })
+
+  it('keeps machines of each kind, gives a job one that suits it, and lets go of kinds nobody wants', async () => {
+    const kinds = ['small', 'large']
+    const runtime = {
+      ...createScriptedRuntime('sandbox', { poolSize: 1, auto: true }),
+      poolKinds: kinds,
+      poolKind: ({ task }: { task: string }) => (task === 'odd' ? undefined : task),
+    }
+    const engine = await begin([runtime], { config: sweepOften })
+    const full = async () => (await readyIn(engine)).map(kindOf).sort().join() === [...kinds].sort().join()
+    await until(full, 'one of each kind waits')
+    const large = (await readyIn(engine)).find(machine => kindOf(machine) === 'large')!
+    const ids = (await readyIn(engine)).map(({ id }) => id)
+    const runOne = async (task: string) => {
+      const { job_id } = await engine.deputy.submit({ task }, 'test')
+      return (await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })).machine_id
+    }
+    expect(ids).not.toContain(await runOne('odd'))
+    expect(await runOne('large')).toBe(large.id)
+    await until(full, 'it is filled again')
+    kinds.pop()
+    await until(full, 'the kind that is not wanted any more is gone')
   })
 
   it('replaces a machine that has waited too long, and never waits without one', async () => {
