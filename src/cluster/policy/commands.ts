@@ -2,7 +2,7 @@ import { shellQuote } from '../remote/quote.ts'
 import { container } from './containers.ts'
 import { findCommands } from './find.ts'
 import type { Interpreter } from './interpret.ts'
-import { awk, otherLanguage } from './languages.ts'
+import { awk, backtickLanguage, otherLanguage } from './languages.ts'
 import { parallel, xargs } from './multiply.ts'
 import { outputOf } from './programs.ts'
 import type { Scope } from './scope.ts'
@@ -250,10 +250,10 @@ const BUILTINS = new Map(
     python: otherLanguage,
     python2: otherLanguage,
     python3: otherLanguage,
-    perl: otherLanguage,
-    ruby: otherLanguage,
+    perl: backtickLanguage,
+    ruby: backtickLanguage,
     node: otherLanguage,
-    php: otherLanguage,
+    php: backtickLanguage,
     lua: otherLanguage,
     osascript: otherLanguage,
     deno: otherLanguage,

@@ -36,7 +36,7 @@ const VALUED =
 const optionOf = (arg: string, next: string | undefined): [string, string] => {
   const equals = arg.indexOf('=')
   if (arg.startsWith('--') && equals > 0) return [arg.slice(0, equals), arg.slice(equals + 1)]
-  return /^-v./.test(arg) ? ['-v', arg.slice(2)] : [arg, next ?? '']
+  return /^-v./.test(arg) ? ['-v', arg.slice(2).replace(/^=/, '')] : [arg, next ?? '']
 }
 
 const mountOf = (value: string): Mount[] => {

@@ -60,6 +60,22 @@ export const leaves = (node: SyntaxNode | undefined): boolean => {
   }
 }
 
+/** Variables that a branch gives a value for sure: `[ -z "$D" ] && D=build`. */
+export const assignedBy = (node: SyntaxNode | undefined): string[] => {
+  switch (node?.type) {
+    case 'Statement':
+      return assignedBy(node.command)
+    case 'CompoundList':
+      return node.commands.flatMap(assignedBy)
+    case 'BraceGroup':
+      return assignedBy(node.body)
+    case 'Command':
+      return node.name ? [] : node.prefix.flatMap(item => (item.type === 'Assignment' ? [item.name] : []))
+    default:
+      return []
+  }
+}
+
 const swap = ({ whenTrue, whenFalse }: Guards): Guards => ({ whenTrue: whenFalse, whenFalse: whenTrue })
 
 const join = (operator: '&&' | '||' | undefined, parts: readonly Guards[]): Guards => ({

@@ -14,7 +14,8 @@ import { dispatch } from './commands.ts'
 import { createExpander, type Expander } from './expand.ts'
 import { createFiles, type Files } from './files.ts'
 import { findForkBomb } from './forkbomb.ts'
-import { type Guards, guardsOf, leaves } from './guards.ts'
+import { assignedBy, type Guards, guardsOf, leaves } from './guards.ts'
+import { product } from './product.ts'
 import { readRedirects } from './redirects.ts'
 import type { Refusal } from './rules.ts'
 import type { Scope } from './scope.ts'
@@ -58,6 +59,7 @@ export class Refused extends Error {
   }
 }
 
+const READERS = new Set(['read', 'mapfile', 'readarray'])
 /** On top of what a script needs that is read once from its first line to its last. */
 const MAX_STEPS = 20_000
 const MAX_TEXT = 16_000_000
@@ -158,6 +160,14 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     for (const name of names) inner.sure.add(name)
   }
 
+  /** Past a branch for the empty case, which ends the script or gives the variable a value, it is not empty. */
+  const learnPast = (emptyCase: SyntaxNode | undefined, inner: Scope, names: readonly string[]): void => {
+    const given = assignedBy(emptyCase)
+    const isFilled = (name: string): boolean =>
+      given.includes(name) && inner.lookup(name).some(value => value !== '')
+    learn(inner, leaves(emptyCase) ? names : names.filter(isFilled))
+  }
+
   const runAndOr = (node: AndOr, inner: Scope): string => {
     let shown: readonly string[] = []
     let output = ''
@@ -176,8 +186,8 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
         return printed
       })
       // `[ -n "$D" ] || exit` shows it to all that follows.
-      if (index === 1 && node.commands.length === 2 && leaves(command))
-        learn(inner, and ? guards.whenFalse : guards.whenTrue)
+      if (index === 1 && node.commands.length === 2)
+        learnPast(command, inner, and ? guards.whenFalse : guards.whenTrue)
     }
     return output
   }
@@ -195,8 +205,10 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     }
     const last = node.else
     if (last) output += branch(inner, otherwise, () => runNode(last, inner))
-    if (node.elif.length === 0 && leaves(node.then)) learn(inner, guards.whenFalse)
-    if (node.elif.length === 0 && leaves(last)) learn(inner, guards.whenTrue)
+    if (node.elif.length === 0) {
+      learnPast(node.then, inner, guards.whenFalse)
+      if (last) learnPast(last, inner, guards.whenTrue)
+    }
     return output
   }
 
@@ -321,8 +333,10 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
       return [[`${word.name}=${value ?? UNKNOWN}`]]
     })
     const argvs = product(choices)
-    const own = assignments.length > 0 ? inner.fork() : inner
-    for (const assignment of assignments) assign(assignment, own)
+    // `IFS= read x` sets x here, whatever it borrows.
+    const stays = assignments.length === 0 || READERS.has(node.name.value)
+    const own = stays ? inner : inner.fork()
+    if (!stays) for (const assignment of assignments) assign(assignment, own)
     const stdin = redirects.input ?? inner.stdin
     const before = own.stdin
     own.stdin = stdin
@@ -338,19 +352,4 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     if (error instanceof RangeError) throw tooComplex('is nested too deeply')
     throw error
   }
-}
-
-const MAX_ARGVS = 16
-
-/** Every command line the choices allow, up to a bound; past it, all the remaining choices in one line. */
-const product = (choices: readonly string[][][]): string[][] => {
-  let argvs: string[][] = [[]]
-  for (const options of choices) {
-    if (options.length > 1 && argvs.length * options.length <= MAX_ARGVS) {
-      argvs = argvs.flatMap(argv => options.map(fields => [...argv, ...fields]))
-      continue
-    }
-    for (const argv of argvs) for (const fields of options) for (const field of fields) argv.push(field)
-  }
-  return argvs
 }

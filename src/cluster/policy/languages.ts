@@ -20,6 +20,14 @@ export const otherLanguage: Builtin = (interpreter, args, scope, stdin) => {
   return UNKNOWN
 }
 
+/** perl, ruby and php run what stands between backticks. */
+export const backtickLanguage: Builtin = (interpreter, args, scope, stdin) => {
+  for (const arg of args)
+    for (const match of found(arg.slice(0, MAX_CODE), /`([^`\n]{1,512})`/g))
+      runScript(interpreter, match[1]!, scope)
+  return otherLanguage(interpreter, args, scope, stdin)
+}
+
 /** awk runs commands by system(), by a pipe, and prints into files. */
 export const awk: Builtin = (interpreter, args, scope, stdin) => {
   for (const arg of args) readCode(interpreter, arg, scope)
