@@ -198,7 +198,7 @@ describe('what the runner reads', () => {
           .trim()
           .split('\n')
         const args = lines.filter(line => line.startsWith('arg '))
-        expect(args.map(line => valueOf(line.slice(4)))).toEqual(
+        expect(args.map(line => decoded(line.slice(4)))).toEqual(
           argv.map(value => Buffer.from(value).toString()),
         )
         expect(lines.at(-1)).toBe('end')
@@ -233,7 +233,7 @@ describe('certificates', () => {
   })
 })
 
-const valueOf = (word: string): string => {
+const decoded = (word: string): string => {
   if (word === '-') return ''
   return word.startsWith('=') ? word.slice(1) : Buffer.from(word, 'base64').toString()
 }
