@@ -5,8 +5,11 @@ import type { Runner } from './runner.ts'
 
 /** Takes pending jobs while their runtime has room. */
 export interface Dispatcher {
-  /** Looks at the queues soon; cheap, call it whenever something may have changed. */
-  kick(): void
+  /**
+   * Looks at the queues soon; cheap, call it whenever something may have changed. With the name of a runtime: a job
+   * for it is being written in this very turn, and is claimed in the same transaction where there is room.
+   */
+  kick(runtime?: string): void
   /** Resolves when the look under way is over. */
   idle(): Promise<void>
 }
@@ -18,10 +21,11 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
   let looking: Promise<void> | undefined
   let again = false
 
-  const fill = async (runtime: Runtime): Promise<void> => {
+  const fill = async (runtime: Runtime, isComing = false): Promise<void> => {
     const { store, clock } = context
     const { name } = runtime
-    while (!context.closing.aborted && store.waiting(name) > 0 && runner().running(name) < runtime.limit) {
+    const hasRoom = (): boolean => !context.closing.aborted && runner().running(name) < runtime.limit
+    for (let first = isComing; hasRoom() && (first || store.waiting(name) > 0); first = false) {
       const claimed = await store.claim({
         runtime: name,
         machineId: newId(clock.now()),
@@ -37,27 +41,28 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
     }
   }
 
-  const look = async (): Promise<void> => {
+  const look = async (coming: Runtime | undefined): Promise<void> => {
+    if (coming) await fill(coming, true)
     do {
       again = false
-      await Promise.all([...context.runtimes.values()].map(fill))
+      await Promise.all([...context.runtimes.values()].map(runtime => fill(runtime)))
     } while (again && !context.closing.aborted)
   }
 
-  const kick = (): void => {
+  const kick: Dispatcher['kick'] = name => {
     if (context.closing.aborted) return
     if (looking !== undefined) {
       again = true
       return
     }
-    looking = look()
+    looking = look(name === undefined ? undefined : context.runtimes.get(name))
       .catch(error => context.log.error({ err: error }, 'the queue could not be read'))
       .finally(() => {
         looking = undefined
       })
   }
 
-  const timer = setInterval(kick, LOOK_MS)
+  const timer = setInterval(() => kick(), LOOK_MS)
   context.closing.addEventListener('abort', () => clearInterval(timer), { once: true })
   return { kick, idle: async () => looking }
 }

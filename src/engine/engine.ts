@@ -91,11 +91,8 @@ export const createEngine = (options: EngineOptions): Engine => {
 
   const deputy: Deputy = {
     submit: async (manifest, origin, { parentId } = {}) => {
-      const { job, created, position } = await submit(context, options.pack, {
-        manifest,
-        origin,
-        ...(parentId !== undefined && { parentId }),
-      })
+      const submission = { manifest, origin, ...(parentId !== undefined && { parentId }) }
+      const { job, created, position } = await submit(context, options.pack, submission, dispatcher.kick)
       if (created) {
         signals.emit({ jobId: job.id, kind: 'state' })
         dispatcher.kick()

@@ -25,6 +25,7 @@ export const submit = async (
   context: EngineContext,
   pack: PackDirectory,
   { manifest: input, origin, parentId }: Submission,
+  onWriting: (runtime: string) => void,
 ): Promise<Inserted> => {
   const asked = parseManifest(input)
   const { store, clock, config } = context
@@ -41,7 +42,7 @@ export const submit = async (
   const runtime = await runtimeFor(context, withNetwork(asked, plan))
   const manifestHash = digest(asked)
   const manifest = await withWorkspace(context, pack, asked)
-  const submitted = await store.insertJob({
+  const inserting = store.insertJob({
     id,
     manifest,
     manifestHash,
@@ -52,6 +53,8 @@ export const submit = async (
     timeoutSeconds,
     ...(parentId !== undefined && { parentId }),
   })
+  onWriting(runtime)
+  const submitted = await inserting
   context.fault('submitted')
   return submitted
 }

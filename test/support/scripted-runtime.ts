@@ -75,9 +75,10 @@ export const createScriptedRuntime = (
         end,
       }
       if (request.detach.aborted) return end({ kind: 'detached' })
-      request.stop.addEventListener('abort', () =>
-        run.finish({ code: null, signal: 'SIGKILL', stopped: request.stop.reason.kind }),
-      )
+      const onStop = (): void =>
+        run.finish({ code: null, signal: 'SIGKILL', stopped: request.stop.reason.kind })
+      if (request.stop.aborted) return onStop()
+      request.stop.addEventListener('abort', onStop)
       request.detach.addEventListener('abort', () => end({ kind: 'detached' }))
       runs.set(request.job.id, run)
       for (const tell of waiting.get(request.job.id) ?? []) tell(run)
