@@ -338,7 +338,9 @@ describe.skipIf(!hasCurl)('a machine that waits', () => {
     const { lab, engine, machine } = await withOneReady(hurriedBy(20))
     const [vm] = lab.machines()
     vm!.config.lock = 'backup'
-    const view = await run(engine, { task: 'true', resources: { memory: '4G' } })
+    // As if the defaults had grown since it was made: it does not suit any more.
+    await engine.store.updateMachine(machine.id, { details: { ...machine.details, memory: 1 } })
+    const view = await run(engine, { task: 'true' })
     expect(view).toMatchObject({ status: 'success', attempts: 2 })
     expect(await engine.store.getMachine(machine.id)).toMatchObject({ state: 'destroying' })
     expect(lab.machines().some(({ vmid }) => vmid === vm!.vmid)).toBe(true)
