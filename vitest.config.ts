@@ -23,7 +23,8 @@ export default defineConfig({
           globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          maxWorkers: 2,
+          // Most of them wait most of the time.
+          maxWorkers: 4,
         },
       },
       {

@@ -33,11 +33,11 @@ export const planCommand = (manifest: Manifest, context: PlanContext): CommandPl
 }
 
 /**
- * What an agent needs of the network counts like what the user asks for. A follow-up that nobody says anything of has
- * the network of its machine.
+ * What an agent needs of the network counts like what the user asks for. None by default is no demand: a runtime that
+ * cannot keep a job from the network may still take one that nobody says anything of.
  */
 export const withNetwork = (manifest: Manifest, { network }: Pick<CommandPlan, 'network'>): Manifest =>
-  manifest.machine !== undefined && manifest.network === undefined && network === 'none'
+  network === 'none'
     ? manifest
     : { ...manifest, network: typeof network === 'string' ? network : [...network] }
 

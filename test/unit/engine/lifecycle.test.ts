@@ -161,7 +161,7 @@ describe('a job', () => {
       const { job_id } = await engine.deputy.submit({ task: 'x', ...job }, 'test')
       await finished(engine, job_id)
     }
-    expect(provisioned).toEqual([['example.org'], 'none', 'none'])
+    expect(provisioned).toEqual([['example.org'], 'none', undefined])
     await expect(engine.deputy.submit({ task: 'x', agentType: 'open' }, 'test')).rejects.toThrow(
       'it has no open network',
     )
