@@ -270,6 +270,9 @@ describe.skipIf(missing !== undefined).each(['best', 'shell', 'no perl'] as cons
       const id = newId()
       await runOn(cluster, 'n1', { id, command: 'true' })
       const node = lab.nodes[0]!
+      // Births are told in hundredths of a second: one in the same would be the same.
+      const later = Date.now() + 50
+      await waitFor(() => Date.now() > later)
       const stranger = node
         .inside('setsid sh -c "sleep 74330 & exec sleep 74331" >/dev/null 2>&1 & echo $!')
         .trim()
