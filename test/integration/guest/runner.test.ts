@@ -11,6 +11,7 @@ import { GUEST_LIMITS } from '../../../src/guest/limits.ts'
 import type { GuestListener } from '../../../src/guest/listener.ts'
 import type { GuestSpec } from '../../../src/guest/spec.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
+import { hasCurl } from '../../support/curl.ts'
 import {
   createMemoryMachine,
   type MemoryMachine,
@@ -18,15 +19,6 @@ import {
   startRunner,
   TOKEN,
 } from '../../support/guest.ts'
-
-const hasCurl = (() => {
-  try {
-    execFileSync('curl', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 const hasBusybox = (() => {
   try {

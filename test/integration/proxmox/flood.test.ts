@@ -1,21 +1,13 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { readIso } from '../../../src/guest/iso-reader.ts'
 import { CALLBACK_PATH } from '../../../src/guest/seed.ts'
+import { hasCurl } from '../../support/curl.ts'
 import { until } from '../../support/engine.ts'
 import { type Lab, openLab } from '../../support/proxmox-runtime.ts'
-
-const hasCurl = (() => {
-  try {
-    execFileSync('curl', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 const never = new AbortController().signal
 const cleanups: (() => unknown)[] = []

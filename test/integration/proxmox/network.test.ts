@@ -1,20 +1,11 @@
-import { execFileSync } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcp } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import type { ProxmoxRuntimeOptions } from '../../../src/runtimes/proxmox/options.ts'
+import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
-
-const hasCurl = (() => {
-  try {
-    execFileSync('curl', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 const never = new AbortController().signal
 const labs: Lab[] = []

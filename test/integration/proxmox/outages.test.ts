@@ -1,18 +1,9 @@
-import { execFileSync } from 'node:child_process'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
+import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
-
-const hasCurl = (() => {
-  try {
-    execFileSync('curl', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 const never = new AbortController().signal
 const labs: Lab[] = []

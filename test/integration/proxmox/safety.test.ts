@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { afterEach, describe, expect, it } from 'vitest'
 import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { hashToken } from '../../../src/guest/token.ts'
@@ -9,18 +8,10 @@ import type { Clock } from '../../../src/proxmox/clock.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
 import type { Details } from '../../../src/runtimes/proxmox/details.ts'
 import { describe as describeMachine, nameOf } from '../../../src/runtimes/proxmox/identity.ts'
+import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
-
-const hasCurl = (() => {
-  try {
-    execFileSync('curl', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 const never = new AbortController().signal
 const ID = '018f0000-0000-7000-8000-00000000000c'
