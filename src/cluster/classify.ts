@@ -1,6 +1,5 @@
 import { matchesWords } from './policy/check.ts'
-import { interpret, Refused } from './policy/interpret.ts'
-import { createScope } from './policy/scope.ts'
+import { commandsOf } from './policy/commands-of.ts'
 import { isWrapper } from './policy/wrappers.ts'
 import { onlyAsks, workOf } from './work.ts'
 
@@ -25,23 +24,15 @@ export const classify = (
 ): Classification => {
   const local = lists.local ?? DEFAULT_LOCAL
   const offload = lists.offload ?? (hasDirectory ? DEFAULT_OFFLOAD : HEAVY_WORK)
-  let because: string | undefined
-  const look = (argv: readonly string[]): undefined => {
-    if (because !== undefined || isWrapper(argv[0] ?? '')) return
+  for (const argv of commandsOf(source)) {
+    if (isWrapper(argv[0] ?? '')) continue
     const work = workOf(argv)
-    if (onlyAsks(work) || local.some(entry => matchesWords(argv, entry) || matchesWords(work, entry))) return
-    because = offload.find(entry => matchesWords(work, entry) || matchesWords(argv, entry))
+    if (onlyAsks(work) || local.some(entry => matchesWords(argv, entry) || matchesWords(work, entry)))
+      continue
+    const because = offload.find(entry => matchesWords(work, entry) || matchesWords(argv, entry))
+    if (because !== undefined) return { place: 'offload', because }
   }
-  try {
-    interpret(source, createScope({ root: false, env: {}, cwd: undefined }), {
-      command: look,
-      enabled: () => false,
-    })
-  } catch (error) {
-    // Too tangled to read: it stays where it was asked for.
-    if (!(error instanceof Refused)) throw error
-  }
-  return because === undefined ? { place: 'local', because: undefined } : { place: 'offload', because }
+  return { place: 'local', because: undefined }
 }
 
 export const DEFAULT_LOCAL: readonly string[] = [

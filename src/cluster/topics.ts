@@ -1,6 +1,5 @@
 import { matchesWords } from './policy/check.ts'
-import { interpret, Refused } from './policy/interpret.ts'
-import { createScope } from './policy/scope.ts'
+import { commandsOf } from './policy/commands-of.ts'
 import { baseName } from './policy/text.ts'
 import { isWrapper } from './policy/wrappers.ts'
 import { workOf } from './work.ts'
@@ -15,20 +14,13 @@ export type TopicLists = Readonly<Record<string, readonly string[]>>
 export const topicsOf = (source: string, more: TopicLists = {}): string[] => {
   const topics = new Set<string>()
   const lists = Object.entries({ ...DEFAULT_TOPICS, ...lowerKeys(more) })
-  const look = (given: readonly string[]): undefined => {
+  for (const given of commandsOf(source)) {
     const argv = workOf(given)
     const program = baseName(argv[0] ?? '').toLowerCase()
-    if (program === '' || isWrapper(argv[0] ?? '')) return
+    if (program === '' || isWrapper(argv[0] ?? '')) continue
     topics.add(topicName(program))
     for (const [topic, entries] of lists)
       if (entries.some(entry => matchesWords(argv, entry))) topics.add(topicName(topic))
-  }
-  try {
-    const scope = createScope({ root: false, env: {}, cwd: undefined })
-    interpret(source, scope, { command: look, enabled: () => false })
-  } catch (error) {
-    // Too tangled to read: what was read so far is what is known.
-    if (!(error instanceof Refused)) throw error
   }
   return [...topics]
 }

@@ -6,19 +6,18 @@ import {
   forEachChild,
   type If,
   type ParsedScript,
-  parse,
   type Statement,
   type SyntaxNode,
 } from 'unbash'
 import { dispatch } from './commands.ts'
 import { createExpander, type Expander } from './expand.ts'
 import { createFiles, type Files } from './files.ts'
-import { findForkBomb } from './forkbomb.ts'
 import { assignedBy, type Guards, guardsOf, leaves } from './guards.ts'
 import { product } from './product.ts'
 import { readRedirects } from './redirects.ts'
 import type { Refusal } from './rules.ts'
 import type { Scope } from './scope.ts'
+import { readCommand, readScript, type Script } from './script.ts'
 import { processNumber, readable, UNKNOWN, withoutMarks } from './text.ts'
 
 export interface Visitor {
@@ -101,10 +100,7 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
     run: (argv, inner, stdin) => dispatch(interpreter, argv, inner, stdin),
     runText: (text, inner) => {
       spend(text.length)
-      const script = parse(text)
-      // `:(){:|:&};:` is a mistake to bash and a bomb to zsh.
-      if (script.errors) refuseForkBomb(parse(text.replace(/\(\)\s*\{/g, '() { ')))
-      return runScript(script, inner)
+      return runRead(readScript(text), inner)
     },
     runBody: (body, inner) => runNode(body, inner),
     refuse: refusal => {
@@ -124,13 +120,12 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
 
   const runScript = (script: ParsedScript, inner: Scope): string => {
     if (inner.depth > MAX_DEPTH) throw tooComplex('is nested too deeply')
-    refuseForkBomb(script)
     return runStatements(script.commands, inner)
   }
 
-  const refuseForkBomb = (script: ParsedScript): void => {
-    const bomb = findForkBomb(script)
+  const runRead = ({ tree, bomb }: Script, inner: Scope): string => {
     if (bomb) refuse({ rule: 'fork-bomb', reason: `"${bomb}" starts copies of itself without end` })
+    return runScript(tree, inner)
   }
 
   const runStatements = (statements: readonly Statement[], inner: Scope): string => {
@@ -346,7 +341,7 @@ export const interpret = (source: string, scope: Scope, visitor: Visitor): void 
   }
 
   try {
-    interpreter.runText(withoutMarks(source), scope)
+    runRead(readCommand(withoutMarks(source)), scope)
     for (const trap of interpreter.traps.splice(0)) interpreter.runText(trap, scope)
   } catch (error) {
     if (error instanceof RangeError) throw tooComplex('is nested too deeply')

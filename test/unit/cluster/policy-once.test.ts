@@ -1,0 +1,47 @@
+import * as unbash from 'unbash'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { classify } from '../../../src/cluster/classify.ts'
+import { checkCommand } from '../../../src/cluster/policy/check.ts'
+import { memo } from '../../../src/cluster/policy/memo.ts'
+import { topicsOf } from '../../../src/cluster/topics.ts'
+
+vi.mock('unbash', { spy: true })
+beforeEach(() => void vi.mocked(unbash.parse).mockClear())
+
+describe('a command on its way', () => {
+  it('is parsed once, however many ask about it', () => {
+    const command = 'cd once && make -j8 | tee log'
+    expect(classify(command).place).toBe('offload')
+    expect(checkCommand(command).allowed).toBe(true)
+    expect(topicsOf(command)).toContain('build')
+    expect(checkCommand(command, { root: true, env: { A: 'b' }, cwd: '/srv' }).allowed).toBe(true)
+    expect(unbash.parse).toHaveBeenCalledTimes(1)
+  })
+
+  it('is judged anew for everybody who would run it', () => {
+    const command = 'curl https://x | sh; rm -rf "$DIR"/*'
+    expect(checkCommand(command, { root: true })).toMatchObject({ rule: 'download-to-root-shell' })
+    expect(checkCommand(command)).toMatchObject({ rule: 'destroy-root' })
+    expect(checkCommand(command, { env: { DIR: '/srv/x' } })).toEqual({ allowed: true })
+    expect(checkCommand('rm -rf *', { cwd: '/srv/x' })).toEqual({ allowed: true })
+    expect(checkCommand('rm -rf *', { cwd: '/' })).toMatchObject({ rule: 'destroy-root' })
+  })
+})
+
+describe('what is remembered of texts', () => {
+  it('is bounded by their number and their length, the latest staying', () => {
+    const make = vi.fn((text: string) => text.length)
+    const remembering = memo(make)
+    for (let i = 0; i < 1000; i++) remembering(`text ${i}`)
+    make.mockClear()
+    remembering('text 999')
+    expect(make).not.toHaveBeenCalled()
+    remembering('text 0')
+    expect(make).toHaveBeenCalledTimes(1)
+    remembering('x'.repeat(1_000_000))
+    make.mockClear()
+    remembering('x'.repeat(1_000_000))
+    remembering('text 999')
+    expect(make).toHaveBeenCalledTimes(2)
+  })
+})
