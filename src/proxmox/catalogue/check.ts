@@ -38,10 +38,10 @@ export const checkCall = (
 const isSent = (value: unknown): boolean =>
   value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)
 
-const findParameter = (operation: Operation, name: string): Parameter | undefined =>
-  operation.params.find(param =>
-    param.indexed ? name.replace(/\d+$/, '') === param.name && /\d$/.test(name) : param.name === name,
-  )
+const findParameter = (operation: Operation, name: string): Parameter | undefined => {
+  const family = /^(.*\D)\d+$/.exec(name)?.[1]
+  return operation.params.find(param => param.name === (param.indexed ? family : name))
+}
 
 const checkValue = (param: Parameter, name: string, value: unknown): Problem[] => {
   if (Array.isArray(value)) {
