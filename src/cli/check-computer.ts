@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { access, constants, mkdir } from 'node:fs/promises'
+import { settingNames } from '../config/setting-names.ts'
 import type { Client } from '../control/client.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { Check } from '../ports.ts'
@@ -14,7 +16,7 @@ export const checkThisComputer = async (
     const daemon = await client.daemon()
     const where = daemon.url === null ? daemon.socket : `${daemon.socket} and ${daemon.url}`
     const message = `version ${daemon.version}, process ${daemon.pid}, listens on ${where}`
-    checks.push({ name: 'daemon', status: 'ok', message })
+    checks.push({ name: 'daemon', status: 'ok', message }, ...outdated(context, daemon.pid))
     return { checks, client }
   } catch (thrown) {
     const { message, hint } = toAppError(thrown)
@@ -46,6 +48,37 @@ const obsolete = ({ env }: Context): Check[] =>
         },
       ]
     : []
+
+/** A daemon has the settings of whoever started it: what was set since then has no effect. Tells names, no values. */
+const outdated = ({ env }: Context, pid: number): Check[] => {
+  const known = environmentOf(pid)
+  const changed = known === undefined ? [] : settingNames(env).filter(name => known.get(name) !== env[name])
+  if (changed.length === 0) return []
+  const [are, them] = changed.length === 1 ? ['is', 'it'] : ['are', 'them']
+  return [
+    {
+      name: 'settings',
+      status: 'warning',
+      message: `${changed.join(', ')} ${are} set here, but the daemon was started without ${them} or with other values`,
+      fix: 'deputy daemon restart',
+    },
+  ]
+}
+
+/** Undefined where a process cannot be asked for it. */
+const environmentOf = (pid: number): Map<string, string> | undefined => {
+  try {
+    const entries = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
+    return new Map(entries.map(entry => splitOnce(entry)))
+  } catch {
+    return undefined
+  }
+}
+
+const splitOnce = (entry: string): [string, string] => {
+  const at = entry.indexOf('=')
+  return [entry.slice(0, at), entry.slice(at + 1)]
+}
 
 const directory = async ({ home }: Context): Promise<Check> => {
   const name = 'state'

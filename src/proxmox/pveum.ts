@@ -18,8 +18,7 @@ export const pveumLines = (wanted: Wanted): string[] => {
     .flatMap(({ path, privileges }) => {
       const role = roleFor(path)
       return [
-        // `role add` fails when the role is there and `role modify` when it is not: one of them does it.
-        `pveum role add ${role} --privs "${privileges.join(' ')}" || pveum role modify ${role} --privs "${privileges.join(' ')}"`,
+        roleLine(role, privileges),
         `pveum acl modify ${quote(path)} --users ${quote(wanted.user)} --roles ${role}`,
         ...(wanted.tokenId === undefined
           ? []
@@ -35,22 +34,31 @@ export const setupLines = (wanted: Wanted & { tokenName: string }): string[] => 
   `pveum user token add ${quote(wanted.user)} ${quote(wanted.tokenName)} --privsep 1`,
   ...pveumLines({ ...wanted, tokenId: `${wanted.user}!${wanted.tokenName}` }),
   '# Optional, to place machines by the free memory of nodes and to see whether the firewall of the datacenter is on:',
-  ...watchLines(wanted.user, `${wanted.user}!${wanted.tokenName}`).map(line => `# ${line}`),
+  ...watchLines({ user: wanted.user, tokenId: `${wanted.user}!${wanted.tokenName}` }).map(
+    line => `# ${line}`,
+  ),
 ]
 
-/** What makes placement and doctor see more; nothing that jobs need. */
-export const watchLines = (user: string, tokenId?: string): string[] => [
-  'pveum role add DeputyWatch --privs "Sys.Audit"',
-  ...[
-    ['/nodes', ''],
-    ['/', ' --propagate 0'],
-  ].flatMap(([path, more]) => [
-    `pveum acl modify ${path} --users ${quote(user)} --roles DeputyWatch${more}`,
-    ...(tokenId === undefined
-      ? []
-      : [`pveum acl modify ${path} --tokens ${quote(tokenId)} --roles DeputyWatch${more}`]),
-  ]),
+/** What lets placement see the load of nodes, and doctor the firewall of the datacenter; jobs need none of it. */
+export const watchLines = (
+  { user, tokenId }: Pick<Wanted, 'user' | 'tokenId'>,
+  paths: readonly ('/nodes' | '/')[] = ['/nodes', '/'],
+): string[] => [
+  roleLine('DeputyWatch', ['Sys.Audit']),
+  ...paths.flatMap(path => {
+    const rule = `--roles DeputyWatch${path === '/' ? ' --propagate 0' : ''}`
+    return [
+      `pveum acl modify ${path} --users ${quote(user)} ${rule}`,
+      ...(tokenId === undefined ? [] : [`pveum acl modify ${path} --tokens ${quote(tokenId)} ${rule}`]),
+    ]
+  }),
 ]
+
+/** `role add` fails when the role is there and `role modify` when it is not: one of them does it. */
+const roleLine = (role: string, privileges: readonly string[]): string => {
+  const rest = `${role} --privs "${privileges.join(' ')}"`
+  return `pveum role add ${rest} || pveum role modify ${rest}`
+}
 
 export const roleFor = (path: string): string => {
   if (path.startsWith('/vms/')) return 'DeputyTemplate'

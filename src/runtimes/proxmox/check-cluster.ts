@@ -119,7 +119,7 @@ export const checkFirewall = async (
     status: 'warning',
     message:
       'it cannot be told whether the firewall of the datacenter is on, without which machines are not filtered',
-    fix: `On a node: pvesh get /cluster/firewall/options. To let doctor see it:\n${watch(proxmox)}`,
+    fix: `On a node: pvesh get /cluster/firewall/options. To let doctor see it:\n${watch(proxmox, '/')}`,
   }
 }
 
@@ -134,9 +134,13 @@ export const checkNodes = async ({ proxmox }: ProxmoxRuntimeOptions, signal: Abo
     name,
     status: 'warning',
     message: `${count} online, but the token may not see their load: machines are placed by the guests it sees`,
-    fix: watch(proxmox),
+    fix: watch(proxmox, '/nodes'),
   }
 }
 
-const watch = ({ settings: { credentials } }: Proxmox): string =>
-  watchLines(credentials.user, credentials.kind === 'token' ? credentials.id : undefined).join('\n')
+const watch = ({ settings: { credentials } }: Proxmox, path: '/nodes' | '/'): string => {
+  const { user } = credentials
+  return watchLines({ user, ...(credentials.kind === 'token' && { tokenId: credentials.id }) }, [path]).join(
+    '\n',
+  )
+}

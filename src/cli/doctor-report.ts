@@ -1,0 +1,75 @@
+import type { Check, Readiness } from '../ports.ts'
+import type { Colors } from './terminal/colors.ts'
+import { visible } from './terminal/visible.ts'
+
+/** What doctor found, for people. */
+export const doctorReport = (
+  checks: readonly Check[],
+  runtimes: readonly Readiness[],
+  colors: Colors,
+): string => {
+  const sections = [
+    section(colors.bold('this computer'), checks, colors),
+    ...merged(runtimes).map(({ runtime, ready, checks: found }) => {
+      const state = ready ? colors.green('ready') : colors.yellow('not ready')
+      return section(`${colors.bold(runtime)} ${state}`, found, colors)
+    }),
+  ]
+  const ready = runtimes.filter(runtime => runtime.ready).map(({ runtime }) => runtime)
+  const end =
+    ready.length > 0
+      ? `Jobs can run: ${ready.join(', ')}. Try: deputy run -- echo hello\n`
+      : `${colors.red('No runtime can take jobs.')} Do what is named above, then run doctor again.\n`
+  return `${sections.join('\n')}\n${end}${more(runtimes, colors)}`
+}
+
+/** Runtimes on the same machines find the same; it is told once. */
+const merged = (runtimes: readonly Readiness[]): Readiness[] => {
+  const sections: Readiness[] = []
+  for (const next of runtimes) {
+    const at = sections.findIndex(
+      ({ ready, checks }) => ready === next.ready && next.checks.some(check => checks.some(same(check))),
+    )
+    const twin = sections[at]
+    if (twin === undefined) {
+      sections.push(next)
+      continue
+    }
+    const news = next.checks.filter(check => !twin.checks.some(same(check)))
+    sections[at] = {
+      ...twin,
+      runtime: `${twin.runtime}, ${next.runtime}`,
+      checks: [...twin.checks, ...news],
+    }
+  }
+  return sections
+}
+
+const same = (one: Check) => (other: Check) => line(one) === line(other)
+const line = ({ name, status, message }: Check): string => `${status} ${name}: ${message}`
+
+const section = (heading: string, checks: readonly Check[], colors: Colors): string =>
+  `${heading}\n${checks.map(check => describe(check, colors)).join('')}`
+
+const describe = ({ name, status, message, fix }: Check, colors: Colors): string => {
+  const mark = { ok: colors.green('✓'), warning: colors.yellow('!'), failed: colors.red('✗') }[status]
+  const told = `  ${mark} ${visible(name)}: ${indented(message)}\n`
+  if (fix === undefined) return told
+  // Several lines are there to be copied, so none of them shares its line with a word of ours.
+  return `${told}    ${colors.dim('fix:')}${fix.includes('\n') ? `\n      ${indented(fix)}` : ` ${visible(fix)}`}\n`
+}
+
+const indented = (text: string): string => text.split('\n').map(visible).join('\n      ')
+
+/** The ways to more machines that are not taken yet. */
+const more = (runtimes: readonly Readiness[], colors: Colors): string => {
+  if (runtimes.length === 0) return ''
+  const known = new Set(runtimes.map(({ runtime }) => runtime))
+  return [
+    ['proxmox', 'a VM for each job: deputy proxmox --help'],
+    ['ssh', 'machines of your own: deputy nodes add user@host'],
+  ]
+    .filter(([runtime]) => !known.has(runtime!))
+    .map(([runtime, how]) => colors.dim(`Not set up: ${runtime}, ${how}\n`))
+    .join('')
+}
