@@ -67,7 +67,7 @@ export interface Runtime {
   readonly outlivesSilence?: boolean
 }
 
-export type Fit = { ok: true } | { ok: false; reason: string }
+export type Fit = { ok: true } | { ok: false; reason: string; hint?: string }
 
 export interface Readiness {
   readonly runtime: string

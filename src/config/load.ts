@@ -130,8 +130,14 @@ const invalid = (issues: readonly z.core.$ZodIssue[], origins: Map<string, strin
     const origin = origins.get(at)
     return [`'${at}' ${issue.message}${origin === undefined ? '' : ` (from ${origin})`}`]
   })
+  const wrong = issues.map(issue => origins.get(issue.path.map(String).join('.')))
+  // Whose every wrong value comes from the environment need not look into the file.
+  const variables = new Set(wrong.flatMap(origin => origin?.match(/^env (.+)/)?.[1] ?? []))
+  const where = wrong.every(origin => origin?.startsWith('env '))
+    ? [...variables].join(', ')
+    : home.configFile
   return new AppError('invalid', `The configuration is not valid: ${problems.join('; ')}.`, {
-    hint: `Correct ${home.configFile}. deputy config explain shows every setting and where it comes from.`,
+    hint: `Correct ${where}. deputy config explain shows every setting and where it comes from.`,
     details: { problems },
   })
 }

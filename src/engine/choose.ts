@@ -33,10 +33,7 @@ export const chooseRuntime = (manifest: Manifest, wanted: string, choices: Choic
   throw new AppError(
     'unsupported',
     `No runtime can run this job (${reasons.join('; ') || 'none is configured'}).`,
-    {
-      hint: 'deputy doctor tells what each runtime needs.',
-      details: { reasons },
-    },
+    { hint: hintFor(manifest), details: { reasons } },
   )
 }
 
@@ -56,10 +53,20 @@ const named = (manifest: Manifest, wanted: string, { runtimes }: Choices): Runti
     )
   const fit = runtime.fits(manifest)
   if (!fit.ok)
-    throw new AppError('unsupported', `The runtime '${wanted}' cannot run this job: ${fit.reason}.`, {
-      hint: "Change what it names, or leave 'runtime' to 'auto'.",
-    })
+    throw new AppError(
+      'unsupported',
+      `The runtime '${wanted}' cannot run this job: ${fit.reason.replace(/\.$/, '')}.`,
+      { hint: fit.hint ?? "Change what it names, or leave 'runtime' to 'auto'." },
+    )
   return runtime
+}
+
+/** Who asks for something in particular wants to know who has it. */
+const hintFor = ({ requires }: Manifest): string => {
+  if (requires === undefined) return 'deputy doctor tells what each runtime needs.'
+  return requires.node === undefined
+    ? 'deputy nodes list shows what each node has; deputy nodes add brings another.'
+    : 'deputy nodes list shows the nodes there are.'
 }
 
 const firstFailure = (readiness: Readiness): string => {

@@ -1,4 +1,4 @@
-import { type AppError, toAppError } from '../jobs/errors.ts'
+import { type AppError, inOneLine, toAppError } from '../jobs/errors.ts'
 import { isForOperator } from '../jobs/for-operator.ts'
 import { newId } from '../jobs/ids.ts'
 import { isLeftBehind } from '../jobs/left-behind.ts'
@@ -27,7 +27,7 @@ export const createDisposal = (context: EngineContext): Disposal => {
     await durably(context, () =>
       store.updateMachine(machine.id, {
         attempts,
-        lastError: error.hint === undefined ? error.message : `${error.message} ${error.hint}`,
+        lastError: inOneLine(error),
         notBefore: waits && attempts >= MOST_FOR_OPERATOR ? NEVER : clock.now() + backoff(attempts),
       }),
     )

@@ -42,6 +42,12 @@ export interface ErrorBody {
   details?: unknown
 }
 
+/** Message and hint in one line, for where there is room for one only. */
+export const inOneLine = ({ message, hint }: { message: string; hint?: string | undefined }): string => {
+  if (hint === undefined) return message
+  return `${message}${/[.!?]$/.test(message) ? '' : '.'} ${hint}`
+}
+
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly hint: string | undefined

@@ -1,4 +1,5 @@
 import type { Deputy, JobView, OutputPiece } from '../engine/deputy.ts'
+import { inOneLine } from '../jobs/errors.ts'
 import { isTerminal } from '../jobs/states.ts'
 
 const ANSWER_BYTES = 48 * 1024
@@ -47,7 +48,7 @@ export const answerOf = async (
 
 const errorOf = ({ error }: JobView): Record<string, unknown> => {
   if (!error || error.code === 'exit_code') return {}
-  return { error: [error.message, error.hint].filter(Boolean).join(' ') }
+  return { error: inOneLine(error) }
 }
 
 /** The beginning and the end of each stream; a model reads neither more nor the middle. */

@@ -19,7 +19,11 @@ export const brokenProxmox = (error: AppError): Runtime => {
         },
       ],
     }),
-    fits: () => ({ ok: false, reason: error.message }),
+    fits: () => ({
+      ok: false,
+      reason: error.message,
+      ...(error.hint !== undefined && { hint: `${error.hint} Then: deputy daemon restart` }),
+    }),
     provision: refuse,
     start: async () => ({ kind: 'not-started', error }),
     // Its machines may well be alive: nothing is decided about them before the settings are right.

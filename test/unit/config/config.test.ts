@@ -79,6 +79,14 @@ describe('the configuration', () => {
     expect(() => load(text)).toThrow(words)
   })
 
+  it.each([
+    [undefined, { PROXMOX_INJECTION: 'floppy' }, /^Correct PROXMOX_INJECTION\. /],
+    ['defaults:\n  memory: lots', { PROXMOX_INJECTION: 'floppy' }, /^Correct \/.*config\.yaml\. /],
+    ['defaults:\n  tiemout: 5', {}, /^Correct \/.*config\.yaml\. /],
+  ])('says of %j and %j where to correct it', (text, env, hint) => {
+    expect(() => load(text, env)).toThrow(expect.objectContaining({ hint: expect.stringMatching(hint) }))
+  })
+
   it('refuses a variable that is no number', () => {
     expect(() => load(undefined, { DEFAULT_CPU: 'many' })).toThrow(/DEFAULT_CPU is 'many', not a number/)
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { AppError, ERROR_TABLE, toAppError } from '../../../src/jobs/errors.ts'
+import { AppError, ERROR_TABLE, inOneLine, toAppError } from '../../../src/jobs/errors.ts'
 import { isId, newId } from '../../../src/jobs/ids.ts'
 import { nearest } from '../../../src/jobs/nearest.ts'
 import { formatSize, parseSize } from '../../../src/jobs/sizes.ts'
@@ -26,6 +26,14 @@ describe('states', () => {
 })
 
 describe('errors', () => {
+  it.each([
+    ['it is off', 'Switch it on.', 'it is off. Switch it on.'],
+    ['It is off.', 'Switch it on.', 'It is off. Switch it on.'],
+    ['it is off', undefined, 'it is off'],
+  ])('%j and %j read as sentences in one line', (message, hint, line) => {
+    expect(inOneLine({ message, hint })).toBe(line)
+  })
+
   it('cross the socket and come back the same', () => {
     const error = new AppError('queue_full', 'Full.', { hint: 'Wait.', details: { n: 1 } })
     const back = AppError.fromBody(JSON.parse(JSON.stringify(error.toBody())))

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest'
+import { chooseRuntime } from '../../../src/engine/choose.ts'
+import { AppError } from '../../../src/jobs/errors.ts'
+import { parseManifest } from '../../../src/jobs/manifest.ts'
+import { brokenProxmox } from '../../../src/runtimes/proxmox/broken.ts'
+
+const choose = (manifest: Record<string, unknown>, wanted: string): AppError => {
+  const proxmox = brokenProxmox(
+    new AppError('invalid', 'PROXMOX_SSL_MODE is "foo".', { hint: 'Take strict or verify.' }),
+  )
+  try {
+    chooseRuntime(parseManifest({ task: 'true', ...manifest }), wanted, {
+      runtimes: new Map([['proxmox', proxmox]]),
+      readiness: () => undefined,
+    })
+  } catch (error) {
+    return error as AppError
+  }
+  throw new Error('a runtime was found')
+}
+
+describe('a job that no runtime can take', () => {
+  it('is told what is wrong with the settings of the runtime it names, and how to mend them', () => {
+    const { message, hint } = choose({}, 'proxmox')
+    expect(message).toBe(`The runtime 'proxmox' cannot run this job: PROXMOX_SSL_MODE is "foo".`)
+    expect(hint).toBe('Take strict or verify. Then: deputy daemon restart')
+  })
+
+  it.each([
+    [{}, 'deputy doctor'],
+    [{ requires: { os: 'macos' } }, 'deputy nodes add'],
+    [{ requires: { node: 'nosuch' } }, 'deputy nodes list'],
+  ])('%j is sent to those who know: %s', (manifest, command) => {
+    expect(choose(manifest, 'auto').hint).toContain(command)
+  })
+})
