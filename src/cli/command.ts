@@ -15,7 +15,7 @@ export interface Command<F extends FlagSpecs = FlagSpecs> {
   /** Its arguments are ids of jobs. */
   readonly takesJobs?: boolean
   /** Whether a word begins a foreign command, whose flags are its own. */
-  readonly stopAt?: (word: string) => boolean
+  readonly stopAt?: (word: string, place: number) => boolean
   /** Resolves with the exit status. */
   run(context: Context, input: Parsed<F>): Promise<number>
 }

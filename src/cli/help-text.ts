@@ -5,7 +5,7 @@ import type { Colors } from './terminal/colors.ts'
 
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Delegate', ['run', 'submit', 'exec']],
-  ['Your machines', ['nodes', 'cluster', 'machines']],
+  ['Your machines', ['nodes', 'cluster', 'machines', 'proxmox', 'dev']],
   ['Watch', ['status', 'logs', 'events', 'list', 'cancel']],
   ['Bring back', ['result', 'artifacts', 'patch', 'delete']],
   ['Set up', ['mcp', 'doctor', 'config', 'daemon', 'serve', 'completion', 'demo', 'version', 'help']],
@@ -34,7 +34,7 @@ export const commandHelp = (command: AnyCommand, { bold, dim, cyan }: Colors): s
     `${command.summary}.`,
     `${bold('Usage')}\n  deputy ${command.name} ${command.usage}`.trimEnd(),
   ]
-  if (command.description) parts.push(command.description)
+  if (command.description) parts.push(wrapped(command.description))
   const all: [string, FlagSpec][] = Object.entries({ ...command.flags, ...GLOBAL_FLAGS })
   const width = Math.max(...all.map(([name, spec]) => flagLabel(name, spec).length)) + 2
   const lines = all.map(([name, spec]) => `  ${cyan(flagLabel(name, spec).padEnd(width))}${spec.summary}`)
@@ -45,6 +45,20 @@ export const commandHelp = (command: AnyCommand, { bold, dim, cyan }: Colors): s
   }
   return `${parts.join('\n\n')}\n`
 }
+
+/** As wide as people like to read. */
+const LINE = 100
+
+const wrapped = (text: string): string =>
+  text
+    .split(/\s+/)
+    .reduce<string[]>((lines, word) => {
+      const last = lines.at(-1)
+      if (last === undefined || last.length + 1 + word.length > LINE) lines.push(word)
+      else lines[lines.length - 1] = `${last} ${word}`
+      return lines
+    }, [])
+    .join('\n')
 
 export const flagLabel = (name: string, spec: FlagSpec): string => {
   const short = spec.short === undefined ? '    ' : `-${spec.short}, `

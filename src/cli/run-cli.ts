@@ -48,8 +48,20 @@ const dispatch = async (context: Context, argv: readonly string[]): Promise<numb
   return command.run(context, parsed as never)
 }
 
+/** What other programs call it. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  jobs: 'list',
+  ls: 'list',
+  ps: 'list',
+  kill: 'cancel',
+  stop: 'cancel',
+  rm: 'delete',
+  output: 'logs',
+  node: 'nodes',
+}
+
 const unknownCommand = (name: string): AppError => {
   const what = name.startsWith('-') ? 'flag' : 'command'
-  const guess = didYouMean(name, Object.keys(COMMANDS))
+  const guess = didYouMean(OTHER_NAMES[name] ?? name, Object.keys(COMMANDS))
   return new AppError('invalid', `Unknown ${what} '${name}'${guess || '.'}`, { hint: 'deputy help' })
 }

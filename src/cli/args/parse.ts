@@ -6,7 +6,7 @@ export interface ParseOptions<F extends FlagSpecs> {
   readonly flags: F
   readonly argv: readonly string[]
   /** Whether a word ends the flags: it and what follows belong to somebody else's command. */
-  readonly stopAt?: (word: string) => boolean
+  readonly stopAt?: (word: string, place: number) => boolean
   /** For the hint of an error. */
   readonly command: string
 }
@@ -44,7 +44,7 @@ export const parseArgs = <F extends FlagSpecs>(options: ParseOptions<F>): Parsed
     } else if (word.startsWith('-') && word.length > 1) takeShort(word)
     else {
       args.push(word)
-      if (!stopAt(word)) continue
+      if (!stopAt(word, args.length - 1)) continue
       // `deputy run make -- -j2`: the dashes are part of the other command.
       args.push(...queue.splice(0))
     }

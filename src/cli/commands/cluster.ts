@@ -25,7 +25,7 @@ fits. Installed as cluster-router as well.`,
   },
   words: ['submit', 'status', 'cluster-status'],
   // What follows the verb belongs to the command: `submit ls -la`.
-  stopAt: word => word !== 'submit' && word !== 'status',
+  stopAt: (_, place) => place > 0,
   async run(context, { flags, args, rest }) {
     const [verb, ...words] = [...args, ...(rest ?? [])]
     const { submitRouted, routedStatus } = await import('../nodes/routed.ts')

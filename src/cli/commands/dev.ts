@@ -14,9 +14,8 @@ export default defineCommand({
     nodes: { type: 'number', value: 'N', summary: 'How many nodes (2)' },
     guests: {
       type: 'string',
-      value: 'KIND',
       choices: ['process', 'none'],
-      summary: 'What guests are (process)',
+      summary: 'What guests are: processes that run jobs, or nothing that runs (process)',
     },
     slow: { type: 'boolean', summary: 'Take the time that a real cluster takes' },
   },
@@ -42,7 +41,8 @@ export default defineCommand({
     const lines = Object.entries(settings).map(([name, value]) => `export ${name}='${value}'`)
     await context.print(`${lines.join('\n')}\n`)
     await context.err.write(
-      `Serving ${count} nodes; root@pam has the password "${emulator.standard.rootPassword}". Ctrl-C ends it.\n`,
+      `Serving ${count} ${count === 1 ? 'node' : 'nodes'}; root@pam has the password "${emulator.standard.rootPassword}". Ctrl-C ends it.
+In another terminal, paste the lines above, then: deputy daemon restart; deputy run --runtime proxmox -- uname -a\n`,
     )
     await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
     await emulator.close()

@@ -26,18 +26,18 @@ export default defineCommand({
     ],
   ],
   flags: {
-    apply: { type: 'boolean', summary: 'Do it instead of printing it' },
-    user: { type: 'string', value: 'USER', summary: 'User of the token (deputy@pve)' },
-    token: { type: 'string', value: 'NAME', summary: 'Name of the token (deputy)' },
+    apply: { type: 'boolean', summary: 'setup: do it instead of printing it' },
+    user: { type: 'string', value: 'USER', summary: 'setup: user of the token (deputy@pve)' },
+    token: { type: 'string', value: 'NAME', summary: 'setup: name of the token (deputy)' },
     template: { type: 'number', value: 'ID', summary: 'Id of the template (9000)' },
     disks: { type: 'string', value: 'STORAGES', summary: 'Storages of disks, with commas (local-lvm)' },
     seeds: { type: 'string', value: 'STORAGE', summary: 'Storage of seed images, best one of its own' },
     bridge: { type: 'string', value: 'BRIDGE', summary: 'Bridge or vnet of machines (vmbr0)' },
-    zone: { type: 'string', value: 'ZONE', summary: 'SDN zone of the vnet; a bridge has none' },
-    image: { type: 'string', value: 'VOLUME', summary: 'Disk image to make a template of' },
-    prepared: { type: 'boolean', summary: 'The image holds curl and qemu-guest-agent already' },
-    node: { type: 'string', value: 'NODE', summary: 'Node to make the template on' },
-    name: { type: 'string', value: 'NAME', summary: 'Name of the template (agent-template)' },
+    zone: { type: 'string', value: 'ZONE', summary: 'setup: SDN zone of the vnet; a bridge has none' },
+    image: { type: 'string', value: 'VOLUME', summary: 'template: disk image to make it of' },
+    prepared: { type: 'boolean', summary: 'template: the image holds curl and qemu-guest-agent already' },
+    node: { type: 'string', value: 'NODE', summary: 'template: node to make it on' },
+    name: { type: 'string', value: 'NAME', summary: 'template: its name (agent-template)' },
   },
   words: ['setup', 'template'],
   async run(context, { flags, args }) {
@@ -60,7 +60,12 @@ export default defineCommand({
       }
       if (!flags.apply) {
         const major = await versionOf(context)
-        return context.print(`${setupLines({ ...wish, major }).join('\n')}\n`)
+        const then = [
+          'Then, where Deputy runs, with the value that the third line has printed:',
+          ...settingsFor(wish, '…'),
+        ]
+        const lines = [...setupLines({ ...wish, major }), ...then.map(line => `# ${line}`)]
+        return context.print(`${lines.join('\n')}\n`)
       }
       return withCluster(context, async proxmox => {
         const { major } = await proxmox.version()
@@ -68,7 +73,7 @@ export default defineCommand({
         const told =
           secret === undefined
             ? 'The token existed; its value cannot be read again.'
-            : settingsFor(wish, secret)
+            : ['The value of the token is told once. Set:', ...settingsFor(wish, secret)].join('\n')
         return context.print(`${steps.join('\n')}\n\n${told}\n`)
       })
     }
@@ -137,13 +142,8 @@ interface Settled {
   readonly seedStorage?: string
 }
 
-const settingsFor = ({ user, tokenName, template, pool, seedStorage }: Settled, secret: string): string =>
-  [
-    'The value of the token is told once. Set:',
-    `PROXMOX_USER=${user}`,
-    `PROXMOX_TOKEN_NAME=${tokenName}`,
-    `PROXMOX_TOKEN_VALUE=${secret}`,
-    `PROXMOX_POOL=${pool}`,
-    ...(seedStorage === undefined ? [] : [`PROXMOX_SEED_STORAGE=${seedStorage}`]),
-    `DEFAULT_VM_TEMPLATE=${template}`,
-  ].join('\n')
+const settingsFor = ({ user, tokenName, template, pool, seedStorage }: Settled, secret: string): string[] => [
+  `export PROXMOX_USER=${user} PROXMOX_TOKEN_NAME=${tokenName} PROXMOX_TOKEN_VALUE=${secret}`,
+  `export PROXMOX_POOL=${pool}${seedStorage === undefined ? '' : ` PROXMOX_SEED_STORAGE=${seedStorage}`} DEFAULT_VM_TEMPLATE=${template}`,
+  'deputy daemon restart; deputy doctor',
+]

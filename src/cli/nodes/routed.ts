@@ -1,10 +1,11 @@
 import { resolve } from 'node:path'
-import { shellJoin } from '../../cluster/remote/quote.ts'
+import { shellQuote } from '../../cluster/remote/quote.ts'
 import { isTerminal } from '../../jobs/states.ts'
 import { answerOf } from '../../routing/answer.ts'
 import type { Context } from '../context.ts'
 import { exitStatusOf } from '../exit-status.ts'
 import { requirements } from '../manifest/from-input.ts'
+import { resolveJobId } from '../resolve-id.ts'
 
 interface RoutedFlags {
   readonly node?: string | undefined
@@ -24,7 +25,7 @@ export const submitRouted = async (
   const { node = flags.node, ...requires } = requirements(flags.requires, 'cluster')
   const client = await context.client()
   const { job, auto_routed, routing, local_node } = await client.routeCommand({
-    command: words.length === 1 ? words[0]! : shellJoin(words),
+    command: words.length === 1 ? words[0]! : words.map(plainOrQuoted).join(' '),
     requires,
     auto_route: !flags['no-route'],
     ...(node !== undefined && { node }),
@@ -42,18 +43,26 @@ export const submitRouted = async (
   const result = await client.result(last.job_id)
   const executedOn = result.executed_on?.node ?? (result.runtime === 'host' ? local_node : '–')
   await context.print(`Status: ${result.status}\nNode: ${executedOn}\n`)
-  await context.print(`Why: ${[routing, result.executed_on?.because].filter(Boolean).join(' ')}\n`)
+  // That it was sent there says no more than that it was asked for there.
+  const why = auto_routed ? [routing, result.executed_on?.because] : [result.executed_on?.because ?? routing]
+  await context.print(`Why: ${why.filter(Boolean).join(' ')}\n`)
   if (result.output !== '')
     await context.print(`Output:\n${result.output}${result.output.endsWith('\n') ? '' : '\n'}`)
   if (result.error) await context.print(`Error: ${result.error.message}\n`)
   return exitStatusOf(last)
 }
 
+/** The command is shown in lists: quotes stand only where they are needed. */
+const plainOrQuoted = (word: string): string =>
+  /^[\w@%+:,./-]+$/.test(word) && !KEYWORD.test(word) ? word : shellQuote(word)
+
+const KEYWORD = /^(if|then|elif|else|fi|for|while|until|do|done|case|esac|in|select|function|time|coproc)$/
+
 /** The job of a routed command, and on which node it ran and why. */
 export const routedStatus = async (context: Context, id: string): Promise<Record<string, unknown>> => {
   const client = await context.client()
-  const job = await client.get(id)
+  const job = await client.get(await resolveJobId(client, id))
   if (!isTerminal(job.status)) return { ...job }
-  const { executed_on } = await client.result(id, { maxBytes: 0 })
+  const { executed_on } = await client.result(job.job_id, { maxBytes: 0 })
   return { ...job, ...(executed_on && { executed_on }) }
 }

@@ -25,6 +25,7 @@ const submit = async (...args: string[]): Promise<string> => {
 describe('errors', () => {
   it.each([
     [['lst'], "Unknown command 'lst', did you mean 'list'?"],
+    [['jobs'], "Unknown command 'jobs', did you mean 'list'?"],
     [['--verson'], "Unknown flag '--verson', did you mean"],
     [['list', '--stauts', 'x'], "Unknown flag --stauts, did you mean '--status'?"],
     [['list', '--status', 'sucess'], "did you mean 'success'?"],
@@ -70,6 +71,22 @@ describe('the daemon', () => {
     expect(await other.json(['daemon', 'status', '--json'])).toMatchObject({ running: false })
     await other.close()
   })
+
+  // Elsewhere the environment of a process is nobody's to read.
+  it.runIf(process.platform === 'linux')(
+    'is said to be older than the settings, by their names alone',
+    async () => {
+      const other = createTestCli({ CALLBACK_HOST: '127.0.0.1' })
+      expect((await other.run(['doctor'])).stdout).not.toContain('CALLBACK_HOST')
+      const changed = { CALLBACK_HOST: '127.0.0.9', PROXMOX_TOKEN_VALUE: 'hunter2' }
+      const { stdout } = await other.run(['doctor'], { env: changed })
+      expect(stdout).toContain(
+        'CALLBACK_HOST, PROXMOX_TOKEN_VALUE are set here, but the daemon was started without them or with other values\n    fix: deputy daemon restart\n',
+      )
+      expect(stdout).not.toMatch(/hunter2|127\.0\.0\.9/)
+      await other.close()
+    },
+  )
 
   it('is one, however many start it at once', async () => {
     const other = createTestCli()
@@ -230,6 +247,19 @@ describe.skipIf(missing || !hasTerminal)('on a terminal', () => {
 })
 
 describe('what needs no daemon', () => {
+  it('every command tells how it is used, in lines that fit, wherever --help stands', async () => {
+    const other = createTestCli()
+    for (const words of [['nodes'], ['proxmox', 'setup'], ['doctor'], ['cluster', 'cluster-status']]) {
+      const { code, stdout } = await other.run([...words, '--help'])
+      expect(code).toBe(0)
+      expect(stdout).toContain(`Usage\n  deputy ${words[0]} `)
+      const [, , description = ''] = stdout.split('\n\n')
+      for (const line of description.split('\n')) expect(line.length).toBeLessThanOrEqual(100)
+    }
+    expect(await other.json(['daemon', 'status', '--json'])).toMatchObject({ running: false })
+    await other.close()
+  })
+
   it.each([['--version'], ['completion', 'bash']])('loads next to nothing for %s %s', (...args) => {
     // How fast it is belongs into the benchmarks; why it is fast is what it leaves alone.
     const coverage = mkdtempSync(join(tmpdir(), 'deputy-loaded-'))

@@ -153,6 +153,9 @@ describe.skipIf(missing !== undefined)(
         auto_routed: false,
         why: 'two was asked for by name.',
       })
+      const words = await cli.run(['cluster', 'submit', '--node', 'two', 'printf', '%s-', 'a b', 'c', '-d'])
+      expect(words.stdout).toMatch(/Why: two was asked for by name\.\nOutput:\na b-c--d-\n/)
+      expect(await cli.json(['cluster', 'status', 'last'])).toMatchObject({ task: "printf %s- 'a b' c -d" })
       expect(await cli.json(['cluster', 'status', String(json.task_id)])).toMatchObject({
         executed_on: { node: 'two', because: 'two was asked for by name.' },
       })
