@@ -46,80 +46,116 @@ if ($^O eq 'linux' && open(my $h, '<', '/proc/self/exe')) {
 my $boot = '-';
 if (open(my $h, '<', '/proc/sys/kernel/random/boot_id')) { sysread $h, $boot, 64; $boot =~ s/\\s//g }
 
+# A word between these processes, and from the daemon: lines in hexadecimal, which are nothing without the last one.
+sub order { my ($to, %what) = @_; $SIG{PIPE} = 'IGNORE'; my $t = join('', map { "$_ " . unpack('H*', $what{$_}) . "\\n" } keys %what) . "go\\n"; while (length $t) { my $n = syswrite $to, $t; last unless defined $n; substr($t, 0, $n) = '' } close $to }
+sub obey { my ($from) = @_; while (defined(my $line = <$from>)) { return 1 if $line eq "go\\n"; $d{$1} = pack 'H*', $2 if $line =~ /^(D_[A-Z]+) ([0-9a-f]*)\\n\\z/ } return 0 }
+
+if ($d{D_FOLLOW}) { $dir = "$base/$d{D_ID}"; follow(); exit 0 }
+
+# Both are there before there is a command, and end with whoever was to give it to them.
+my ($child_w, $super_w, $births);
+{
+  my ($child_r, $super_r, $births_r, $births_w);
+  pipe($tell_r, $tell_w); pipe($child_r, $child_w); pipe($super_r, $super_w); pipe($births_r, $births_w);
+  fcntl($tell_w, 4, $nonblock);
+  my $super = fork;
+  if (!defined $super) { out("f the node could not start another process: $!\\n") unless $standby; exit 0 }
+  if ($super == 0) { close $_ for $tell_r, $super_w, $births_r; supervise($super_r, $child_r, $births_w); exit 0 }
+  close $_ for $tell_w, $child_r, $super_r, $births_w;
+  local $/; $births = <$births_r>;
+}
+my ($super_birth, $child_birth) = split /\\n/, $births;
+
+# So is its record, but for what is not known yet. It gets its name when the command has one.
+my $spare = "$base/.spare.$$";
+my @record = (exit => "       \\n", memo => '', ring => '', follower => "$$\\n", super => "$super_birth\\n", cpid => "$child_birth\\n", index => ' ' x 480);
+sub discard { my ($at) = @_; unlink map { "$at/$_" } qw(cmd exit memo ring follower super cpid index); rmdir $at }
+$dir = $spare;
+my $room = mkdir $dir;
+unless ($room) { discard($spare); mkdirs($base); mkdirs($work); $room = mkdir $dir }
+for (my $i = 0; $room && $i < @record; $i += 2) { $room = put(@record[$i, $i + 1]) }
+
 if ($standby) {
+  unless ($room && $child_birth) { discard($spare); exit 0 }
   out("deputy-standby perl\\n");
-  for (;;) {
-    my $line = <STDIN>;
-    # Whatever comes before the last line is nothing without it.
-    exit 0 unless defined $line && $line =~ /\\n\\z/;
-    last if $line eq "go\\n";
-    $d{$1} = pack 'H*', $2 if $line =~ /^(D_[A-Z]+) ([0-9a-f]*)\\n/;
-  }
+  unless (obey(\\*STDIN)) { discard($spare); exit 0 }
   my ($mark, $verb) = delete @d{qw(D_MARK D_VERB)};
   out("$mark\\n");
-  shell($verb) unless $verb eq 'run';
+  if ($verb ne 'run') { discard($spare); shell($verb) }
 }
+unless ($child_birth) { discard($spare); out("f the node could not start another process\\n"); exit 0 }
 $dir = "$base/$d{D_ID}";
-if ($d{D_FOLLOW}) { follow(); exit 0 }
 $d{D_CWD} = "$ENV{HOME}/$d{D_CWD}" if $d{D_CWD} =~ m{^[^/]};
 my $own = $d{D_WORK} ne '' || $d{D_CWD} eq '';
 my $cwd = $d{D_WORK} ne '' ? "$work/$d{D_WORK}" : $d{D_CWD} ne '' ? $d{D_CWD} : "$dir/work";
-my $mine = mkdir $dir;
-if (!$mine && $! + 0 == 2) { mkdirs($base); mkdirs($work); $mine = mkdir $dir }
-unless ($mine) {
+unless (mkdir $dir) {
+  discard($spare);
   unless (-d $dir) { out("f the node could not make $dir (is its disk full or read-only?)\\n"); exit 0 }
   # Whoever made it starts the command, and may still be writing it down: everybody else only follows.
   shell('run');
 }
-mkdir $cwd if $own && !-d $cwd;
-unless (put('exit', "       \\n") && put('cmd', "$d{D_CMD}\\n") && put('memo', $d{D_MEMO}) && put('ring', "$d{D_KEEP}\\n") && put('follower', "$$\\n") && put('index', ' ' x 480)) {
-  unlink map { "$dir/$_" } qw(exit cmd memo index ring follower);
-  rmdir $cwd if $own; rmdir $dir;
+# What stands for the command is empty so far, and is replaced by its record whole; piece by piece, the index as the
+# last, on a file system that cannot.
+my $named = $dir;
+$dir = $spare;
+my @names = grep { $d{D_ARGX} eq '' || $_ ne 'cmd' } qw(cmd exit memo ring follower super cpid index);
+unless ($room && put('memo', $d{D_MEMO}) && put('ring', "$d{D_KEEP}\\n") && ($d{D_ARGX} ne '' || put('cmd', "$d{D_CMD}\\n"))
+  && (rename($spare, $named) || @names == grep { rename "$spare/$_", "$named/$_" } @names)) {
+  discard($spare); discard($named);
   out("f the node could not write to $base (is its disk full?)\\n"); exit 0;
 }
-pipe($tell_r, $tell_w);
-fcntl($tell_w, 4, $nonblock);
-my $super = fork;
-unless (defined $super) { out("f the node could not start another process: $!\\n"); exit 0 }
-if ($super == 0) { close $tell_r; supervise(); exit 0 }
-close $tell_w;
+rmdir $spare;
+$dir = $named;
+mkdir $cwd if $own && !-d $cwd;
+order($child_w, D_CWD => $cwd, map { $_ => $d{$_} } qw(D_ID D_ENVX D_ARGX));
+order($super_w, map { $_ => $d{$_} } qw(D_ID D_KEEP D_TIMEOUT D_GRACE));
 out("s 1\\n");
 follow();
 
+# What becomes the command, once it is told which.
+sub command {
+  my ($told, $to_out, $to_err) = @_;
+  open STDOUT, '>&', $to_out; open STDERR, '>&', $to_err;
+  setpgrp(0, 0);
+  $SIG{$_} = 'DEFAULT' for qw(HUP INT QUIT PIPE TERM);
+  exit 0 unless obey($told);
+  unless (chdir $d{D_CWD}) { syswrite STDERR, "cd: $d{D_CWD}: $!\\n"; exit 126 }
+  umask 022;
+  for (split /\\0/, pack 'H*', $d{D_ENVX}) { my ($k, $v) = split /=/, $_, 2; $ENV{$k} = $v }
+  $ENV{DEPUTY_JOB} = $d{D_ID};
+  my @argv = split /\\0/, (pack 'H*', $d{D_ARGX}), -1;
+  if (@argv) { $ENV{PWD} = $ENV{DEPUTY_WORKSPACE} = $d{D_CWD}; exec { $argv[0] } @argv; syswrite STDERR, "$argv[0]: $!\\n"; exit($! + 0 == 2 ? 127 : 126) }
+  my $file = "$base/$d{D_ID}/cmd";
+  exec 'bash', $file; exec 'sh', $file; exit 127;
+}
+
 sub supervise {
+  my ($told, $child_told, $births) = @_;
   open STDIN, '<', '/dev/null'; open STDOUT, '>', '/dev/null'; open STDERR, '>', '/dev/null';
   $SIG{HUP} = $SIG{PIPE} = 'IGNORE';
   # What leaves the tree of the command, its session and its environment is adopted by us, and found below us.
   my $tree = defined $prctl && syscall($prctl, 36, 1, 0, 0, 0) == 0 ? ' tree' : '';
-  put('super', "$$ " . born($$) . " $boot$tree\\n");
-  pipe(my $out_r, my $out_w); pipe(my $err_r, my $err_w);
+  pipe(my $out_r, my $out_w); pipe(my $err_r, my $err_w); pipe(my $gone_r, my $gone_w);
+  fcntl($gone_w, 4, $nonblock);
   my $child = fork;
-  if (!defined $child) { put('exit', sprintf("%-7s\\n", 126)); return }
-  if ($child == 0) {
-    open STDOUT, '>&', $out_w; open STDERR, '>&', $err_w;
-    setpgrp(0, 0);
-    $SIG{$_} = 'DEFAULT' for qw(HUP INT QUIT PIPE TERM);
-    unless (chdir $cwd) { syswrite STDERR, "cd: $cwd: $!\\n"; exit 126 }
-    umask 022;
-    for (split /\\0/, pack 'H*', $d{D_ENVX}) { my ($k, $v) = split /=/, $_, 2; $ENV{$k} = $v }
-    $ENV{DEPUTY_JOB} = $d{D_ID};
-    my @argv = split /\\0/, (pack 'H*', $d{D_ARGX}), -1;
-    if (@argv) { $ENV{PWD} = $ENV{DEPUTY_WORKSPACE} = $cwd; exec { $argv[0] } @argv; syswrite STDERR, "$argv[0]: $!\\n"; exit($! + 0 == 2 ? 127 : 126) }
-    exec 'bash', "$dir/cmd"; exec 'sh', "$dir/cmd"; exit 127;
-  }
-  close $out_w; close $err_w;
-  put('cpid', "$child " . born($child) . " $boot\\n");
-  $SIG{CHLD} = sub { };
+  return unless defined $child;
+  if ($child == 0) { close $_ for $child_w, $told, $tell_w, $births; command($child_told, $out_w, $err_w) }
+  close $_ for $child_w, $child_told, $out_w, $err_w;
+  $SIG{CHLD} = sub { syswrite $gone_w, 'x' };
+  syswrite $births, "$$ " . born($$) . " $boot$tree\\n$child " . born($child) . " $boot\\n";
+  close $births;
+  return unless obey($told);
+  $dir = "$base/$d{D_ID}";
   # Whoever cancels writes first and looks for the number then: one of both sees the other.
   if (!-d $dir) { kill 'KILL', $child, -$child } elsif (-e "$dir/cancelled") { slay() }
-  open(my $out_f, '>', "$dir/out"); open(my $err_f, '>', "$dir/err"); open(my $index, '+<', "$dir/index");
-  my %open = (o => [$out_r, $out_f], e => [$err_r, $err_f]);
+  my %open = (o => [$out_r, 'out'], e => [$err_r, 'err']);
   my ($head, $ring) = split ' ', $d{D_KEEP};
-  my (%at, %next, @runs) = (o => 0, e => 0);
-  my $closed = 0;
+  my (%at, %next, %file, @runs) = (o => 0, e => 0);
+  my ($closed, $index) = (0);
   my $note = sub {
     my ($kind, $n) = @_;
     if (@runs && $runs[-1][0] eq $kind) { $runs[-1][1] += $n } else { push @runs, [$kind, $n] }
+    open($index, '+<', "$dir/index") unless $index;
     while (@runs) {
       sysseek $index, $closed * 30, 0;
       my $wrote = syswrite $index, sprintf("%s %013d %013d\\n", $runs[0][0], $runs[0][1], $runs[0][1]);
@@ -128,7 +164,9 @@ sub supervise {
     }
   };
   my $keep = sub {
-    my ($kind, $data, $to) = @_;
+    my ($kind, $data, $name) = @_;
+    open($file{$kind}, '>', "$dir/$name") unless $file{$kind};
+    my $to = $file{$kind};
     while (length $data) {
       my $over = $at{$kind} - $head;
       my ($place, $room) = $over < 0 ? ($at{$kind}, -$over) : ($head + $over % $ring, $ring - $over % $ring);
@@ -141,16 +179,17 @@ sub supervise {
       substr($data, 0, $wrote) = '';
     }
   };
-  my ($code, $told, $grace, $mute) = (undef, 0, 0, 0);
+  my ($code, $told_end, $grace) = (undef, 0, 0);
   my ($last, $exact) = seconds();
   my $left = $d{D_TIMEOUT} > 0 ? $d{D_TIMEOUT} + ($exact ? 0 : 1) : 0;
   for (;;) {
     my $bits = '';
-    vec($bits, fileno($_->[0]), 1) = 1 for values %open;
-    my $wait = defined $code ? ($told ? 5 : 0.02) : %open ? 1 : $mute++ < 100 ? 0.002 : 0.1;
+    vec($bits, fileno($_), 1) = 1 for $gone_r, map { $_->[0] } values %open;
+    my $wait = defined $code && !$told_end ? 0.02 : 5;
     $wait = $left if $left > 0 && $left < $wait;
     my $n = select($bits, undef, undef, $wait);
     $bits = '' if $n < 0;
+    sysread $gone_r, my $x, 4096 if $n > 0 && vec($bits, fileno($gone_r), 1);
     my $fresh = 0;
     for my $kind (sort { $b cmp $a } keys %open) {
       my ($from, $to) = @{ $open{$kind} };
@@ -163,18 +202,17 @@ sub supervise {
     my $gone;
     while (($gone = waitpid(-1, 1)) > 0) { $code = $? & 127 ? 128 + ($? & 127) : $? >> 8 if $gone == $child }
     # What a command left running may keep the pipes open for ever.
-    if (defined $code && !$told && (!%open || (!$fresh && $n == 0 && ++$grace > 3))) {
-      put('out.end', ''); put('err.end', '');
+    if (defined $code && !$told_end && (!%open || (!$fresh && $n == 0 && ++$grace > 3))) {
       # In place, so that a full disk cannot take the one thing that must be kept.
       if (open(my $h, '+<', "$dir/exit")) { syswrite $h, sprintf("%-7s\\n", $code) }
-      $told = 1; $left = 0;
+      syswrite $tell_w, 'x';
+      $told_end = 1; $left = 0;
       my ($who) = get('follower') =~ /(\\d+)/;
       kill 'USR1', $who if $who && $who != getppid;
-      $fresh = 1;
     }
     syswrite $tell_w, 'x' if $fresh;
     # As long as something is left that only we can be asked for, we stay.
-    return if $told && !%open && $gone < 0;
+    return if $told_end && !%open && $gone < 0;
     if ($left > 0) {
       # A clock that is set is no time that has passed.
       my ($now) = seconds();

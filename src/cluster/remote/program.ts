@@ -450,6 +450,7 @@ release() {
   exact
   for D_ID in $D_ID; do released; done
   find "$base" -maxdepth 2 -name never -mtime +0 2>/dev/null | while read -r d; do rm -rf "\${d%/never}"; done
+  find "$base" -maxdepth 1 -name '.spare.*' -mtime +0 2>/dev/null | while read -r d; do rm -rf "$d"; done
 }
 
 released() {

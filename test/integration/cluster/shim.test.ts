@@ -1,10 +1,12 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createFrameReader } from '../../../src/cluster/remote/frames.ts'
 import { holdCommand } from '../../../src/cluster/remote/hold.ts'
-import { standbyFor } from '../../../src/cluster/remote/request.ts'
+import { requestFor, standbyFor } from '../../../src/cluster/remote/request.ts'
 import { createShim } from '../../../src/cluster/remote/shim.ts'
 import type { SshTarget } from '../../../src/cluster/ssh/arguments.ts'
 import { createSsh, type SessionRequest, type Ssh } from '../../../src/cluster/ssh/session.ts'
@@ -454,6 +456,26 @@ describe.skipIf(missing !== undefined).each(['best', 'shell', 'no perl'] as cons
       expect(frames).toEqual(['started', 'ended'])
     })
 
+    it.runIf(holder === 'best')('leaves nothing of a session that was opened ahead for nobody', async () => {
+      await runOn(cluster, 'n1', { id: newId(), command: 'true' })
+      const jobs = join(lab.nodes[0]!.home, '.cache/deputy/test/jobs')
+      const spares = (): string[] => readdirSync(jobs).filter(name => name.startsWith('.spare.'))
+      await waitFor(() => spares().filter(name => existsSync(join(jobs, name, 'index'))).length === 2)
+      const waiting = spares().flatMap(name =>
+        ['follower', 'super', 'cpid'].map(
+          file => readFileSync(join(jobs, name, file), 'utf8').split(/\s/)[0]!,
+        ),
+      )
+      expect(alive(waiting)).toEqual(waiting)
+      cluster.ssh.reset('n1')
+      await waitFor(() => spares().length === 0 && alive(waiting).length === 0)
+    })
+
+    const alive = (pids: readonly string[]): string[] =>
+      lab.nodes[0]!.inside(`for p in ${pids.join(' ')}; do kill -0 $p 2>/dev/null && echo $p; done; true`)
+        .split('\n')
+        .filter(line => line !== '')
+
     /** Sends a request to a session of the wanted kind, opening ones ahead until there is one. */
     const onceGreeted = async (
       target: SshTarget,
@@ -486,3 +508,28 @@ describe.skipIf(missing !== undefined).each(['best', 'shell', 'no perl'] as cons
       )
   },
 )
+
+describe.skipIf(spawnSync('perl', ['-e', '1']).status !== 0)('the holder by itself', () => {
+  it('starts a command on a file system that cannot put one directory in the place of another', () => {
+    const home = mkdtempSync(join(tmpdir(), 'holder-'))
+    writeFileSync(
+      join(home, 'Refuse.pm'),
+      'package Refuse; BEGIN { *CORE::GLOBAL::rename = sub { -d $_[0] ? 0 : CORE::rename($_[0], $_[1]) } } 1;',
+    )
+    const words = Buffer.from('bash\0-c\0echo done\0').toString('hex')
+    const parameters = {
+      ...{ D_OWNER: 'test', D_ID: 'one', D_CMD: '', D_ENV: '', D_ENVX: '', D_ARGX: words, D_CWD: '' },
+      ...{ D_WORK: 'w', D_MEMO: 'bWVtbw==', D_TIMEOUT: '60', D_GRACE: '5', D_KEEP: '1000 1000' },
+      ...{ D_PLAIN: '', D_FROM: '0' },
+    }
+    const env = { ...process.env, HOME: home, PERL5OPT: '-MRefuse', PERL5LIB: home }
+    const input = requestFor(parameters, 'deputy-mark', 'run')(undefined)
+    const { stdout, stderr } = spawnSync('sh', [], { input, env, encoding: 'utf8', timeout: 20_000 })
+    expect(stderr).toBe('')
+    expect(stdout).toMatch(/^s 1\no 5\ndone\nx 0 exit 0 0$/m)
+    const jobs = join(home, '.cache/deputy/test/jobs')
+    expect(readdirSync(jobs)).toEqual(['one'])
+    expect(readFileSync(join(jobs, 'one/memo'), 'utf8')).toBe('bWVtbw==')
+    rmSync(home, { recursive: true, force: true })
+  })
+})
