@@ -36,6 +36,11 @@ export interface Runtime {
   fits(manifest: Manifest): Fit
   /** Makes the machine exist. Calls `remember` with what identifies it before the call that creates it. */
   provision(request: ProvisionRequest): Promise<void>
+  /**
+   * Takes a place for a machine where that needs no waiting, inside the transaction that claims the job. What it
+   * tells is written with the claim, as if by `remember`; `provision` finds the place taken.
+   */
+  reserve?(request: ReserveRequest): Reservation | undefined
   /** Starts the command on a provisioned machine and stays with it to its end. */
   start(run: Run): Promise<Outcome>
   /** Finds the command again after a restart of the daemon; must never start it. */
@@ -65,6 +70,18 @@ export interface Runtime {
   readonly dormant?: boolean
   /** What it runs goes on while nobody hears of it: only its timeout ends it, never silence. */
   readonly outlivesSilence?: boolean
+}
+
+export interface ReserveRequest {
+  readonly machineId: string
+  readonly jobId: string
+  readonly manifest: Manifest
+}
+
+export interface Reservation {
+  readonly details: Record<string, unknown>
+  /** The claim came to nothing. */
+  release(): void
 }
 
 export type Fit = { ok: true } | { ok: false; reason: string; hint?: string }
@@ -326,6 +343,8 @@ export interface ClaimRequest {
   readonly runtime: string
   /** Which of the machines that wait would do for a job; any of those without a kind unless told otherwise. */
   poolKind?(manifest: Manifest): string | undefined
+  /** What is known of the new machine already, to be written with it. */
+  reserve?(request: ReserveRequest): Record<string, unknown> | undefined
   readonly machineId: string
   readonly now: number
 }

@@ -54,6 +54,8 @@ export interface Cluster {
   probe(node: ClusterNode, signal: AbortSignal): Promise<{ report: ProbeReport; latencyMs: number }>
   /** Picks a node and takes a place on it. */
   choose(request: ChooseRequest, signal: AbortSignal): Promise<Placement>
+  /** The same at once; undefined where nodes would have to be asked first. */
+  chooseNow(request: ChooseRequest): Placement | undefined
   /** Takes a place on a given node, for a command that is there already. */
   occupy(id: string): () => void
   running(id: string): number
@@ -183,10 +185,11 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     }
   }
 
-  const choose: Cluster['choose'] = async (request, signal) => {
-    const pool = request.node === undefined ? config.nodes : [findNode(config.nodes, request.node)]
-    await learnWhatMatters(pool, monitor, request, signal)
-    const candidates = pool.map(node =>
+  const poolFor = ({ node }: ChooseRequest): readonly ClusterNode[] =>
+    node === undefined ? config.nodes : [findNode(config.nodes, node)]
+
+  const pick = (request: ChooseRequest): Placement => {
+    const candidates = poolFor(request).map(node =>
       candidateOf(node, { monitor, breakers, running, except: request.except, self: self.id }),
     )
     const choice = route(candidates, {
@@ -204,6 +207,13 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     }
     const reason = request.node === undefined ? choice.reason : `${node.id} was asked for by name.`
     return { ...choice, reason, node, release }
+  }
+
+  const choose: Cluster['choose'] = async (request, signal) => {
+    const unknown = unknownThatMatter(poolFor(request), monitor, request)
+    if (unknown.length > 0) await monitor.look(unknown)
+    signal.throwIfAborted()
+    return pick(request)
   }
 
   const update: Cluster['update'] = next => {
@@ -243,6 +253,8 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     },
     probe,
     choose,
+    chooseNow: request =>
+      unknownThatMatter(poolFor(request), monitor, request).length > 0 ? undefined : pick(request),
     occupy,
     running: id => running.get(id) ?? 0,
     freed: signal => {
@@ -288,20 +300,17 @@ const changeOf = (before: readonly ClusterNode[], after: readonly ClusterNode[])
 }
 
 /** A node that was never looked at has unknown traits; requirements must not be judged by ignorance. */
-const learnWhatMatters = async (
+const unknownThatMatter = (
   pool: readonly ClusterNode[],
   monitor: Monitor,
-  request: ChooseRequest,
-  signal: AbortSignal,
-): Promise<void> => {
-  const { os, arch, capabilities } = request.requires ?? {}
+  { requires = {} }: ChooseRequest,
+): ClusterNode[] => {
+  const { os, arch, capabilities } = requires
   const matters = (node: ClusterNode): boolean =>
     (os !== undefined && node.os === undefined) ||
     (arch !== undefined && node.arch === undefined) ||
     (capabilities ?? []).some(name => !node.capabilities.includes(name.toLowerCase()))
-  const unknown = pool.filter(node => monitor.peek(node) === undefined && matters(node))
-  if (unknown.length > 0) await monitor.look(unknown)
-  signal.throwIfAborted()
+  return pool.filter(node => monitor.peek(node) === undefined && matters(node))
 }
 
 const candidateOf = (

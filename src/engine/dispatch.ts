@@ -1,5 +1,5 @@
 import { newId } from '../jobs/ids.ts'
-import type { Runtime } from '../ports.ts'
+import type { Reservation, Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import type { Runner } from './runner.ts'
 
@@ -26,12 +26,24 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
     const { name } = runtime
     const hasRoom = (): boolean => !context.closing.aborted && runner().running(name) < runtime.limit
     for (let first = isComing; hasRoom() && (first || store.waiting(name) > 0); first = false) {
-      const claimed = await store.claim({
-        runtime: name,
-        machineId: newId(clock.now()),
-        ...(runtime.poolKind && { poolKind: runtime.poolKind }),
-        now: clock.now(),
-      })
+      let reserved: Reservation | undefined
+      const claimed = await store
+        .claim({
+          runtime: name,
+          machineId: newId(clock.now()),
+          ...(runtime.poolKind && { poolKind: runtime.poolKind }),
+          ...(runtime.reserve && {
+            reserve: request => {
+              reserved = runtime.reserve?.(request)
+              return reserved?.details
+            },
+          }),
+          now: clock.now(),
+        })
+        .catch((error: unknown) => {
+          reserved?.release()
+          throw error
+        })
       if (claimed === undefined) return
       const { job, machine } = claimed
       context.fault('claimed')

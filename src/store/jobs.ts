@@ -149,6 +149,7 @@ export const claim = (database: Database, request: ClaimRequest) => {
   if (candidate === undefined) return undefined
   const { id, wantsMachine, attempts } = toJob(candidate)
   const machineId = wantsMachine ?? takeReady(database, id, request) ?? request.machineId
+  const details = machineId === request.machineId ? reserve(database, id, request) : {}
   const job = move(
     database,
     id,
@@ -161,7 +162,7 @@ export const claim = (database: Database, request: ClaimRequest) => {
     runtime: request.runtime,
     jobId: id,
     state: 'busy',
-    details: {},
+    details,
     createdAt: request.now,
     leaseUntil: null,
     attempts: 0,
@@ -169,6 +170,11 @@ export const claim = (database: Database, request: ClaimRequest) => {
     lastError: null,
   })
   return { job, machine }
+}
+
+const reserve = (database: Database, jobId: string, request: ClaimRequest): Record<string, unknown> => {
+  const manifest = request.reserve && getManifest(database, jobId)
+  return (manifest && request.reserve?.({ machineId: request.machineId, jobId, manifest })) ?? {}
 }
 
 /** The oldest one that waits and would do. */

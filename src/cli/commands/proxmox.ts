@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { loadConfig } from '../../config/load.ts'
 import { templateSeed } from '../../guest/template-seed.ts'
 import { createProxmox, type Proxmox } from '../../proxmox/client.ts'
@@ -114,8 +113,7 @@ const withCluster = async (
   context: Context,
   work: (proxmox: Proxmox) => Promise<number>,
 ): Promise<number> => {
-  const cacheDir = join(context.home.cacheDir, 'proxmox')
-  const proxmox = createProxmox(parseSettings(asPerson(context.env)), { cacheDir })
+  const proxmox = createProxmox(parseSettings(asPerson(context.env)))
   try {
     return await work(proxmox)
   } finally {

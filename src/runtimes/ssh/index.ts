@@ -9,8 +9,8 @@ import { clusterLimit, fitsCluster } from './fits.ts'
 import { placeInputs } from './inputs.ts'
 import { launch } from './launch.ts'
 import { memoKey } from './memo.ts'
-import { endThere, type Place, recordedPlace } from './place.ts'
-import { createFailures, provision } from './provision.ts'
+import { endThere, type Place, placeRecord, recordedPlace } from './place.ts'
+import { createFailures, provision, reserve } from './provision.ts'
 import { clusterReadiness } from './readiness.ts'
 import { createReleaser } from './releaser.ts'
 import { followRun, type RunContext } from './run.ts'
@@ -87,8 +87,20 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     check: () => clusterReadiness(cluster, name, routed),
     fits: manifest => fitsCluster(cluster, manifest, routed),
 
+    reserve: ({ machineId, jobId, manifest }) => {
+      const place = reserve(cluster, manifest, failures.of(jobId))
+      if (!place) return undefined
+      places.set(machineId, place)
+      const release = (): void => {
+        places.delete(machineId)
+        place.release()
+      }
+      return { details: placeRecord(cluster, place), release }
+    },
+
     provision: async request => {
       const { id, jobId } = request.machine
+      if (places.has(id)) return
       const except = failures.of(jobId)
       const park = (): void => void parked.add(id)
       const place = await provision(cluster, request, { except, park }).finally(() => parked.delete(id))
@@ -113,7 +125,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
             await assertThere(cluster, place.node, machine.id, run)
             if (run.manifest.machine !== undefined)
               places.set(machine.id, { ...place, release: cluster.occupy(place.node.id) })
-            await placeInputs({
+            const hasWorkspace = await placeInputs({
               cluster,
               target,
               blobs,
@@ -122,8 +134,8 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
               signal: run.detach,
               alone,
             })
-            const command = await launch(context, run, place.node)
-            const outcome = await followRun(context, run, { ...place, command, begun })
+            const command = await launch(context, run, place.node, hasWorkspace)
+            const outcome = await followRun(context, run, { ...place, command, hasWorkspace, begun })
             if (outcome.kind === 'not-started') failures.add(run.job.id, place.node.id)
             else failures.forget(run.job.id)
             return outcome

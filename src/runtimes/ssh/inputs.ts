@@ -22,8 +22,8 @@ export interface InputsRequest {
   alone<T>(key: string, work: () => Promise<T>): Promise<T>
 }
 
-/** Puts the workspace and the files of a manifest on the node. */
-export const placeInputs = async (request: InputsRequest): Promise<void> => {
+/** Puts the workspace and the files of a manifest on the node; tells whether there was a workspace. */
+export const placeInputs = async (request: InputsRequest): Promise<boolean> => {
   const { cluster, target, manifest, signal } = request
   const where = { ssh: cluster.ssh, owner: cluster.owner, target, signal, id: request.workspaceId }
   const blob = manifest.workspace?.blob
@@ -37,6 +37,7 @@ export const placeInputs = async (request: InputsRequest): Promise<void> => {
   }
   const files = manifest.files ?? []
   if (files.length > 0) await unpackInto({ ...where, archive: filesTar(files) })
+  return key !== undefined
 }
 
 async function* filesTar(files: NonNullable<Manifest['files']>): AsyncGenerator<Buffer> {
@@ -57,7 +58,7 @@ const explainTar = (error: unknown): never => {
   if (error instanceof AppError) throw error
   const message = error instanceof Error ? error.message : String(error)
   throw new AppError('invalid', `The workspace of the job cannot be unpacked: ${message}.`, {
-    hint: 'Send a plain or gzipped tar.',
+    hint: 'Send a plain tar.',
     cause: error,
   })
 }

@@ -9,6 +9,8 @@ export interface Memo {
   readonly format: CommandSpec['format']
   readonly isolation: readonly string[]
   readonly timeoutSeconds: number
+  /** It began with a workspace. */
+  readonly hasWorkspace?: boolean
 }
 
 const CIPHER = 'aes-256-gcm'

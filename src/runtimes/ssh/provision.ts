@@ -11,9 +11,7 @@ export const provision = async (
   { manifest, remember, signal }: ProvisionRequest,
   { except, park }: { except: ReadonlySet<string>; park(): void },
 ): Promise<Placement> => {
-  const { node, ...requires } = manifest?.requires ?? {}
-  const topics = manifest === undefined ? [] : topicsFor(cluster, manifest)
-  const wanted = { node, topics, requires }
+  const wanted = wantedBy(cluster, manifest)
   for (;;) {
     signal.throwIfAborted()
     try {
@@ -32,6 +30,24 @@ export const provision = async (
       })
     }
   }
+}
+
+/** The same where a node can be taken at once; whatever is wrong is told by the one that may wait. */
+export const reserve = (
+  cluster: Cluster,
+  manifest: Manifest,
+  except: ReadonlySet<string>,
+): Placement | undefined => {
+  try {
+    return cluster.chooseNow({ ...wantedBy(cluster, manifest), except })
+  } catch {
+    return undefined
+  }
+}
+
+const wantedBy = (cluster: Cluster, manifest: Manifest | undefined): ChooseRequest => {
+  const { node, ...requires } = manifest?.requires ?? {}
+  return { node, requires, topics: manifest === undefined ? [] : topicsFor(cluster, manifest) }
 }
 
 /** Only where some node has a specialty is it worth reading what a job is about. */

@@ -22,6 +22,9 @@ const onNodes = (routed: boolean) => ({
   subject: { module: 'runtimes/ssh/index.js', factory: 'openSshRuntime', options: { cluster, routed } },
 })
 
-describeWorkspacePatches('sandbox', SANDBOXES.find(variant => variant.skip === undefined)!)
+describeWorkspacePatches('sandbox', {
+  ...SANDBOXES.find(variant => variant.skip === undefined)!,
+  outside: true,
+})
 describeWorkspacePatches('ssh', onNodes(false))
 describeWorkspacePatches('node', { ...onNodes(true), network: 'full' })

@@ -69,7 +69,7 @@ const subject = {
   },
 }
 
-describeWorkspacePatches('proxmox', { subject, skip })
+describeWorkspacePatches('proxmox', { subject, skip, outside: true })
 
 describeRuntimeContract('proxmox', {
   skip,

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { leftBehind } from '../../../src/jobs/left-behind.ts'
+import type { ProvisionRequest, ReserveRequest } from '../../../src/ports.ts'
 import {
   createTestClock,
   removeDirectory,
@@ -87,6 +88,32 @@ describe('a job', () => {
     const run = await runtime.started(job_id)
     run.finish()
     expect(await finished(engine, job_id)).toMatchObject({ status: 'success', attempts: 1 })
+  })
+
+  it('has its place written down with its claim where the runtime knows one, and frees it when that fails', async () => {
+    const scripted = createScriptedRuntime('sandbox', { auto: true })
+    const details: Record<string, unknown>[] = [{ node: 1n }, { node: 'n1' }]
+    const taken = new Set<string>()
+    const provisioned: unknown[] = []
+    const runtime = {
+      ...scripted,
+      reserve: ({ machineId, manifest }: ReserveRequest) => {
+        expect(manifest.task).toBe('x')
+        taken.add(machineId)
+        return { details: details.shift()!, release: () => void taken.delete(machineId) }
+      },
+      provision: async (request: ProvisionRequest) => {
+        provisioned.push(request.machine.details)
+        await scripted.provision(request)
+      },
+    }
+    const engine = await begin(runtime)
+    // The first cannot be written, so that nothing of that claim has happened; the job is claimed again.
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    const view = await finished(engine, job_id)
+    expect(view.status).toBe('success')
+    expect(provisioned).toEqual([{ node: 'n1' }])
+    expect([...taken]).toEqual([view.machine_id])
   })
 
   it('is tried again when the machinery fails before the start, and only as often as asked', async () => {
