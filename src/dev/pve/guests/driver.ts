@@ -7,6 +7,8 @@ export interface GuestSpec {
   readonly cdroms: readonly Buffer[]
   /** Serial number of the SMBIOS, decoded. */
   readonly serial: string | undefined
+  /** Whether the firewall lets the guest connect, at this moment. */
+  mayConnect(destination: { readonly host: string; readonly port: number }): boolean
   /** Tells that the guest switched itself off. */
   poweredOff(): void
 }
@@ -14,8 +16,18 @@ export interface GuestSpec {
 /** How guests are run: not at all, as local processes, or in QEMU. */
 export interface GuestDriver {
   start(spec: GuestSpec): Promise<Guest>
+  /** The disk of a machine that was never started is what this image holds. */
+  imported?(vmid: number, image: Buffer): Promise<void>
+  /** The disk of a new machine is that of another: on top of it, or a copy. */
+  cloned?(clone: Clone): Promise<void>
   /** The machine is gone for good, and its disk with it. */
   destroyed?(vmid: number): Promise<void>
+}
+
+export interface Clone {
+  readonly from: number
+  readonly to: number
+  readonly full: boolean
 }
 
 export interface Guest {

@@ -138,6 +138,7 @@ const fill = async (context: Context, task: TaskContext, plan: Plan, vm: Vm): Pr
     for (const drive of drivesOf(source.config))
       if (drive.cdrom && !drive.cloudinit) config[drive.key] = source.config[drive.key]!
     await task.step('copy', full ? state.timing.fullCloneMs : state.timing.cloneMs)
+    await context.guests.cloned?.({ from: source.vmid, to: newid, full })
     if (params.description !== undefined) config.description = String(params.description)
     vm.config = config
     vm.firewall = structuredClone(source.firewall)

@@ -5,7 +5,7 @@ import { badParams, die, PveError } from '../errors.ts'
 import { type Context, NODE, type Operation, VMID } from '../operation.ts'
 import { DRIVE, parseProps, printProps } from '../properties.ts'
 import type { Values } from '../schema.ts'
-import { freshIdentity, type Vm } from '../state.ts'
+import { freshIdentity, type Vm, type Volume } from '../state.ts'
 import { startTask } from '../tasks.ts'
 import {
   type Drive,
@@ -272,7 +272,7 @@ const attach = (context: Context, vm: Vm, key: string, value: string): string =>
     const volid = `${storage}:vm-${vm.vmid}-disk-${freeDisk(context, vm, storage)}`
     putVolume(
       state,
-      volume(volid, storage, vm, found?.size ?? Number(name) * 1024 ** 3, definition.shared),
+      volume(volid, storage, vm, found ? diskSize(found) : Number(name) * 1024 ** 3, definition.shared),
       vm.node,
     )
     appendBoot(vm, key, isNew)
@@ -291,6 +291,10 @@ const attach = (context: Context, vm: Vm, key: string, value: string): string =>
   appendBoot(vm, key, isNew)
   return printProps({ ...props, size: printDiskSize(existing.size) }, 'file')
 }
+
+/** What an image says of the disk that it holds; a file without that is the disk itself. */
+const diskSize = ({ data, size }: Volume): number =>
+  data?.subarray(0, 4).toString('latin1') === 'QFI\xfb' ? Number(data.readBigUInt64BE(24)) : size
 
 const volume = (volid: string, storage: string, vm: Vm, size: number, shared: boolean) => ({
   volid,

@@ -1,9 +1,20 @@
 import { check, isRealRoot, may } from '../acl.ts'
 import { badParams, die, forbidden, PveError } from '../errors.ts'
 import { type Context, NODE, type Operation, text, VMID } from '../operation.ts'
-import { isTemplate, newVm } from '../state.ts'
+import { DRIVE, parseProps, printProps } from '../properties.ts'
+import type { Values } from '../schema.ts'
+import { isTemplate, newVm, type State, type Vm } from '../state.ts'
 import { startTask } from '../tasks.ts'
-import { drivesOf, dropVolume, refuseIfLocked, vmOf, withConfigLock } from '../vm.ts'
+import {
+  type Drive,
+  drivesOf,
+  dropVolume,
+  putVolume,
+  refuseIfLocked,
+  vmOf,
+  volumeOf,
+  withConfigLock,
+} from '../vm.ts'
 import { applyConfig, checkConfigRights } from './config.ts'
 import { CONFIG_PARAMS } from './config-keys.ts'
 import { powerOff, powerOn } from './power.ts'
@@ -86,6 +97,7 @@ export const lifecycleOperations: readonly Operation[] = [
         { node: vm.node, type: 'qmtemplate', id: String(vm.vmid), auth: context.auth },
         () =>
           withConfigLock(context.state, vm.vmid, async () => {
+            for (const drive of drivesOf(vm.config)) if (!drive.cdrom) makeBase(context.state, vm, drive)
             vm.config.template = '1'
           }),
       )
@@ -219,6 +231,7 @@ const create = (context: Context): string => {
       try {
         await task.step('create', state.timing.taskMs)
         applyConfig(context, vm, config)
+        await importDisk(context, vm, config)
         delete vm.config.lock
         vm.pool = text(params, 'pool')
         if (start) await powerOn(context, vm)
@@ -228,6 +241,25 @@ const create = (context: Context): string => {
       }
     }),
   )
+}
+
+/** The disk of a template has another name: it is not to be written to again. */
+const makeBase = (state: State, vm: Vm, { key, volid, props }: Drive): void => {
+  const volume = volumeOf(state, volid, vm.node)
+  if (!volume) return
+  const base = volid.replace(/:vm-/, ':base-')
+  dropVolume(state, volid, vm.node)
+  putVolume(state, { ...volume, volid: base }, vm.node)
+  vm.config[key] = printProps({ ...props, file: base }, 'file')
+}
+
+/** A machine that is made of an image begins with what that holds. */
+const importDisk = async ({ state, guests }: Context, vm: Vm, config: Values): Promise<void> => {
+  for (const [key, value] of Object.entries(config)) {
+    const source = DRIVE.test(key) ? parseProps(String(value), 'file')['import-from'] : undefined
+    const content = source === undefined ? undefined : volumeOf(state, source, vm.node)?.data
+    if (content) return guests.imported?.(vm.vmid, content)
+  }
 }
 
 const destroy = (context: Context): string => {

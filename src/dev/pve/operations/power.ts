@@ -1,5 +1,6 @@
 import { writeIso } from '../../../guest/iso.ts'
 import { die } from '../errors.ts'
+import { mayConnect } from '../filter.ts'
 import type { Context } from '../operation.ts'
 import { parseProps } from '../properties.ts'
 import type { State, Vm } from '../state.ts'
@@ -26,6 +27,7 @@ export const powerOn = async (
       // Of two seeds nobody knows which one wins; here it is always the wrong one.
       cdroms: [...(drives.some(drive => drive.cloudinit) ? [cloudinitImage(vm)] : []), ...images],
       serial: serialOf(vm.config.smbios1),
+      mayConnect: destination => mayConnect(state, vm, destination),
       poweredOff: () => {
         if (vm.status === 'running' && vm.startedAt === incarnation) void powerOff(vm)
       },

@@ -2,14 +2,22 @@ import { describe, expect, it } from 'vitest'
 import { qemuArguments } from '../../../../src/dev/pve/guests/qemu/command.ts'
 
 const commandOf = (config: Record<string, string>, more: { serial?: string; cdroms?: string[] } = {}) => {
-  const spec = { vmid: 7, node: 'pve1', config, cdroms: [], serial: more.serial, poweredOff: () => {} }
+  const spec = {
+    vmid: 7,
+    node: 'pve1',
+    config,
+    cdroms: [],
+    serial: more.serial,
+    mayConnect: () => true,
+    poweredOff: () => {},
+  }
   const args = qemuArguments({
     spec,
     image: { disk: '/i/disk', kernel: '/i/kernel', initrd: '/i/initrd' },
     directory: '/run/vm,7',
     disk: '/run/vm,7/disk.qcow2',
     cdroms: more.cdroms ?? [],
-    passages: [{ guest: { host: '10.0.2.100', port: 8765 }, target: { host: '127.0.0.1', port: 4711 } }],
+    ways: [{ guest: { host: '10.0.2.100', port: 8765 }, socket: '/run/vm,7/way-0' }],
     kvm: false,
   })
   return {
@@ -29,7 +37,7 @@ describe('the command line of QEMU', () => {
     const { of } = commandOf({ net0: 'virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1' })
     const [netdev] = of('-netdev')
     expect(netdev).toMatch(/^user,id=net,restrict=on,ipv6=off,/)
-    expect(netdev).toContain('guestfwd=tcp:10.0.2.100:8765-cmd:socat STDIO TCP:127.0.0.1:4711')
+    expect(netdev).toContain('guestfwd=tcp:10.0.2.100:8765-cmd:socat STDIO UNIX-CONNECT:/run/vm,,7/way-0')
     expect(of('-device').join(' ')).toContain('mac=BC:24:11:00:00:01')
   })
 

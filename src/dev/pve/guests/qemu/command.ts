@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { parseProps } from '../../properties.ts'
 import type { GuestSpec } from '../driver.ts'
+import type { Way } from './passages.ts'
 
 /** What a machine of the emulator boots: see test/vm/image. */
 export interface MachineImage {
@@ -9,19 +10,13 @@ export interface MachineImage {
   readonly initrd: string
 }
 
-/** An address inside the guest's network that leads to one outside, and to nothing else. */
-export interface Passage {
-  readonly guest: { readonly host: string; readonly port: number }
-  readonly target: { readonly host: string; readonly port: number }
-}
-
 export interface CommandOptions {
   readonly spec: GuestSpec
   readonly image: MachineImage
   readonly directory: string
   readonly disk: string
   readonly cdroms: readonly string[]
-  readonly passages: readonly Passage[]
+  readonly ways: readonly Way[]
   readonly kvm: boolean
 }
 
@@ -52,7 +47,7 @@ export const qemuArguments = (options: CommandOptions): string[] => {
     ...['-drive', `file=${plain(disk)},format=qcow2,if=none,id=disk,cache=unsafe,discard=unmap`],
     ...['-device', 'scsi-hd,bus=scsi.0,drive=disk'],
     ...cdroms.flatMap(cdromArguments),
-    ...(net0 === undefined ? [] : network(net0, options.passages)),
+    ...(net0 === undefined ? [] : network(net0, options.ways)),
     ...(/^(1|enabled=1)/.test(agent ?? '') ? agentArguments(directory) : []),
   ]
 }
@@ -73,11 +68,11 @@ const smbios = ({ config, serial }: GuestSpec): string[] => {
 }
 
 /** Without `restrict`, a guest would reach whatever listens on the host's own loopback. */
-const network = (net0: string, passages: readonly Passage[]): string[] => {
+const network = (net0: string, ways: readonly Way[]): string[] => {
   const mac = /(?:^|,)\w+=((?:[0-9a-f]{2}:){5}[0-9a-f]{2})/i.exec(net0)?.[1]
-  const forwards = passages.map(
-    ({ guest, target }) =>
-      `guestfwd=tcp:${guest.host}:${guest.port}-cmd:socat STDIO TCP:${target.host}:${target.port}`,
+  const forwards = ways.map(
+    ({ guest, socket }) =>
+      `guestfwd=tcp:${guest.host}:${guest.port}-cmd:socat STDIO UNIX-CONNECT:${plain(socket)}`,
   )
   return [
     ...['-netdev', ['user,id=net,restrict=on,ipv6=off', ...forwards].join(',')],

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { access } from 'node:fs/promises'
+import { access, copyFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { drivesOf } from '../../vm.ts'
 
@@ -13,11 +13,27 @@ export const prepareDisk = async (
 ): Promise<void> => {
   const size = drivesOf(config).find(drive => !drive.cdrom)?.props.size
   const sizes = size === undefined ? [] : [size]
-  const known = await access(file).then(
+  if (!(await exists(file))) await layDisk(file, base, ...sizes)
+  else if (size !== undefined) await run('qemu-img', ['resize', '-q', file, size])
+}
+
+/** A machine that was never started has no disk of its own yet, and neither has its clone. */
+export const copyDisk = async ({ from, to, full }: DiskCopy): Promise<void> => {
+  if (!(await exists(from))) return
+  await (full ? copyFile(from, to) : layDisk(to, from))
+}
+
+export interface DiskCopy {
+  readonly from: string
+  readonly to: string
+  readonly full: boolean
+}
+
+const layDisk = (file: string, base: string, ...size: readonly string[]) =>
+  run('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', base, file, ...size])
+
+const exists = (file: string): Promise<boolean> =>
+  access(file).then(
     () => true,
     () => false,
   )
-  if (!known)
-    await run('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', base, file, ...sizes])
-  else if (size !== undefined) await run('qemu-img', ['resize', '-q', file, size])
-}

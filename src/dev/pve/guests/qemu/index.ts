@@ -1,10 +1,11 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { GuestDriver } from '../driver.ts'
-import { type MachineImage, type Passage, qemuArguments } from './command.ts'
-import { prepareDisk } from './disk.ts'
+import { type MachineImage, qemuArguments } from './command.ts'
+import { copyDisk, prepareDisk } from './disk.ts'
 import { kvmWorks } from './kvm.ts'
 import { startMachine } from './machine.ts'
+import type { Passage } from './passages.ts'
 
 export interface QemuGuestOptions {
   readonly image: MachineImage
@@ -23,13 +24,15 @@ export const qemuGuests = (options: QemuGuestOptions): GuestDriver => {
   const { image, passages = [], program = 'qemu-system-x86_64' } = options
   let probe: Promise<boolean> | undefined
   const homeOf = (vmid: number) => join(options.directory, String(vmid))
+  const diskOf = (vmid: number) => join(homeOf(vmid), 'disk.qcow2')
+  const furnish = (vmid: number) => mkdir(homeOf(vmid), { recursive: true, mode: 0o700 })
   return {
     start: async spec => {
       probe ??= kvmWorks(program)
       const kvm = await probe
       const directory = homeOf(spec.vmid)
-      await mkdir(directory, { recursive: true, mode: 0o700 })
-      const disk = join(directory, 'disk.qcow2')
+      const disk = diskOf(spec.vmid)
+      await furnish(spec.vmid)
       await prepareDisk(disk, image.disk, spec.config)
       return startMachine({
         spec,
@@ -37,11 +40,21 @@ export const qemuGuests = (options: QemuGuestOptions): GuestDriver => {
         program,
         shutdownMs: options.shutdownMs ?? 120_000,
         agentTimeoutMs: options.agentTimeoutMs ?? 60_000,
-        arguments: cdroms => qemuArguments({ spec, image, directory, disk, passages, kvm, cdroms }),
+        passages,
+        arguments: own => qemuArguments({ spec, image, directory, disk, kvm, ...own }),
       })
+    },
+    imported: async (vmid, content) => {
+      await furnish(vmid)
+      await writeFile(diskOf(vmid), content)
+    },
+    cloned: async ({ from, to, full }) => {
+      await furnish(to)
+      await copyDisk({ from: diskOf(from), to: diskOf(to), full })
     },
     destroyed: vmid => rm(homeOf(vmid), { recursive: true, force: true }),
   }
 }
 
-export type { MachineImage, Passage } from './command.ts'
+export type { MachineImage } from './command.ts'
+export type { Passage } from './passages.ts'

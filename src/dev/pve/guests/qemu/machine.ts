@@ -8,6 +8,7 @@ import { openAgentChannel } from './agent-channel.ts'
 import { AGENT_PORT, agentSocket, monitorSocket } from './command.ts'
 import { openDoorway } from './line-socket.ts'
 import { openMonitor } from './monitor.ts'
+import { openWays, type Passage, type Way } from './passages.ts'
 
 export interface MachineOptions {
   readonly spec: GuestSpec
@@ -15,7 +16,8 @@ export interface MachineOptions {
   readonly program: string
   readonly shutdownMs: number
   readonly agentTimeoutMs: number
-  arguments(cdroms: readonly string[]): readonly string[]
+  readonly passages: readonly Passage[]
+  arguments(own: { readonly cdroms: readonly string[]; readonly ways: readonly Way[] }): readonly string[]
 }
 
 /** Starts QEMU, and resolves when it runs. */
@@ -24,12 +26,14 @@ export const startMachine = async (options: MachineOptions): Promise<Guest> => {
   const sockets = [monitorSocket(directory), agentSocket(directory)]
   await Promise.all(sockets.map(path => rm(path, { force: true })))
   const [monitorDoor, agentDoor] = await Promise.all(sockets.map(openDoorway))
-  const qemu = launch(options.program, options.arguments(await writeCdroms(spec, directory)))
+  const cdroms = await writeCdroms(spec, directory)
+  const ways = await openWays(options.passages, { directory, mayConnect: spec.mayConnect })
+  const qemu = launch(options.program, options.arguments({ cdroms, ways: ways.list }))
   let agent: GuestAgent | undefined
   let present = false
   let stopping = false
   void qemu.ended.then(() => {
-    for (const door of [monitorDoor, agentDoor]) door?.close()
+    for (const door of [monitorDoor, agentDoor, ways]) door?.close()
     present = false
     if (!stopping) spec.poweredOff()
   })
