@@ -3,7 +3,7 @@ import type { JobView } from '../engine/deputy.ts'
 
 /** As `timeout(1)` has it. */
 const TIMED_OUT = 124
-const INTERRUPTED = 130
+export const INTERRUPTED = 130
 
 /** The exit status of a command that stands for a finished job: the job's own wherever it has one. */
 export const exitStatusOf = (job: Pick<JobView, 'status' | 'exit_code' | 'signal'>): number => {

@@ -15,6 +15,8 @@ export interface TemplateWish {
   readonly prepare?: { readonly storage: string; readonly seed: Uint8Array }
   /** How long the first boot may take. */
   readonly prepareMs?: number
+  /** Hears what is done next; it takes minutes. */
+  told?(step: string): void
   readonly signal?: AbortSignal
 }
 
@@ -29,23 +31,12 @@ export const buildTemplate = async (proxmox: Proxmox, wish: TemplateWish): Promi
       hint: 'Upload it with the content type "import", then name it as local:import/debian-13.qcow2',
     })
   }
-  await task(proxmox, wish, 'post', path`/nodes/${wish.node}/qemu`, {
-    vmid: wish.vmid,
-    name: wish.name,
-    cores: 1,
-    memory: 1024,
-    ostype: 'l26',
-    agent: 'enabled=1',
-    scsihw: 'virtio-scsi-single',
-    scsi0: `${wish.storage}:0,import-from=${wish.image}`,
-    boot: 'order=scsi0',
-    net0: `virtio,bridge=${wish.bridge},firewall=1`,
-    serial0: 'socket',
-    vga: 'serial0',
-  })
+  wish.told?.(`importing ${wish.image}`)
+  await importImage(proxmox, wish)
   // From here on the VM is ours to remove.
   try {
     if (wish.prepare) await completeImage(proxmox, wish, wish.prepare)
+    wish.told?.(`making a template of VM ${wish.vmid}`)
     await task(proxmox, wish, 'post', `${at(wish)}/template`)
   } catch (error) {
     await removeVm(proxmox, wish).catch(cause => {
@@ -58,12 +49,41 @@ export const buildTemplate = async (proxmox: Proxmox, wish: TemplateWish): Promi
         },
       )
     })
-    throw error
+    throw wish.signal?.aborted ? wish.signal.reason : error
   } finally {
     if (wish.prepare)
       await task(proxmox, {}, 'delete', seedPath(wish, wish.prepare)).catch(() => {
         // It was never uploaded, or is overwritten by the next attempt.
       })
+  }
+}
+
+const importImage = async (proxmox: Proxmox, wish: TemplateWish): Promise<void> => {
+  const call = callOf(wish)
+  const upid = await proxmox.post<string>(
+    path`/nodes/${wish.node}/qemu`,
+    {
+      vmid: wish.vmid,
+      name: wish.name,
+      cores: 1,
+      memory: 1024,
+      ostype: 'l26',
+      agent: 'enabled=1',
+      scsihw: 'virtio-scsi-single',
+      scsi0: `${wish.storage}:0,import-from=${wish.image}`,
+      boot: 'order=scsi0',
+      net0: `virtio,bridge=${wish.bridge},firewall=1`,
+      serial0: 'socket',
+      vga: 'serial0',
+    },
+    call,
+  )
+  try {
+    await proxmox.waitTask(upid, call)
+  } catch (error) {
+    // An import that is ended takes away what it made. One that failed may have met the VM of somebody else.
+    if (wish.signal?.aborted) await proxmox.cancelTask(upid)
+    throw error
   }
 }
 
@@ -85,16 +105,26 @@ const completeImage = async (
   })
   const volume = `${storage}:iso/${filename},media=cdrom`
   await proxmox.put(`${at(wish)}/config`, { [SEED_DRIVE]: volume, boot: 'order=scsi0' }, call)
+  wish.told?.(`booting VM ${wish.vmid} once: it installs what is missing, and switches itself off`)
   await task(proxmox, wish, 'post', `${at(wish)}/status/start`)
   const { prepareMs = PREPARE_MS } = wish
   const end = proxmox.clock.now() + prepareMs
-  for (;;) {
-    const { status } = await proxmox.get<{ status?: string }>(`${at(wish)}/status/current`, {}, call)
-    if (status === 'stopped') break
+  while (!(await isStopped(proxmox, wish))) {
     if (proxmox.clock.now() >= end) throw unfinished(wish, prepareMs)
     await proxmox.clock.sleep(Math.min(LOOK_MS, prepareMs / 5), wish.signal)
   }
   await proxmox.put(`${at(wish)}/config`, { delete: SEED_DRIVE, boot: 'order=scsi0' }, call)
+}
+
+/** A cluster that is away for a while is no reason to begin anew. */
+const isStopped = async (proxmox: Proxmox, wish: TemplateWish): Promise<boolean> => {
+  try {
+    const now = await proxmox.get<{ status?: string }>(`${at(wish)}/status/current`, {}, callOf(wish))
+    return now.status === 'stopped'
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'unavailable' && error.retryable) return false
+    throw error
+  }
 }
 
 /** Also when the maker was interrupted: what is half made is of no use to anybody. */

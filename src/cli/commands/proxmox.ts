@@ -9,13 +9,15 @@ import { buildTemplate, templateLines } from '../../proxmox/template.ts'
 import { usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
+import { INTERRUPTED } from '../exit-status.ts'
+import { onInterrupt } from '../interrupt.ts'
 
 export default defineCommand({
   name: 'proxmox',
   summary: 'Prepare a Proxmox VE cluster for jobs',
   usage: 'setup | template [flags]',
   description:
-    'setup prints the lines that give a token exactly the rights that jobs need; with --apply it does so itself, as the administrator that PROXMOX_USER and PROXMOX_PASSWORD name. template tells how to make a template; with --image it makes one of a cloud image on a storage: it boots it once to install what machines need, and needs a network and a storage for the seed to do so.',
+    'setup prints the lines that give a token exactly the rights that jobs need; with --apply it does so itself, as the administrator that PROXMOX_USER and PROXMOX_PASSWORD name. template tells how to make a template; with --image it makes one of a cloud image on a storage: it boots it once to install what it lacks of curl and qemu-guest-agent, which takes a storage for the seed and, for what is missing, a network. Ctrl-C removes what was made.',
   examples: [
     ['deputy proxmox setup --template 9000', 'Print what an administrator types on a node'],
     ['deputy proxmox setup --template 9000 --apply', 'Do it, and print the token'],
@@ -92,22 +94,49 @@ export default defineCommand({
         'Where may the seed for the first boot go? --seeds STORAGE, or --prepared when the image holds curl and qemu-guest-agent',
         'proxmox',
       )
-    return withCluster(context, async proxmox => {
-      await buildTemplate(proxmox, {
-        node,
-        vmid: template,
-        name,
-        image,
-        storage: disks[0] ?? 'local-lvm',
-        bridge,
-        ...(seeds === undefined || flags.prepared
-          ? {}
-          : { prepare: { storage: seeds, seed: templateSeed(`deputy-template-${template}`) } }),
-      })
-      return context.print(`template ${template} (${name}) is ready on ${node}\n`)
-    })
+    const prepare =
+      seeds === undefined || flags.prepared
+        ? {}
+        : { prepare: { storage: seeds, seed: templateSeed(`deputy-template-${template}`) } }
+    return interruptible(context, signal =>
+      withCluster(context, async proxmox => {
+        await buildTemplate(proxmox, {
+          node,
+          vmid: template,
+          name,
+          image,
+          storage: disks[0] ?? 'local-lvm',
+          bridge,
+          ...prepare,
+          told: step => void context.err.write(`${step}\n`),
+          signal,
+        })
+        return context.print(`template ${template} (${name}) is ready on ${node}\n`)
+      }),
+    )
   },
 })
+
+/** What is half made is removed at the first Ctrl-C, and left at the second. */
+const interruptible = async (
+  context: Context,
+  work: (signal: AbortSignal) => Promise<number>,
+): Promise<number> => {
+  const stop = new AbortController()
+  const begin = (): void => {
+    void context.err.write('removing what was made; Ctrl-C again leaves it\n')
+    stop.abort()
+  }
+  const interrupts = onInterrupt(begin, () => process.exit(INTERRUPTED))
+  try {
+    return await work(stop.signal)
+  } catch (error) {
+    if (error === stop.signal.reason) return INTERRUPTED
+    throw error
+  } finally {
+    interrupts.dispose()
+  }
+}
 
 const withCluster = async (
   context: Context,
