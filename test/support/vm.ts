@@ -11,10 +11,10 @@ const BUILD = fileURLToPath(new URL('../vm/image/build.sh', import.meta.url))
 export const CALLBACK = { host: '10.0.2.100', port: 8765 }
 
 export type ImageOrReason =
-  | { readonly image: MachineImage; readonly missing?: never }
-  | { readonly image?: never; readonly missing: string }
+  | { readonly image: MachineImage; readonly cloudImage: string; readonly missing?: never }
+  | { readonly image?: never; readonly cloudImage?: never; readonly missing: string }
 
-/** The image that machines boot, built on first use, or why there is none. */
+/** The image that machines boot, and one that is not complete, built on first use, or why there is none. */
 export const findImage = (): ImageOrReason => {
   if (process.platform !== 'linux' || process.arch !== 'x64')
     return { missing: 'machines are built and booted on Linux on x86-64 only' }
@@ -34,6 +34,7 @@ export const findImage = (): ImageOrReason => {
       kernel: join(directory, 'vmlinux'),
       initrd: join(directory, 'initrd'),
     },
+    cloudImage: join(directory, 'cloud.qcow2'),
   }
 }
 

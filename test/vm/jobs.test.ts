@@ -1,134 +1,35 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { GuestDriver } from '../../src/dev/pve/guests/driver.ts'
-import { qemuGuests } from '../../src/dev/pve/guests/qemu/index.ts'
-import { type Certificate, createCertificate } from '../../src/guest/certificate.ts'
-import { isTerminal } from '../../src/jobs/states.ts'
+import type { OpenArtifact } from '../../src/engine/deputy.ts'
+import { createCertificate } from '../../src/guest/certificate.ts'
 import { createProxmox, type Proxmox } from '../../src/proxmox/client.ts'
 import { parseSettings } from '../../src/proxmox/settings.ts'
-import type { ProxmoxRuntimeOptions } from '../../src/runtimes/proxmox/options.ts'
 import { until } from '../support/engine.ts'
-import { type Lab, openLab } from '../support/proxmox-runtime.ts'
+import { MINUTES, machinesRunning, realMachines } from '../support/real-machines.ts'
 import { requireOrSkip } from '../support/require.ts'
-import { CALLBACK, consoleTail, findImage, freePort, openLink } from '../support/vm.ts'
+import { CALLBACK, findImage } from '../support/vm.ts'
 
 const { image, missing } = findImage()
-const MINUTES = 60_000
+/** In the network of machines, beside the daemon. */
+const WORLD = { host: '10.0.2.101', port: 80 }
 
 describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
-  const closers: (() => Promise<unknown>)[] = []
-
-  const makeDirectory = (): string => {
-    const directory = mkdtempSync(join(tmpdir(), 'vm-'))
-    closers.push(async () => rmSync(directory, { recursive: true, force: true }))
-    return directory
-  }
-
-  const guestsFor = (directory: string, port: number | undefined): GuestDriver =>
-    qemuGuests({
-      image: image!,
-      directory,
-      passages: port === undefined ? [] : [{ guest: CALLBACK, target: { host: '127.0.0.1', port } }],
-    })
-
-  /** Cluster, runtime and engine; machines reach the daemon and nothing else. */
-  const openDeputy = async (
-    more: Partial<ProxmoxRuntimeOptions>,
-    { tls, silence }: { tls?: Certificate; silence?: number } = {},
-  ) => {
-    const port = await freePort()
-    const link = await openLink(port)
-    closers.push(link.close)
-    const directory = makeDirectory()
-    const lab: Lab = await openLab({
-      emulator: { guests: guestsFor(directory, more.channel === 'agent' ? undefined : link.port) },
-    })
-    closers.push(lab.close)
-    const url = `${tls ? 'https' : 'http'}://${CALLBACK.host}:${CALLBACK.port}`
-    const runtime = lab.makeRuntime({
-      callback: { host: '127.0.0.1', port, url, ...(tls && { tls }) },
-      defaults: { cpu: 1, memory: 2 ** 30, disk: undefined },
-      heartbeatSeconds: 5,
-      ...more,
-    })
-    // A pool is filled again at once; a test that has what it needs wants no further machine.
-    let poolSize = runtime.poolSize ?? 0
-    const engine = await lab.open(
-      {
-        ...runtime,
-        get poolSize() {
-          return poolSize
-        },
-      },
-      {
-        config: config => {
-          config.supervision.provisioning = 300
-          if (silence !== undefined) config.supervision.heartbeat = silence
-        },
-      },
-    )
-    const drain = () => {
-      poolSize = 0
-    }
-    return { lab, engine, directory, link, drain }
-  }
-
-  type RealDeputy = Awaited<ReturnType<typeof openDeputy>>
-
-  const begin = async ({ engine, directory }: RealDeputy, manifest: object) => {
-    const { job_id } = await engine.deputy.submit({ runtime: 'proxmox', retries: 0, ...manifest }, 'test')
-    const consoles = () =>
-      readdirSync(directory).map(vmid => ({ vmid, console: consoleTail(directory, Number(vmid)) }))
-    return {
-      id: job_id,
-      printed: async (text: RegExp) => {
-        const seen = async () => {
-          const { status, error } = await engine.deputy.get(job_id)
-          const chunks = await engine.store.readOutput(job_id, 0, 10_000)
-          if (text.test(Buffer.concat(chunks.map(({ data }) => data)).toString())) return true
-          if (isTerminal(status)) throw new Error(`it ended as ${status}: ${error?.message}`)
-          return sleep(200, false)
-        }
-        await until(seen, `${text} is printed`, 5 * MINUTES)
-      },
-      end: async () => {
-        const { error } = await engine.deputy.wait(job_id, {
-          timeoutMs: 5 * MINUTES,
-          signal: AbortSignal.timeout(6 * MINUTES),
-        })
-        const seen = consoles()
-        const result = await engine.deputy.result(job_id, {})
-        process.stderr.write(`phases in ms: ${JSON.stringify(result.phases)}\n`)
-        return { job_id, result, told: () => JSON.stringify({ error, consoles: seen }, null, 1) }
-      },
-    }
-  }
-
-  const run = async (deputy: RealDeputy, manifest: object) => (await begin(deputy, manifest)).end()
-
-  const expectNothingLeft = async ({ lab, directory }: RealDeputy): Promise<void> => {
-    const left = () => [lab.machines(), lab.seeds(), readdirSync(directory)].map(one => one.length)
-    await until(() => left().every(count => count === 0), 'the machine is destroyed', MINUTES)
-    expect(machinesRunning(directory)).toEqual([])
-  }
-
-  afterEach(async () => {
-    for (const close of closers.splice(0).reverse()) await close()
-  })
+  const lab = realMachines(image!)
+  const { openDeputy, begin, run, expectNothingLeft, onClose, makeDirectory } = lab
+  afterEach(lab.close)
 
   it('run a job that its seed image brought, shut in, and tell how it ended', async () => {
     // A server of the host's own, which no job may reach.
     const private_ = createServer((_, response) => response.end('secret'))
     await new Promise<void>(resolve => private_.listen(0, '127.0.0.1', resolve))
-    closers.push(() => new Promise(resolve => private_.close(resolve)))
+    onClose(() => new Promise(resolve => private_.close(resolve)))
     const { port } = private_.address() as AddressInfo
     const script = `
       id -un
@@ -162,12 +63,22 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     expect(Number(lines[3])).toBeGreaterThan(9 * 2 ** 30)
     expect(lines.slice(4)).toEqual(['shut in', '{"status":"ok"}', `café it's "fine" $HOME`, ''])
     expect(result.output).toContain('complaint\n')
-    const artifact = await deputy.engine.deputy.openArtifact(job_id, 'out/report.txt')
-    const pieces: Uint8Array[] = []
-    for await (const piece of artifact.read()) pieces.push(piece)
-    expect(Buffer.concat(pieces).toString()).toBe('made in a machine\n')
+    const artifact = await bytesOf(await deputy.engine.deputy.openArtifact(job_id, 'out/report.txt'))
+    expect(artifact.toString()).toBe('made in a machine\n')
     await expectNothingLeft(deputy)
   })
+
+  /** A server that stands for all the world: it hears who gets through. */
+  const openWorld = async () => {
+    const asked: string[] = []
+    const server = createServer(({ url = '' }, response) => {
+      asked.push(url)
+      response.end(`hello from ${url}\n`)
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onClose(() => new Promise(resolve => server.close(resolve)))
+    return { asked, port: (server.address() as AddressInfo).port }
+  }
 
   it('fetch their seed from the address in their SMBIOS, and go when their job is cancelled', async () => {
     const deputy = await openDeputy({ injection: 'http' })
@@ -186,10 +97,14 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     await expectNothingLeft(deputy)
   })
 
-  it('wait for work, report over HTTPS and through a cut, and are given up when they forget it all', async () => {
+  it('wait for work, bring back changes, keep to a list of domains, report through a cut, and are given up when they forget it all', async () => {
     const tls = createCertificate({ commonName: 'deputy', names: ['localhost'] })
-    const deputy = await openDeputy({ poolSize: 1 }, { tls, silence: 30 })
-    const { engine, lab, link } = deputy
+    const world = await openWorld()
+    const deputy = await openDeputy(
+      { poolSize: 1, network: { firewall: true, privateAddresses: true } },
+      { tls, silence: 30, passages: [{ guest: WORLD, target: { host: '127.0.0.1', port: world.port } }] },
+    )
+    const { engine, cluster, link } = deputy
     const ready = async () => (await engine.store.listMachines()).find(({ state }) => state === 'ready')
     await until(
       async () => (await ready()) !== undefined || sleep(200, false),
@@ -199,17 +114,44 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     const { id: machine } = (await ready())!
     deputy.drain()
 
+    const source = makeDirectory()
+    fillWorkspace(source)
+    const direct = `curl -sS -m 9 --noproxy '*' http://${WORLD.host}:${WORLD.port}/direct`
     const first = await run(deputy, {
-      task: 'who are you',
+      task: 'change what you were given',
       agentType: 'custom',
-      agent: { command: ['id', '-un'] },
+      agent: {
+        command: [
+          '/bin/sh',
+          '-c',
+          `${CHANGES}
+           id -un
+           curl -sS -m 9 http://localhost:${world.port}/plain
+           curl -sS -m 9 --proxytunnel http://localhost:${world.port}/tunnel
+           curl -sS -m 9 http://other.example/
+           ${direct} 2>/dev/null || echo no way around`,
+        ],
+      },
+      workspace: { path: source, patch: true },
+      network: [`localhost:${world.port}`],
       lifecycle: 'persistent',
       timeout: 200,
     })
     expect(first.result.status, first.told()).toBe('success')
-    expect(first.result.output).toBe('deputy\n')
+    expect(first.result.output.split('\n')).toEqual([
+      'deputy',
+      'hello from /plain',
+      'hello from /tunnel',
+      'other.example:80 is not in the network list of this job.',
+      'no way around',
+      '',
+    ])
+    expect(world.asked).toEqual(['/plain', '/tunnel'])
+    expect(first.result.isolation?.join()).toContain(`network: only localhost:${world.port}`)
     expect(first.result.machine_id).toBe(machine)
-    expect(lab.machines()).toHaveLength(1)
+    expect(cluster.machines()).toHaveLength(1)
+    const patch = await bytesOf(await engine.deputy.openPatch(first.job_id))
+    expectChanges(source, patch)
 
     const inThere = (script: string) => ({
       task: 'go on',
@@ -227,11 +169,15 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     expect(result.status, told()).toBe('success')
     expect(result.output).toBe(Array.from({ length: 15 }, (_, index) => `line ${index + 1}\n`).join(''))
 
-    const third = await begin(deputy, inThere('echo begun; exec sleep 500'))
+    // The rules of a kept machine are those of its job: what was shut is open now.
+    const third = await begin(deputy, {
+      ...inThere(`${direct}; echo begun; exec sleep 500`),
+      network: 'full',
+    })
     await third.printed(/begun/)
-    const client = createProxmox(parseSettings(lab.emulator.env()))
-    closers.push(() => client.close())
-    const { vmid, node } = lab.machines()[0]!
+    const client = createProxmox(parseSettings(cluster.emulator.env()))
+    onClose(() => client.close())
+    const { vmid, node } = cluster.machines()[0]!
     await client.waitTask(await client.post<string>(`/nodes/${node}/qemu/${vmid}/status/reset`))
     const lost = await third.end()
     expect(lost.result.status, lost.told()).toBe('failed')
@@ -239,7 +185,7 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
       code: 'stale',
       message: 'Its machine stopped sending signs of life and was given up.',
     })
-    expect(lost.result.output).toBe('begun\n')
+    expect(lost.result.output).toBe('hello from /direct\nbegun\n')
     await engine.deputy.destroyMachine(machine)
     await expectNothingLeft(deputy)
   })
@@ -270,9 +216,9 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     const numbers = Array.from({ length: 100_000 }, (_, index) => `${index + 1}\n`).join('')
     expect(second.result.output).toBe(`${sha256(Buffer.from(numbers))}  -\n`)
 
-    const client = createProxmox(parseSettings(deputy.lab.emulator.env()))
-    closers.push(() => client.close())
-    const { vmid, node } = deputy.lab.machines()[0]!
+    const client = createProxmox(parseSettings(deputy.cluster.emulator.env()))
+    onClose(() => client.close())
+    const { vmid, node } = deputy.cluster.machines()[0]!
     const vm = `/nodes/${node}/qemu/${vmid}`
     await checkAgent(client, `${vm}/agent`)
 
@@ -308,6 +254,41 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
   })
 })
 
+const fillWorkspace = (directory: string): void => {
+  mkdirSync(join(directory, 'src'))
+  writeFileSync(join(directory, 'src/edit.txt'), '1\n2\n3\n')
+  writeFileSync(join(directory, 'old.txt'), 'old\n')
+  writeFileSync(join(directory, 'run.sh'), '#!/bin/sh\n', { mode: 0o644 })
+  writeFileSync(join(directory, 'logo.bin'), Buffer.from([0, 1, 2, 3]))
+}
+
+const CHANGES = `set -e
+  echo 4 >>src/edit.txt
+  mkdir -p deep/er
+  echo new >deep/er/new.txt
+  rm old.txt
+  chmod +x run.sh
+  printf '\\0\\1\\2\\377' >logo.bin
+  set +e`
+
+/** The patch, taken by git, makes of the original what the machine made of it. */
+const expectChanges = (directory: string, patch: Buffer): void => {
+  const env = { ...process.env, GIT_CEILING_DIRECTORIES: dirname(directory) }
+  execFileSync('git', ['apply', '-'], { cwd: directory, input: patch, env })
+  const read = (path: string) => readFileSync(join(directory, path))
+  expect(readdirSync(directory).sort()).toEqual(['deep', 'logo.bin', 'run.sh', 'src'])
+  expect(read('src/edit.txt').toString()).toBe('1\n2\n3\n4\n')
+  expect(read('deep/er/new.txt').toString()).toBe('new\n')
+  expect([...read('logo.bin')]).toEqual([0, 1, 2, 255])
+  expect(statSync(join(directory, 'run.sh')).mode & 0o111).toBe(0o111)
+}
+
+const bytesOf = async ({ read }: Pick<OpenArtifact, 'read'>): Promise<Buffer> => {
+  const pieces: Uint8Array[] = []
+  for await (const piece of read()) pieces.push(piece)
+  return Buffer.concat(pieces)
+}
+
 /** The calls of the agent as a client of Proxmox VE sees them, with the encodings that it has. */
 const checkAgent = async (client: Proxmox, agent: string): Promise<void> => {
   const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, index) => (index * 7) % 256))
@@ -339,16 +320,5 @@ const checkAgent = async (client: Proxmox, agent: string): Promise<void> => {
   expect(Buffer.from(content, 'latin1').toString()).toBe('caf\u00e9\n')
   await expect(client.get(`${agent}/file-read`, { file: '/absent' })).rejects.toThrow('No such file')
 }
-
-/** Processes of QEMU that use a directory. */
-const machinesRunning = (directory: string): string[] =>
-  readdirSync('/proc').filter(pid => {
-    try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-      return command.startsWith('qemu-system') && command.includes(directory)
-    } catch {
-      return false
-    }
-  })
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds the disk that real guests of the emulated cluster boot, and prints the directory that holds it:
-# disk.qcow2, vmlinux and initrd. Kept in .cache/vm under a name made from the recipe, so that a change of any
-# file here builds a new one. Needs neither loop devices nor mounts; as an ordinary user it needs user namespaces.
+# Builds the disks that real guests of the emulated cluster boot, and prints the directory that holds them:
+# disk.qcow2, a template; cloud.qcow2, the same as a cloud image is, without the guest agent; vmlinux and initrd.
+# Kept in .cache/vm under a name made from the recipe, so that a change of any file here builds new ones. Needs
+# neither loop devices nor mounts; as an ordinary user it needs user namespaces.
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 cache=${DEPUTY_VM_CACHE:-$here/../../../.cache/vm}
@@ -13,7 +14,7 @@ directory=$cache/$(cat "$here"/* | sha256sum | cut -c1-16)
 # Two builders would only slow each other down.
 exec 9>"$cache/lock"
 flock 9
-if [ -f "$directory/disk.qcow2" ]; then
+if [ -d "$directory" ]; then
   printf '%s\n' "$directory"
   exit 0
 fi
@@ -25,6 +26,17 @@ for tool in mmdebstrap qemu-img mke2fs zstd xz cpio flock; do
     exit 3
   }
 done
+
+# An ordinary user works as the users of a namespace, and those must get through to the files.
+open_to_all() {
+  at=$1
+  while :; do
+    case $(stat -Lc %A "$at") in *[xt]) ;; *) return 1 ;; esac
+    [ "$at" != / ] || return 0
+    at=$(dirname "$at")
+  done
+}
+[ "$(id -u)" = 0 ] || open_to_all "${TMPDIR:-/tmp}" || export TMPDIR=/tmp
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/deputy-image.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
@@ -53,7 +65,9 @@ else mmdebstrap --unshare-helper sh "$scratch/pack.sh" "$scratch" 9>&-; fi >&2
 rm -rf "$directory.new"
 mkdir "$directory.new"
 cp "$scratch/out/vmlinux" "$scratch/out/initrd" "$directory.new"
-qemu-img convert -q -O qcow2 -c -o compression_type=zstd "$scratch/out/disk.raw" "$directory.new/disk.qcow2"
+for disk in disk cloud; do
+  qemu-img convert -q -O qcow2 -c -o compression_type=zstd "$scratch/out/$disk.raw" "$directory.new/$disk.qcow2"
+done
 mv "$directory.new" "$directory"
 find "$cache" -mindepth 1 -maxdepth 1 -type d ! -path "$directory" -exec rm -rf {} +
 printf '%s\n' "$directory"

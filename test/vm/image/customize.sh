@@ -11,6 +11,20 @@ find usr/lib/modules -name '*.ko.xz' -exec xz -d {} +
 release=$(ls usr/lib/modules)
 chroot . depmod "$release"
 
+# What the image without it installs, from a directory: machines of tests have no network.
+mkdir -p opt/packages
+chroot . sh -c 'cd /opt/packages && apt-get download -q qemu-guest-agent'
+(
+  cd opt/packages
+  deb=agent.deb
+  mv -- *.deb "$deb"
+  dpkg-deb -f "$deb"
+  echo "Filename: ./$deb"
+  echo "Size: $(stat -c %s "$deb")"
+  echo "SHA256: $(sha256sum "$deb" | cut -d' ' -f1)"
+) >Packages.new
+mv Packages.new opt/packages/Packages
+
 cp "$recipe/cloud.cfg" etc/cloud/cloud.cfg
 rm -rf etc/cloud/cloud.cfg.d/* etc/cloud/ds-identify.cfg
 mkdir -p etc/systemd/system-preset

@@ -3,7 +3,7 @@
 set -eu
 cd "$1/out"
 mkdir root
-trap 'rm -rf root tree' EXIT
+trap 'rm -rf root tree packages' EXIT
 tar -xf ../root.tar -C root --exclude='./dev/*'
 release=$(ls root/usr/lib/modules)
 
@@ -36,7 +36,18 @@ printf '%s\n' $order >tree/modules
 
 rm -rf root/boot/*
 # Room to write; what is empty costs nothing in the image.
-truncate -s 2G disk.raw
-mke2fs -q -t ext4 -L root -m 0 -O ^metadata_csum -E lazy_itable_init=1,lazy_journal_init=1,resize=67108864 \
-  -J size=16 -d root disk.raw
-chmod 0644 vmlinux initrd disk.raw
+make_disk() {
+  truncate -s 2G "$1"
+  mke2fs -q -t ext4 -L root -m 0 -O ^metadata_csum \
+    -E lazy_itable_init=1,lazy_journal_init=1,resize=67108864 -J size=16 -d root "$1"
+}
+packages=root/opt/packages
+mv "$packages" packages
+make_disk disk.raw
+
+mv packages "$packages"
+chroot root dpkg --purge qemu-guest-agent
+rm -rf root/dev/* root/etc/apt/sources.list root/etc/apt/sources.list.d/*
+echo 'deb [trusted=yes] file:/opt/packages ./' >root/etc/apt/sources.list
+make_disk cloud.raw
+chmod 0644 vmlinux initrd disk.raw cloud.raw
