@@ -44,6 +44,7 @@ const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOption
     return await proxmoxFromConfig({
       env,
       stateDir: home.stateDir,
+      cacheDir: join(home.cacheDir, 'proxmox'),
       proxmox: config.proxmox,
       callback: config.callback,
       defaults: config.defaults,

@@ -1,3 +1,4 @@
+import { createKeeper } from './catalogue/keeper.ts'
 import { type Catalogue, loadCatalogue } from './catalogue/load.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { encodeBody, type Params, path } from './encode.ts'
@@ -5,7 +6,7 @@ import { errorFromAnswer, wrongPassword } from './errors.ts'
 import { createFailover } from './failover.ts'
 import { createLimiter } from './limiter.ts'
 import { type Logger, silent } from './logger.ts'
-import { type CallOptions, createRequest, type Request } from './request.ts'
+import { type CallOptions, createRequest, type Method, type Request } from './request.ts'
 import { type Patience, whileLocked } from './retry.ts'
 import { createSession, readTicket, type Ticket } from './session.ts'
 import type { ProxmoxSettings } from './settings.ts'
@@ -18,7 +19,10 @@ import { readVersion, type Version } from './version.ts'
 export interface ProxmoxOptions {
   readonly logger?: Logger
   readonly clock?: Clock
-  /** Where the catalogue of the host is kept between starts; without it, in memory only. */
+  /**
+   * Where the catalogue of the host is kept between starts. A client that has such a place fetches the catalogue by
+   * itself, beside its first calls; any other has one once it was asked for. With one, every call is checked.
+   */
   readonly cacheDir?: string
   readonly callsPerNode?: number
 }
@@ -68,7 +72,7 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
     return readTicket((JSON.parse(new TextDecoder().decode(answer.body)) as { data: unknown }).data)
   }
 
-  const request = createRequest({
+  const send = createRequest({
     transport,
     failover,
     clock,
@@ -77,10 +81,35 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
     limit: createLimiter(callsPerNode),
     timeoutMs: settings.timeoutMs,
   })
-  const waiting = { request, clock }
-  let catalogue: Promise<Catalogue> | undefined
+  const version = (call: CallOptions = {}) => readVersion(send, call)
 
-  const version = (call: CallOptions = {}) => readVersion(request, call)
+  const keeper = createKeeper({
+    clock,
+    logger,
+    version: signal => version({ signal }),
+    load: (current, signal) =>
+      loadCatalogue({
+        endpoints: () => failover.order(),
+        transport,
+        version: current,
+        logger,
+        signal,
+        ...(options.cacheDir === undefined ? {} : { cacheDir: options.cacheDir }),
+      }),
+  })
+
+  const request: Request = async <T>(
+    method: Method,
+    at: string,
+    params: Params = {},
+    call: CallOptions = {},
+  ) => {
+    await keeper.verify({ method, path: at }, params, call.signal)
+    const data = await send<T>(method, at, params, call)
+    if (options.cacheDir !== undefined) keeper.stir()
+    return data
+  }
+  const waiting = { request, clock }
 
   return {
     settings,
@@ -98,22 +127,12 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
     },
     whileLocked: (work, patience) => whileLocked(work, { ...patience, clock }),
     version,
-    catalogue: (call = {}) => {
-      catalogue ??= loadCatalogue({
-        endpoints: () => failover.order(),
-        transport,
-        version: () => version(call),
-        logger,
-        ...(options.cacheDir === undefined ? {} : { cacheDir: options.cacheDir }),
-        ...(call.signal ? { signal: call.signal } : {}),
-      }).catch(error => {
-        catalogue = undefined
-        throw error
-      })
-      return catalogue
-    },
+    catalogue: (call = {}) => keeper.get(call.signal),
     certificate: () =>
       settings.endpoints.map(transport.certificate).find(certificate => certificate !== undefined),
-    close: () => transport.close(),
+    close: () => {
+      keeper.close()
+      return transport.close()
+    },
   }
 }

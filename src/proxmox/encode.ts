@@ -34,7 +34,7 @@ export const encodeParams = (params: Params): string => {
   const form = new URLSearchParams()
   for (const [key, value] of Object.entries(params)) {
     if (value === undefined || value === null) continue
-    for (const one of Array.isArray(value) ? value : [value]) form.append(key, scalar(one as Scalar))
+    for (const one of Array.isArray(value) ? value : [value]) form.append(key, encodeScalar(one as Scalar))
   }
   return form.toString()
 }
@@ -51,7 +51,9 @@ export const encodeBody = (params: Params): string => {
   )
 }
 
-const scalar = (value: Scalar): string => (typeof value === 'boolean' ? (value ? '1' : '0') : String(value))
+/** Of the spellings of true and false Proxmox VE takes these alone. */
+export const encodeScalar = (value: Scalar): string =>
+  typeof value === 'boolean' ? (value ? '1' : '0') : String(value)
 
 const segment = (value: string | number): string => {
   const text = String(value)

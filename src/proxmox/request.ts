@@ -15,7 +15,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export interface CallOptions {
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
-  /** A body that is sent as it is, with its headers; used by uploads. */
+  /** A body that is sent as it is, with its headers, and holds the parameters; used by uploads. */
   readonly raw?: Pick<Outgoing, 'headers' | 'body'>
   /** A read that cannot be read again: it is sent anew only when it cannot have arrived. */
   readonly once?: boolean

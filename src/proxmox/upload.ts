@@ -30,7 +30,7 @@ export const upload = async (
   return request<string>(
     'POST',
     path`/nodes/${node}/storage/${storage}/upload`,
-    {},
+    { ...fields, filename },
     {
       ...rest,
       raw: multipart,

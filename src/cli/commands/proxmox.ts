@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { loadConfig } from '../../config/load.ts'
 import { templateSeed } from '../../guest/template-seed.ts'
 import { createProxmox, type Proxmox } from '../../proxmox/client.ts'
@@ -142,7 +143,8 @@ const withCluster = async (
   context: Context,
   work: (proxmox: Proxmox) => Promise<number>,
 ): Promise<number> => {
-  const proxmox = createProxmox(parseSettings(asPerson(context.env)))
+  const cacheDir = join(context.home.cacheDir, 'proxmox')
+  const proxmox = createProxmox(parseSettings(asPerson(context.env)), { cacheDir })
   try {
     return await work(proxmox)
   } finally {

@@ -3,7 +3,8 @@ import { createReadStream } from 'node:fs'
 import { readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { extract, type Pack } from 'tar-stream'
+import { createGunzip } from 'node:zlib'
+import { type Extract, extract, type Pack } from 'tar-stream'
 import { walkWorkspace } from '../../workspace/walk.ts'
 
 export interface TreeEntry {
@@ -59,7 +60,7 @@ export const directorySource = (root: string): TreeSource => {
   }
 }
 
-/** A tar, opened as often as needed: once to know what is in it, once to send some of it. */
+/** A tar, gzipped or not, opened as often as needed: once to know what is in it, once to send some of it. */
 export const tarSource = (open: () => AsyncIterable<Uint8Array>): TreeSource => {
   const links = new Map<string, string>()
   return {
@@ -95,7 +96,7 @@ const readTar = async (
   ) => Promise<void>,
 ): Promise<void> => {
   const tar = extract()
-  const fed = pipeline(open(), tar)
+  const fed = feed(open(), tar)
   // Whoever reads the entries hears of it, too.
   fed.catch(() => undefined)
   for await (const item of tar) {
@@ -123,6 +124,28 @@ const readTar = async (
     await onEntry(entry, bytesOf(item), type === 'link' ? (header.linkname ?? '') : undefined)
   }
   await fed
+}
+
+const feed = async (source: AsyncIterable<Uint8Array>, tar: Extract): Promise<void> => {
+  const chunks = source[Symbol.asyncIterator]()
+  const start: Uint8Array[] = []
+  const whole = async function* (): AsyncGenerator<Uint8Array> {
+    yield* start
+    yield* { [Symbol.asyncIterator]: () => chunks }
+  }
+  try {
+    for (let length = 0; length < 2; length += start.at(-1)!.length) {
+      const next = await chunks.next()
+      if (next.done) break
+      start.push(next.value)
+    }
+    const [first, second] = Buffer.concat(start)
+    if (first === 0x1f && second === 0x8b) await pipeline(whole(), createGunzip(), tar)
+    else await pipeline(whole(), tar)
+  } catch (error) {
+    tar.destroy(error instanceof Error ? error : new Error(String(error)))
+    throw error
+  }
 }
 
 async function* bytesOf(stream: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {

@@ -56,6 +56,10 @@ export interface WorkspaceFile {
 
 export interface WorkspaceListing {
   files: WorkspaceFile[]
+  /** Set when there are more. */
+  truncated: boolean
+  /** How many have names that are no UTF-8: they cannot be shown or asked for, and stay behind. */
+  unnamed: number
   /** Written since the workspace was filled. */
   changed: ReadonlySet<string>
 }
@@ -84,27 +88,45 @@ echo ${mark}
   const result = await request.ssh.run({ target, signal, script, maxStdout: MAX_LISTING })
   const [, files, changed, rest] = result.stdout.toString('latin1').split(`${mark}\n`)
   if (rest === undefined) throw broken(request, 'listed', result.stderr)
+  const listed = records(files)
   return {
-    files: records(files).slice(0, MAX_FILES).flatMap(parseFile),
-    changed: new Set(records(changed).map(stripDot)),
+    files: listed.names.slice(0, MAX_FILES).flatMap(parseFile),
+    truncated: listed.names.length > MAX_FILES,
+    unnamed: listed.unnamed,
+    changed: pathsOf(changed),
   }
 }
 
-/** The regular files below a directory of the home there. */
-export const listFiles = async (request: {
+/** What a workspace began as. */
+export interface BaseListing {
+  files: ReadonlySet<string>
+  links: ReadonlySet<string>
+}
+
+/** Of the copy that was kept of it. */
+export const listBase = async (request: {
   ssh: Ssh
   target: SshTarget
   signal: AbortSignal
-  directory: string
-}): Promise<Set<string>> => {
+  owner: string
+  id: string
+}): Promise<BaseListing> => {
   const mark = `deputy-${randomBytes(9).toString('hex')}`
-  const script = `cd "$HOME/${request.directory}" || exit 1\necho ${mark}\nfind . -xdev -type f -print0\necho ${mark}\n`
+  const script = `cd "$HOME/${baseDirectory(request.owner, request.id)}" || exit 1
+echo ${mark}
+find . -xdev -type f -print0
+echo ${mark}
+find . -xdev -type l -print0
+echo ${mark}
+`
   const { target, signal } = request
   const result = await request.ssh.run({ target, signal, script, maxStdout: MAX_LISTING })
-  const [, files, rest] = result.stdout.toString('latin1').split(`${mark}\n`)
+  const [, files, links, rest] = result.stdout.toString('latin1').split(`${mark}\n`)
   if (rest === undefined) throw broken(request, 'listed', result.stderr)
-  return new Set(records(files).map(stripDot))
+  return { files: pathsOf(files), links: pathsOf(links) }
 }
+
+const pathsOf = (latin1: string | undefined): Set<string> => new Set(records(latin1).names.map(stripDot))
 
 const parseFile = (record: string): WorkspaceFile[] => {
   const match = /^(\S) (\d{1,15}) ([0-7]{1,5}) ([\s\S]+)$/.exec(record)
@@ -121,15 +143,17 @@ const stripDot = (path: string): string => path.replace(/^\.\//, '')
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Names that are no UTF-8 cannot be shown or asked for: they stay behind. */
-const records = (latin1: string | undefined): string[] =>
-  (latin1 ?? '').split('\0').flatMap(record => {
+const records = (latin1: string | undefined): { names: string[]; unnamed: number } => {
+  const all = (latin1 ?? '').split('\0').filter(record => record !== '')
+  const names = all.flatMap(record => {
     try {
-      return record === '' ? [] : [utf8.decode(Buffer.from(record, 'latin1'))]
+      return [utf8.decode(Buffer.from(record, 'latin1'))]
     } catch {
       return []
     }
   })
+  return { names, unnamed: all.length - names.length }
+}
 
 /** An archive of some files, as a stream of bytes; ends in an error when the node does not deliver all of it. */
 export async function* packFrom(

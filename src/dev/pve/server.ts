@@ -55,7 +55,8 @@ const handle = async (
   try {
     if (fault?.status !== undefined)
       throw new PveError(fault.status, fault.message ?? fault.reason ?? 'injected fault')
-    if (url.pathname === '/pve-docs/api-viewer/apidoc.js') return sendDocs(request, response, docs)
+    if (url.pathname === '/pve-docs/api-viewer/apidoc.js')
+      return sendDocs(request, response, { ...docs, apidoc: options.backend.state.apidoc ?? docs.apidoc })
     const body = await readBody(request, method)
     const outcome = await dispatch(options.backend, incoming(request, method, url, body))
     await loseAnswer(options, request, fault)

@@ -140,6 +140,8 @@ export interface State {
   readonly bridges: Set<string>
   /** Networks of the SDN with their zones. */
   readonly vnets: Map<string, string>
+  /** Documentation that lags behind the daemons, or is broken; undefined: one that fits. */
+  apidoc: string | undefined
   acl: Acl[]
   nextIdRange: { lower: number; upper: number }
   statCache: { at: number; vms: Map<number, { name: string; status: string; template: boolean }> }
@@ -162,6 +164,7 @@ export const createState = (timing: Timing, version = '9.1.4'): State => ({
   clusterFirewall: { options: {}, rules: [] },
   bridges: new Set(['vmbr0']),
   vnets: new Map(),
+  apidoc: undefined,
   acl: [],
   nextIdRange: { lower: 100, upper: 1_000_000 },
   statCache: { at: 0, vms: new Map() },

@@ -1,4 +1,5 @@
-import { matchPath } from './match.ts'
+import { encodeScalar, type Scalar } from '../encode.ts'
+import type { FindOperation } from './match.ts'
 import type { Operation, Parameter } from './operation.ts'
 import { compilePattern } from './pattern.ts'
 
@@ -11,54 +12,57 @@ export interface Problem {
 
 /** What is wrong with a call before it is sent; empty when nothing is known against it. */
 export const checkCall = (
-  operations: readonly Operation[],
+  find: FindOperation,
   call: { verb: string; path: string; params: Readonly<Record<string, unknown>> },
 ): Problem[] => {
-  if (operations.length === 0) return []
-  const operation = matchPath(operations, call.verb, call.path)
-  if (!operation) return [unknownOperation(operations, call)]
+  const operation = find(call.verb, call.path)
+  if (!operation) return [unknownOperation(find, call)]
   const inPath = new Set([...operation.path.matchAll(/\{([^}]+)\}/g)].map(match => match[1]!))
   const template = call.path.includes('{')
+  const given = new Map(Object.entries(call.params).filter(([, value]) => isSent(value)))
   const problems: Problem[] = []
-  for (const [name, value] of Object.entries(call.params)) {
-    if (value === undefined || value === null) continue
+  for (const [name, value] of given) {
     const param = findParameter(operation, name)
     if (param) problems.push(...checkValue(param, name, value))
     else if (!operation.open) problems.push(unknownParameter(operation, name))
   }
   for (const param of operation.params) {
-    if (!param.required || param.indexed || call.params[param.name] !== undefined) continue
+    if (!param.required || param.indexed || given.has(param.name)) continue
     if (inPath.has(param.name) && !template) continue
     problems.push({ param: param.name, problem: 'is required', severity: 'error' })
   }
   return problems
 }
 
-const findParameter = (operation: Operation, name: string): Parameter | undefined =>
-  operation.params.find(param =>
-    param.indexed ? name.replace(/\d+$/, '') === param.name && /\d$/.test(name) : param.name === name,
-  )
+/** A form has no word for nothing: an empty list is as absent as null. */
+const isSent = (value: unknown): boolean =>
+  value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)
+
+const findParameter = (operation: Operation, name: string): Parameter | undefined => {
+  const family = /^(.*\D)\d+$/.exec(name)?.[1]
+  return operation.params.find(param => param.name === (param.indexed ? family : name))
+}
 
 const checkValue = (param: Parameter, name: string, value: unknown): Problem[] => {
   if (Array.isArray(value)) {
     const lists = param.type === 'array' || (param.format ?? '').endsWith('-list')
-    return lists ? [] : [{ param: name, problem: 'takes one value, not a list', severity: 'error' }]
+    if (lists) return []
+    // A list of one is sent as that one.
+    if (value.length === 1) return checkValue(param, name, value[0])
+    return [{ param: name, problem: 'takes one value, not a list', severity: 'error' }]
   }
   if (typeof value === 'object') return [{ param: name, problem: 'cannot be an object', severity: 'error' }]
-  const problem = scalarProblem(param, String(value), typeof value === 'boolean')
+  const problem = scalarProblem(param, encodeScalar(value as Scalar))
   return problem === undefined ? [] : [{ param: name, ...problem }]
 }
 
-const scalarProblem = (
-  param: Parameter,
-  text: string,
-  isBoolean: boolean,
-): Omit<Problem, 'param'> | undefined => {
+/** The judgement of Proxmox VE itself, on the text that it gets; where in doubt, the milder one. */
+const scalarProblem = (param: Parameter, text: string): Omit<Problem, 'param'> | undefined => {
   const error = (problem: string) => ({ problem, severity: 'error' as const })
-  if (param.type === 'boolean') {
-    return isBoolean || /^[01]$/.test(text) ? undefined : error(`must be 1 or 0, not "${text}"`)
-  }
-  if (param.type === 'integer' && !/^-?\d+$/.test(text)) return error(`must be a whole number, not "${text}"`)
+  if (param.type === 'boolean')
+    return /^[01]\n?$/.test(text) ? undefined : error(`must be 1 or 0, not "${text}"`)
+  if (param.type === 'integer' && !/^[+-]?\d+\n?$/.test(text))
+    return error(`must be a whole number, not "${text}"`)
   if (param.type === 'number' && !Number.isFinite(Number(text)))
     return error(`must be a number, not "${text}"`)
   if (param.type === 'integer' || param.type === 'number') {
@@ -71,7 +75,8 @@ const scalarProblem = (
     return error(`must be one of ${param.enum.join(', ')}, not "${text}"`)
   if (param.minLength !== undefined && text.length < param.minLength)
     return error(`has fewer than ${param.minLength} characters`)
-  if (param.maxLength !== undefined && text.length > param.maxLength)
+  // Perl counts characters, not halves of them.
+  if (param.maxLength !== undefined && text.length > param.maxLength && [...text].length > param.maxLength)
     return error(`has more than ${param.maxLength} characters`)
   const pattern = param.pattern === undefined ? undefined : compilePattern(param.pattern)
   if (pattern && !pattern.test(text))
@@ -91,11 +96,8 @@ const unknownParameter = (operation: Operation, name: string): Problem => {
   }
 }
 
-const unknownOperation = (
-  operations: readonly Operation[],
-  { verb, path }: { verb: string; path: string },
-): Problem => {
-  const others = ['GET', 'POST', 'PUT', 'DELETE'].filter(other => matchPath(operations, other, path))
+const unknownOperation = (find: FindOperation, { verb, path }: { verb: string; path: string }): Problem => {
+  const others = ['GET', 'POST', 'PUT', 'DELETE'].filter(other => find(other, path))
   const also = others.length > 0 ? `; this path knows ${others.join(', ')}` : ''
   return {
     problem: `${verb.toUpperCase()} ${path} is not in the catalogue of this host${also}`,

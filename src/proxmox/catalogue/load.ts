@@ -5,7 +5,7 @@ import type { Version } from '../version.ts'
 import { readCache, writeCache } from './cache.ts'
 import { checkCall, type Problem } from './check.ts'
 import { extractSchema } from './extract.ts'
-import { matchPath } from './match.ts'
+import { createMatcher } from './match.ts'
 import { normalise } from './normalise.ts'
 import type { Operation } from './operation.ts'
 import { type Hit, searchOperations } from './search.ts'
@@ -24,7 +24,7 @@ export interface Catalogue {
 export interface LoadOptions {
   readonly endpoints: () => Endpoint[]
   readonly transport: Transport
-  readonly version: () => Promise<Version>
+  readonly version: Version
   readonly logger: Logger
   readonly cacheDir?: string
   readonly signal?: AbortSignal
@@ -34,8 +34,7 @@ const APIDOC = '/pve-docs/api-viewer/apidoc.js'
 
 /** Each host serves the catalogue of its own version; it is read from there, once per version. */
 export const loadCatalogue = async (options: LoadOptions): Promise<Catalogue> => {
-  const { cacheDir, logger } = options
-  const version = await options.version()
+  const { cacheDir, logger, version } = options
   const cached = cacheDir === undefined ? undefined : await readCache(cacheDir, version)
   if (cached) return createCatalogue(cached, { source: 'cache', version: version.version })
   const operations = await download(options)
@@ -52,13 +51,14 @@ export const createCatalogue = (
   operations: readonly Operation[],
   about: { source: Catalogue['source']; version: string },
 ): Catalogue => {
-  const describe = (verb: string, path: string) => matchPath(operations, verb, path)
+  const describe = createMatcher(operations)
   return {
     ...about,
     operations,
     describe,
     search: (query, limit) => searchOperations(operations, query, limit),
-    check: (verb, path, params) => checkCall(operations, { verb, path, params }),
+    check: (verb, path, params) =>
+      operations.length === 0 ? [] : checkCall(describe, { verb, path, params }),
   }
 }
 

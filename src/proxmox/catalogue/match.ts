@@ -1,20 +1,27 @@
 import type { Operation } from './operation.ts'
 
-/** The operation that a path means; a literal segment beats a placeholder. */
-export const matchPath = (
-  operations: readonly Operation[],
-  verb: string,
-  path: string,
-): Operation | undefined => {
-  const wanted = segments(path)
-  let best: { operation: Operation; literal: number } | undefined
+export type FindOperation = (verb: string, path: string) => Operation | undefined
+
+/** Finds the operation that a path means; a literal segment beats a placeholder. Every call of the client asks it. */
+export const createMatcher = (operations: readonly Operation[]): FindOperation => {
+  const byShape = new Map<string, { operation: Operation; parts: string[] }[]>()
   for (const operation of operations) {
-    if (operation.verb !== verb.toUpperCase()) continue
-    const literal = score(segments(operation.path), wanted)
-    if (literal >= 0 && literal > (best?.literal ?? -1)) best = { operation, literal }
+    const parts = segments(operation.path)
+    const shape = shapeOf(operation.verb, parts)
+    byShape.set(shape, [...(byShape.get(shape) ?? []), { operation, parts }])
   }
-  return best?.operation
+  return (verb, path) => {
+    const wanted = segments(path)
+    let best: { operation: Operation; literal: number } | undefined
+    for (const { operation, parts } of byShape.get(shapeOf(verb.toUpperCase(), wanted)) ?? []) {
+      const literal = score(parts, wanted)
+      if (literal > (best?.literal ?? -1)) best = { operation, literal }
+    }
+    return best?.operation
+  }
 }
+
+const shapeOf = (verb: string, parts: readonly string[]): string => `${verb} ${parts.length}`
 
 const segments = (path: string): string[] =>
   path
@@ -23,7 +30,6 @@ const segments = (path: string): string[] =>
     .filter(part => part !== '')
 
 const score = (template: readonly string[], wanted: readonly string[]): number => {
-  if (template.length !== wanted.length) return -1
   let literal = 0
   for (const [index, part] of template.entries()) {
     if (part === wanted[index]) literal++

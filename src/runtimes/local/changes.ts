@@ -44,18 +44,38 @@ export interface Suspects {
 }
 
 /** What of a workspace may have changed, by what a listing of it tells. */
-export const suspectsOf = ({ listing, base, ignores, given, startedAt }: Ending): Suspects => {
+export const suspectsOf = ({ base, startedAt, ...ending }: Ending): Suspects =>
+  suspectsAmong(ending, {
+    wasFile: path => base.files.has(path),
+    isUnchanged: file =>
+      file.type === 'file'
+        ? looksUnchanged(file, base.files.get(file.path), startedAt)
+        : isSameLink(file, base.links.get(file.path)),
+  })
+
+/** How a workspace began, for one who compares. */
+export interface Beginning {
+  /** Whether there was a regular file. */
+  wasFile(path: string): boolean
+  isUnchanged(file: ListedFile): boolean
+}
+
+/** The same where what it began as is known otherwise. */
+export const suspectsAmong = (
+  { listing, ignores, given }: Pick<Ending, 'listing' | 'ignores' | 'given'>,
+  { wasFile, isUnchanged }: Beginning,
+): Suspects => {
   const rules = treeRules(ignores)
   const known = new Set(given)
   const skipped: SkippedArtifact[] = []
   const files = listing.files.filter(file => {
-    const old = base.files.get(file.path)
+    const old = wasFile(file.path)
     if (isGitPath(file.path) || known.has(file.path)) return false
-    if (old === undefined && isIgnoredFile(file.path, rules)) return false
-    if (file.type === 'file') return !looksUnchanged(file, old, startedAt)
-    if (old !== undefined)
+    if (!old && isIgnoredFile(file.path, rules)) return false
+    if (file.type === 'file') return !isUnchanged(file)
+    if (old)
       skipped.push({ path: file.path, reason: 'it is no regular file any more: the patch only deletes it' })
-    else if (!isSameLink(file, base.links.get(file.path)))
+    else if (!isUnchanged(file))
       skipped.push({ path: file.path, reason: 'only regular files are in the patch' })
     return false
   })

@@ -15,6 +15,8 @@ import { requireSound } from './sound.ts'
 export interface FromConfig {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stateDir: string
+  /** For what can be had again, such as the catalogue of the cluster. */
+  readonly cacheDir?: string
   readonly proxmox: ProxmoxRuntimeConfig
   readonly callback: CallbackConfig
   readonly defaults: { readonly cpu: number; readonly memory: string; readonly disk?: string | undefined }
@@ -30,11 +32,18 @@ export interface FromConfig {
 export type OpenOptions = Omit<ProxmoxRuntimeOptions, 'proxmox' | 'log'> & {
   readonly env: FromConfig['env']
   readonly log?: Logger
+  readonly cacheDir?: string | undefined
 }
 
 /** The runtime on the cluster that the environment names. */
-export const openProxmoxRuntime = ({ env, log = silent, ...options }: OpenOptions): Runtime =>
-  createProxmoxRuntime({ ...options, log, proxmox: createProxmox(parseSettings(env), { logger: log }) })
+export const openProxmoxRuntime = ({ env, log = silent, cacheDir, ...options }: OpenOptions): Runtime => {
+  const kept = cacheDir === undefined ? {} : { cacheDir }
+  return createProxmoxRuntime({
+    ...options,
+    log,
+    proxmox: createProxmox(parseSettings(env), { logger: log, ...kept }),
+  })
+}
 
 /** The runtime as the configuration describes it. Throws when the settings of the cluster are wrong. */
 export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> => {
@@ -45,6 +54,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
   const tls = callback.tls ? await guestCertificate(options.stateDir) : undefined
   return openProxmoxRuntime({
     env: options.env,
+    cacheDir: options.cacheDir,
     blobs: options.blobs,
     log,
     ...(options.onCall && { onCall: options.onCall }),

@@ -16,7 +16,6 @@ export interface CollectRequest {
   blobs: Blobs
   manifest: Manifest
   workspaceId: string
-  hasWorkspace: boolean
   keep: KeepLimits
   signal: AbortSignal
 }
@@ -28,8 +27,8 @@ export interface Collected {
 }
 
 /** Whether there is anything to bring back besides output. */
-export const leavesSomething = (manifest: Manifest, hasWorkspace: boolean): boolean =>
-  (manifest.artifacts ?? []).length > 0 || (manifest.workspace?.patch === true && hasWorkspace)
+export const leavesSomething = ({ artifacts = [], workspace }: Manifest): boolean =>
+  artifacts.length > 0 || workspace?.patch === true
 
 /** What is told when nothing was, or nothing could be, brought back. */
 export const nothingLeft = (reason?: string): Collected => ({
@@ -41,13 +40,13 @@ export const nothingLeft = (reason?: string): Collected => ({
 /** Everything a job leaves besides its output. */
 export const collect = async (request: CollectRequest): Promise<Collected> => {
   const globs = request.manifest.artifacts ?? []
-  const wantsPatch = request.manifest.workspace?.patch === true && request.hasWorkspace
   const { cluster, target, signal, keep } = request
   const where = { ssh: cluster.ssh, owner: cluster.owner, target, signal, id: request.workspaceId }
   const listing = await listWorkspace(where)
   const caps = { files: keep.artifactFiles, bytes: keep.artifactBytes }
-  const selection = selectArtifacts({ files: listing.files, truncated: false }, globs, caps)
+  const selection = selectArtifacts(listing, globs, caps)
   const fetched = await fetchArtifacts(request, selection.wanted)
+  const wantsPatch = request.manifest.workspace?.patch === true
   const patch = wantsPatch ? await fetchPatch(request, listing) : { ref: null, skipped: [] }
   return {
     artifacts: fetched.artifacts,

@@ -125,7 +125,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
             await assertThere(cluster, place.node, machine.id, run)
             if (run.manifest.machine !== undefined)
               places.set(machine.id, { ...place, release: cluster.occupy(place.node.id) })
-            const hasWorkspace = await placeInputs({
+            await placeInputs({
               cluster,
               target,
               blobs,
@@ -134,8 +134,8 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
               signal: run.detach,
               alone,
             })
-            const command = await launch(context, run, place.node, hasWorkspace)
-            const outcome = await followRun(context, run, { ...place, command, hasWorkspace, begun })
+            const command = await launch(context, run, place.node)
+            const outcome = await followRun(context, run, { ...place, command, begun })
             if (outcome.kind === 'not-started') failures.add(run.job.id, place.node.id)
             else failures.forget(run.job.id)
             return outcome

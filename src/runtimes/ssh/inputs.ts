@@ -22,8 +22,8 @@ export interface InputsRequest {
   alone<T>(key: string, work: () => Promise<T>): Promise<T>
 }
 
-/** Puts the workspace and the files of a manifest on the node; tells whether there was a workspace. */
-export const placeInputs = async (request: InputsRequest): Promise<boolean> => {
+/** Puts the workspace and the files of a manifest on the node. */
+export const placeInputs = async (request: InputsRequest): Promise<void> => {
   const { cluster, target, manifest, signal } = request
   const where = { ssh: cluster.ssh, owner: cluster.owner, target, signal, id: request.workspaceId }
   const blob = manifest.workspace?.blob
@@ -37,7 +37,6 @@ export const placeInputs = async (request: InputsRequest): Promise<boolean> => {
   }
   const files = manifest.files ?? []
   if (files.length > 0) await unpackInto({ ...where, archive: filesTar(files) })
-  return key !== undefined
 }
 
 async function* filesTar(files: NonNullable<Manifest['files']>): AsyncGenerator<Buffer> {
@@ -58,7 +57,7 @@ const explainTar = (error: unknown): never => {
   if (error instanceof AppError) throw error
   const message = error instanceof Error ? error.message : String(error)
   throw new AppError('invalid', `The workspace of the job cannot be unpacked: ${message}.`, {
-    hint: 'Send a plain tar.',
+    hint: 'Send a plain or gzipped tar.',
     cause: error,
   })
 }

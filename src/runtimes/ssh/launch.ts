@@ -17,7 +17,6 @@ export const launch = async (
   context: RunContext,
   run: Run,
   node: ClusterNode,
-  hasWorkspace: boolean,
 ): Promise<{ command: RemoteCommand; memo: Memo }> => {
   const { cluster, routed } = context
   const { command: spec } = run
@@ -63,7 +62,6 @@ export const launch = async (
     format: spec.format,
     isolation,
     timeoutSeconds: spec.timeoutSeconds,
-    hasWorkspace,
   }
   return {
     memo,

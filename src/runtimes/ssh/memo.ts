@@ -9,8 +9,6 @@ export interface Memo {
   readonly format: CommandSpec['format']
   readonly isolation: readonly string[]
   readonly timeoutSeconds: number
-  /** It began with a workspace. */
-  readonly hasWorkspace?: boolean
 }
 
 const CIPHER = 'aes-256-gcm'

@@ -1,14 +1,15 @@
-import { baseDirectory, listFiles, type WorkspaceListing } from '../../cluster/sync/workspace.ts'
+import {
+  type BaseListing,
+  baseDirectory,
+  listBase,
+  type WorkspaceListing,
+} from '../../cluster/sync/workspace.ts'
 import type { BlobRef, SkippedArtifact } from '../../jobs/job.ts'
+import { fileTarget } from '../../jobs/paths.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import { gitPatch, type PatchedState } from '../../workspace/git-patch.ts'
-import {
-  isGitPath,
-  isIgnoredFile,
-  isIgnoreFile,
-  type TreeRules,
-  treeRules,
-} from '../../workspace/tree-ignore.ts'
+import { isGitPath } from '../../workspace/tree-ignore.ts'
+import { ignoreFilesOf, suspectsAmong } from '../local/changes.ts'
 import { type CollectRequest, readFiles } from './collect.ts'
 
 export interface FetchedPatch {
@@ -16,30 +17,34 @@ export interface FetchedPatch {
   skipped: SkippedArtifact[]
 }
 
+const EMPTY: BaseListing = { files: new Set(), links: new Set() }
+
 /** What a command changed in its workspace on a node, against the copy of what it began with. */
 export const fetchPatch = async (
   request: CollectRequest,
   listing: WorkspaceListing,
 ): Promise<FetchedPatch> => {
-  const { cluster, keep } = request
-  const base = baseDirectory(cluster.owner, request.workspaceId)
-  const before = await listFiles({ ...request, ssh: cluster.ssh, directory: base })
-  const rules = await ignoreRules(request, listing)
-  const given = new Set((request.manifest.files ?? []).map(file => file.path))
-  const candidates = listing.files.filter(
-    ({ path }) => !isGitPath(path) && !given.has(path) && (before.has(path) || !isIgnoredFile(path, rules)),
+  const { cluster, keep, manifest, workspaceId: id } = request
+  const { owner, ssh } = cluster
+  const before = manifest.workspace?.blob ? await listBase({ ...request, ssh, owner, id }) : EMPTY
+  const given = (manifest.files ?? []).map(file => fileTarget(file.path).relative)
+  const ignores = await readIgnores(request, listing)
+  const suspects = suspectsAmong(
+    { listing, ignores, given },
+    {
+      wasFile: path => before.files.has(path),
+      // What is not in the base is new, even where a renamed directory left the times of its files alone.
+      isUnchanged: ({ path, type }) =>
+        !listing.changed.has(path) && (type === 'link' ? before.links : before.files).has(path),
+    },
   )
-  const present = new Set(candidates.filter(file => file.type === 'file').map(file => file.path))
-  const others = candidates.filter(({ path, type }) => type !== 'file' && isFresh(path, listing, before))
-  const skipped = others.map(({ path }) => ({ path, reason: 'only regular files are in the patch' }))
-  // What is not in the base is new, even where a renamed directory left the times of its files alone.
-  const changed = candidates.filter(({ path, type }) => type === 'file' && isFresh(path, listing, before))
-  const gone = [...before].filter(path => !present.has(path) && !given.has(path) && !isGitPath(path))
-  const bytes = changed.reduce((sum, file) => sum + file.size, 0)
+  const bytes = suspects.files.reduce((sum, file) => sum + file.size, 0)
   if (bytes > 2 * keep.patchBytes) return tooLarge(`the changed files have ${formatSize(bytes)}`)
-  const paths = changed.map(file => file.path)
+  const paths = suspects.files.map(file => file.path)
+  const gone = goneOf(before, listing, given)
   const after = await readStates(request, undefined, paths)
-  const old = await readStates(request, base, [...gone, ...paths.filter(path => before.has(path))])
+  const base = baseDirectory(owner, id)
+  const old = await readStates(request, base, [...gone, ...paths.filter(path => before.files.has(path))])
   const files = [...new Set([...gone, ...paths])].map(path => ({
     path,
     before: old.get(path) ?? null,
@@ -48,11 +53,15 @@ export const fetchPatch = async (
   const text = gitPatch(files, keep.patchBytes)
   if (text === undefined) return tooLarge(`it has more than ${formatSize(keep.patchBytes)}`)
   const ref = text.length === 0 ? null : await request.blobs.put(once(text), keep.patchBytes)
-  return { ref, skipped }
+  return { ref, skipped: [...suspects.skipped] }
 }
 
-const isFresh = (path: string, listing: WorkspaceListing, before: ReadonlySet<string>): boolean =>
-  listing.changed.has(path) || !before.has(path)
+/** Half of a list says nothing of what is not in it. */
+const goneOf = (before: BaseListing, listing: WorkspaceListing, given: readonly string[]): string[] => {
+  if (listing.truncated) return []
+  const there = new Set(listing.files.filter(file => file.type === 'file').map(file => file.path))
+  return [...before.files].filter(path => !there.has(path) && !given.includes(path) && !isGitPath(path))
+}
 
 const tooLarge = (reason: string): FetchedPatch => ({
   ref: null,
@@ -60,14 +69,13 @@ const tooLarge = (reason: string): FetchedPatch => ({
 })
 
 /** What the workspace's own .gitignore files say now. */
-const ignoreRules = async (request: CollectRequest, listing: WorkspaceListing): Promise<TreeRules[]> => {
-  const found = listing.files.filter(isIgnoreFile).slice(0, 1000)
-  const states = await readStates(
-    request,
-    undefined,
-    found.map(file => file.path),
-  )
-  return treeRules([...states].map(([path, { content }]) => ({ path, text: content.toString('utf8') })))
+const readIgnores = async (
+  request: CollectRequest,
+  listing: WorkspaceListing,
+): Promise<{ path: string; text: string }[]> => {
+  const found = ignoreFilesOf(listing).map(file => file.path)
+  const states = await readStates(request, undefined, found)
+  return [...states].map(([path, { content }]) => ({ path, text: content.toString('utf8') }))
 }
 
 const readStates = async (

@@ -27,7 +27,6 @@ export interface RunPlace {
   reason: string
   /** Absent when it was started by an earlier daemon. */
   command?: { command: RemoteCommand; memo: Memo }
-  hasWorkspace?: boolean
   begun: number
 }
 
@@ -120,7 +119,7 @@ const conclude = async (context: RunContext, run: AttachRequest, ending: Ending)
     return ending.stopped ? neverStarted(run, place) : { kind: 'not-started', error: end.error }
   if (end.kind === 'lost') return end
   const running = performance.now()
-  const collected = await collectFrom(context, run, place, memo)
+  const collected = await collectFrom(context, run, place)
   const stopped =
     end.how === 'timeout' ? 'timeout' : end.how === 'cancel' ? (ending.stopped ?? 'cancel') : null
   const endedAt = end.endedAt || Date.now()
@@ -142,16 +141,10 @@ const conclude = async (context: RunContext, run: AttachRequest, ending: Ending)
   return { kind: 'exit', exit }
 }
 
-const collectFrom = async (
-  context: RunContext,
-  run: AttachRequest,
-  place: RunPlace,
-  memo: Memo,
-): Promise<Collected> => {
+const collectFrom = async (context: RunContext, run: AttachRequest, place: RunPlace): Promise<Collected> => {
   const { cluster, blobs, keep } = context
   const { manifest, machine } = run
-  const hasWorkspace = place.hasWorkspace ?? memo.hasWorkspace ?? false
-  if (!leavesSomething(manifest, hasWorkspace)) return nothingLeft()
+  if (!leavesSomething(manifest)) return nothingLeft()
   const deadline = createDeadline([run.detach], COLLECT_MS)
   const { signal } = deadline
   let pause = FIRST_PAUSE_MS
@@ -160,7 +153,7 @@ const collectFrom = async (
       try {
         const target = await cluster.target(place.node, signal)
         return await collect({
-          ...{ cluster, target, blobs, manifest, workspaceId: machine.id, hasWorkspace, keep, signal },
+          ...{ cluster, target, blobs, manifest, workspaceId: machine.id, keep, signal },
         })
       } catch (error) {
         // The next daemon collects; that the command has ended is on the node.

@@ -22,9 +22,6 @@ const onNodes = (routed: boolean) => ({
   subject: { module: 'runtimes/ssh/index.js', factory: 'openSshRuntime', options: { cluster, routed } },
 })
 
-describeWorkspacePatches('sandbox', {
-  ...SANDBOXES.find(variant => variant.skip === undefined)!,
-  outside: true,
-})
+describeWorkspacePatches('sandbox', SANDBOXES.find(variant => variant.skip === undefined)!)
 describeWorkspacePatches('ssh', onNodes(false))
 describeWorkspacePatches('node', { ...onNodes(true), network: 'full' })

@@ -21,14 +21,12 @@ export interface PatchesOptions {
   readonly subject: RuntimeSubject
   readonly skip?: string | undefined
   readonly network?: 'none' | 'full'
-  /** Whether the patch is computed outside of the machine, from the tar that the workspace began as. */
-  readonly outside?: boolean
 }
 
 /** What every runtime that brings back patches has to do. */
 export const describeWorkspacePatches = (
   name: string,
-  { subject, skip, network = 'none', outside = false }: PatchesOptions,
+  { subject, skip, network = 'none' }: PatchesOptions,
 ): void => {
   describe(`the changes of a workspace, as a patch (${name})`, () => {
     beforeEach(context => {
@@ -152,8 +150,6 @@ export const describeWorkspacePatches = (
       expect(exit.patch).toBeNull()
       expect(exit.skippedArtifacts).toEqual([{ path: '.', reason: expect.stringContaining('no patch') }])
     })
-
-    if (!outside) return
 
     it('holds every name that can be told, and says what it leaves out', async () => {
       const names = [

@@ -69,7 +69,7 @@ const subject = {
   },
 }
 
-describeWorkspacePatches('proxmox', { subject, skip, outside: true })
+describeWorkspacePatches('proxmox', { subject, skip })
 
 describeRuntimeContract('proxmox', {
   skip,

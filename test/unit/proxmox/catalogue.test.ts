@@ -63,6 +63,8 @@ const catalogue = createCatalogue(normalise(TREE), { source: 'host', version: '9
 const problems = (params: Record<string, unknown>) =>
   catalogue.check('PUT', '/guests/100/settings', { must: 'x', ...params })
 
+const isError = ({ severity }: { severity: string }) => severity === 'error'
+
 describe('the schema of a host', () => {
   it('is read without running the file', () => {
     const file = `const apiSchema = ${JSON.stringify(TREE, null, 3)}\n;\n\nlet viewer = []\n;throw new Error('never')`
@@ -118,6 +120,9 @@ describe('checks before a call', () => {
       }),
     ).toEqual([])
     expect(problems({ cores: '2', live: 0 })).toEqual([])
+    // As Perl reads them, and as a form carries them.
+    expect(problems({ cores: '+2', name: '\u{1F600}'.repeat(5) }).filter(isError)).toEqual([])
+    expect(problems({ cores: [2], mode: null, name: [] })).toEqual([])
   })
 
   it.each([
@@ -126,7 +131,8 @@ describe('checks before a call', () => {
     [{ live: 'true' }, 'live', '1 or 0'],
     [{ mode: 'maybe' }, 'mode', 'one of on, off'],
     [{ name: 'abcdefg' }, 'name', 'more than 5'],
-    [{ cores: [1] }, 'cores', 'not a list'],
+    [{ cores: [1, 2] }, 'cores', 'not a list'],
+    [{ cores: [0] }, 'cores', 'at least 1'],
     [{ cores: {} }, 'cores', 'object'],
   ])('refuses %o', (params, param, words) => {
     expect(problems(params)).toMatchObject([
@@ -136,6 +142,7 @@ describe('checks before a call', () => {
 
   it('misses what is required, but not what the path gives', () => {
     expect(catalogue.check('PUT', '/guests/100/settings', {})).toMatchObject([{ param: 'must' }])
+    expect(catalogue.check('PUT', '/guests/100/settings', { must: null })).toMatchObject([{ param: 'must' }])
     expect(catalogue.check('PUT', '/guests/{id}/settings', { must: 'x' })).toMatchObject([{ param: 'id' }])
   })
 
