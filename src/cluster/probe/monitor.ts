@@ -43,6 +43,8 @@ export interface Monitor {
 
 /** Most nodes answer in this time. */
 const SLOT_MS = 500
+/** Opening sessions takes processor time that the command which is about to be sent can use better. */
+const RENEW_PAUSE_MS = 25
 
 export const createMonitor = (options: MonitorOptions): Monitor => {
   const { freshMs = 5_000, parallel = 64, now = Date.now } = options
@@ -119,13 +121,24 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
     return asked
   }
 
+  const renewing = new Set<string>()
+  const renewSoon = (node: ClusterNode): void => {
+    if (renewing.has(node.id)) return
+    renewing.add(node.id)
+    const timer = setTimeout(() => {
+      renewing.delete(node.id)
+      if (!closing.signal.aborted) void renew(node)
+    }, RENEW_PAUSE_MS)
+    timer.unref()
+  }
+
   const isFresh = (status: NodeStatus | undefined): status is NodeStatus =>
     status !== undefined && now() - status.at < freshMs
 
   return {
     peek: node => {
       const status = known.get(node.id)
-      if (!isFresh(status) && !closing.signal.aborted) void renew(node)
+      if (!isFresh(status)) renewSoon(node)
       return status
     },
     look: (nodes, { force = false } = {}) =>

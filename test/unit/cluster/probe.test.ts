@@ -270,7 +270,7 @@ describe('the monitor', () => {
   })
 
   it('never makes a request wait: a peek returns what is known and renews it', async () => {
-    let answer: () => void = () => undefined
+    let answer: (() => void) | undefined
     const watch = monitor(
       () =>
         new Promise(resolve => {
@@ -278,7 +278,9 @@ describe('the monitor', () => {
         }),
     )
     expect(watch.peek(node('a'))).toBeUndefined()
-    answer()
+    await expect.poll(() => answer).toBeDefined()
+    expect(watch.peek(node('a'))).toBeUndefined()
+    answer?.()
     await expect.poll(() => watch.peek(node('a'))?.health).toBe('healthy')
   })
 
