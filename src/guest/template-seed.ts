@@ -7,7 +7,8 @@ import { sh } from './runner/sh.ts'
  * says why.
  */
 export const COMPLETE = sh`
-if [ -w /dev/console ]; then exec >/dev/console 2>&1; fi
+# Where somebody looks. A shell ends when it is sent where it cannot go.
+if (: >/dev/console) 2>/dev/null; then exec >/dev/console 2>&1; fi
 
 missing() {
   wanted=
