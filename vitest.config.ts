@@ -44,7 +44,8 @@ export default defineConfig({
           sequence: { groupOrder: 3 },
           include: ['test/vm/**/*.test.ts'],
           globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
-          testTimeout: 360_000,
+          // An emulated processor among busy neighbours: each wait inside has a bound of its own.
+          testTimeout: 900_000,
           hookTimeout: 900_000,
           maxWorkers: 1,
         },

@@ -113,6 +113,19 @@ describe('a template', () => {
     expect([...state.volumes.keys()].join()).not.toContain('9100')
   })
 
+  it('says that it was interrupted, and nothing of the call that was under way', async () => {
+    const { root, state } = await withGuests(() => {})
+    const { faults, requests } = cluster.emulator
+    faults.addRequest({ match: /^PUT .*9100.config/, delayMs: 500 })
+    const stop = new AbortController()
+    const prepare = { storage: 'seeds', seed: templateSeed('one') }
+    const building = failureOf(buildTemplate(root, { ...WANTED, prepare, signal: stop.signal }))
+    await until(() => requests.some(line => /^PUT .*9100.config/.test(line)), 'the call is under way')
+    stop.abort()
+    expect(await building).toBe(stop.signal.reason)
+    expect(state.vms.has(9100)).toBe(false)
+  })
+
   it('waits for a first boot through an outage of the cluster', async () => {
     const { root, state } = await withGuests(spec => {
       const { faults } = cluster.emulator
