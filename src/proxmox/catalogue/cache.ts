@@ -11,7 +11,8 @@ const SHAPE = 1
 export const readCache = async (dir: string, version: Version): Promise<Operation[] | undefined> => {
   try {
     const operations = JSON.parse(await readFile(fileFor(dir, version), 'utf8')) as unknown
-    return Array.isArray(operations) && operations.length > 0 ? (operations as Operation[]) : undefined
+    const sound = Array.isArray(operations) && operations.length > 0 && operations.every(isOperation)
+    return sound ? operations : undefined
   } catch {
     return undefined
   }
@@ -32,6 +33,11 @@ export const writeCache = async (
     await rm(draft, { force: true })
     throw error
   }
+}
+
+const isOperation = (value: unknown): value is Operation => {
+  const { verb, path, params } = Object(value) as Partial<Operation>
+  return typeof verb === 'string' && typeof path === 'string' && Array.isArray(params)
 }
 
 const fileFor = (dir: string, { version, repoid }: Version): string => {
