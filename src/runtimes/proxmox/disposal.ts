@@ -1,20 +1,21 @@
-import type { AppError } from '../../jobs/errors.ts'
-import { forOperator } from '../../jobs/for-operator.ts'
 import type { Machine } from '../../ports.ts'
-import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
 import { createLimiter } from '../../proxmox/limiter.ts'
 import { destroyVm } from './destroy.ts'
 import { detailsOf } from './details.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Reception } from './reception.ts'
+import type { SeedImages } from './seed-images.ts'
+
+export interface DisposalOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly reception: Reception
+  readonly seedImages: SeedImages
+  onGone(vmid: number): void
+}
 
 /** Everything that belongs to a machine goes: a clone in the making, its VM, its seed image, its word with us. */
-export const createDisposal = (
-  runtime: ProxmoxRuntimeOptions,
-  reception: Reception,
-  onGone: (vmid: number) => void,
-) => {
+export const createDisposal = ({ runtime, reception, seedImages, onGone }: DisposalOptions) => {
   const { proxmox } = runtime
   const deleting = createLimiter(runtime.parallel.deletes)
   const soon = () => proxmox.clock.now() + 60_000
@@ -30,24 +31,12 @@ export const createDisposal = (
     }
   }
 
-  const deleteSeed = async (node: string, volid: string, signal: AbortSignal): Promise<void> => {
-    const [storage = ''] = volid.split(':')
-    const at = path`/nodes/${node}/storage/${storage}/content/${volid}`
-    try {
-      const task = await proxmox.delete<string | null>(at, {}, { signal })
-      if (task) await proxmox.waitTask(task, { signal, deadline: soon() })
-    } catch (error) {
-      const kind = proxmoxDetails(error)?.kind
-      if (kind === 'missing') return
-      throw kind === 'permission' ? undeletable(node, volid, storage) : error
-    }
-  }
-
   return async (machine: Machine, signal: AbortSignal): Promise<void> => {
     const { vmid, doubtful = [], node, seed, seedName, cloneTask, ready } = detailsOf(machine)
     const { owner, pool, vmids } = runtime
     reception.leave(machine.id)
     if (seedName) reception.unpublish(seedName)
+    await seedImages.settle(machine.id)
     const cloned = ready || !cloneTask || (await settleClone(cloneTask, signal))
     const ids = new Set([...(vmid === undefined || !cloned ? [] : [vmid]), ...doubtful])
     const parts = [...ids].map(id => () => {
@@ -55,7 +44,8 @@ export const createDisposal = (
       return deleting(node ?? 'any', () => destroyVm(proxmox, target, signal), signal)
     })
     const seedNode = detailsOf(machine).seedNode ?? node
-    if (seed && seedNode) parts.push(() => deleteSeed(seedNode, seed, signal))
+    if (seed && seedNode)
+      parts.push(() => seedImages.discard(machine.id, { node: seedNode, volid: seed }, signal))
     await each(parts)
     for (const id of ids) onGone(id)
   }
@@ -67,9 +57,3 @@ const each = async (parts: readonly (() => Promise<void>)[]): Promise<void> => {
   for (const part of parts) await part().catch(error => failures.push(error))
   if (failures.length > 0) throw failures[0]
 }
-
-const undeletable = (node: string, volid: string, storage: string): AppError =>
-  forOperator(
-    `The token may not delete the seed image ${volid} on ${node}.`,
-    `Grant Datastore.Allocate on /storage/${storage}, a storage of its own: deputy proxmox setup. Or on ${node}: pvesm free ${volid}`,
-  )

@@ -21,6 +21,7 @@ import { nameOf, seedNameOf } from './identity.ts'
 import type { Injection } from './injection.ts'
 import { readConfig } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { SeedImage } from './seed-images.ts'
 
 export interface InjectorOptions {
   readonly runtime: ProxmoxRuntimeOptions
@@ -57,14 +58,14 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     return { url, token, ...(resolve && { resolve }), ...(tls && { pin: pinOf(tls.cert) }) }
   }
 
-  /** While the machine is off. */
+  /** While the machine is off. Resolves with the image it was given, if it was given one. */
   const before = async (
     at: At,
     { machineId, token, injection, seedName }: Letter,
     note: (more: Known) => Promise<void>,
     signal: AbortSignal,
-  ): Promise<void> => {
-    if (injection === 'agent') return
+  ): Promise<SeedImage | undefined> => {
+    if (injection === 'agent') return undefined
     const callback = await callbackFor(token)
     const config = path`/nodes/${at.node}/qemu/${at.vmid}/config`
     const present = await readConfig(proxmox, at, signal)
@@ -88,7 +89,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
         () => proxmox.put(config, { [drive]: `${volid},media=cdrom`, ...without(rivals) }, { signal }),
         signal,
       )
-      return
+      return { ...at, drive, volid }
     }
     publish(seedName, seed)
     await note({ seedName })
@@ -98,6 +99,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
       () => proxmox.put(config, { smbios1, ...without(cloudInitDrives(present)) }, { signal }),
       signal,
     )
+    return undefined
   }
 
   /** Once it runs. */

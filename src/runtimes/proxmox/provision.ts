@@ -19,6 +19,7 @@ import { createInjector } from './inject.ts'
 import { chooseInjection } from './injection.ts'
 import { findTemplate, listGuests } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { SeedImage, SeedImages } from './seed-images.ts'
 import type { Sessions } from './sessions.ts'
 import { isAway, steadily } from './steadily.ts'
 import { createVmids } from './vmids.ts'
@@ -27,6 +28,7 @@ import { whereIs } from './whereabouts.ts'
 export interface ProvisionerOptions {
   readonly runtime: ProxmoxRuntimeOptions
   readonly sessions: Sessions
+  readonly seedImages: SeedImages
   address(): Promise<Address>
   /** Serves a seed over HTTP until the machine has called. */
   publish(name: string, seed: Seed): void
@@ -52,7 +54,7 @@ const TASK_MS = 600_000
 
 /** Makes machines: clone, configure, firewall, seed, start, first word. */
 export const createProvisioner = (options: ProvisionerOptions) => {
-  const { runtime, sessions, address, unpublish, attend } = options
+  const { runtime, sessions, seedImages, address, unpublish, attend } = options
   const { proxmox, owner } = runtime
   const vmids = createVmids(runtime.vmids)
   const cloning = createLimiter(runtime.parallel.clones)
@@ -151,10 +153,11 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         injection,
         seedName: randomBytes(18).toString('base64url'),
       }
+      let image: SeedImage | undefined
       await lap('configure', async () => {
         await configureClone(proxmox, { at, owner, network: runtime.network, wanted, locked, signal })
         await note({ filter: await protect(at, wanted.network, signal) })
-        await injector.before(at, letter, note, signal)
+        image = await injector.before(at, letter, note, signal)
       })
       await lap('start', () => starting(node, () => start(at, signal), signal))
       attend(machine.id, at)
@@ -164,6 +167,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       })
       unpublish(letter.seedName)
       await note({ vmid, ready: true, phases })
+      if (image) seedImages.retire(machine.id, image)
     } catch (error) {
       timed?.(phases)
       throw worthAnotherTry(isTimeout(signal.reason) ? tooLate(error, phase) : error)

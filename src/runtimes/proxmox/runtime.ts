@@ -11,6 +11,7 @@ import type { ProxmoxRuntimeOptions } from './options.ts'
 import { probeCallback } from './probe.ts'
 import { createProvisioner, wantedBy } from './provision.ts'
 import { createReception, type Reception } from './reception.ts'
+import { createSeedImages } from './seed-images.ts'
 import { createSessions } from './sessions.ts'
 import { canTake, warmTemplateFor } from './warm.ts'
 import { isFree, whereIs } from './whereabouts.ts'
@@ -20,8 +21,9 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   const { proxmox, log } = runtime
   const sessions = createSessions(() => proxmox.clock.now())
   const reception = createReception(runtime, sessions)
-  const provisioner = createProvisioner({ runtime, sessions, ...reception })
-  const dispose = createDisposal(runtime, reception, provisioner.vmids.release)
+  const seedImages = createSeedImages(runtime)
+  const provisioner = createProvisioner({ runtime, sessions, seedImages, ...reception })
+  const dispose = createDisposal({ runtime, reception, seedImages, onGone: provisioner.vmids.release })
   const parts = { runtime, sessions, reception, provisioner }
   let provisioning = 0
 
@@ -116,6 +118,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
           .catch(error => log.warn({ reason: error.message }, 'waiting machines are not heard'))
     },
     close: async () => {
+      await seedImages.close()
       await reception.close()
       await proxmox.close()
     },

@@ -59,12 +59,14 @@ describe.skipIf(!hasCurl)('a machine that floods the listener', () => {
       },
       'test',
     )
+    // It is gone soon after the machine has read it.
+    await until(() => lab.seeds().length === 1, 'there is a seed', 60_000)
+    const { url, token } = addressOf(lab)
     await until(
       async () => (await engine.deputy.get(hostile.job_id)).status === 'running',
       'the first runs',
       60_000,
     )
-    const { url, token } = addressOf(lab)
     const path = `/guest/v1/jobs/${hostile.job_id}/heartbeat`
     const flood = spawn(process.execPath, ['-e', FLOOD, url, token, path], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -358,13 +358,13 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
     const engine = await lab.open(lab.makeRuntime())
     const machine = await keep(engine)
     const [vm] = lab.machines()
-    const [before] = lab.seeds()
-    vm!.node = vm!.node === 'pve1' ? 'pve2' : 'pve1'
+    const before = vm!.node
+    vm!.node = before === 'pve1' ? 'pve2' : 'pve1'
     const next = await run(engine, { task: 'cat counter', machine })
     expect(next.status).toBe('success')
     expect((await engine.store.getMachine(machine))?.details).toMatchObject({
       node: vm!.node,
-      seedNode: before!.node,
+      seedNode: before,
     })
     await engine.deputy.destroyMachine(machine)
     expect(lab.machines()).toEqual([])
