@@ -214,6 +214,8 @@ export interface SinkBatch {
   readonly outputBytes: number
   /** The latest progress line, if a new one came. */
   readonly progress?: string
+  /** What is to be remembered of the machine, as `remember` does it, in the same step. */
+  readonly remember?: Readonly<Record<string, unknown>>
 }
 
 // ---------------------------------------------------------------- store
@@ -236,19 +238,19 @@ export interface Store {
   oldestPending(): Promise<number | null>
   /** Takes the next pending job of a runtime and records its machine, in one step. */
   claim(request: ClaimRequest): Promise<{ job: Job; machine: MachineRecord } | undefined>
-  /** Moves a job; undefined when it is not in a state from which that move exists (or not in one of `from`). */
+  /** Moves a job; false when it is not in a state from which that move exists (or not in one of `from`). */
   move(
     id: string,
     to: JobState,
     change: JobChanges,
     event: EventBody,
     from?: readonly JobState[],
-  ): Promise<Job | undefined>
+  ): Promise<boolean>
   /** Changes that are no transition: progress, phases, a wish to cancel. */
-  update(id: string, change: JobChanges, event?: NewEvent): Promise<Job | undefined>
+  update(id: string, change: JobChanges, event?: NewEvent): Promise<void>
   heartbeat(id: string, at: number): Promise<void>
 
-  appendOutput(id: string, batch: SinkBatch, keep: { head: number; tail: number }): Promise<void>
+  appendOutput(id: string, batch: OutputWrite, keep: { head: number; tail: number }): Promise<void>
   /** Stored chunks from an offset on, whole ones, until `maxBytes` is reached. */
   readOutput(id: string, from: number, maxBytes: number): Promise<OutputChunk[]>
 
@@ -259,6 +261,8 @@ export interface Store {
   getMachine(id: string): Promise<MachineRecord | undefined>
   listMachines(): Promise<MachineRecord[]>
   updateMachine(id: string, change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>): Promise<void>
+  /** From here on it is to be destroyed; tells what is known of it. */
+  condemnMachine(id: string): Promise<MachineRecord | undefined>
   /** Takes a machine that waits for work out of the pool, to be destroyed; false when a job has it already. */
   retireMachine(id: string): Promise<boolean>
   /** Only after the runtime has confirmed that it is gone. */
@@ -319,6 +323,12 @@ export type JobChanges = Partial<
   notBefore?: number
   /** Added to what is known. */
   phases?: Readonly<Record<string, number>>
+}
+
+/** Output, and what is written with it in the same step. */
+export interface OutputWrite extends Omit<SinkBatch, 'remember'> {
+  readonly heartbeatAt?: number
+  readonly machine?: Pick<Machine, 'id' | 'details'>
 }
 
 export interface EventBody {

@@ -26,14 +26,17 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
     const { name } = runtime
     const hasRoom = (): boolean => !context.closing.aborted && runner().running(name) < runtime.limit
     for (let first = isComing; hasRoom() && (first || store.waiting(name) > 0); first = false) {
+      const machineId = newId(clock.now())
       let reserved: Reservation | undefined
       const claimed = await store
         .claim({
           runtime: name,
-          machineId: newId(clock.now()),
+          machineId,
           ...(runtime.poolKind && { poolKind: runtime.poolKind }),
           ...(runtime.reserve && {
             reserve: request => {
+              // A claim that is made again was undone.
+              reserved?.release()
               reserved = runtime.reserve?.(request)
               return reserved?.details
             },
@@ -44,6 +47,7 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
           reserved?.release()
           throw error
         })
+      if (claimed?.machine.id !== machineId) reserved?.release()
       if (claimed === undefined) return
       const { job, machine } = claimed
       context.fault('claimed')

@@ -168,7 +168,7 @@ export const createEngine = (options: EngineOptions): Engine => {
         { at, data: { reason: `cancelled by ${by}` } },
         ['pending'],
       )
-      if (cancelled === undefined) {
+      if (!cancelled) {
         await store.update(id, { cancelRequestedAt: at }, { type: 'cancel_requested', at, data: { by } })
         runner.stop(id, { kind: 'cancel', by })
       }

@@ -2,14 +2,14 @@ import { type AppError, inOneLine, toAppError } from '../jobs/errors.ts'
 import { isForOperator } from '../jobs/for-operator.ts'
 import { newId } from '../jobs/ids.ts'
 import { isLeftBehind } from '../jobs/left-behind.ts'
-import type { Machine, MachineRecord, Runtime } from '../ports.ts'
+import type { MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { durably } from './durably.ts'
 
 /** Machines on their way out. A record goes only after the runtime has said that the machine is gone, or can never be. */
 export interface Disposal {
   /** Marks and destroys; false when it failed and will be tried again by the sweep. */
-  dispose(machine: Machine): Promise<boolean>
+  dispose(machine: MachineRecord): Promise<boolean>
   /** Resolves when no destruction is under way. */
   idle(): Promise<void>
 }
@@ -17,7 +17,7 @@ export interface Disposal {
 export const createDisposal = (context: EngineContext): Disposal => {
   const underWay = new Map<string, Promise<boolean>>()
 
-  const postpone = async (machine: Machine & { attempts: number }, error: AppError): Promise<void> => {
+  const postpone = async (machine: MachineRecord, error: AppError): Promise<void> => {
     const { store, clock, log } = context
     const attempts = machine.attempts + 1
     const waits = isForOperator(error)
@@ -33,7 +33,7 @@ export const createDisposal = (context: EngineContext): Disposal => {
     )
   }
 
-  const destroy = async (machine: Machine): Promise<boolean> => {
+  const destroy = async (machine: MachineRecord): Promise<boolean> => {
     const { store, clock, log, fault } = context
     const runtime = context.runtimes.get(machine.runtime)
     if (runtime === undefined) {
@@ -44,9 +44,11 @@ export const createDisposal = (context: EngineContext): Disposal => {
       return false
     }
     const began = clock.monotonic()
-    await durably(context, () => store.updateMachine(machine.id, { state: 'destroying' }))
+    const current =
+      machine.state === 'destroying'
+        ? machine
+        : ((await durably(context, () => store.condemnMachine(machine.id))) ?? machine)
     fault('destroying')
-    const current = (await store.getMachine(machine.id)) ?? { ...machine, attempts: 0 }
     let left: string | undefined
     try {
       await runtime.destroy(current, context.closing)

@@ -20,13 +20,17 @@ export interface Runner {
 }
 
 interface Active {
-  readonly runtime: string
   readonly stop: AbortController
   readonly done: Promise<void>
 }
 
 export const createRunner = (context: EngineContext, disposal: Disposal, onFree: () => void): Runner => {
   const active = new Map<string, Active>()
+  /** By runtime: it is asked at every claim, and those that run may be thousands. */
+  const running = new Map<string, number>()
+  const count = (runtime: string, by: number): void => {
+    running.set(runtime, (running.get(runtime) ?? 0) + by)
+  }
 
   const conclude = async (
     job: Job,
@@ -43,11 +47,14 @@ export const createRunner = (context: EngineContext, disposal: Disposal, onFree:
     // A machine the user has kept is not thrown away because a follow-up could not start in it.
     const keep =
       manifest.machine !== undefined || (outcome.kind === 'exit' && manifest.lifecycle === 'persistent')
-    const fate = keep ? kept(context, manifest, machine) : { state: 'destroying' as const }
-    await settle(context, job.id, decision, () => store.updateMachine(machine.id, fate))
+    const condemned = await settle(context, job.id, decision, () =>
+      keep
+        ? store.updateMachine(machine.id, kept(context, manifest, machine)).then(() => undefined)
+        : store.condemnMachine(machine.id),
+    )
     fault('settled')
     context.signals.emit({ jobId: job.id, kind: 'state' })
-    if (!keep) void disposal.dispose(machine)
+    if (!keep) void disposal.dispose(condemned ?? machine)
   }
 
   const run: Runner['run'] = (job, manifest, machine, mode) => {
@@ -66,9 +73,11 @@ export const createRunner = (context: EngineContext, disposal: Disposal, onFree:
       .catch(error => context.log.error({ job: job.id, err: error }, 'a job could not be concluded'))
       .finally(() => {
         active.delete(job.id)
+        count(machine.runtime, -1)
         onFree()
       })
-    active.set(job.id, { runtime: machine.runtime, stop, done })
+    active.set(job.id, { stop, done })
+    count(machine.runtime, 1)
     return done
   }
 
@@ -80,7 +89,7 @@ export const createRunner = (context: EngineContext, disposal: Disposal, onFree:
       if (!entry.stop.signal.aborted) entry.stop.abort(reason)
       return true
     },
-    running: runtime => [...active.values()].filter(entry => entry.runtime === runtime).length,
+    running: runtime => running.get(runtime) ?? 0,
     has: jobId => active.has(jobId),
     idle: async () => {
       await Promise.allSettled([...active.values()].map(entry => entry.done))
@@ -96,15 +105,16 @@ const settle = async (
   context: EngineContext,
   jobId: string,
   { to, change, reason }: Verdict,
-  writeFate: () => Promise<void>,
-): Promise<void> => {
+  writeFate: () => Promise<MachineRecord | undefined>,
+): Promise<MachineRecord | undefined> => {
   const { store, clock, log } = context
   const event = { at: clock.now(), data: { reason, ...(change.phases && { phases: change.phases }) } }
-  const [, moved] = await durably(context, () =>
+  const [fate, moved] = await durably(context, () =>
     Promise.all([writeFate(), store.move(jobId, to, change, event)]),
   )
-  if (moved === undefined) log.warn({ job: jobId, to }, 'a late outcome was ignored: the job is finished')
+  if (!moved) log.warn({ job: jobId, to }, 'a late outcome was ignored: the job is finished')
   else if (isTerminal(to)) log.info({ job: jobId, state: to, ms: change.phases?.running }, 'job finished')
+  return fate
 }
 
 const kept = (

@@ -1,5 +1,5 @@
 import type { Job } from '../jobs/job.ts'
-import type { Sink } from '../ports.ts'
+import type { Machine, Sink } from '../ports.ts'
 import type { EngineContext } from './context.ts'
 import { durably } from './durably.ts'
 
@@ -15,15 +15,29 @@ export interface JobSink extends Sink {
   silence(): number | undefined
 }
 
+export interface SinkOptions {
+  readonly job: Job
+  /** Adds to what is known of the machine, for it to be written. */
+  learn(details: Readonly<Record<string, unknown>>): Machine
+  onStarted(): void
+}
+
 /** Where a run reports, durably. */
-export const createSink = (context: EngineContext, job: Job, onStarted: () => void): JobSink => {
+export const createSink = (context: EngineContext, { job, learn, onStarted }: SinkOptions): JobSink => {
   const { store, clock, signals, config, fault } = context
   const keep = { head: config.keep.outputHead, tail: config.keep.outputTail }
   let position = job.position
   let hasStarted = job.state === 'running'
   let lastBeat: number | undefined
   let lastStored = Number.NEGATIVE_INFINITY
+  let beat: number | undefined
   let lastProgress = Number.NEGATIVE_INFINITY
+
+  const takeBeat = (): { heartbeatAt?: number } => {
+    const heartbeatAt = beat
+    beat = undefined
+    return heartbeatAt === undefined ? {} : { heartbeatAt }
+  }
 
   const tellProgress = async (text: string): Promise<void> => {
     if (job.statusMode === 'simple' || clock.monotonic() - lastProgress < PROGRESS_MS) return
@@ -58,8 +72,9 @@ export const createSink = (context: EngineContext, job: Job, onStarted: () => vo
       onStarted()
       signals.emit({ jobId: job.id, kind: 'state' })
     },
-    async write(batch) {
-      await durably(context, () => store.appendOutput(job.id, batch, keep))
+    async write({ remember, ...batch }) {
+      const also = { ...(remember && { machine: learn(remember) }), ...takeBeat() }
+      await durably(context, () => store.appendOutput(job.id, { ...batch, ...also }, keep))
       position = batch.position
       fault('output')
       if (batch.chunks.length > 0) signals.emit({ jobId: job.id, kind: 'output' })
@@ -69,9 +84,15 @@ export const createSink = (context: EngineContext, job: Job, onStarted: () => vo
       lastBeat = clock.monotonic()
       if (lastBeat - lastStored < HEARTBEAT_MS) return
       lastStored = lastBeat
-      store
-        .heartbeat(job.id, clock.now())
-        .catch(error => context.log.warn({ job: job.id, err: error }, 'heartbeat not stored'))
+      beat = clock.now()
+      // Output is a sign of life as well, and takes it along when it comes in the same breath.
+      queueMicrotask(() => {
+        const { heartbeatAt } = takeBeat()
+        if (heartbeatAt === undefined) return
+        store
+          .heartbeat(job.id, heartbeatAt)
+          .catch(error => context.log.warn({ job: job.id, err: error }, 'heartbeat not stored'))
+      })
     },
   }
 }

@@ -22,10 +22,11 @@ export interface Supervised {
 export const supervise = async (context: EngineContext, supervised: Supervised): Promise<Outcome> => {
   const { job, stop } = supervised
   const guard = watchdog(context, job, stop)
-  const sink = createSink(context, job, guard.started)
+  const known = knowledge(supervised.machine)
+  const sink = createSink(context, { job, learn: known.learn, onStarted: guard.started })
   if (supervised.runtime.outlivesSilence !== true) guard.watch(sink)
   try {
-    const outcome = await Promise.race([drive(context, supervised, sink), guard.gaveUp])
+    const outcome = await Promise.race([drive(context, { ...supervised, known, sink }), guard.gaveUp])
     context.fault('exited')
     return outcome
   } catch (thrown) {
@@ -39,17 +40,35 @@ export const supervise = async (context: EngineContext, supervised: Supervised):
   }
 }
 
-const drive = async (context: EngineContext, supervised: Supervised, sink: JobSink): Promise<Outcome> => {
-  const { job, manifest, runtime, mode, stop } = supervised
-  let { machine } = supervised
-  const remember = async (details: Record<string, unknown>): Promise<void> => {
-    machine = { ...machine, details: { ...machine.details, ...details } }
-    await context.store.updateMachine(machine.id, { details: machine.details })
+/** What is known of a machine, from its record on. */
+const knowledge = (record: Machine) => {
+  let machine = record
+  return {
+    machine: () => machine,
+    learn: (details: Readonly<Record<string, unknown>>): Machine => {
+      machine = { ...machine, details: { ...machine.details, ...details } }
+      return machine
+    },
+  }
+}
+
+interface Driven extends Supervised {
+  readonly known: ReturnType<typeof knowledge>
+  readonly sink: JobSink
+}
+
+const drive = async (
+  context: EngineContext,
+  { job, manifest, runtime, mode, stop, known, sink }: Driven,
+): Promise<Outcome> => {
+  const remember = async (more: Record<string, unknown>): Promise<void> => {
+    const { id, details } = known.learn(more)
+    await context.store.updateMachine(id, { details })
   }
   const request = (): AttachRequest => ({
     job,
     manifest,
-    machine,
+    machine: known.machine(),
     sink,
     stop: stop.signal,
     detach: context.closing,
@@ -74,7 +93,7 @@ const drive = async (context: EngineContext, supervised: Supervised, sink: JobSi
     took = phases
   }
   await runtime
-    .provision({ machine, manifest: whole, remember, timed, signal: deadline.signal })
+    .provision({ machine: known.machine(), manifest: whole, remember, timed, signal: deadline.signal })
     .catch(async (error: unknown) => {
       await context.store.update(job.id, { phases: took })
       throw deadline.expired && !(error instanceof AppError) ? notReady(context, error) : error

@@ -3,10 +3,11 @@ import type { Database } from './database.ts'
 /**
  * Group commit. Writes that arrive in the same turn of the event loop share one transaction and one fsync, so
  * that a durable write costs a fraction of a disk flush under load and one flush when alone. Each write keeps
- * its own fate: one that throws is rolled back to its savepoint and rejects alone; if the commit itself fails,
- * all of them reject and none has happened.
+ * its own fate: one that throws is undone and rejects alone; if the commit itself fails, all of them reject and
+ * none has happened.
  */
 export interface Writer {
+  /** A change may be made twice, the first time undone: what it does besides must bear that. */
   write<T>(change: (database: Database) => T): Promise<T>
   /** Resolves when everything queued so far is on disk. */
   flush(): Promise<void>
@@ -26,10 +27,10 @@ export const createWriter = (database: Database): Writer => {
     scheduled = undefined
     const batch = queue
     queue = []
-    const settle: (() => void)[] = []
+    let settle: readonly (() => void)[]
     try {
       database.run('begin immediate')
-      for (const item of batch) settle.push(attempt(database, item, batch.length > 1))
+      settle = inOne(database, batch) ?? batch.map(item => alone(database, item))
       database.run('commit')
     } catch (error) {
       rollback(database)
@@ -61,20 +62,42 @@ export const createWriter = (database: Database): Writer => {
   }
 }
 
-const attempt = (database: Database, item: Queued, shared: boolean): (() => void) => {
-  if (!shared) {
-    const value = item.change(database)
-    return () => item.resolve(value)
+/** A write that throws is rare: a savepoint for each is paid for when one has, and then undefined is the answer. */
+const inOne = (database: Database, batch: readonly Queued[]): (() => void)[] | undefined => {
+  database.run('savepoint all_of_them')
+  try {
+    const values = batch.map(({ change }) => change(database))
+    database.run('release all_of_them')
+    return batch.map(
+      ({ resolve }, index) =>
+        () =>
+          resolve(values[index]),
+    )
+  } catch (error) {
+    undo(database, 'all_of_them', error)
+    return undefined
   }
+}
+
+const alone = (database: Database, { change, resolve, reject }: Queued): (() => void) => {
   database.run('savepoint one')
   try {
-    const value = item.change(database)
+    const value = change(database)
     database.run('release one')
-    return () => item.resolve(value)
+    return () => resolve(value)
   } catch (error) {
-    database.run('rollback to one')
-    database.run('release one')
-    return () => item.reject(error)
+    undo(database, 'one', error)
+    return () => reject(error)
+  }
+}
+
+/** After some errors, a full disk among them, SQLite has ended the whole transaction: then those are what is told. */
+const undo = (database: Database, savepoint: string, error: unknown): void => {
+  try {
+    database.run(`rollback to ${savepoint}`)
+    database.run(`release ${savepoint}`)
+  } catch {
+    throw error
   }
 }
 

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { AppError } from '../jobs/errors.ts'
 
 export type Value = string | number | null | Uint8Array
+/** There may be more in it than was asked for: libsql adds a timing. */
 export type Row = Record<string, unknown>
 
 /** The few calls the store makes. libsql serves them everywhere; node:sqlite where libsql has no binary. */
@@ -83,20 +84,13 @@ const wrap = (driver: Driver): Database => {
         const { changes, lastInsertRowid } = prepare(sql).run(...values)
         return { changes: Number(changes), lastId: Number(lastInsertRowid) }
       }),
-    get: (sql, ...values) => guarded(() => plain(prepare(sql).get(...values))),
+    get: (sql, ...values) => guarded(() => prepare(sql).get(...values) as Row | undefined),
     all: (sql, ...values) => guarded(() => prepare(sql).all(...values) as Row[]),
     close: () => {
       statements.clear()
       driver.close()
     },
   }
-}
-
-/** libsql adds a timing to the rows of `get`. */
-const plain = (row: unknown): Row | undefined => {
-  if (typeof row !== 'object' || row === null) return undefined
-  const { _metadata, ...rest } = row as Row
-  return rest
 }
 
 /** Blobs come as Buffer, Uint8Array or ArrayBuffer, by driver and call. */

@@ -147,16 +147,14 @@ export const claim = (database: Database, request: ClaimRequest) => {
     request.now,
   )
   if (candidate === undefined) return undefined
-  const { id, wantsMachine, attempts } = toJob(candidate)
-  const machineId = wantsMachine ?? takeReady(database, id, request) ?? request.machineId
+  const pending = toJob(candidate)
+  const { id } = pending
+  const machineId = pending.wantsMachine ?? takeReady(database, id, request) ?? request.machineId
   const details = machineId === request.machineId ? reserve(database, id, request) : {}
-  const job = move(
-    database,
-    id,
-    'provisioning',
-    { machineId, provisioningAt: request.now, attempts: attempts + 1 },
-    { at: request.now, data: { reason: 'a slot is free', machine: machineId } },
-  )!
+  const change = { machineId, provisioningAt: request.now, attempts: pending.attempts + 1 }
+  const data = { reason: 'a slot is free', machine: machineId }
+  move(database, id, 'provisioning', change, { at: request.now, data })
+  const job: Job = { ...pending, ...change, state: 'provisioning' }
   const machine = insertMachine(database, {
     id: machineId,
     runtime: request.runtime,
@@ -189,7 +187,7 @@ const takeReady = (database: Database, jobId: string, request: ClaimRequest): st
   return waiting.map(toMachine).find(machine => kind !== undefined && kindOf(machine) === kind)?.id
 }
 
-/** One guarded statement: a job that is not where the move starts stays as it is. */
+/** Guarded: a job that is not where the move starts stays as it is, and undefined is told; else what it was. */
 export const move = (
   database: Database,
   id: string,
@@ -197,42 +195,31 @@ export const move = (
   change: JobChanges,
   event: EventBody,
   from?: readonly JobState[],
-): Job | undefined => {
-  const sources = sourcesOf(to).filter(source => from === undefined || from.includes(source))
-  const before = database.get('select state from jobs where id = ?', id)
-  if (before === undefined || !sources.includes(String(before.state) as JobState)) return undefined
+): Pick<Job, 'state' | 'runtime' | 'priority'> | undefined => {
+  const row = database.get('select state, runtime, priority from jobs where id = ?', id)
+  if (row === undefined) return undefined
+  const state = String(row.state) as JobState
+  if (!sourcesOf(to).includes(state) || from?.includes(state) === false) return undefined
   const { sql, values } = jobAssignments(change)
-  const row = database.get(
-    `update jobs set state = ?${sql === '' ? '' : `, ${sql}`}
-     where id = ? and state in (${sources.map(() => '?').join(', ')}) returning *`,
+  database.run(
+    `update jobs set state = ?${sql === '' ? '' : `, ${sql}`} where id = ? and state = ?`,
     to,
     ...values,
     id,
-    ...sources,
+    state,
   )
-  if (row === undefined) return undefined
-  insertEvent(database, id, {
-    type: 'state',
-    at: event.at,
-    data: { from: String(before.state), to, ...event.data },
-  })
-  return toJob(row)
+  insertEvent(database, id, { type: 'state', at: event.at, data: { from: state, to, ...event.data } })
+  return { state, runtime: String(row.runtime), priority: Number(row.priority) }
 }
 
-export const update = (
-  database: Database,
-  id: string,
-  change: JobChanges,
-  event?: NewEvent,
-): Job | undefined => {
+/** An event about a job that is gone is not written. */
+export const update = (database: Database, id: string, change: JobChanges, event?: NewEvent): void => {
   const { sql, values } = jobAssignments(change)
-  const row =
+  const isThere =
     sql === ''
-      ? database.get('select * from jobs where id = ?', id)
-      : database.get(`update jobs set ${sql} where id = ? returning *`, ...values, id)
-  if (row === undefined) return undefined
-  if (event !== undefined) insertEvent(database, id, event)
-  return toJob(row)
+      ? database.get('select 1 from jobs where id = ?', id) !== undefined
+      : database.run(`update jobs set ${sql} where id = ?`, ...values, id).changes > 0
+  if (isThere && event !== undefined) insertEvent(database, id, event)
 }
 
 /** Tells its state and the blobs it used. */

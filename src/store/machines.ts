@@ -37,6 +37,11 @@ export const updateMachine = (
   if (sql !== '') database.run(`update machines set ${sql} where id = ?`, ...values, id)
 }
 
+export const condemnMachine = (database: Database, id: string): MachineRecord | undefined => {
+  const row = database.get(`update machines set state = 'destroying' where id = ? returning *`, id)
+  return row && toMachine(row)
+}
+
 /** Guarded as the claim is: of the two, only one can find the machine waiting. */
 export const retireMachine = (database: Database, id: string): boolean =>
   database.get(

@@ -1,6 +1,7 @@
 import type { OutputChunk } from '../jobs/job.ts'
-import type { SinkBatch } from '../ports.ts'
+import type { OutputWrite } from '../ports.ts'
 import { bytesOf, type Database } from './database.ts'
+import { updateMachine } from './machines.ts'
 
 /** Rows of a sensible size: a job that prints a byte at a time must not cost a row a byte. */
 const LARGEST_ROW = 64 * 1024
@@ -8,9 +9,10 @@ const LARGEST_ROW = 64 * 1024
 export const appendOutput = (
   database: Database,
   id: string,
-  batch: SinkBatch,
+  batch: OutputWrite,
   keep: { head: number; tail: number },
 ): void => {
+  if (batch.machine) updateMachine(database, batch.machine.id, { details: batch.machine.details })
   let added = 0
   for (const chunk of merge(batch.chunks)) {
     const { changes } = database.run(
@@ -25,12 +27,13 @@ export const appendOutput = (
   }
   const row = database.get(
     `update jobs set output_bytes = max(output_bytes, ?), stored_bytes = stored_bytes + ?, position = ?,
-       progress = coalesce(?, progress)
+       progress = coalesce(?, progress), heartbeat_at = coalesce(?, heartbeat_at)
      where id = ? returning output_bytes, stored_bytes`,
     batch.outputBytes,
     added,
     batch.position,
     batch.progress ?? null,
+    batch.heartbeatAt ?? null,
     id,
   )
   // A quarter of slack, so that a chatty job does not trim at every batch.

@@ -1,20 +1,20 @@
 import type { Job } from '../jobs/job.ts'
 import type { Database } from './database.ts'
 
+type Waiting = Pick<Job, 'state' | 'runtime' | 'priority'>
+
 /**
  * How many jobs wait, by runtime and priority. Kept beside the database because counting a long queue at every
  * submit would make each submit slower than the one before.
  */
 export interface QueueCounts {
   /** Tells of a change of state; undefined stands for a job that is not there. */
-  moved(before: Job | undefined, after: Job | undefined): void
+  moved(before: Waiting | undefined, after: Waiting | undefined): void
   /** All that wait for one runtime. */
   of(runtime: string): number
   /** The place of a job that came just now: behind all of its priority and above. */
-  last(job: Job): number
+  last(job: Waiting): number
 }
-
-type Waiting = Pick<Job, 'state' | 'runtime' | 'priority'>
 
 export const createQueueCounts = (database: Database): QueueCounts => {
   const queues = new Map<string, Map<number, number>>()

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Job, JobOutcome } from '../jobs/job.ts'
+import type { JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { type JobState, STATES } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
@@ -77,18 +77,15 @@ const createStore = (database: Database): Store => {
           return claimed
         }),
     move: async (id, to, change, event, from) => {
-      let before: Job | undefined
-      const job = await writer.write(db => {
-        before = jobs.getJob(db, id)
+      const before = await writer.write(db => {
         const result = jobs.move(db, id, to, change, event, from)
         if (result !== undefined && change.result) insertBlobUse(db, id, outputBlobs(change.result))
         return result
       })
-      if (job !== undefined) {
-        moved(before?.state, to)
-        queue.moved(before, job)
-      }
-      return job
+      if (before === undefined) return false
+      moved(before.state, to)
+      queue.moved(before, { ...before, runtime: change.runtime ?? before.runtime, state: to })
+      return true
     },
     update: (id, change, event) => writer.write(db => jobs.update(db, id, change, event)),
     heartbeat: (id, at) =>
@@ -104,6 +101,7 @@ const createStore = (database: Database): Store => {
     getMachine: async id => machines.getMachine(database, id),
     listMachines: async () => machines.listMachines(database),
     updateMachine: (id, change) => writer.write(db => machines.updateMachine(db, id, change)),
+    condemnMachine: id => writer.write(db => machines.condemnMachine(db, id)),
     retireMachine: id => writer.write(db => machines.retireMachine(db, id)),
     forgetMachine: id => writer.write(db => machines.forgetMachine(db, id)),
 

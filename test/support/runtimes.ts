@@ -43,7 +43,7 @@ export interface RecordingSink extends Sink {
   until(condition: (sink: RecordingSink) => boolean, what: string): Promise<void>
 }
 
-export const createSink = (position = 0): RecordingSink => {
+export const createSink = (position = 0, remember?: Run['remember']): RecordingSink => {
   const watchers = new Set<() => void>()
   const ring = () => {
     for (const watcher of [...watchers]) watcher()
@@ -64,6 +64,7 @@ export const createSink = (position = 0): RecordingSink => {
       sink.chunks.push(...batch.chunks)
       if (batch.progress !== undefined) sink.progress.push(batch.progress)
       sink.position = batch.position
+      if (batch.remember) await remember?.(batch.remember)
       ring()
     },
     heartbeat: ring,
@@ -145,10 +146,10 @@ export const createHarness = async (subject: RuntimeSubject | RuntimeMaker): Pro
     position: number,
     go: (run: Omit<Run, 'command'>) => Promise<Outcome>,
   ): Launched => {
-    const sink = createSink(position)
+    const remember = rememberFor(parts.machine)
+    const sink = createSink(position, remember)
     const stop = new AbortController()
     const detach = new AbortController()
-    const remember = rememberFor(parts.machine)
     const outcome = go({ ...parts, sink, stop: stop.signal, detach: detach.signal, remember })
     void outcome.then(result => {
       sink.outcome = result
@@ -297,6 +298,7 @@ const sink = {
   started: async () => {},
   heartbeat: () => {},
   write: async batch => {
+    if (batch.remember) await remember(batch.remember)
     const text = Buffer.concat(batch.chunks.map(chunk => chunk.data)).toString()
     process.stdout.write(JSON.stringify({ text, position: batch.position }) + '\\n')
   },

@@ -147,7 +147,7 @@ export const concludeFromRecord = async (
     sink: run.sink,
     outputBytes: run.job.outputBytes,
     read: () => undefined,
-    keep: async () => {},
+    keep: () => undefined,
     now: () => runtime.proxmox.clock.now(),
   })
   return follow({

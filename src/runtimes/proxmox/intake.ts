@@ -2,6 +2,7 @@ import { AppError } from '../../jobs/errors.ts'
 import type { OutputChunk, OutputStream } from '../../jobs/job.ts'
 import type { Sink } from '../../ports.ts'
 import { createOutput, type Held, type Output } from '../local/output.ts'
+import type { Details } from './details.ts'
 import type { Reading } from './reading.ts'
 
 export interface Frame {
@@ -17,12 +18,13 @@ export interface Intake {
   take(frame: Frame): Promise<number>
   /** A line of progress or text from a runner of the older kind. */
   tell(text: Told): Promise<void>
-  end(): Promise<void>
+  /** What was held back is let out, after any last words; the details are remembered in the same step. */
+  end(last?: Told, remember?: Partial<Details>): Promise<void>
   agent: Output['agent']
   readonly sawNoSpace: boolean
 }
 
-interface Told {
+export interface Told {
   readonly progress?: string | undefined
   readonly output?: string | undefined
   readonly error?: string | undefined
@@ -33,8 +35,8 @@ interface IntakeOptions {
   readonly outputBytes: number
   /** How to read; undefined while that is not known, and then nothing is taken. */
   read(): Reading | undefined
-  /** Makes what is held back at a position survive us, before the position is written. */
-  keep(position: number, held: Held): Promise<void>
+  /** What is to be remembered together with a position, so that what is held back there survives us. */
+  keep(position: number, held: Held | undefined): Partial<Details> | undefined
   now(): number
 }
 
@@ -55,7 +57,7 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
     write: (kind: OutputStream | 'progress', data: Uint8Array, at: number) => {
       if (kind === 'progress') progress = Buffer.from(data).toString('utf8')
       else {
-        chunks.push({ stream: kind, offset: outputBytes, data: Buffer.from(data), at })
+        chunks.push({ stream: kind, offset: outputBytes, data, at })
         outputBytes += data.length
       }
     },
@@ -75,16 +77,30 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
     return output
   }
 
-  const flush = async (output: Output | undefined): Promise<void> => {
-    const held = output?.held()
-    // Without it a few bytes would be missing after a crash, and only then.
-    if (held !== undefined) await keep(position, held).catch(() => {})
+  const flush = async (remember?: Partial<Details>): Promise<void> => {
     // The end of a job often has nothing to add; a write would cost it a flush of the disk.
-    if (chunks.length === 0 && progress === undefined && position === sink.position) return
-    const batch = { position, chunks, outputBytes, ...(progress === undefined ? {} : { progress }) }
+    if (chunks.length === 0 && progress === undefined && position === sink.position && !remember) return
+    const batch = {
+      position,
+      chunks,
+      outputBytes,
+      ...(progress !== undefined && { progress }),
+      ...(remember && { remember }),
+    }
     chunks = []
     progress = undefined
     await sink.write(batch)
+  }
+
+  /** Without what is held back a few bytes would be missing after a crash, and only then. */
+  const flushHolding = (output: Output): Promise<void> => flush(keep(position, output.held()))
+
+  const hear = (text: Told): Output => {
+    const output = need()
+    if (text.output) output.stdout(Buffer.from(text.output))
+    if (text.error) output.stderr(Buffer.from(`${text.error}\n`))
+    if (text.progress) progress = output.redact(text.progress).slice(0, 1024)
+    return output
   }
 
   /** One at a time: a frame that comes twice at once must not be taken twice. */
@@ -111,22 +127,19 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
         const output = need()
         position = Math.max(position, offset) + fresh.length
         output[stream](fresh)
-        await flush(output)
+        await flushHolding(output)
         return position
       }),
     tell: text =>
       queue(async () => {
         sink.heartbeat()
-        const output = need()
-        if (text.output) output.stdout(Buffer.from(text.output))
-        if (text.error) output.stderr(Buffer.from(`${text.error}\n`))
-        if (text.progress) progress = output.redact(text.progress).slice(0, 1024)
-        await flush(output)
+        await flushHolding(hear(text))
       }),
-    end: () =>
+    end: (last, remember) =>
       queue(async () => {
-        open()?.end()
-        await flush(undefined)
+        const output = last ? hear(last) : open()
+        output?.end()
+        await flush(remember)
       }),
   }
 }

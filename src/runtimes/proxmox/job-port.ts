@@ -9,7 +9,7 @@ import { isGzip } from '../local/gzip.ts'
 import type { Collection } from './collection.ts'
 import type { Details, Finished } from './details.ts'
 import { watched } from './inbox.ts'
-import type { Intake } from './intake.ts'
+import type { Intake, Told } from './intake.ts'
 
 export interface JobPortOptions {
   readonly run: AttachRequest
@@ -43,22 +43,20 @@ export const createJobPort = ({
   onRefused,
 }: JobPortOptions): JobPort => {
   let finishing: Promise<void> | undefined
-  let completing: Promise<void> | undefined
   let beginning: Promise<void> | undefined
 
   const order = () => (run.stop.aborted ? 'stop' : 'run')
 
-  /** The first report counts; one that comes again is told the same. */
-  const finish = (report: ExitReport): Promise<void> => {
+  /** The first report counts; one that comes again is told the same. Its last words are written with it or not at all. */
+  const finish = (report: ExitReport, last?: Told): Promise<void> => {
     finishing ??= (async () => {
-      await intake.end()
       const finished: Finished = {
         jobId: run.job.id,
         report,
         endedAt: now(),
         ...collection.result(),
       }
-      await run.remember({ finished })
+      await intake.end(last, { finished })
       onFinished(finished)
     })()
     // What could not be written is not done: the machine says it again.
@@ -111,13 +109,10 @@ export const createJobPort = ({
     status: async payload => {
       if (finishing === undefined) await intake.tell({ progress: payload.progress, output: payload.output })
     },
-    complete: payload => {
-      completing ??= (async () => {
-        await begin()
-        if (finishing === undefined) await intake.tell({ output: payload.output, error: payload.error })
-        await finish({ code: codeOf(payload), signal: 0, ended: '' })
-      })()
-      return completing
+    complete: async payload => {
+      await begin()
+      const { output, error } = payload
+      await finish({ code: codeOf(payload), signal: 0, ended: '' }, { output, error })
     },
   }
 }

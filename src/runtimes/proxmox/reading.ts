@@ -25,7 +25,8 @@ const MOST_HELD = 4 * 1024 * 1024
  * become of their sources, and the bytes that were taken but held back. All of it is sealed.
  */
 export const createReading = ({ run, details, fresh, token }: ReadingOptions) => {
-  let carried = details.started?.jobId === run.job.id ? (details.held ?? []) : []
+  const carried = details.started?.jobId === run.job.id ? (details.held ?? []) : []
+  let isKept = carried.length > 0
 
   return {
     /** Undefined until the machine has spoken. */
@@ -46,14 +47,18 @@ export const createReading = ({ run, details, fresh, token }: ReadingOptions) =>
       return { reading: seal(key, { secrets, format }), held: [] }
     },
 
-    /** Before the output up to this position is written. Of two entries, the position that was written tells which counts. */
-    async keep(position: number, held: Held): Promise<void> {
+    /** To be remembered together with the output up to this position: it counts for no other. */
+    keep(position: number, held: Held | undefined): Partial<Details> | undefined {
       const key = token()
-      const encoded = encode(held)
-      if (key === undefined || encoded.size > MOST_HELD) return
-      const before = carried.filter(entry => entry.position === run.sink.position)
-      carried = [...before, { position, sealed: seal(key, encoded.fields) }]
-      await run.remember({ held: carried })
+      const encoded = held && encode(held)
+      if (key !== undefined && encoded && encoded.size <= MOST_HELD) {
+        isKept = true
+        return { held: [{ position, sealed: seal(key, encoded.fields) }] }
+      }
+      if (!isKept) return undefined
+      // A runner of the older kind has no positions: what it sent after this would be led by it once more.
+      isKept = false
+      return { held: [] }
     },
   }
 }

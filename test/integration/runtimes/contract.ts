@@ -222,7 +222,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           const late = await harness.run({
             task: 'echo x >log.txt; sleep 60',
             artifacts: ['*.txt'],
-            timeout: 1,
+            timeout: 3,
           })
           expect(exitOf(late.outcome)).toMatchObject({ stopped: 'timeout', artifacts: [{ path: 'log.txt' }] })
         })

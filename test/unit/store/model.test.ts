@@ -92,7 +92,7 @@ describe('the state machine in the store', () => {
               at: 1,
               data: {},
             })
-            expect(moved !== undefined).toBe(model.move(id, one.to))
+            expect(moved).toBe(model.move(id, one.to))
           } else if (one.kind === 'claim') {
             const next = order.find(job => model.states.get(job) === 'pending')
             const claimed = await store.claim({ runtime: 'sandbox', machineId: newId(), now: 10 })

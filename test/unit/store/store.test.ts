@@ -66,8 +66,8 @@ describe('the database', () => {
     database.close()
     expect(() => openStore(path)).toThrow(/schema 99/)
     const again = openDatabase(path)
-    expect(again.get('pragma user_version')).toEqual({ user_version: 99 })
-    expect(again.get('select count(*) as jobs from jobs')).toEqual({ jobs: 1 })
+    expect(again.get('pragma user_version')).toMatchObject({ user_version: 99 })
+    expect(again.get('select count(*) as jobs from jobs')).toMatchObject({ jobs: 1 })
     again.close()
   })
 
@@ -186,6 +186,18 @@ describe('output', () => {
     await store.appendOutput(id, batch, { head: 100, tail: 100 })
     const read = await store.readOutput(id, 0, 100)
     expect(Buffer.concat(read.map(one => one.data)).toString()).toBe('hello')
+  })
+
+  it('brings along a sign of life and what is to be remembered of the machine', async () => {
+    const store = open()
+    const id = await submit(store)
+    const claimed = await store.claim({ runtime: 'sandbox', machineId: newId(), now: 1 })
+    const machine = { id: claimed!.machine.id, details: { finished: true } }
+    const keep = { head: 100, tail: 100 }
+    await store.appendOutput(id, { position: 1, chunks: [], outputBytes: 1, heartbeatAt: 7, machine }, keep)
+    await store.appendOutput(id, { position: 2, chunks: [], outputBytes: 2 }, keep)
+    expect(await store.getJob(id)).toMatchObject({ heartbeatAt: 7, position: 2, outputBytes: 2 })
+    expect(await store.getMachine(machine.id)).toMatchObject({ state: 'busy', details: { finished: true } })
   })
 })
 

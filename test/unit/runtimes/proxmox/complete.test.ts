@@ -7,14 +7,18 @@ import { createJobPort } from '../../../../src/runtimes/proxmox/job-port.ts'
 
 const ID = '0f8fad5b-d9cb-469f-a165-70867728950e'
 
-const open = () => {
+const open = ({ failures = 0 } = {}) => {
+  let left = failures
   const batches: SinkBatch[] = []
   const ends: Finished[] = []
   const { signal } = new AbortController()
   const sink = {
     position: 0,
     started: async () => {},
-    write: async (batch: SinkBatch) => void batches.push(batch),
+    write: async (batch: SinkBatch) => {
+      if (left-- > 0) throw new Error('no room')
+      batches.push(batch)
+    },
     heartbeat: () => {},
   }
   const run = {
@@ -32,7 +36,7 @@ const open = () => {
       sink,
       outputBytes: 0,
       read: () => ({ secrets: { KEY: 'hunter2hunter2' }, format: 'text' }),
-      keep: async () => {},
+      keep: () => undefined,
       now: () => 1,
     }),
     blobs: {} as never,
@@ -48,7 +52,7 @@ const open = () => {
     Buffer.concat(
       batches.flatMap(({ chunks }) => chunks.filter(one => one.stream === stream).map(one => one.data)),
     ).toString()
-  return { port, ends, text }
+  return { port, ends, text, batches }
 }
 
 const payload = (more: object) => ({
@@ -72,6 +76,25 @@ describe('the end as an older runner tells it', () => {
     const { port, ends } = open()
     await port.complete(payload(told))
     expect(ends).toMatchObject([{ report: { code, signal: 0 } }])
+  })
+
+  it('is remembered in the same step as its last words: a crash between the two would double them', async () => {
+    const { port, batches } = open()
+    await port.complete(payload({ output: 'the last words\n' }))
+    expect(batches).toHaveLength(1)
+    expect(batches[0]).toMatchObject({
+      chunks: [{ data: Buffer.from('the last words\n') }],
+      remember: { finished: { jobId: ID, report: { code: 0 } } },
+    })
+  })
+
+  it('that could not be written is taken when it comes again', async () => {
+    const { port, ends, text } = open({ failures: 1 })
+    await expect(port.complete(payload({}))).rejects.toThrow('no room')
+    expect(ends).toEqual([])
+    await port.complete(payload({}))
+    expect(ends).toHaveLength(1)
+    expect(text('stdout')).toContain('done')
   })
 
   it('counts once, with its output and its error, without secrets', async () => {

@@ -230,7 +230,7 @@ describe('the intake', () => {
       sink,
       outputBytes: 0,
       read: () => ({ secrets, format: 'text' }),
-      keep: async () => {},
+      keep: () => undefined,
       now: () => 1,
     })
     const text = () =>
