@@ -15,6 +15,10 @@ export interface Relay {
   cut(): void
   /** Connections are taken and nothing comes through, as behind a firewall that drops. */
   swallow(on: boolean): void
+  /** What is open now stays open and nothing comes through, as after a firewall forgot it; new ones are as usual. */
+  freeze(): void
+  /** What was sent meanwhile is delivered after all, also of a sender that has gone since; that it has is not told. */
+  thaw(): void
   close(): Promise<void>
 }
 
@@ -23,6 +27,7 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
     let speed = first
     let swallowing = false
     const sockets = new Set<Socket>()
+    const frozen = new Set<Socket>()
     const waiting = new Set<() => void>()
 
     const track = (socket: Socket, peer: Socket): void => {
@@ -31,7 +36,7 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
       socket.on('error', () => socket.destroy())
       socket.on('close', () => {
         sockets.delete(socket)
-        peer.destroy()
+        if (!frozen.has(socket)) peer.destroy()
       })
     }
 
@@ -42,7 +47,7 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
         const data = chunk as Buffer
         const due = performance.now() + (speed.delayMs ?? 0)
         tail = tail.then(async () => {
-          while (swallowing) await new Promise<void>(wake => waiting.add(wake))
+          while (swallowing || frozen.has(from)) await new Promise<void>(wake => waiting.add(wake))
           const thin = speed.bytesPerSecond ? (data.length / speed.bytesPerSecond) * 1000 : 0
           const wait = Math.max(0, due - performance.now()) + thin
           if (wait > 0) await new Promise(wake => setTimeout(wake, wait))
@@ -51,8 +56,9 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
         // The sender feels how thin the way is.
         if (speed.bytesPerSecond) await tail
       }
+      const wasFrozen = frozen.has(from)
       await tail
-      into.end()
+      if (!wasFrozen) into.end()
     }
 
     const server = createServer(socket => {
@@ -65,6 +71,10 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
     const cut = (): void => {
       for (const socket of [...sockets]) socket.destroy()
     }
+    const wakeAll = (): void => {
+      for (const wake of waiting) wake()
+      waiting.clear()
+    }
     server.once('error', reject)
     server.listen(0, '127.0.0.1', () => {
       const address = server.address()
@@ -76,9 +86,14 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
         cut,
         swallow: on => {
           swallowing = on
-          if (on) return
-          for (const wake of waiting) wake()
-          waiting.clear()
+          if (!on) wakeAll()
+        },
+        freeze: () => {
+          for (const socket of sockets) frozen.add(socket)
+        },
+        thaw: () => {
+          frozen.clear()
+          wakeAll()
         },
         close: async () => {
           cut()

@@ -14,6 +14,8 @@ export interface HoldOptions {
   command?: RemoteCommand
   /** It is known to have started; so is one without `command` unless told otherwise. */
   hasStarted?: boolean
+  /** The life that the node was in when it was sent, as far as is known. */
+  boot?: string | undefined
   /** Bytes of output already taken over. */
   from: number
   onStarted(fresh: boolean): void
@@ -22,6 +24,8 @@ export interface HoldOptions {
   onDropped?(bytes: number): void
   onAlive?(): void
   ready?(): Promise<void> | undefined
+  /** It may still be on its way to a node that does not answer. */
+  onAdrift?(): Promise<void>
   /** How long to ask a node that was given the command and fell silent before it said that it has started. */
   unsureMs?: number
   /** Lets go: the command lives on. */
@@ -43,8 +47,9 @@ const UNSURE_MS = 60_000
 const HOPELESS_PAUSE_MS = 30_000
 
 /**
- * Stays with a command through cut connections: starts it once, attaches again and again, until it ends or nobody
- * wants to know any more. Whether it may be started again is decided by whether the node can have heard of it.
+ * Stays with a command through cut connections: sends it once, asks for it again and again, until it ends or nobody
+ * wants to know any more. What the node can have heard of is not sent a second time: the node is asked, and one that
+ * does not know it is told by that not to start it any more, however late the request arrives.
  */
 export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
   const { cluster, node, signal } = options
@@ -52,16 +57,23 @@ export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
   let attaching = options.command === undefined
   let started = options.hasStarted ?? attaching
   let heard = attaching
+  let { boot } = options
+  let bootNow: string | undefined
   let pause = FIRST_PAUSE_MS
   let unsureSince: number | undefined
+  /** Requests of ours that the node may get yet, after those that it has answered since. */
+  let adrift = 0
   for (let attempt = 0; ; attempt++) {
     signal.throwIfAborted()
+    const before = { heard, attaching }
     const follow = (target: SshTarget): FollowOptions => ({
       target,
       from: received,
       signal,
-      onSent: () => {
+      onSent: of => {
         heard = true
+        bootNow = of
+        if (!before.attaching) boot = of
       },
       onStarted: fresh => {
         started = true
@@ -85,11 +97,23 @@ export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
       if (signal.aborted || !heard) throw error
       return { kind: 'lost', reason: toAppError(error).message } as const
     })
+    if (end.kind === 'superseded' && adrift > 0) {
+      // By one of our own that came late, and that nobody listens to.
+      adrift--
+      continue
+    }
+    if (end.kind === 'not-started' && !started && before.attaching)
+      return isAnother(boot, bootNow) ? mayHaveRun(node) : neverArrived(node)
     if (end.kind !== 'disconnected') return settled(end, started)
+    if (end.sent) {
+      adrift++
+      attaching = true
+    } else heard = before.heard
     const hopeless = isHopeless(end.error)
     if (!heard && (hopeless || attempt >= cluster.config.ssh.retries))
       return { kind: 'not-started', error: end.error }
     if (heard && !started) {
+      if (unsureSince === undefined) await options.onAdrift?.()
       unsureSince ??= performance.now()
       if (performance.now() - unsureSince > (options.unsureMs ?? UNSURE_MS))
         return { kind: 'lost', error: unsure(node, end.error) }
@@ -99,6 +123,9 @@ export const holdCommand = async (options: HoldOptions): Promise<HeldEnd> => {
     pause = Math.min(pause * 2, hopeless ? HOPELESS_PAUSE_MS : LONGEST_PAUSE_MS)
   }
 }
+
+const isAnother = (boot: string | undefined, now: string | undefined): boolean =>
+  boot !== undefined && now !== undefined && boot !== now
 
 /** Trying again changes nothing until somebody has put something right. */
 export const isHopeless = (error: unknown): boolean => {
@@ -141,6 +168,24 @@ const unsure = (node: ClusterNode, cause: AppError): AppError =>
       cause,
     },
   )
+
+const neverArrived = (node: ClusterNode): HeldEnd => ({
+  kind: 'not-started',
+  error: new AppError(
+    'unavailable',
+    `the command never arrived at node ${node.id}, and is not started there any more`,
+  ),
+})
+
+/** What was written last before a power cut is not there after it. */
+const mayHaveRun = (node: ClusterNode): HeldEnd => ({
+  kind: 'lost',
+  error: new AppError(
+    'unavailable',
+    `node ${node.id} was restarted after the command was sent to it and has no record of it, so whether it ran is not known`,
+    { hint: 'Look at the node, then submit again: nothing was started a second time.', retryable: false },
+  ),
+})
 
 const settled = (end: Exclude<RemoteEnd, { kind: 'disconnected' }>, started: boolean): HeldEnd => {
   if (end.kind === 'not-started' && !started)

@@ -448,6 +448,7 @@ remove() {
 # Workspaces, by their names: what a machine of ours is on a node.
 release() {
   exact
+  for d in $D_BAR; do dir="$base/$d" && bury; done
   for D_ID in $D_ID; do released; done
   find "$base" -maxdepth 2 -name never -mtime +0 2>/dev/null | while read -r d; do rm -rf "\${d%/never}"; done
   find "$base" -maxdepth 1 -name '.spare.*' -mtime +0 2>/dev/null | while read -r d; do rm -rf "$d"; done

@@ -1,6 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { SshTarget } from '../ssh/arguments.ts'
-import { failureError, sshFailureOf } from '../ssh/errors.ts'
+import { failureError, neverConnected, sshFailureOf } from '../ssh/errors.ts'
 import type { Ssh } from '../ssh/session.ts'
 import { createFrameReader, type Frame } from './frames.ts'
 import { exportLines } from './quote.ts'
@@ -30,8 +30,8 @@ export interface FollowOptions {
   target: SshTarget
   /** Bytes of output already taken over. */
   from?: number
-  /** From here on the node may have got the request. */
-  onSent?: () => void
+  /** From here on the node, in this life of it, may have got the request. */
+  onSent?: (boot: string | undefined) => void
   onStarted?: (fresh: boolean) => void
   onOutput: (stream: 'stdout' | 'stderr', data: Buffer) => void
   /** So many bytes were printed here that the node has not kept. */
@@ -73,8 +73,11 @@ export interface RemoteShim {
   remove(ids: readonly string[], options: Where): Promise<string[]>
   list(options: Where): Promise<RemoteJob[]>
   memoOf(id: string, options: Where): Promise<string>
-  /** Ends what runs in workspaces and deletes them; tells which are confirmed gone. */
-  release(ids: readonly string[], options: Where): Promise<Set<string>>
+  /**
+   * Ends what runs in workspaces and deletes them; tells which are confirmed gone. Of the commands in `bar` the node
+   * may not have heard yet, and they are not to start when it does.
+   */
+  release(ids: readonly string[], options: Where & { bar?: readonly string[] }): Promise<Set<string>>
   claims(options: Where): Promise<{ id: string; createdAt: number }[]>
 }
 
@@ -102,9 +105,9 @@ export const createShim = (
     const { target, signal } = options
     let end: RemoteEnd | undefined
     let sent = false
-    const onOpen = (): void => {
+    const onOpen = (boot: string | undefined): void => {
       sent = true
-      options.onSent?.()
+      options.onSent?.(boot)
     }
     const onFrame = (frame: Frame): void => {
       if (frame.kind === 'started') options.onStarted?.(frame.fresh)
@@ -128,7 +131,8 @@ export const createShim = (
       )
     } catch (error) {
       if (end) return end
-      if (error instanceof AppError && sshFailureOf(error)) return { kind: 'disconnected', sent, error }
+      if (error instanceof AppError && sshFailureOf(error))
+        return { kind: 'disconnected', sent: sent && !neverConnected(error), error }
       throw error
     }
   }
@@ -190,7 +194,11 @@ export const createShim = (
     },
     release: async (ids, options) => {
       if (ids.length === 0) return new Set()
-      const lines = await ask({ D_ID: ids.map(checkedId).join(' ') }, 'release', options)
+      const lines = await ask(
+        { D_ID: ids.map(checkedId).join(' '), D_BAR: (options.bar ?? []).map(checkedId).join(' ') },
+        'release',
+        options,
+      )
       return new Set(lines.filter(line => line.startsWith('g ')).map(line => line.slice(2)))
     },
     claims: async options => {

@@ -22,6 +22,16 @@ export const classifySshFailure = (stderr: string): SshFailure => {
 export const sshError = (target: SshTarget, stderr: string, knownHosts: string): AppError =>
   failureError(target, classifySshFailure(stderr), { stderr, knownHosts })
 
+/**
+ * Whether ssh said that it made no connection at all, so nothing was sent. It says so also of one that was to share a
+ * connection which died, as it then tries one of its own.
+ */
+export const neverConnected = (error: unknown): boolean =>
+  sshFailureOf(error) !== undefined && NO_CONNECTION.test((error as AppError).message)
+
+const NO_CONNECTION =
+  /ssh: connect to host|during banner exchange|kex_exchange_identification|Could not resolve hostname|Permission denied \(|Host key verification failed/
+
 export const failureError = (
   target: SshTarget,
   failure: SshFailure,

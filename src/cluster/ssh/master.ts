@@ -8,11 +8,15 @@ export interface Master {
   readonly alive: boolean
   /** From the start of ssh to the first word from the far side. */
   readonly connectMs: number
+  /** Which life of the node this is, where it tells: no connection outlives a restart. */
+  readonly boot: string | undefined
   close(): void
   onExit(listener: () => void): void
 }
 
-const READY = 'deputy-ready'
+const READY = /^deputy-ready ?([0-9a-f-]{36})?$/m
+/** The login shell may be any. */
+const STAY = `exec sh -c '{ read -r b </proc/sys/kernel/random/boot_id; } 2>/dev/null; echo "deputy-ready $b"; exec cat'`
 
 /**
  * Opens one connection that other ssh processes share. Its own session is a `cat` on our pipe: when this process
@@ -29,15 +33,7 @@ export const openMaster = (options: {
 }): Promise<Master> => {
   const { target, settings, controlPath, signal } = options
   const started = performance.now()
-  const args = [
-    ...sshArguments(target, settings),
-    '-M',
-    '-S',
-    controlPath,
-    '--',
-    target.host,
-    `echo ${READY}; exec cat`,
-  ]
+  const args = [...sshArguments(target, settings), '-M', '-S', controlPath, '--', target.host, STAY]
   const deadlineMs = ((settings.connectTimeoutSeconds ?? 5) + (settings.answerTimeoutSeconds ?? 5)) * 1000
 
   return new Promise((resolve, reject) => {
@@ -72,7 +68,8 @@ export const openMaster = (options: {
       if (alive) return
       stdout = (stdout + text).slice(-8192)
       // What the login shell prints by itself comes first.
-      if (!stdout.split('\n').includes(READY)) return
+      const ready = READY.exec(stdout.slice(0, stdout.lastIndexOf('\n') + 1))
+      if (!ready) return
       alive = true
       settle()
       const connectMs = performance.now() - started
@@ -83,6 +80,7 @@ export const openMaster = (options: {
           return alive
         },
         connectMs,
+        boot: ready[1],
         close,
         onExit: listener => listeners.push(listener),
       })

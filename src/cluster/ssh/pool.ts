@@ -21,6 +21,7 @@ export interface PoolOptions {
 export interface Lease {
   controlPath: string
   connectMs: number
+  boot: string | undefined
   release(): void
 }
 
@@ -29,6 +30,8 @@ export interface ConnectionPool {
   acquire(target: SshTarget, signal: AbortSignal): Promise<Lease>
   /** Drops the connections of a node: the next command opens a new one. */
   reset(id: string): void
+  /** Which life of a node was seen last. */
+  boot(id: string): string | undefined
   close(): void
 }
 
@@ -51,6 +54,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
   const { sessionsPerMaster = 8, mastersPerNode = 4, idleMs = 60_000 } = options
   const slots = new Map<string, Set<Slot>>()
   const waiters: Waiter[] = []
+  const boots = new Map<string, string>()
   let closed = false
   mkdirSync(options.controlDirectory, { recursive: true, mode: 0o700 })
 
@@ -103,6 +107,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
       master => {
         slot.opening = undefined
         slot.master = master
+        if (master.boot !== undefined) boots.set(target.id, master.boot)
         master.onExit(() => drop(slot))
         if (closed) master.close()
         return master
@@ -143,7 +148,8 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
       }
       try {
         const master = await abortable(connect(slot, target), signal)
-        return { controlPath: master.controlPath, connectMs: master.connectMs, release: once }
+        const { controlPath, connectMs, boot } = master
+        return { controlPath, connectMs, boot, release: once }
       } catch (error) {
         once()
         throw error
@@ -175,6 +181,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
       for (const [key, own] of slots)
         if (key.startsWith(`${hash(id)}`)) for (const slot of [...own]) drop(slot)
     },
+    boot: id => boots.get(id),
     close: () => {
       closed = true
       for (const own of slots.values()) for (const slot of [...own]) drop(slot)

@@ -19,8 +19,8 @@ export interface SessionRequest {
   input?: AsyncIterable<unknown>
   /** May return a promise: the stream waits for it. `enough`: all that matters is said, nobody waits for the end. */
   onStdout?: (chunk: Buffer) => undefined | 'enough' | Promise<void>
-  /** The connection stands; from here on the node may have got the script. */
-  onOpen?: () => void
+  /** The connection stands; from here on the node, in this life of it, may have got the script. */
+  onOpen?: (boot: string | undefined) => void
   signal: AbortSignal
   timeoutMs?: number
   /** More than this without `onStdout` is an error: half an answer must not be taken for one. */
@@ -40,6 +40,8 @@ export interface Ssh {
   /** Runs a program in `sh` on the node. An error is of ssh, never of the program. */
   run(request: SessionRequest): Promise<SessionResult>
   reset(id: string): void
+  /** Which life of a node was seen last, where it tells. */
+  boot(id: string): string | undefined
   close(): void
 }
 
@@ -51,6 +53,7 @@ export interface SshOptions extends PoolOptions {
 export interface OpenSession {
   readonly child: ChildProcessWithoutNullStreams
   readonly connectMs: number
+  readonly boot: string | undefined
   discard(): void
 }
 
@@ -109,7 +112,7 @@ export const createSsh = (options: SshOptions): Ssh => {
       const ready: Standby | undefined = flexible ? standbys.take(target) : undefined
       const session = ready?.session ?? (await open(target, request.input ? READ_LINE : READ_SCRIPT, signal))
       const started = performance.now()
-      request.onOpen?.()
+      request.onOpen?.(session.boot)
       const text = flexible ? script(ready?.greeting) : script
       const result = await collect(session.child, text, request, signal)
       if (result.code === 255 && result.stdout.length === 0) {
@@ -130,6 +133,7 @@ export const createSsh = (options: SshOptions): Ssh => {
       standbys.drop(id)
       pool.reset(id)
     },
+    boot: pool.boot,
     close: () => {
       closed = true
       standbys.drop()
@@ -165,6 +169,7 @@ const openSession = async (
   return {
     child,
     connectMs: lease.connectMs,
+    boot: lease.boot,
     discard: () => void child.kill('SIGKILL'),
   }
 }

@@ -169,7 +169,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
 
     destroy: async (machine, signal) => {
       const place = placeOf(machine)
-      if (place) await endThere(cluster, machine, place, () => release(place.node, machine.id, signal))
+      if (place) await endThere(cluster, machine, place, () => release(place.node, machine, signal))
       places.get(machine.id)?.release()
       places.delete(machine.id)
     },

@@ -16,14 +16,19 @@ export interface Place {
 /** With growing pauses in between: minutes, and then nobody is coming back. */
 const MOST_ATTEMPTS = 6
 
+/** Under this, a machine's record names a command that its node may get yet. */
+export const ADRIFT = 'adrift'
+
 /** What a machine's record keeps: the way to the node as well, for the day it is taken out of the inventory. */
 export const placeRecord = (cluster: Cluster, place: Placement): Record<string, unknown> => {
   const { id, host, port, identity, jump, fallback } = place.node
   const user = place.node.user ?? cluster.config.ssh.user
   const way = { host, user, port, identity, jump, fallback }
+  const boot = cluster.ssh.boot(id)
   return {
     node: id,
     because: place.reason,
+    ...(boot !== undefined && { boot }),
     way: Object.fromEntries(Object.entries(way).filter(([, value]) => value !== undefined)),
   }
 }
@@ -37,6 +42,10 @@ export const recordedPlace = (cluster: Cluster, machine: Machine): Place | undef
   if (typeof way !== 'object' || way === null) throw leftBehind(...withoutWay(cluster, machine.id, id))
   return { node: parseNode({ ...way, id }), reason, retired: true }
 }
+
+/** The life that the node was in when it was last seen before the job was sent to it. */
+export const recordedBoot = ({ details: { boot } }: Machine): string | undefined =>
+  typeof boot === 'string' ? boot : undefined
 
 /** A node that the user took away may never answer again: then what is left there is said, and that is the end of it. */
 export const endThere = async (

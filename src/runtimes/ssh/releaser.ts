@@ -2,13 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/inventory.ts'
 import { AppError } from '../../jobs/errors.ts'
+import type { Machine } from '../../ports.ts'
+import { ADRIFT } from './place.ts'
 
-export type Releaser = (node: ClusterNode, id: string, signal: AbortSignal) => Promise<void>
+export type Releaser = (node: ClusterNode, machine: Machine, signal: AbortSignal) => Promise<void>
 
 const GATHER_MS = 150
 
 interface Waiting {
-  readonly ids: Set<string>
+  readonly machines: Map<string, Machine>
   readonly done: Promise<Set<string>>
 }
 
@@ -16,22 +18,27 @@ interface Waiting {
 export const createReleaser = (cluster: Cluster): Releaser => {
   const gathering = new Map<string, Waiting>()
 
-  const releaseAll = async (node: ClusterNode, ids: ReadonlySet<string>): Promise<Set<string>> => {
+  const releaseAll = async (
+    node: ClusterNode,
+    machines: ReadonlyMap<string, Machine>,
+  ): Promise<Set<string>> => {
     await sleep(GATHER_MS)
     gathering.delete(node.id)
     // Shared by all who wait for it: it has a time-out of its own, and nobody's signal.
     const { signal } = new AbortController()
     const target = await cluster.target(node, signal)
-    return cluster.shim.release([...ids], { target, signal })
+    const bar = [...machines.values()].flatMap(({ details }) => details[ADRIFT] ?? []).map(String)
+    return cluster.shim.release([...machines.keys()], { target, signal, bar })
   }
 
-  return async (node, id, signal) => {
+  return async (node, machine, signal) => {
     signal.throwIfAborted()
+    const { id } = machine
     let waiting = gathering.get(node.id)
-    if (waiting) waiting.ids.add(id)
+    if (waiting) waiting.machines.set(id, machine)
     else {
-      const ids = new Set([id])
-      waiting = { ids, done: releaseAll(node, ids) }
+      const machines = new Map([[id, machine]])
+      waiting = { machines, done: releaseAll(node, machines) }
       gathering.set(node.id, waiting)
     }
     const gone = await waiting.done

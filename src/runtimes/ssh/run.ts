@@ -9,6 +9,7 @@ import type { AttachRequest, Blobs, Exit, Outcome, StopReason } from '../../port
 import type { KeepLimits } from '../local/protocol.ts'
 import { type Collected, collect, leavesSomething, nothingLeft } from './collect.ts'
 import { type Memo, NO_MEMO, openMemo } from './memo.ts'
+import { ADRIFT, recordedBoot } from './place.ts'
 import { createReporter, type Reporter } from './reporter.ts'
 import { signalOf } from './signals.ts'
 
@@ -36,8 +37,9 @@ const LONGEST_PAUSE_MS = 5_000
 /** For what somebody has to put right first. */
 const HOPELESS_PAUSE_MS = 30_000
 
-/** One name for a run on its node: a kept machine sees several. */
-export const runId = (run: AttachRequest): string => `${run.machine.id}.${run.job.id}`
+/** One name for a run on its node: a kept machine sees several, and a job that never arrived there comes again. */
+export const runId = ({ machine, job }: AttachRequest): string =>
+  `${machine.id}.${job.id}${job.attempts > 1 ? `.${job.attempts}` : ''}`
 
 /** Stays with a command on a node to its end, or lets go of it. */
 export const followRun = async (
@@ -74,7 +76,11 @@ export const followRun = async (
       id: runId(run),
       ...(command
         ? { command: command.command }
-        : { hasStarted: run.job.startedAt !== null, unsureMs: patienceMs(run) }),
+        : {
+            hasStarted: run.job.startedAt !== null,
+            unsureMs: patienceMs(run),
+            boot: recordedBoot(run.machine),
+          }),
       from: run.sink.position,
       onStarted: () => {
         if (startedReports.length > 0) return
@@ -85,6 +91,8 @@ export const followRun = async (
       onDropped: reporter.skip,
       onAlive: run.sink.heartbeat,
       ready: reporter.ready,
+      // Whoever cleans up there then sees to it that it does not start any more.
+      onAdrift: () => run.remember({ [ADRIFT]: runId(run) }).catch(() => undefined),
       signal: letGo.signal,
     })
     stopper.end()

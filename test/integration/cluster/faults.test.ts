@@ -301,10 +301,21 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     cluster.dispose()
   })
 
+  it('certainly did not start a command that its connection was dead for before a session was open', async () => {
+    const cluster = labCluster(lab, { ssh: { connectTimeout: 1, retries: 0 } })
+    await cluster.probe(cluster.find('n3'), signal)
+    lab.nodes[2]!.cut()
+    const { end } = await runOn(cluster, 'n3', { id: newId(), command: 'true' })
+    lab.nodes[2]!.mend()
+    expect(end).toMatchObject({ kind: 'not-started' })
+    cluster.dispose()
+  })
+
   it('is given up, and not tried elsewhere, when it falls silent while a command is handed to it', async () => {
     const cluster = labCluster(lab)
-    // The connection stands, and nothing tells that nobody is at its other end.
+    // The connection stands, a session waits on it, and nothing tells that nobody is at its other end.
     await runOn(cluster, 'n2', { id: newId(), command: 'true' })
+    await waitFor(() => /deputy-standby/.test(lab.nodes[1]!.inside('cat /proc/[0-9]*/cmdline')))
     lab.nodes[1]!.cut()
     const held = await holdCommand({
       ...{ cluster, node: cluster.find('n2'), id: newId(), from: 0, unsureMs: 2000 },

@@ -102,6 +102,7 @@ describe('asking a node', () => {
       return { code: 0, stdout: Buffer.alloc(0), stderr: '', ms: 0, connectMs: 0 }
     },
     reset: () => undefined,
+    boot: () => undefined,
     close: () => undefined,
   })
   const target = { id: 'n1', host: 'n1.example' }

@@ -1,0 +1,268 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Cluster } from '../../../src/cluster/cluster.ts'
+import { type HoldOptions, holdCommand } from '../../../src/cluster/remote/hold.ts'
+import { failureError } from '../../../src/cluster/ssh/errors.ts'
+import { createSshRuntime } from '../../../src/runtimes/ssh/index.ts'
+import { labCluster, runOn } from '../../support/labcluster.ts'
+import { type Relay, startRelay } from '../../support/relay.ts'
+import { createHarness } from '../../support/runtimes.ts'
+import {
+  createSshLab,
+  missingForNamespaces,
+  missingForSshLab,
+  type SshLab,
+  waitFor,
+} from '../../support/sshlab.ts'
+
+const missing = missingForSshLab()
+const { signal } = new AbortController()
+let next = 0
+const newId = (): string => `h${process.pid}-${next++}`
+
+/** A connection is found to be dead after a quarter of a minute. */
+const DEAD_MS = 60_000
+
+describe.skipIf(missing !== undefined)(
+  `a command handed over a connection that is dead but open${missing ? ` (skipped: ${missing})` : ''}`,
+  () => {
+    let lab: SshLab
+    let way: Relay
+    const open: { dispose(): void | Promise<void> }[] = []
+    beforeAll(async () => {
+      lab = await createSshLab({ nodes: 2, mode: 'loopback' })
+      way = await startRelay({ host: lab.nodes[0]!.address, port: lab.nodes[0]!.port })
+    })
+    afterEach(async () => {
+      way.swallow(false)
+      way.thaw()
+      way.cut()
+      for (const one of open.splice(0).reverse()) await one.dispose()
+    })
+    afterAll(async () => {
+      await way?.close()
+      await lab?.close()
+    })
+
+    const login = () => ({ user: lab.user, identity: lab.identity })
+    const home = (): string => lab.nodes[0]!.home
+    const clusterOf = (more: Parameters<typeof labCluster>[1] = {}): ReturnType<typeof labCluster> => {
+      const near = { ...login(), id: 'n1', host: '127.0.0.1', port: way.port, priority: 1 }
+      const other = { ...login(), id: 'n2', host: '127.0.0.1', port: lab.nodes[1]!.port, priority: 9 }
+      const cluster = labCluster(lab, { nodes: [near, other], ...more })
+      open.push(cluster)
+      return cluster
+    }
+    const held = (cluster: Cluster, id: string, command: string, more: Partial<HoldOptions> = {}) =>
+      holdCommand({
+        ...{ cluster, node: cluster.find('n1'), id, from: 0, signal, command: { id, command } },
+        onStarted: () => undefined,
+        onOutput: () => undefined,
+        ...more,
+      })
+    /** Sessions that wait on the node: the next request is on its way as soon as it is written to one. */
+    const waiting = (): string[] =>
+      readdirSync('/proc').filter(pid => /^\d+$/.test(pid) && isWaiting(`/proc/${pid}`))
+    const isWaiting = (process: string): boolean => {
+      try {
+        const program = readFileSync(`${process}/cmdline`, 'latin1')
+        const variables = readFileSync(`${process}/environ`, 'latin1').split('\0')
+        return program.startsWith('perl') && variables.includes(`HOME=${home()}`)
+      } catch {
+        return false
+      }
+    }
+    const ready = async (cluster: Cluster): Promise<string[]> => {
+      await runOn(cluster, 'n1', { id: newId(), command: 'true' })
+      await waitFor(() => waiting().length === 2)
+      return waiting()
+    }
+    /** The late request was taken by who waited for it, and the node has done something else since. */
+    const delivered = async (cluster: Cluster, before: readonly string[]): Promise<void> => {
+      await waitFor(() => !before.every(pid => waiting().includes(pid)))
+      await runOn(cluster, 'n1', { id: newId(), command: 'sleep 0.2' })
+    }
+    const directory = (id: string): string => join(home(), '.cache/deputy/test/jobs', id)
+    const ran = (): boolean => existsSync(join(home(), 'ran'))
+
+    it(
+      'did not start when the node, asked anew, knows nothing of it, and never does',
+      async () => {
+        const cluster = clusterOf()
+        const before = await ready(cluster)
+        way.freeze()
+        const end = await held(cluster, newId(), 'echo ran >> "$HOME/ran"')
+        expect(end).toMatchObject({ kind: 'not-started', error: { retryable: true } })
+        expect(end.kind === 'not-started' && end.error.message).toContain('never arrived at node n1')
+        // The request arrives after all, and finds that it comes too late.
+        way.thaw()
+        await delivered(cluster, before)
+        expect(ran()).toBe(false)
+      },
+      DEAD_MS,
+    )
+
+    it(
+      'is lost when the node does not answer any more, and does not start there once that is cleaned up',
+      async () => {
+        const cluster = clusterOf({ ssh: { connectTimeout: 1 } })
+        const before = await ready(cluster)
+        way.freeze()
+        way.swallow(true)
+        const id = newId()
+        let adrift = 0
+        const end = await held(cluster, id, 'echo ran >> "$HOME/ran"', {
+          unsureMs: 100,
+          onAdrift: async () => void adrift++,
+        })
+        expect(end).toMatchObject({ kind: 'lost', error: { retryable: false } })
+        expect(end.kind === 'lost' && end.error.message).toContain('whether it ran is not known')
+        expect(adrift).toBe(1)
+        way.swallow(false)
+        const target = await cluster.target(cluster.find('n1'), signal)
+        expect([...(await cluster.shim.release(['m'], { target, signal, bar: [id] }))]).toEqual(['m'])
+        way.thaw()
+        await delivered(cluster, before)
+        expect(ran()).toBe(false)
+      },
+      DEAD_MS,
+    )
+
+    it('is not lost to requests of our own that come late, and is to those of others', async () => {
+      const cluster = clusterOf()
+      const { shim } = cluster
+      const id = newId()
+      const target = await cluster.target(cluster.find('n1'), signal)
+      const late = () => shim.attach(id, { target, signal, onOutput: () => undefined })
+      let started = (): void => undefined
+      const spy: Cluster = {
+        ...cluster,
+        shim: {
+          ...shim,
+          run: async (command, options) => {
+            const arrived = new Promise<void>(resolve => {
+              started = resolve
+            })
+            void shim.run(command, { ...options, onStarted: started })
+            await arrived
+            const error = failureError(target, 'lost')
+            return { kind: 'disconnected', sent: true, error }
+          },
+        },
+      }
+      let attached = 0
+      const end = held(spy, id, 'while [ ! -e go ]; do sleep 0.05; done; exit 5', {
+        onStarted: () => void attached++,
+      })
+      await waitFor(() => attached === 1)
+      expect((await late()).kind).toBe('superseded')
+      await waitFor(() => attached === 2)
+      const second = late()
+      expect((await end).kind).toBe('superseded')
+      writeFileSync(join(directory(id), 'work/go'), '')
+      expect(await second).toMatchObject({ kind: 'exit', code: 5 })
+    })
+
+    it('is barred from its node when its machine is destroyed', async () => {
+      const cluster = clusterOf()
+      const harness = await createHarness((stateDir, blobs) =>
+        createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
+      )
+      open.push(harness)
+      const adrift = newId()
+      const machine = { id: newId(), runtime: 'node', jobId: null, details: { node: 'n1', adrift } }
+      await harness.runtime.destroy(machine, signal)
+      const { end } = await runOn(cluster, 'n1', { id: adrift, command: 'echo ran >> "$HOME/ran"' })
+      expect(end.kind).toBe('not-started')
+      expect(ran()).toBe(false)
+    })
+
+    it('comes again to the machine it was meant for when it never arrived there', async () => {
+      const cluster = clusterOf()
+      const harness = await createHarness((stateDir, blobs) =>
+        createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
+      )
+      open.push(harness)
+      const first = await harness.launch({
+        task: 'echo kept > file',
+        network: 'full',
+        requires: { node: 'n1' },
+      })
+      await first.outcome
+      const target = await cluster.target(cluster.find('n1'), signal)
+      const job = { id: newId() }
+      await cluster.shim.cancel(`${first.machine.id}.${job.id}`, { target, signal })
+      const again = async (attempts: number) => {
+        const task = { task: 'cat file', network: 'full' as const, machine: first.machine.id }
+        const launched = await harness.launch(task, {}, first.machine, { ...job, attempts })
+        return { ...(await launched.outcome), text: launched.sink.text() }
+      }
+      expect(await again(1)).toMatchObject({ kind: 'not-started' })
+      expect(await again(2)).toMatchObject({ kind: 'exit', text: 'kept\n' })
+    })
+
+    it('may have run when the node was restarted since, and knows nothing of it', async () => {
+      const cluster = clusterOf()
+      const harness = await createHarness((stateDir, blobs) =>
+        createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
+      )
+      open.push(harness)
+      await ready(cluster)
+      const launched = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n1' } })
+      await launched.outcome
+      const { boot } = launched.machine.details
+      const followed = async (details: object) => {
+        const machine = { ...launched.machine, id: newId(), details: { node: 'n1', ...details } }
+        return harness.reattach({ ...launched, machine }, 0).outcome
+      }
+      expect(boot).toBe(cluster.ssh.boot('n1'))
+      expect((await followed({ boot })).kind).toBe('not-started')
+      const other = await followed({ boot: '00000000-0000-4000-8000-000000000000' })
+      expect(other).toMatchObject({ kind: 'lost', error: { retryable: false } })
+      expect(other.kind === 'lost' && other.error.message).toContain('was restarted')
+    })
+  },
+)
+
+const noNamespaces = missing ?? missingForNamespaces()
+
+describe.skipIf(noNamespaces !== undefined)(
+  `a node whose power is cut as it gets a command${noNamespaces ? ` (skipped: ${noNamespaces})` : ''}`,
+  () => {
+    it('may have run it, even if nothing of it is left there', async () => {
+      const lab = await createSshLab({ nodes: 1, mode: 'namespaces' })
+      const node = lab.nodes[0]!
+      const enter = (life: number): void => {
+        const file = join(lab.directory, `boot${life}`)
+        writeFileSync(file, `0000000${life}-0000-4000-8000-000000000000\n`)
+        node.inside(`mount --bind ${file} /proc/sys/kernel/random/boot_id`)
+      }
+      enter(1)
+      const cluster = labCluster(lab)
+      const { shim } = cluster
+      const id = newId()
+      // That it has started is not heard of any more.
+      const spy: Cluster = {
+        ...cluster,
+        shim: { ...shim, run: (command, options) => shim.run(command, { ...options, onStarted: () => {} }) },
+      }
+      const end = holdCommand({
+        ...{ cluster: spy, node: cluster.find('n1'), id, from: 0, signal },
+        command: { id, command: 'echo x >> "$HOME/ran"; sleep 600' },
+        onStarted: () => undefined,
+        onOutput: () => undefined,
+      })
+      const ran = (): string => node.inside(`cat ${node.home}/ran 2>/dev/null; true`)
+      await waitFor(() => ran() !== '')
+      await node.stop()
+      rmSync(join(node.home, '.cache'), { recursive: true })
+      await node.start()
+      enter(2)
+      expect(await end).toMatchObject({ kind: 'lost', error: { retryable: false } })
+      expect(ran()).toBe('x\n')
+      cluster.dispose()
+      await lab.close()
+    })
+  },
+)
