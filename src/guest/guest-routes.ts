@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { createDeadline } from '../jobs/deadline.ts'
 import type { JobPort, MachinePort } from './machine-port.ts'
@@ -10,6 +11,8 @@ export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly closing: AbortSignal
+  /** The job whose order was handed out last over a connection, if nothing else is needed for its start. */
+  readonly given: WeakMap<Socket, string>
 }
 
 const MAX_FRAME = 2 * 1024 * 1024
@@ -23,6 +26,7 @@ export const handleGuest = async (
 ): Promise<void> => {
   const { machine, request, response } = exchange
   if (parts.length === 1 && parts[0] === 'work' && request.method === 'GET') return giveWork(exchange)
+  if (parts.length === 1 && parts[0] === 'begin' && request.method === 'POST') return begin(exchange)
   const [first, jobId = '', action = '', rest = ''] = parts
   const job = first === 'jobs' ? machine.job(jobId) : undefined
   if (job === undefined) return json(response, 410, { error: 'This job is not yours, or is over.' })
@@ -54,13 +58,25 @@ export const handleGuest = async (
   }
 }
 
-const giveWork = async ({ machine, request, response, closing }: Exchange): Promise<void> => {
+const giveWork = async ({ machine, request, response, closing, given }: Exchange): Promise<void> => {
   const gone = new AbortController()
   request.on('close', () => gone.abort())
   const waiting = createDeadline([gone.signal, closing])
-  const order = await machine.work(waiting.signal).finally(waiting.clear)
-  if (order === undefined) text(response, 204)
-  else text(response, 200, order)
+  const work = await machine.work(waiting.signal).finally(waiting.clear)
+  if (work === undefined) return text(response, 204)
+  if (work.isAll) given.set(request.socket, work.jobId)
+  text(response, 200, work.order)
+}
+
+/** Of one connection, so that it cannot be meant for another order than the one that its sender holds. */
+const begin = async ({ machine, request, response, given }: Exchange): Promise<void> => {
+  request.resume()
+  const jobId = given.get(request.socket)
+  given.delete(request.socket)
+  const job = jobId === undefined ? undefined : machine.job(jobId)
+  if (job === undefined) return json(response, 409, { error: 'There is nothing to begin.' })
+  const { next, order } = await job.started()
+  text(response, 200, `${jobId} ${next} ${order}`)
 }
 
 const takeOutput = async (job: JobPort, { request, response }: Exchange, query: string): Promise<void> => {

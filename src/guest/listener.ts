@@ -6,7 +6,7 @@ import { AppError, toAppError } from '../jobs/errors.ts'
 import { handleCallback } from './callback-routes.ts'
 import { createDoor } from './door.ts'
 import { type EgressOptions, isForward, serveForward, serveTunnel } from './egress-routes.ts'
-import { handleGuest } from './guest-routes.ts'
+import { type Exchange, handleGuest } from './guest-routes.ts'
 import { createGate, type Gate, type GuestLimits } from './limits.ts'
 import type { MachinePort } from './machine-port.ts'
 import { json } from './respond.ts'
@@ -59,7 +59,7 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
   const closing = new AbortController()
   const { onCall, limits } = options
   const gate = limits && createGate(limits)
-  const served = { ...options, gate }
+  const served = { ...options, gate, given: new WeakMap<Socket, string>() }
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const kind = isForward(request.url) ? 'proxy' : kindOf(request.url)
     response.once('finish', () => hangUp(request))
@@ -121,14 +121,14 @@ const hangUp = (request: IncomingMessage): void => {
 }
 
 const respond = async (
-  options: GuestListenerOptions & { readonly gate: Gate | undefined },
+  options: GuestListenerOptions & { readonly gate: Gate | undefined } & Pick<Exchange, 'given'>,
   request: IncomingMessage,
   response: ServerResponse,
   closing: AbortSignal,
 ): Promise<void> => {
   const [pathname = '/', query = ''] = (request.url ?? '/').split('?', 2)
   const parts = pathname.split('/').filter(part => part !== '')
-  const { gate } = options
+  const { gate, given } = options
   const seed = parts[0] === 'seed' ? options.seed?.(parts[1] ?? '') : undefined
   if (seed) return serveSeed(seed, parts[2], response)
   const token = tokenOf(request)
@@ -145,9 +145,9 @@ const respond = async (
     const status = options.patient?.() ? 503 : 401
     return json(response, status, { error: status === 401 ? 'Unauthorized' : 'Come again' })
   }
-  if (parts[0] === 'guest' && parts[1] === 'v1')
-    return handleGuest({ machine, request, response, closing }, parts.slice(2), query)
-  if (parts[0] === 'callback') return handleCallback({ machine, request, response, closing }, parts.slice(1))
+  const exchange = { machine, request, response, closing, given }
+  if (parts[0] === 'guest' && parts[1] === 'v1') return handleGuest(exchange, parts.slice(2), query)
+  if (parts[0] === 'callback') return handleCallback(exchange, parts.slice(1))
   json(response, 404, { error: 'Not found' })
 }
 

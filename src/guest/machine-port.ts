@@ -5,9 +5,17 @@ export type Order = 'run' | 'stop'
 /** What the guest listener needs to know of one machine. Every promise resolves when the thing is durable. */
 export interface MachinePort {
   /** The order, once there is one; undefined after a while so that the machine asks again. */
-  work(signal: AbortSignal): Promise<string | undefined>
+  work(signal: AbortSignal): Promise<Work | undefined>
   /** The port for a job of this machine; undefined for any other job. */
   job(jobId: string): JobPort | undefined
+}
+
+export interface Work {
+  readonly jobId: string
+  /** See spec.ts. */
+  readonly order: string
+  /** Whether nothing but the order is needed for the start. */
+  readonly isAll: boolean
 }
 
 export interface JobPort {

@@ -5,6 +5,7 @@ import { JOB } from './runner/job.ts'
 import { MAILBOX } from './runner/mailbox.ts'
 import { OUTPUT } from './runner/output.ts'
 import { REQUESTS } from './runner/requests.ts'
+import { ROOM } from './runner/room.ts'
 import { SETTINGS } from './runner/settings.ts'
 import { USER } from './runner/user.ts'
 import { WORK } from './runner/work.ts'
@@ -27,6 +28,7 @@ export const RUNNER = [
   MAILBOX,
   USER,
   COMMAND,
+  ROOM,
   ENDING,
   OUTPUT,
   FILES,

@@ -24,8 +24,8 @@ export type Unpacking = 'workspace' | 'workspace.gz' | 'root'
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
- * As lines of words that a POSIX shell can read without a parser: a key, and values, plain or in base64. The last
- * line is `end`, so that a cut transfer is known as one.
+ * As lines that a POSIX shell can read without a parser: a key, and values, plain or in base64. The last line is
+ * `end`, so that a cut transfer is known as one.
  */
 export const encodeSpec = (spec: GuestSpec): string => {
   const lines = [
@@ -47,17 +47,16 @@ export const encodeSpec = (spec: GuestSpec): string => {
   return `${lines.join('\n')}\n`
 }
 
-/** What no shell could read in another way. */
-const PLAIN = /^[\w./:@%+,-]+$/
+/** What every shell reads as it is. */
+const PLAIN = /^[\x20-\x7e\t\n]{0,4096}$/
 
 /**
- * An empty word would vanish between two blanks. Plain ones are left as they are: each that is not costs the guest
- * two processes.
+ * Plain text is left as it is, each of its further lines marked by a plus: whatever else costs the guest the start of
+ * a program before the command.
  */
 const encode = (text: string): string => {
   if (text.includes('\0')) throw new AppError('invalid', 'A value for the guest holds a NUL byte.')
-  if (PLAIN.test(text)) return `=${text}`
-  return text === '' ? '-' : Buffer.from(text).toString('base64')
+  return PLAIN.test(text) ? `=${text.replaceAll('\n', '\n+')}` : Buffer.from(text).toString('base64')
 }
 
 const checkName = (name: string): string => {

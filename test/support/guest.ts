@@ -101,7 +101,8 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
   const machine: MachinePort = {
     work: async () => {
       state.workCount++
-      return state.startedCount === 0 ? encodeSpec(full) : undefined
+      if (state.startedCount > 0) return undefined
+      return { jobId: full.jobId, order: encodeSpec(full), isAll: full.inputs.length === 0 }
     },
     job: id => (id === full.jobId && state.alive ? job : undefined),
   }

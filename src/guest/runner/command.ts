@@ -7,32 +7,38 @@ export const COMMAND = sh`
 # shellcheck disable=SC2016 # It is for another shell to expand.
 become='
 set --
-__e=
-while read -r __k __a __b; do
+__n="
+" __k= __e=
+while IFS= read -r __l; do
+  case $__l in +*) __v=$__v$__n\${__l#+}; continue ;; esac
+  # The line before was the last one of its value.
   case $__k in
-    env) __v=$__b ;;
-    arg) __v=$__a ;;
+    env) __e="$__e $__a"; eval "__x_$__a=\$__v" ;;
+    arg) set -- "$@" "$__v" ;;
+  esac
+  __k=\${__l%% *} __v=\${__l#* }
+  case $__k in
+    env) __a=\${__v%% *} __v=\${__v#* } ;;
+    arg) ;;
     end) break ;;
     *) continue ;;
   esac
   case $__v in
-    -) __v= ;;
     =*) __v=\${__v#=} ;;
     *)
       __v=$(printf %s "$__v" | base64 -d; echo x)
       __v=\${__v%x}
       ;;
   esac
-  case $__k in
-    env) __e="$__e $__a"; eval "__x_$__a=\$__v" ;;
-    *) set -- "$@" "$__v" ;;
-  esac
 done
+# Whoever was to give the order is gone.
+[ "$__k" = end ] || exit 125
+cd "$HOME" || exit 126
 for __a in $__e; do
   eval "export $__a=\"\$__x_$__a\""
   unset "__x_$__a"
 done
-unset __k __a __b __v __e
+unset __l __n __k __a __v __e
 exec "$@" </dev/null
 '
 
@@ -40,22 +46,24 @@ exec "$@" </dev/null
 limits='ulimit -c 0; echo 500 2>/dev/null >/proc/self/oom_score_adj;'
 
 # The parent of the job. It does not wait for it until told to: as long as the job is a zombie, the kernel
-# tells exactly how it ended.
+# tells exactly how it ended. The order comes later, and only then is there a job.
 hold() {
   # shellcheck disable=SC2086 # $drop and $signals are words, or none.
-  printf '%s\n' "$order" | setsid $drop /usr/bin/env $signals -i \
+  setsid $drop /usr/bin/env $signals -i \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \
-    /bin/sh -c "$limits cd \"\$HOME\" || exit 126; $become" >"$run/out" 2>"$run/err" 9>&- &
+    /bin/sh -c "$limits $become" <"$run/order" >"$run/out" 2>"$run/err" 8>&- 9>&- &
   echo $! >"$run/pid"
-  until read -r _ <&9 || [ -e "$run/ended" ]; do :; done
+  # Whoever reads only learns when nobody is left to write.
+  exec 8>&- 9<"$run/release"
+  until read -r _ <&9 || [ -e "$run/ended" ] || ! kill -0 $$ 2>/dev/null; do :; done
   wait $!
   echo $? >"$run/code"
 }
 
 # Field 52 of /proc/PID/stat is the status as wait(2) gives it.
 look() {
-  if ! read -r stat 2>/dev/null <"/proc/$pid/stat"; then
+  if [ -z "$pid" ] || ! read -r stat 2>/dev/null <"/proc/$pid/stat"; then
     state=Z exact=
     return
   fi

@@ -12,7 +12,7 @@ fetch_inputs() {
       *.gz) unzip=-z ;;
     esac
     # shellcheck disable=SC2086 # Words, or none.
-    if ! $drop tar -x $unzip -p -f - -C "$target" <"$home/input.tar"; then
+    if ! $drop tar -x $unzip -p -f - -C "$target" <"$home/input.tar" 8>&- 9>&-; then
       insist POST "jobs/$job/refused" --data-binary "an input could not be unpacked"
       return 1
     fi

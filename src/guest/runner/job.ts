@@ -8,27 +8,6 @@ field() {
   if [ "$field" = "$body" ]; then field=; else field=\${field%%"$nl"*}; fi
 }
 
-# Everything a job needs that does not depend on it; done while nobody waits.
-prepare_room() {
-  rm -f "$run/ended" "$run/timedout" "$run/stopped" "$run/pid" "$run/code" "$run/release" "$run/out" "$run/err" "$home/stdout" "$home/stderr"
-  : >"$home/stdout"
-  : >"$home/stderr"
-  # Pipes with a name: the command may open /dev/stdout again, and what it then truncates is no file of ours.
-  mkfifo "$run/release" "$run/out" "$run/err"
-  [ -z "$drop" ] || chown "$uid:$gid" "$run/out" "$run/err"
-  fresh=1
-}
-
-# A machine that has done nothing yet has nothing to clear away.
-empty_work() {
-  for entry in "$work"/* "$work"/.[!.]* "$work"/..?*; do
-    if [ -e "$entry" ] || [ -L "$entry" ]; then
-      find "$work" -mindepth 1 -delete 2>/dev/null
-      return
-    fi
-  done
-}
-
 run_job() {
   order=$body
   body=$nl$body
@@ -45,58 +24,67 @@ run_job() {
     case $rest in *"\${nl}input "*) rest=\${rest#*"\${nl}input "} inputs="$inputs \${rest%%"$nl"*}" ;; *) break ;; esac
   done
   [ "$continues" = 1 ] || empty_work
-  fresh=0
-  sent=0 out_at=0 err_at=0 frame='' frame_length=0 last='' exact=''
+  sent=0 out_at=0 err_at=0 frame='' frame_length=0 last='' exact='' enders=
+  as_it_is=1
+  [ "$url" != mailbox ] || as_it_is=0
   body=
   fetch_inputs || return
-  if ! insist POST "jobs/$job/started" -d ''; then
-    sleep 1
-    return
+  if ! is_ready; then
+    leave_room
+    prepare_room
+    is_ready
   fi
-  sent=\${body%% *}
-  cat "$run/out" >>"$home/stdout" &
-  out_cat=$!
-  cat "$run/err" >>"$home/stderr" &
-  err_cat=$!
-  # Opened for both, so that nobody waits for the other: some shells give up such a wait when a child ends.
-  exec 9<>"$run/release"
-  hold &
-  holder=$!
+  # It may have been said already, together with the question for work.
+  case $begun in
+    "$job "*" run\${nl}200" | "$job "*" stop\${nl}200") sent=\${begun#* } ;;
+    *)
+      if ! insist POST "jobs/$job/started" -d ''; then
+        sleep 1
+        return
+      fi
+      sent=$body
+      ;;
+  esac
+  sent=\${sent%% *}
+  fresh=0
+  printf '%s\n' "$order" >&8 &
+  enders=$!
+  exec 8>&-
   order=
-  pid=
-  while [ ! -s "$run/pid" ] && kill -0 "$holder" 2>/dev/null; do sleep 0.02; done
-  [ -s "$run/pid" ] && read -r pid <"$run/pid"
   # Its start was the first sign of life. Whoever prints at once is heard at once.
   now
-  next_beat=$((now + beat)) eager=10
-  watch_clock &
-  enders=$!
+  next_beat=$((now + beat)) due=$((now + timeout)) clock=0 eager=10
   while :; do
     look
-    [ "$state" = Z ] && break
+    if [ "$state" = Z ]; then
+      # What it printed need not wait for the cleaning up.
+      [ "$sent" != 0 ] || pump
+      break
+    fi
     now
     if [ "$now" -ge "$next_beat" ]; then
+      watch_clock
       api POST "jobs/$job/heartbeat" --max-time 20 -d ''
       if [ "$status" = 200 ]; then obey "$body"; elif disowned; then break; fi
       next_beat=$((now + beat))
     fi
     if ! pump && disowned; then break; fi
-    [ "$more" = 1 ] && continue
+    if [ "$more" = 1 ]; then
+      watch_clock
+      continue
+    fi
     if [ "$eager" -gt 0 ]; then
       eager=$((eager - 1))
       sleep 0.05
     else
+      watch_clock
       sleep 0.2
     fi
   done
-  : >"$run/ended"
-  [ -z "$pid" ] || kill -s KILL -- "-$pid" 2>/dev/null
   # What was to end this job must not end the next.
   # shellcheck disable=SC2086 # Numbers.
   kill $enders 2>/dev/null
-  echo >&9
-  wait "$holder" 2>/dev/null
-  exec 9>&-
+  bury
   sweep
   code=
   [ -r "$run/code" ] && read -r code <"$run/code"

@@ -7,6 +7,10 @@ size() { stat -c %s "$1" 2>/dev/null || wc -c <"$1"; }
 # Puts the next new bytes of a stream into a frame; false when there are none.
 cut_frame() {
   [ -s "$home/$1" ] || return 1
+  if [ "$as_it_is" = 1 ]; then
+    frame=$1
+    return
+  fi
   if [ "$1" = stdout ]; then at=$out_at; else at=$err_at; fi
   frame_length=$(($(size "$home/$1") - at))
   [ "$frame_length" -gt 0 ] || return 1
@@ -15,7 +19,9 @@ cut_frame() {
   frame=$1
 }
 
-# Sends one frame. It is sent again, unchanged, until the daemon has it. False when it did not arrive.
+# Sends one frame. It is sent again until the daemon has it. False when it did not arrive.
+# The first one is a file as it is: no program has to cut it, and the answer says how much it was. If it does not
+# arrive, or is too much, it is cut like all others; the daemon knows by the offset what it has of it.
 pump() {
   more=0
   if [ -z "$frame" ]; then
@@ -29,13 +35,26 @@ pump() {
     else
       cut_frame stdout || cut_frame stderr || return 0
     fi
+  elif [ "$as_it_is" = tried ]; then
+    as_it_is=0
+    cut_frame "$frame"
   fi
-  api POST "jobs/$job/output?stream=$frame&offset=$sent" --max-time 60 \
-    -H 'Content-Type: application/octet-stream' --data-binary "@$run/frame"
+  longest=60
+  [ "$clock" = 1 ] || [ "$timeout" -gt 60 ] || longest=$timeout
+  if [ "$as_it_is" = 1 ]; then
+    as_it_is=tried frame_length=0
+    set -- -T "$home/$frame"
+  else
+    set -- --data-binary "@$run/frame"
+  fi
+  api POST "jobs/$job/output?stream=$frame&offset=$sent" --max-time "$longest" \
+    -H 'Content-Type: application/octet-stream' "$@"
   [ "$status" = 200 ] || return 1
+  next=\${body%% *}
   # Whoever answers something else is not the daemon.
-  case \${body%% *} in '' | *[!0-9]*) return 1 ;; esac
-  sent=\${body%% *} more=1 last=$frame frame=
+  case $next in '' | *[!0-9]*) return 1 ;; esac
+  [ $((next - sent)) -le "$frame_length" ] || frame_length=$((next - sent))
+  sent=$next more=1 last=$frame frame='' as_it_is=0
   obey "\${body#* }"
   if [ "$last" = stdout ]; then out_at=$((out_at + frame_length)); else err_at=$((err_at + frame_length)); fi
   # What has arrived need not fill the disk.

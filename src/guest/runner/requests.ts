@@ -36,14 +36,45 @@ api() {
   shift 2
   if [ "$url" = mailbox ]; then
     mail "$@"
-  elif body=$(curl -q -K "$run/curl" -X "$method" -w '\n%{http_code}' "$@" "$url/guest/v1/$path" 2>/dev/null); then
+  elif body=$(curl -q -K "$run/curl" -X "$method" -w '\n%{http_code}' "$@" "$url/guest/v1/$path" 2>/dev/null 8>&- 9>&-); then
     status=\${body##*"$nl"}
     body=\${body%"$nl"*}
   else
     status=000
   fi
+  heed
+}
+
+# Asks for work, and says in the same breath that an order which has arrived whole is going to be obeyed: another
+# start of curl would take longer than all the rest. Sets $begun to what the daemon says to that.
+ask() {
+  begun=
+  if [ "$url" = mailbox ] || [ "$breath" = 0 ]; then
+    api GET work --max-time 90
+    return
+  fi
+  body=$(curl -q -K "$run/curl" --fail-early --max-time 90 -w '\n%{http_code}\n' "$url/guest/v1/work" \
+    --next -K "$run/curl" --max-time 20 -w '\n%{http_code}' -d '' "$url/guest/v1/begin" 2>/dev/null 8>&- 9>&-) ||
+    [ $? != 2 ] || breath=0
+  case $body in
+    *"\${nl}end$nl"*)
+      # Whole, whatever became of the second call.
+      status=200
+      begun=\${body#*"\${nl}end$nl$nl"200"$nl"}
+      body=\${body%%"\${nl}end$nl"*}\${nl}end$nl
+      ;;
+    *)
+      status=\${body#*"$nl"}
+      status=\${status%%"$nl"*}
+      body=\${body%%"$nl"*}
+      heed
+      ;;
+  esac
+}
+
+# Too many calls, and so many seconds to wait. Whoever has called calls again: nothing is lost but time.
+heed() {
   [ "$status" = 429 ] || return 0
-  # Too many calls, and so many seconds to wait. Whoever has called calls again: nothing is lost but time.
   case $body in [1-9]) sleep "$body" ;; *) sleep 1 ;; esac
 }
 

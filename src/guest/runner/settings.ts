@@ -14,6 +14,8 @@ user=\${DEPUTY_USER:-deputy}
 chunk=1048576
 patience=21600
 most=10000
+fresh=0
+breath=1
 export LC_ALL=C
 
 mkdir -p "$home" "$run" "$work" "$root/tmp"
@@ -27,6 +29,7 @@ now() { read -r now _ </proc/uptime; now=\${now%%.*}; }
 
 power_off() {
   log "switching off: $1"
+  leave_room
   rm -rf "$run" "$home/callback"
   sync
   poweroff || systemctl poweroff || halt -p

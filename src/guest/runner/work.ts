@@ -4,10 +4,10 @@ import { sh } from './sh.ts'
 export const WORK = sh`
 prepare_user || power_off 'no way to give up root'
 connect
-silent_since='' fresh=0
+silent_since=''
 while :; do
   [ "$fresh" = 1 ] || prepare_room
-  api GET work --max-time 90
+  ask
   case $status in
     200)
       silent_since=

@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import type { Work } from '../../guest/machine-port.ts'
 import { encodeSpec } from '../../guest/spec.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { KEPT } from '../../jobs/limits.ts'
@@ -94,7 +95,7 @@ export const bindJob = async (
       },
       onStarted: at => {
         state.startedAt ??= at
-        session.order = undefined
+        session.work = undefined
       },
       onRefused: reason => {
         // What has started cannot be refused any more: it would be run again.
@@ -107,7 +108,7 @@ export const bindJob = async (
         sessions.ring(run.machine.id)
       },
     })
-    sessions.bind(session, { id: run.job.id, port }, fresh ? orderFor(fresh, runtime, egress.env) : undefined)
+    sessions.bind(session, { id: run.job.id, port }, fresh ? workFor(fresh, runtime, egress.env) : undefined)
     if (state.startedAt !== undefined) {
       await run.sink.started(state.startedAt)
       // From now on its silence counts, also if it never says a word to this daemon.
@@ -125,7 +126,7 @@ export const bindJob = async (
     })
   } finally {
     endEgress()
-    session.order = undefined
+    session.work = undefined
     session.busy = false
   }
 }
@@ -170,12 +171,13 @@ const withSecrets = (run: Run, secrets: Readonly<Record<string, string>>): Run =
   command: { ...run.command, secrets: { ...run.command.secrets, ...secrets } },
 })
 
-const orderFor = (
+const workFor = (
   { job, manifest, command }: Run,
   runtime: ProxmoxRuntimeOptions,
   env: Readonly<Record<string, string>>,
-): string =>
-  encodeSpec({
+): Work => {
+  const inputs = inputsOf(manifest, runtime.blobs).map(input => input.into)
+  const order = encodeSpec({
     jobId: job.id,
     // A program that was found on this computer is called by its name in another.
     argv: command.programs.length > 0 ? [basename(command.argv[0]!), ...command.argv.slice(1)] : command.argv,
@@ -184,11 +186,13 @@ const orderFor = (
     timeoutSeconds: command.timeoutSeconds,
     graceSeconds: runtime.graceSeconds,
     heartbeatSeconds: runtime.heartbeatSeconds,
-    inputs: inputsOf(manifest, runtime.blobs).map(input => input.into),
+    inputs,
     wantsFiles: wantsFiles(manifest),
     continues: manifest.machine !== undefined,
     keeps: keeps({ manifest }),
   })
+  return { jobId: job.id, order, isAll: inputs.length === 0 }
+}
 
 const busy = (run: AttachRequest): AppError =>
   new AppError('conflict', `The machine ${run.machine.id} is busy with another job.`, {

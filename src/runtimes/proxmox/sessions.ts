@@ -1,5 +1,5 @@
 import type { Grant } from '../../egress/grant.ts'
-import type { JobPort, MachinePort } from '../../guest/machine-port.ts'
+import type { JobPort, MachinePort, Work } from '../../guest/machine-port.ts'
 
 /** What is known of a machine that talks to the guest listener. */
 export interface Session {
@@ -13,7 +13,7 @@ export interface Session {
   firstContact: number | undefined
   lastContact: number | undefined
   /** The order for its runner; handed out until the runner says that it has started. */
-  order: string | undefined
+  work: Work | undefined
   job: { readonly id: string; readonly port: JobPort } | undefined
   /** One command at a time. */
   busy: boolean
@@ -54,14 +54,14 @@ export const createSessions = (now: () => number) => {
     work: async signal => {
       const end = now() + LONG_POLL_MS
       while (
-        session.order === undefined &&
+        session.work === undefined &&
         now() < end &&
         !signal.aborted &&
         byMachine.get(session.machineId) === session
       ) {
         await change(session.machineId, end - now(), signal)
       }
-      return session.order
+      return session.work
     },
     job: id => (session.job?.id === id ? session.job.port : undefined),
   })
@@ -82,7 +82,7 @@ export const createSessions = (now: () => number) => {
         address: undefined,
         firstContact: undefined,
         lastContact: undefined,
-        order: undefined,
+        work: undefined,
         job: undefined,
         busy: false,
       }
@@ -103,9 +103,9 @@ export const createSessions = (now: () => number) => {
       if (first) ring(session.machineId)
       return portOf(session)
     },
-    bind(session: Session, job: Session['job'], order: string | undefined): void {
+    bind(session: Session, job: Session['job'], work: Work | undefined): void {
       session.job = job
-      session.order = order
+      session.work = work
       ring(session.machineId)
     },
     ring,

@@ -1,3 +1,4 @@
+import { Agent, request } from 'node:http'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { GuestListener } from '../../../src/guest/listener.ts'
 import type { CompletePayload, StatusPayload } from '../../../src/guest/protocol.ts'
@@ -26,6 +27,19 @@ const open = async (more: Parameters<typeof serveMachine>[1] = {}) => {
   return { memory, completed, told, call, id: memory.spec.jobId }
 }
 
+/** Over one connection for as long as the agent is the same. */
+const ask = (method: string, path: string, agent: Agent) =>
+  new Promise<{ status: number; body: string }>((resolve, reject) => {
+    const headers = { authorization: `Bearer ${TOKEN}` }
+    request({ port: listener!.port, host: '127.0.0.1', method, path, agent, headers }, async response => {
+      let body = ''
+      for await (const chunk of response) body += chunk
+      resolve({ status: response.statusCode!, body })
+    })
+      .on('error', reject)
+      .end()
+  })
+
 describe('the guest listener', () => {
   it('answers everybody that it is well, and nothing else', async () => {
     const { call, id } = await open()
@@ -51,6 +65,46 @@ describe('the guest listener', () => {
   it('asks strangers to come again while it does not know everybody yet', async () => {
     const { call } = await open({ patient: () => true })
     expect((await call('GET', '/guest/v1/work', undefined, 'unknown-token-unknown')).status).toBe(503)
+  })
+
+  it('takes an order for begun when that comes over the connection that brought it, and over no other', async () => {
+    const { memory, id } = await open()
+    const one = new Agent({ keepAlive: true, maxSockets: 1 })
+    const other = new Agent({ keepAlive: true, maxSockets: 1 })
+    const nothing = [409, { error: 'There is nothing to begin.' }]
+    const begin = async (agent: Agent) => {
+      const { status, body } = await ask('POST', '/guest/v1/begin', agent)
+      return [status, status === 200 ? body : JSON.parse(body)]
+    }
+    try {
+      expect(await begin(one)).toEqual(nothing)
+      expect((await ask('GET', '/guest/v1/work', one)).body).toContain(`job ${id}`)
+      expect(await begin(other)).toEqual(nothing)
+      expect(memory.state.startedCount).toBe(0)
+      expect(await begin(one)).toEqual([200, `${id} 0 run`])
+      expect(memory.state.startedCount).toBe(1)
+      expect(await begin(one)).toEqual(nothing)
+    } finally {
+      one.destroy()
+      other.destroy()
+    }
+  })
+
+  it('does not take an order for begun while something has to be fetched for it, or when it is over', async () => {
+    const { memory, id } = await open()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    try {
+      memory.machine.work = async () => ({ jobId: id, order: 'end\n', isAll: false })
+      await ask('GET', '/guest/v1/work', agent)
+      expect((await ask('POST', '/guest/v1/begin', agent)).status).toBe(409)
+      memory.machine.work = async () => ({ jobId: id, order: 'end\n', isAll: true })
+      await ask('GET', '/guest/v1/work', agent)
+      memory.machine.job = () => undefined
+      expect((await ask('POST', '/guest/v1/begin', agent)).status).toBe(409)
+      expect(memory.state.startedCount).toBe(0)
+    } finally {
+      agent.destroy()
+    }
   })
 
   it('takes the reports of older runners in their own shapes', async () => {

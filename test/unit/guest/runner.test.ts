@@ -1,6 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
+import { COMMAND } from '../../../src/guest/runner/command.ts'
 import { RUNNER } from '../../../src/guest/runner.ts'
+import { encodeSpec } from '../../../src/guest/spec.ts'
 
 const has = (tool: string): boolean => spawnSync('sh', ['-c', `command -v ${tool}`]).status === 0
 
@@ -14,6 +16,69 @@ describe('the program for a guest', () => {
     const { stdout } = spawnSync('shellcheck', ['--shell=sh', '-'], { input: RUNNER, encoding: 'utf8' })
     expect(stdout).toBe('')
   })
+
+  const hostile = [
+    ...[
+      '',
+      ' ',
+      '  a  b  ',
+      '\t',
+      '\n',
+      '\n\n',
+      'a\nb\n',
+      '+',
+      '+\n+',
+      '=',
+      '==',
+      'end',
+      'a\nend',
+      'a\n+end\n',
+    ],
+    ...[
+      'arg =x',
+      'a\narg =x',
+      'a\nenv A =x',
+      '-',
+      '-n',
+      '--',
+      '*',
+      '\\',
+      '\\n',
+      'a\\\nb',
+      '%s',
+      "a'b",
+      'a"b',
+    ],
+    ...['$(id)', '`id`', '$HOME', '${x#', 'a;b', 'ünï→😀', 'Ёあ', '\r', 'a\r\n', '\x7f', '\x01', 'YQ=='],
+    ...['x'.repeat(4096), 'y'.repeat(4097), 'line\n'.repeat(800), 'ü'.repeat(5000)],
+  ]
+
+  for (const shell of ['dash', 'bash', 'busybox'])
+    it.skipIf(!has(shell))(
+      `reads every value as it was meant, with ${shell} (skipped where it is not installed)`,
+      () => {
+        const order = encodeSpec({
+          jobId: 'j',
+          argv: ['/usr/bin/printf', '%s\\0', ...hostile],
+          env: {},
+          secrets: {},
+          timeoutSeconds: 1,
+          graceSeconds: 1,
+          heartbeatSeconds: 1,
+          inputs: ['workspace'],
+          wantsFiles: false,
+          continues: false,
+          keeps: false,
+        })
+        const args = ['-c', `${COMMAND}\neval "$become"`]
+        const { stdout } = spawnSync(shell, shell === 'busybox' ? ['sh', ...args] : args, {
+          input: order,
+          encoding: 'utf8',
+          env: { HOME: '/', PATH: process.env.PATH, LANG: 'C.UTF-8' },
+        })
+        expect(stdout.split('\0')).toEqual([...hostile, ''])
+      },
+    )
 
   it('is one file whose first line names its shell and whose pieces keep no mark of where they came from', () => {
     expect(RUNNER.startsWith('#!/bin/sh\n')).toBe(true)

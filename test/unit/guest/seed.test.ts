@@ -190,13 +190,15 @@ describe('what the runner reads', () => {
     keeps: false,
   }
 
-  it('has one line a value, whatever the value', () => {
+  it('has a line for a value, and marked ones for the further lines of it, whatever the value', () => {
+    const unit = fc.oneof(fc.constantFrom('\n', ' ', '+', '=', 'end'), fc.string({ unit: 'grapheme' }))
+    const value = fc.array(unit).map(parts => parts.join(''))
     fc.assert(
-      fc.property(fc.array(fc.string({ unit: 'grapheme' })), values => {
+      fc.property(fc.array(value), values => {
         const argv = values.map(value => value.replaceAll('\0', ''))
         const lines = encodeSpec({ ...spec, argv })
-          .trim()
-          .split('\n')
+          .slice(0, -1)
+          .split(/\n(?!\+)/)
         const args = lines.filter(line => line.startsWith('arg '))
         expect(args.map(line => decoded(line.slice(4)))).toEqual(
           argv.map(value => Buffer.from(value).toString()),
@@ -234,6 +236,5 @@ describe('certificates', () => {
 })
 
 const decoded = (word: string): string => {
-  if (word === '-') return ''
-  return word.startsWith('=') ? word.slice(1) : Buffer.from(word, 'base64').toString()
+  return word.startsWith('=') ? word.slice(1).replaceAll('\n+', '\n') : Buffer.from(word, 'base64').toString()
 }
