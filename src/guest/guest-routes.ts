@@ -74,7 +74,7 @@ const begin = async ({ machine, request, response, given }: Exchange): Promise<v
   const jobId = given.get(request.socket)
   given.delete(request.socket)
   const job = jobId === undefined ? undefined : machine.job(jobId)
-  if (job === undefined) return json(response, 409, { error: 'There is nothing to begin.' })
+  if (job === undefined) return text(response, 204)
   const { next, order } = await job.started()
   text(response, 200, `${jobId} ${next} ${order}`)
 }

@@ -34,6 +34,7 @@ const KINDS = [
   'health',
   'seed',
   'work',
+  'begin',
   'inputs',
   'output',
   'heartbeat',

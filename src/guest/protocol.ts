@@ -7,7 +7,7 @@ import { isSafePath } from '../jobs/paths.ts'
  *   GET  /guest/v1/work                      waits for work; 200 with an order (see spec.ts), 204 when there is none yet
  *   POST /guest/v1/begin                     over the same connection: the order has arrived whole and is being carried
  *                                            out; counts as `started` and answers `<job> <next offset> run|stop`, or
- *                                            409 when there is none or more has to be fetched for it first
+ *                                            204 when there is none or more has to be fetched for it first
  *   GET  /guest/v1/jobs/:job/inputs/:n       a tar to unpack before the start
  *   POST /guest/v1/jobs/:job/started         from here on the order is not handed out again; answers as `output` does
  *   POST /guest/v1/jobs/:job/refused         it cannot be started, with the reason as text

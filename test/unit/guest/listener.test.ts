@@ -71,17 +71,14 @@ describe('the guest listener', () => {
     const { memory, id } = await open()
     const one = new Agent({ keepAlive: true, maxSockets: 1 })
     const other = new Agent({ keepAlive: true, maxSockets: 1 })
-    const nothing = [409, { error: 'There is nothing to begin.' }]
-    const begin = async (agent: Agent) => {
-      const { status, body } = await ask('POST', '/guest/v1/begin', agent)
-      return [status, status === 200 ? body : JSON.parse(body)]
-    }
+    const nothing = { status: 204, body: '' }
+    const begin = (agent: Agent) => ask('POST', '/guest/v1/begin', agent)
     try {
       expect(await begin(one)).toEqual(nothing)
       expect((await ask('GET', '/guest/v1/work', one)).body).toContain(`job ${id}`)
       expect(await begin(other)).toEqual(nothing)
       expect(memory.state.startedCount).toBe(0)
-      expect(await begin(one)).toEqual([200, `${id} 0 run`])
+      expect(await begin(one)).toEqual({ status: 200, body: `${id} 0 run` })
       expect(memory.state.startedCount).toBe(1)
       expect(await begin(one)).toEqual(nothing)
     } finally {
@@ -96,11 +93,11 @@ describe('the guest listener', () => {
     try {
       memory.machine.work = async () => ({ jobId: id, order: 'end\n', isAll: false })
       await ask('GET', '/guest/v1/work', agent)
-      expect((await ask('POST', '/guest/v1/begin', agent)).status).toBe(409)
+      expect((await ask('POST', '/guest/v1/begin', agent)).status).toBe(204)
       memory.machine.work = async () => ({ jobId: id, order: 'end\n', isAll: true })
       await ask('GET', '/guest/v1/work', agent)
       memory.machine.job = () => undefined
-      expect((await ask('POST', '/guest/v1/begin', agent)).status).toBe(409)
+      expect((await ask('POST', '/guest/v1/begin', agent)).status).toBe(204)
       expect(memory.state.startedCount).toBe(0)
     } finally {
       agent.destroy()
