@@ -50,7 +50,6 @@ const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOption
       defaults: config.defaults,
       keep: config.keep,
       graceSeconds: config.supervision.grace,
-      silenceSeconds: config.supervision.heartbeat,
       blobs,
       log,
       onCall,

@@ -22,8 +22,6 @@ export interface FromConfig {
   readonly defaults: { readonly cpu: number; readonly memory: string; readonly disk?: string | undefined }
   readonly keep: ProxmoxRuntimeOptions['keep']
   readonly graceSeconds: number
-  /** Silence after which a machine counts as lost. */
-  readonly silenceSeconds: number
   readonly blobs: Blobs
   readonly log: Logger
   readonly onCall?: ProxmoxRuntimeOptions['onCall']
@@ -91,9 +89,12 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
     parallel: { clones: proxmox.clones, starts: proxmox.starts, deletes: proxmox.deletes },
     keep: options.keep,
     graceSeconds: options.graceSeconds,
-    heartbeatSeconds: Math.max(5, Math.min(30, Math.floor(options.silenceSeconds / 4))),
+    heartbeatSeconds: HEARTBEAT_SECONDS,
   })
 }
+
+/** With each a machine asks whether to go on, so a command that prints nothing learns as fast that it is to end. */
+const HEARTBEAT_SECONDS = 5
 
 /** One for the life of the installation: machines that run were told its key, and ask for no name in it. */
 const guestCertificate = async (stateDir: string) => {
