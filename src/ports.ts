@@ -54,6 +54,8 @@ export interface Runtime {
   list(signal: AbortSignal): Promise<FoundMachine[]>
   /** Whether a machine that is not in the list is really gone; absent where the list is the truth. */
   isGone?(machine: Machine, signal: AbortSignal): Promise<boolean>
+  /** Where a machine is, as its owner calls it: a node, a VM; undefined while that is not decided. */
+  where?(machine: Machine): string | undefined
   /** Told once at the start which of its machines an earlier daemon has recorded. */
   recall?(machines: readonly MachineRecord[]): void
   /** Lets go of everything without ending a job. */
@@ -126,6 +128,8 @@ export interface ProvisionRequest {
   readonly kind?: string
   /** Persists details with the machine record; await it before creating what they name. */
   remember(details: Record<string, unknown>): Promise<void>
+  /** Told what it waits for, if that may take long. */
+  waiting?(what: string): void
   /** How long the parts of it took, told also when it fails. */
   timed?(phases: Readonly<Record<string, number>>): void
   readonly signal: AbortSignal

@@ -56,9 +56,11 @@ export const jobPage =
 type Act = (work: () => Promise<void>) => Promise<void>
 
 const aboutJob = (job: Job, act: Act): HTMLElement[] => {
-  const facts: [string, string | number | null][] = [
+  const facts: [string, HTMLElement | string | number | null][] = [
     ['Id', job.job_id],
+    ['Part of', job.parent_id && h('a', { href: `#/jobs/${job.parent_id}` }, job.parent_id)],
     ['Runtime', job.runtime],
+    ['Where', job.where ?? null],
     ['Agent', job.agent],
     ['Asked by', job.origin],
     ['Place in the queue', job.queue_position],

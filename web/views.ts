@@ -18,6 +18,8 @@ export interface JobPage {
 
 export interface Job extends Omit<Summary, 'labels'> {
   readonly labels: Readonly<Record<string, string>>
+  readonly where?: string
+  readonly parent_id: string | null
   readonly origin: string
   readonly progress: string | null
   readonly queue_position: number | null

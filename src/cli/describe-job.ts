@@ -15,6 +15,7 @@ export const describeJob = (job: JobView, colors: Colors): string => {
     ['task', oneLine(job.task, 200)],
     ['agent', job.agent === 'script' ? undefined : job.agent],
     ['runtime', job.runtime],
+    ['where', job.where === undefined ? undefined : visible(job.where)],
     ['machine', job.machine_id ?? undefined],
     ['progress', job.progress === null ? undefined : oneLine(job.progress, 200)],
     ['queue', job.queue_position === null ? undefined : `place ${job.queue_position}`],

@@ -105,7 +105,8 @@ const phaseText = (view: JobView): string => {
   const clock = since < 60 ? `${Math.max(0, since).toFixed(1)} s` : duration(since)
   if (view.status === 'pending')
     return `waiting${view.queue_position === null ? '' : `, place ${view.queue_position} in the queue`} · ${clock}`
-  if (view.status === 'provisioning') return `preparing a machine (${view.runtime}) · ${clock}`
+  if (view.status === 'provisioning')
+    return `${view.progress ?? `preparing a machine (${view.runtime})`} · ${clock}`
   return `${view.progress ?? 'running'} · ${clock}`
 }
 

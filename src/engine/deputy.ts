@@ -112,10 +112,12 @@ export interface JobView {
   /** The runtime that runs it; before dispatch, the one asked for. */
   readonly runtime: string
   readonly machine_id: string | null
+  /** The node that it runs on or ran on, or the VM it is in, where there is one. */
+  readonly where?: string
   /** The job this one is a part of. */
   readonly parent_id: string | null
   readonly origin: string
-  /** The latest progress line, unless the status mode is `simple`. */
+  /** The latest progress line, unless the status mode is `simple`; before the start, what its machine waits for. */
   readonly progress: string | null
   /** The last lines of output so far, when the status mode is `streaming` and it is not finished. */
   readonly output_tail?: string
@@ -166,6 +168,8 @@ export interface OpenArtifact {
 export interface MachineView {
   readonly machine_id: string
   readonly runtime: string
+  /** The node it is on, or the VM that it is. */
+  readonly where?: string
   readonly job_id: string | null
   readonly state: string
   readonly created_at: string

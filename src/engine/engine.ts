@@ -6,7 +6,7 @@ import { isId } from '../jobs/ids.ts'
 import type { Job } from '../jobs/job.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import { isTerminal, STATES } from '../jobs/states.ts'
-import type { Blobs, Clock, Runtime, Secrets, Store } from '../ports.ts'
+import type { Blobs, Clock, MachineRecord, Runtime, Secrets, Store } from '../ports.ts'
 import type { PlanContext } from './commands.ts'
 import type { EngineContext } from './context.ts'
 import type { Deputy, ListFilter } from './deputy.ts'
@@ -82,9 +82,16 @@ export const createEngine = (options: EngineOptions): Engine => {
     if (job === undefined) throw noJob(id)
     return job
   }
+  const whereIs = (machine: MachineRecord | undefined): string | undefined =>
+    machine && runtimes.get(machine.runtime)?.where?.(machine)
+  const whereRuns = async ({ state, machineId, result }: Job): Promise<string | undefined> => {
+    if (machineId === null || isTerminal(state)) return result?.executedOn?.node
+    return whereIs(await store.getMachine(machineId))
+  }
   const view = async (job: Job) =>
     jobView(job, {
       queuePosition: job.state === 'pending' ? await store.queuePosition(job) : null,
+      where: await whereRuns(job),
       ...(job.statusMode === 'streaming' &&
         job.state === 'running' && { outputTail: await lastLines(store, job) }),
     })
@@ -201,7 +208,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       return { path: 'changes.patch', ...patch, read: range => context.blobs.read(patch.sha256, range) }
     },
     putBlob: source => context.blobs.put(source, parseSize(context.config.limits.upload)),
-    machines: async () => (await store.listMachines()).map(machineView),
+    machines: async () => (await store.listMachines()).map(machine => machineView(machine, whereIs(machine))),
     destroyMachine: async id => {
       const machine = await store.getMachine(id)
       if (machine === undefined) throw noMachine(id)

@@ -10,6 +10,8 @@ const PROGRESS_MS = 1000
 const HEARTBEAT_MS = 5000
 
 export interface JobSink extends Sink {
+  /** Before the start: what keeps its machine from being ready. */
+  waiting(what: string): Promise<void>
   readonly hasStarted: boolean
   /** Milliseconds since the last sign of life; undefined where the runtime never sends one. */
   silence(): number | undefined
@@ -32,6 +34,7 @@ export const createSink = (context: EngineContext, { job, learn, onStarted }: Si
   let lastStored = Number.NEGATIVE_INFINITY
   let beat: number | undefined
   let lastProgress = Number.NEGATIVE_INFINITY
+  let waitsFor: string | undefined
 
   const takeBeat = (): { heartbeatAt?: number } => {
     const heartbeatAt = beat
@@ -55,6 +58,15 @@ export const createSink = (context: EngineContext, { job, learn, onStarted }: Si
     get hasStarted() {
       return hasStarted
     },
+    async waiting(what) {
+      if (hasStarted || what === waitsFor) return
+      waitsFor = what
+      const progress = `waiting: ${what}`
+      await durably(context, () =>
+        store.update(job.id, { progress }, { type: 'progress', at: clock.now(), data: { text: progress } }),
+      )
+      signals.emit({ jobId: job.id, kind: 'state' })
+    },
     silence: () => (lastBeat === undefined ? undefined : clock.monotonic() - lastBeat),
     async started(at) {
       if (hasStarted) return
@@ -64,7 +76,12 @@ export const createSink = (context: EngineContext, { job, learn, onStarted }: Si
         store.move(
           job.id,
           'running',
-          { startedAt: at, phases: { provisioning: waited } },
+          {
+            startedAt: at,
+            phases: { provisioning: waited },
+            // What its machine waited for is over.
+            progress: null,
+          },
           { at: clock.now(), data: { reason: 'the command has started' } },
         ),
       )

@@ -92,8 +92,19 @@ const drive = async (
   const timed = (phases: typeof took): void => {
     took = phases
   }
+  const waiting = (what: string): void =>
+    void sink
+      .waiting(what)
+      .catch(error => context.log.warn({ job: job.id, err: error }, 'a wait is not told'))
   await runtime
-    .provision({ machine: known.machine(), manifest: whole, remember, timed, signal: deadline.signal })
+    .provision({
+      machine: known.machine(),
+      manifest: whole,
+      remember,
+      waiting,
+      timed,
+      signal: deadline.signal,
+    })
     .catch(async (error: unknown) => {
       await context.store.update(job.id, { phases: took })
       throw deadline.expired && !(error instanceof AppError) ? notReady(context, error) : error

@@ -6,19 +6,22 @@ import type { JobSummary, JobView, MachineView } from './deputy.ts'
 /** What a view tells that is not in the record. */
 export interface ViewExtras {
   readonly queuePosition: number | null
+  readonly where?: string | undefined
   readonly outputTail?: string
 }
 
-export const jobView = (job: Job, { queuePosition, outputTail }: ViewExtras): JobView => ({
+export const jobView = (job: Job, { queuePosition, where, outputTail }: ViewExtras): JobView => ({
   job_id: job.id,
   status: job.state,
   task: job.title,
   agent: job.agentType,
   runtime: job.runtime,
   machine_id: job.machineId,
+  ...(where !== undefined && { where }),
   parent_id: job.parentId,
   origin: job.origin,
-  progress: job.statusMode === 'simple' ? null : job.progress,
+  // What its machine waits for is no word of the job's own.
+  progress: job.statusMode === 'simple' && job.state !== 'provisioning' ? null : job.progress,
   ...(outputTail !== undefined && { output_tail: outputTail }),
   queue_position: queuePosition,
   created_at: iso(job.createdAt),
@@ -48,9 +51,10 @@ export const jobSummary = (job: Job): JobSummary => ({
   ...(Object.keys(job.labels).length > 0 && { labels: job.labels }),
 })
 
-export const machineView = (machine: MachineRecord): MachineView => ({
+export const machineView = (machine: MachineRecord, where?: string): MachineView => ({
   machine_id: machine.id,
   runtime: machine.runtime,
+  ...(where !== undefined && { where }),
   job_id: machine.jobId,
   state: machine.state,
   created_at: iso(machine.createdAt),

@@ -42,6 +42,7 @@ export const jobSchema = z.looseObject({
   agent: z.string(),
   runtime: z.string(),
   machine_id: z.string().nullable(),
+  where: z.string().optional().describe('The node that it runs on or ran on, or the VM it is in'),
   parent_id: z.string().nullable(),
   origin: z.string().describe('Who asked: cli, mcp:claude-code, http…'),
   progress: z.string().nullable(),

@@ -32,7 +32,7 @@ export const answerOf = async (
   const changed = result?.patch && result.patch.size > 0
   return {
     success: ran.status === 'success' && ran.exit_code === 0,
-    executed_on: result?.executed_on?.node ?? (job.runtime === 'host' ? localName : null),
+    executed_on: result?.executed_on?.node ?? (job.runtime === 'host' ? localName : (job.where ?? null)),
     stdout: streams.stdout,
     stderr: streams.stderr,
     return_code: ran.exit_code,

@@ -45,6 +45,7 @@ const COLUMNS: Column<MachineView>[] = [
   { title: 'ID', value: machine => shortId(machine.machine_id) },
   { title: 'STATE', value: machine => machine.state },
   { title: 'RUNTIME', value: machine => machine.runtime },
+  { title: 'WHERE', value: machine => machine.where ?? '–' },
   { title: 'JOB', value: machine => (machine.job_id === null ? '–' : shortId(machine.job_id)) },
   { title: 'AGE', value: machine => age(machine.created_at), align: 'right' },
   { title: 'KEPT UNTIL', value: machine => machine.lease_until ?? '–' },

@@ -34,10 +34,8 @@ export default defineCommand({
     for (const skipped of result.skipped_artifacts)
       lines.push(`${dim('skipped   ')}${visible(`${skipped.path}: ${skipped.reason}`)}\n`)
     if (result.patch) lines.push(`${dim('patch     ')}${formatSize(result.patch.size)}: deputy patch ${id}\n`)
-    if (result.executed_on) {
-      const { node, because } = result.executed_on
-      lines.push(`${dim('node      ')}${visible(because ? `${node} (${because})` : node)}\n`)
-    }
+    if (result.executed_on?.because)
+      lines.push(`${dim('why there ')}${visible(result.executed_on.because)}\n`)
     if (result.isolation.length > 0)
       lines.push(`${dim('isolation ')}${visible(result.isolation.join(', '))}\n`)
     for (const limit of result.limits_hit) lines.push(`${dim('limit     ')}${visible(limit)}\n`)

@@ -24,6 +24,7 @@ export interface CloneRequest {
   /** Called with the task once there is one. */
   began(task: string): Promise<void>
   readonly deadline: number
+  readonly waiting?: ((what: string) => void) | undefined
   readonly signal: AbortSignal
 }
 

@@ -68,7 +68,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   const enforced = createEnforcement(runtime)
 
   const make = async (
-    { machine, remember, timed, signal }: ProvisionRequest,
+    { machine, remember, timed, waiting, signal }: ProvisionRequest,
     wanted: Wanted,
     onPhase?: (phase: Phase) => void,
   ): Promise<void> => {
@@ -84,10 +84,12 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         phases[name] = Math.round(performance.now() - began)
       }
     }
-    const template = await locked(() => findTemplate(proxmox, wanted.template, signal), signal)
-    const injection = await locked(() => chooseInjection(runtime, template, signal), signal)
+    // Only before there is a machine can a wait be long and be told.
+    const patiently = <T>(work: () => Promise<T>): Promise<T> => steadily(proxmox, work, { signal, waiting })
+    const template = await patiently(() => findTemplate(proxmox, wanted.template, signal))
+    const injection = await patiently(() => chooseInjection(runtime, template, signal))
     const needs = { memory: wanted.memory, injection }
-    const { node, linked } = await locked(() => nodes.choose(template, needs, signal), signal)
+    const { node, linked } = await patiently(() => nodes.choose(template, needs, signal))
     const token = randomBytes(32).toString('base64url')
     let details: Known = {
       node,
@@ -113,7 +115,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         tokenHash: details.tokenHash!,
       }
       const nextId = async (): Promise<number> => {
-        const guests = await locked(() => listGuests(proxmox, signal), signal)
+        const guests = await patiently(() => listGuests(proxmox, signal))
         const known = new Set(guests.map(guest => guest.vmid))
         const vmid = vmids.take(known)
         await note({ vmid, doubtful: [...doubtful], cloneTask: undefined })
@@ -140,6 +142,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
               doubt: id => void doubtful.push(id),
               began: task => note({ cloneTask: task }),
               deadline: proxmox.clock.now() + TASK_MS,
+              waiting,
               signal,
             }),
           signal,

@@ -98,6 +98,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       if (provisioning === 0) await reception.closeWhenIdle()
     },
 
+    where: ({ details: { vmid, node } }) => (vmid === undefined ? undefined : `VM ${vmid} on ${node}`),
     list: signal => listMachines(runtime, signal),
     isGone: async ({ details }, signal) => {
       const { vmid } = details as Known

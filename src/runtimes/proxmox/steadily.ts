@@ -5,6 +5,8 @@ export interface Steadiness {
   readonly signal: AbortSignal
   /** How often a lost answer may be followed by a second try; 0 for what must not be done twice. */
   readonly lostAnswers?: number
+  /** Told what stands in the way. */
+  readonly waiting?: ((what: string) => void) | undefined
   /** For locks; in milliseconds since the epoch. */
   readonly deadline?: number
 }
@@ -26,7 +28,7 @@ const PAUSE_MS = 2000
 export const steadily = async <T>(
   proxmox: Proxmox,
   work: () => Promise<T>,
-  { signal, lostAnswers = LOST_ANSWERS, deadline = proxmox.clock.now() + LOCK_MS }: Steadiness,
+  { signal, waiting, lostAnswers = LOST_ANSWERS, deadline = proxmox.clock.now() + LOCK_MS }: Steadiness,
 ): Promise<T> => {
   const { clock } = proxmox
   const began = clock.now()
@@ -41,6 +43,7 @@ export const steadily = async <T>(
       if (error instanceof UncertainError) {
         if (++lost > lostAnswers) throw error
       } else if (clock.now() - began >= awayFor(error)) throw error
+      waiting?.((error as Error).message)
     }
     await clock.sleep(PAUSE_MS, signal).catch(() => {})
   }

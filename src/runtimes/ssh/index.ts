@@ -174,6 +174,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
       places.delete(machine.id)
     },
 
+    where: ({ details }) => (typeof details.node === 'string' ? details.node : undefined),
     list: async signal => {
       const all = await Promise.all(
         cluster.nodes.map(async node => {

@@ -8,7 +8,7 @@ import { placeRecord } from './place.ts'
 /** Takes a place on a node. The workspace is made there with the first thing that is sent. */
 export const provision = async (
   cluster: Cluster,
-  { manifest, remember, signal }: ProvisionRequest,
+  { manifest, remember, waiting, signal }: ProvisionRequest,
   { except, park }: { except: ReadonlySet<string>; park(): void },
 ): Promise<Placement> => {
   const wanted = wantedBy(cluster, manifest)
@@ -24,6 +24,7 @@ export const provision = async (
     } catch (error) {
       if (!isWaiting(error)) throw error
       park()
+      waiting?.((error as Error).message)
       await cluster.freed(signal).catch(() => {
         // Nothing has failed: it goes back to its place in the queue.
         throw isTimeout(signal.reason) ? error : signal.reason

@@ -255,6 +255,48 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     await until(async () => (await daemon.client.machines()).length === 0, 'it is gone', 30_000)
   })
 
+  it('lets a command that is cancelled in its silence say its last words, soon', async () => {
+    const settings = { ...(await startPve()).settings, CALLBACK_PORT: String(await freePort()) }
+    const directory = newHome()
+    cleanups.push(() => removeDirectory(directory))
+    const daemon = await startDaemon({ directory, env: settings })
+    cleanups.push(() => daemon.kill())
+    const { job_id } = await daemon.client.submit({
+      task: 'trap "echo last words; exit 7" TERM; echo ready; sleep 300 & wait',
+      runtime: 'proxmox',
+    })
+    await until(async () => (await daemon.client.get(job_id)).output_bytes > 0, 'it runs', 30_000)
+    expect(await daemon.client.get(job_id)).toMatchObject({
+      where: expect.stringMatching(/^VM \d+ on pve\d$/),
+    })
+    await daemon.client.cancel(job_id)
+    await until(async () => (await daemon.client.get(job_id)).status === 'cancelled', 'it ends', 30_000)
+    expect(await daemon.client.result(job_id, {})).toMatchObject({
+      output: 'ready\nlast words\n',
+      exit_code: 7,
+    })
+  })
+
+  it('tells a job that waits for a cluster what it waits for', async () => {
+    const directory = newHome()
+    cleanups.push(() => removeDirectory(directory))
+    const env = {
+      PROXMOX_HOST: `127.0.0.1:${await freePort()}`,
+      PROXMOX_USER: 'deputy@pve',
+      PROXMOX_TOKEN_NAME: 'jobs',
+      PROXMOX_TOKEN_VALUE: '00000000-0000-0000-0000-000000000000',
+    }
+    const daemon = await startDaemon({ directory, env })
+    cleanups.push(() => daemon.kill())
+    const { job_id } = await daemon.client.submit({ task: 'true', runtime: 'proxmox' })
+    await until(async () => (await daemon.client.get(job_id)).progress !== null, 'it tells', 30_000)
+    expect((await daemon.client.get(job_id)).progress).toMatch(
+      /^waiting: Proxmox VE did not answer .*ECONNREFUSED/,
+    )
+    await daemon.client.cancel(job_id)
+    await until(async () => (await daemon.client.get(job_id)).status === 'cancelled', 'it ends', 30_000)
+  })
+
   it('says what is wrong with the settings of a cluster, and still runs other jobs', async () => {
     const directory = newHome()
     cleanups.push(() => removeDirectory(directory))

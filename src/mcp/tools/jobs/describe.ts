@@ -11,6 +11,7 @@ export const describeJob = (job: JobView): Record<string, unknown> =>
     queue_position: job.queue_position,
     runtime: job.runtime,
     machine_id: job.machine_id,
+    where: job.where,
     created_at: job.created_at,
     started_at: job.started_at,
     completed_at: job.completed_at,

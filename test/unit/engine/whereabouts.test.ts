@@ -1,0 +1,53 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { removeDirectory, startEngine, type TestEngine, until } from '../../support/engine.ts'
+import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+
+let engine: TestEngine | undefined
+afterEach(async () => {
+  await engine?.close()
+  if (engine) removeDirectory(engine.directory)
+  engine = undefined
+})
+
+/** A runtime whose machines wait for the cluster, then for `free`, and are called by their details. */
+const begin = async () => {
+  let free = (): void => {}
+  const freed = new Promise<void>(resolve => {
+    free = resolve
+  })
+  const scripted = createScriptedRuntime('remote')
+  const runtime = Object.assign(scripted, {
+    where: (machine: { details: Readonly<Record<string, unknown>> }) =>
+      machine.details.node === undefined ? undefined : String(machine.details.node),
+    provision: async ({ remember, waiting }: Parameters<typeof scripted.provision>[0]) => {
+      waiting?.('nobody answers')
+      waiting?.('nobody answers')
+      await freed
+      await remember({ node: 'n1' })
+    },
+  })
+  engine = await startEngine([runtime])
+  const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'remote' }, 'test')
+  return { engine, runtime, id: job_id, free }
+}
+
+describe('where a job is, and what it waits for', () => {
+  it('is told while its machine is made, once, and over when the command starts', async () => {
+    const { engine, runtime, id, free } = await begin()
+    await until(async () => (await engine.deputy.get(id)).progress !== null, 'it tells')
+    expect(await engine.deputy.get(id)).toMatchObject({
+      status: 'provisioning',
+      progress: 'waiting: nobody answers',
+    })
+    expect(await engine.deputy.get(id)).not.toHaveProperty('where')
+    free()
+    const run = await runtime.started(id)
+    expect(await engine.deputy.get(id)).toMatchObject({ status: 'running', progress: null, where: 'n1' })
+    expect(await engine.deputy.machines()).toMatchObject([{ job_id: id, where: 'n1' }])
+    const told = (await engine.deputy.events(id, {})).filter(event => event.type === 'progress')
+    expect(told.map(event => event.data)).toEqual([{ text: 'waiting: nobody answers' }])
+    run.finish({ executedOn: { node: 'n2', because: 'it was moved.' } })
+    await until(async () => (await engine.deputy.get(id)).status === 'success', 'it ends')
+    expect(await engine.deputy.get(id)).toMatchObject({ where: 'n2' })
+  })
+})
