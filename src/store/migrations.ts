@@ -81,6 +81,16 @@ const MIGRATIONS: readonly string[] = [
   create index artifacts_blob on artifacts (sha256);
   `,
   'alter table jobs add column output_base integer not null default 0',
+  // In the order of its arrival: sorted by job, every piece of output dirtied a page of its own.
+  `
+  create table pieces (
+    job_id text not null, offset integer not null, stream integer not null, at integer not null, data blob not null,
+    unique (job_id, offset)
+  );
+  insert into pieces select job_id, offset, stream, at, data from output;
+  drop table output;
+  alter table pieces rename to output;
+  `,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length

@@ -267,15 +267,29 @@ describe('retention', () => {
 })
 
 describe('a database of an earlier version', () => {
-  it('is brought up to date with all its jobs', async () => {
+  it('is brought up to date with all its jobs and their output', async () => {
     const store = open()
     const id = await submit(store)
     await store.close()
     const database = openDatabase(path)
     database.exec('alter table jobs drop column output_base')
+    database.exec(`
+      drop table output;
+      create table output (
+        job_id text not null, offset integer not null, stream integer not null, at integer not null,
+        data blob not null, primary key (job_id, offset)
+      ) without rowid;
+      insert into output values ('${id}', 3, 2, 8, x'6c6f'), ('${id}', 0, 1, 7, x'68656c');
+    `)
     database.exec('pragma user_version = 1')
     database.close()
-    expect(await open().getJob(id)).toMatchObject({ id, outputBase: 0 })
+    const now = open()
+    expect(await now.getJob(id)).toMatchObject({ id, outputBase: 0 })
+    const pieces = await now.readOutput(id, 0, 100)
+    expect(pieces.map(({ data, ...rest }) => ({ ...rest, text: Buffer.from(data).toString() }))).toEqual([
+      { stream: 'stdout', offset: 0, at: 7, text: 'hel' },
+      { stream: 'stderr', offset: 3, at: 8, text: 'lo' },
+    ])
   })
 })
 
