@@ -70,6 +70,8 @@ export interface Runtime {
   readonly poolAgeSeconds?: number
   /** There is nothing it could run on now: it is neither offered nor checked, but still cleans up. */
   readonly dormant?: boolean
+  /** After whatever became of this computer, `attach` learns from elsewhere whether a command has started. */
+  readonly remembersStart?: boolean
   /** What it runs goes on while nobody hears of it: only its timeout ends it, never silence. */
   readonly outlivesSilence?: boolean
 }
@@ -248,7 +250,7 @@ export interface Store {
     to: JobState,
     change: JobChanges,
     event: EventBody,
-    from?: readonly JobState[],
+    options?: MoveOptions,
   ): Promise<boolean>
   /** Changes that are no transition: progress, phases, a wish to cancel. */
   update(id: string, change: JobChanges, event?: NewEvent): Promise<void>
@@ -351,6 +353,13 @@ export interface JobQuery {
   readonly limit: number
   /** Goes on below this job. */
   readonly before?: string
+}
+
+export interface MoveOptions {
+  /** Only from one of these. */
+  readonly from?: readonly JobState[]
+  /** Whoever is asked again tells it again: it need not survive a power cut. */
+  readonly lazy?: boolean
 }
 
 export interface ClaimRequest {

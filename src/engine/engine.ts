@@ -173,7 +173,7 @@ export const createEngine = (options: EngineOptions): Engine => {
           error: { code: 'cancelled', message: 'It was cancelled before it started.' },
         },
         { at, data: { reason: `cancelled by ${by}` } },
-        ['pending'],
+        { from: ['pending'] },
       )
       if (!cancelled) {
         await store.update(id, { cancelRequestedAt: at }, { type: 'cancel_requested', at, data: { by } })

@@ -22,10 +22,15 @@ export interface SinkOptions {
   /** Adds to what is known of the machine, for it to be written. */
   learn(details: Readonly<Record<string, unknown>>): Machine
   onStarted(): void
+  /** The start is told again by whoever is asked again. */
+  readonly lazyStart?: boolean | undefined
 }
 
 /** Where a run reports, durably. */
-export const createSink = (context: EngineContext, { job, learn, onStarted }: SinkOptions): JobSink => {
+export const createSink = (
+  context: EngineContext,
+  { job, learn, onStarted, lazyStart = false }: SinkOptions,
+): JobSink => {
   const { store, clock, signals, config, fault } = context
   const keep = { head: config.keep.outputHead, tail: config.keep.outputTail }
   let position = job.position
@@ -83,6 +88,7 @@ export const createSink = (context: EngineContext, { job, learn, onStarted }: Si
             progress: null,
           },
           { at: clock.now(), data: { reason: 'the command has started' } },
+          { lazy: lazyStart },
         ),
       )
       fault('started')

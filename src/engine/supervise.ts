@@ -23,7 +23,12 @@ export const supervise = async (context: EngineContext, supervised: Supervised):
   const { job, stop } = supervised
   const guard = watchdog(context, job, stop)
   const known = knowledge(supervised.machine)
-  const sink = createSink(context, { job, learn: known.learn, onStarted: guard.started })
+  const sink = createSink(context, {
+    job,
+    learn: known.learn,
+    onStarted: guard.started,
+    lazyStart: supervised.runtime.remembersStart,
+  })
   if (supervised.runtime.outlivesSilence !== true) guard.watch(sink)
   try {
     const outcome = await Promise.race([drive(context, { ...supervised, known, sink }), guard.gaveUp])

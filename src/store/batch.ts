@@ -5,15 +5,18 @@ import type { Database } from './database.ts'
  * that a durable write costs a fraction of a disk flush under load and one flush when alone. Each write keeps
  * its own fate: one that throws is undone and rejects alone; if the commit itself fails, all of them reject and
  * none has happened.
+ *
+ * What is lazy is safe from the death of this process at once, and from a power cut with the next write that is not.
  */
 export interface Writer {
   /** A change may be made twice, the first time undone: what it does besides must bear that. */
-  write<T>(change: (database: Database) => T): Promise<T>
+  write<T>(change: (database: Database) => T, options?: { lazy?: boolean | undefined }): Promise<T>
   /** Resolves when everything queued so far is on disk. */
   flush(): Promise<void>
 }
 
 interface Queued {
+  lazy: boolean
   change: (database: Database) => unknown
   resolve: (value: unknown) => void
   reject: (reason: unknown) => void
@@ -27,8 +30,10 @@ export const createWriter = (database: Database): Writer => {
     scheduled = undefined
     const batch = queue
     queue = []
+    const lazy = batch.every(item => item.lazy)
     let settle: readonly (() => void)[]
     try {
+      if (lazy) database.get('pragma synchronous = normal')
       database.run('begin immediate')
       settle = inOne(database, batch) ?? batch.map(item => alone(database, item))
       database.run('commit')
@@ -36,6 +41,8 @@ export const createWriter = (database: Database): Writer => {
       rollback(database)
       for (const item of batch) item.reject(error)
       return
+    } finally {
+      if (lazy) database.get('pragma synchronous = full')
     }
     for (const done of settle) done()
   }
@@ -51,9 +58,9 @@ export const createWriter = (database: Database): Writer => {
   }
 
   return {
-    write: change =>
+    write: (change, { lazy = false } = {}) =>
       new Promise((resolve, reject) => {
-        queue.push({ change, resolve: resolve as (value: unknown) => void, reject })
+        queue.push({ lazy, change, resolve: resolve as (value: unknown) => void, reject })
         void schedule()
       }),
     flush: async () => {

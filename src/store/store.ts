@@ -76,12 +76,13 @@ const createStore = (database: Database): Store => {
           }
           return claimed
         }),
-    move: async (id, to, change, event, from) => {
-      const before = await writer.write(db => {
+    move: async (id, to, change, event, { from, lazy } = {}) => {
+      const work = (db: Database) => {
         const result = jobs.move(db, id, to, change, event, from)
         if (result !== undefined && change.result) insertBlobUse(db, id, outputBlobs(change.result))
         return result
-      })
+      }
+      const before = await writer.write(work, { lazy })
       if (before === undefined) return false
       moved(before.state, to)
       queue.moved(before, { ...before, runtime: change.runtime ?? before.runtime, state: to })
@@ -89,7 +90,9 @@ const createStore = (database: Database): Store => {
     },
     update: (id, change, event) => writer.write(db => jobs.update(db, id, change, event)),
     heartbeat: (id, at) =>
-      writer.write(db => void db.run('update jobs set heartbeat_at = ? where id = ?', at, id)),
+      writer.write(db => void db.run('update jobs set heartbeat_at = ? where id = ?', at, id), {
+        lazy: true,
+      }),
 
     appendOutput: (id, batch, keep) => writer.write(db => appendOutput(db, id, batch, keep)),
     readOutput: async (id, from, maxBytes) => readOutput(database, id, from, maxBytes),

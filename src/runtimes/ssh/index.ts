@@ -77,6 +77,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     name,
     // A shim on the node holds the command through any outage of the line.
     outlivesSilence: true,
+    remembersStart: true,
     get limit() {
       // Who waits for one node must not keep others from theirs.
       return clusterLimit(cluster) + Math.min(parked.size, MOST_PARKED)

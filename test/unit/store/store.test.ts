@@ -7,6 +7,7 @@ import { newId } from '../../../src/jobs/ids.ts'
 import type { OutputChunk } from '../../../src/jobs/job.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import type { Store } from '../../../src/ports.ts'
+import { createWriter } from '../../../src/store/batch.ts'
 import { openDatabase } from '../../../src/store/database.ts'
 import { takeLock } from '../../../src/store/lock.ts'
 import { openStore } from '../../../src/store/store.ts'
@@ -89,6 +90,36 @@ describe('the database', () => {
     ])
     expect(results.map(result => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     expect(store.counts().pending).toBe(2)
+  })
+
+  it('flushes for what must survive a power cut, and not for what is told again', async () => {
+    const database = openDatabase(path)
+    database.get('pragma journal_mode = wal')
+    database.get('pragma synchronous = full')
+    database.run('create table one (n)')
+    const modes: unknown[] = []
+    const writer = createWriter({
+      ...database,
+      run: (sql, ...values) => {
+        if (sql === 'commit') modes.push(database.get('pragma synchronous')?.synchronous)
+        return database.run(sql, ...values)
+      },
+    })
+    const add = (lazy: boolean) => writer.write(db => db.run('insert into one values (1)'), { lazy })
+    await add(true)
+    await add(false)
+    await Promise.all([add(true), add(false)])
+    await writer
+      .write(
+        () => {
+          throw new Error('no')
+        },
+        { lazy: true },
+      )
+      .catch(() => undefined)
+    expect([...modes, database.get('pragma synchronous')?.synchronous]).toEqual([1, 2, 2, 1, 2])
+    expect(database.all('select n from one')).toHaveLength(4)
+    database.close()
   })
 
   it('is held by one process at a time, and free when that one lets go', () => {
