@@ -96,6 +96,9 @@ const watchAll = async (signal: AbortSignal, look: () => Promise<void>): Promise
     if (event === 'submitted' || event === 'state') lookSoon()
 }
 
+/** Labels that Deputy itself puts on jobs: of use to it alone. */
+const OURS = 'deputy/'
+
 const row = (job: Summary): HTMLElement =>
   h(
     'tr',
@@ -105,9 +108,9 @@ const row = (job: Summary): HTMLElement =>
       'td',
       { class: 'task' },
       h('a', { href: `#/jobs/${job.job_id}` }, job.task || job.job_id),
-      ...Object.entries(job.labels ?? {}).map(([name, value]) =>
-        h('span', { class: 'label' }, `${name}=${value}`),
-      ),
+      ...Object.entries(job.labels ?? {})
+        .filter(([name]) => !name.startsWith(OURS))
+        .map(([name, value]) => h('span', { class: 'label' }, `${name}=${value}`)),
     ),
     h('td', {}, job.runtime),
     h('td', {}, time(job.created_at)),

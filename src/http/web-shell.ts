@@ -34,7 +34,7 @@ h1 { font-size: 1.15rem; overflow-wrap: anywhere } h2 { font-size: 1rem }
 table { width: 100%; border-collapse: collapse }
 th, td { text-align: left; padding: .4rem .6rem .4rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
 th { font-weight: 500; font-size: .85rem } td { white-space: nowrap } td.task { white-space: normal; overflow-wrap: anywhere; width: 50% }
-.label { margin-left: .5rem; padding: 0 .4rem; border: 1px solid var(--line); border-radius: 4px; font-size: .8rem; color: var(--soft) }
+.label { display: inline-block; margin-left: .5rem; padding: 0 .4rem; border: 1px solid var(--line); border-radius: 4px; font-size: .8rem; color: var(--soft) }
 .badge { display: inline-block; min-width: 6.2rem; font-size: .85rem; font-weight: 600; color: var(--soft) }
 .badge::before { content: "● " } .badge.success { color: var(--good) }
 .badge.failed, .badge.timeout { color: var(--bad) } .badge.running, .badge.provisioning { color: var(--busy) }

@@ -1,8 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { batchManifest } from '../../src/routing/batch.ts'
 import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
-import { removeHome, startDaemon, type TestDaemon } from '../support/daemon.ts'
+import { newHome, removeHome, startDaemon, type TestDaemon } from '../support/daemon.ts'
+import { createSshLab, missingForSshLab } from '../support/sshlab.ts'
 
 const reason = BROWSER === undefined ? ' (skipped: no chromium in the PATH to look at it with)' : ''
 
@@ -104,5 +106,46 @@ describe.skipIf(BROWSER === undefined)(`the web page${reason}`, () => {
     await browser.until(`document.querySelector('.problem')?.innerText.includes("did you mean 'agentType'")`)
     // The browser itself reports the 400 of that submit.
     expect(browser.complaints.filter(complaint => !complaint.includes('400'))).toEqual([])
+  })
+})
+
+const missing = BROWSER === undefined ? 'no chromium' : missingForSshLab()
+
+describe.skipIf(missing !== undefined)(`commands on nodes${missing ? ` (skipped: ${missing})` : ''}`, () => {
+  it('are on the web page: where they are, and what they are part of', async () => {
+    const lab = await createSshLab({ nodes: 1, mode: 'loopback' })
+    const directory = newHome()
+    const [node] = lab.nodes
+    const nodes = [
+      { id: 'n1', host: node!.address, port: node!.port, user: lab.user, identity: lab.identity },
+    ]
+    mkdirSync(join(directory, 'config'), { recursive: true })
+    writeFileSync(
+      join(directory, 'config/config.yaml'),
+      JSON.stringify({ cluster: { nodes, ssh: { configFile: 'none' } } }),
+    )
+    const daemon = await startDaemon({ directory })
+    const browser = await startBrowser()
+    try {
+      const commands = ['echo from a node', 'false']
+      const batch = await daemon.client.submit(batchManifest({ commands, requires: {}, timeout: 60 }))
+      const token = readFileSync(join(daemon.home.stateDir, 'token'), 'utf8').trim()
+      await browser.open(`${(await daemon.client.daemon()).url}/#token=${token}`)
+      await browser.until(`document.querySelectorAll('tbody .badge.failed').length === 2`)
+      expect(await browser.run('document.body.innerText')).not.toContain('deputy/')
+      await browser.run(
+        `[...document.querySelectorAll('a')].find(a => a.innerText === 'echo from a node').click()`,
+      )
+      await browser.until(`document.querySelector('.output')?.innerText.includes('from a node')`)
+      expect(await browser.run('document.body.innerText')).toContain('Where\nn1')
+      await browser.run(`document.querySelector('dl a').click()`)
+      await browser.until(`location.hash.endsWith('${batch.job_id}')`)
+      await browser.until(`document.querySelector('h1')?.innerText.includes('2 commands in parallel')`)
+    } finally {
+      await browser.close()
+      await daemon.kill()
+      await lab.close()
+      removeHome(directory)
+    }
   })
 })
