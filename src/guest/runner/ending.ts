@@ -10,8 +10,7 @@ end_job() {
   [ -e "$run/ended" ] || kill -s KILL -- "-$pid" 2>/dev/null
 }
 
-# Ends the job in time whatever the network does. The command and its first words come before it; until it watches,
-# no call may take longer than the job.
+# Ends the job in time whatever the network does.
 watch_clock() {
   [ "$clock" = 0 ] || return 0
   clock=1

@@ -54,6 +54,8 @@ run_job() {
   # Its start was the first sign of life. Whoever prints at once is heard at once.
   now
   next_beat=$((now + beat)) due=$((now + timeout)) clock=0 eager=10
+  # Its first words come before the clock, unless the call that sends them may take longer than the job.
+  [ "$timeout" -gt 120 ] || watch_clock
   while :; do
     look
     if [ "$state" = Z ]; then
@@ -68,7 +70,10 @@ run_job() {
       if [ "$status" = 200 ]; then obey "$body"; elif disowned; then break; fi
       next_beat=$((now + beat))
     fi
-    if ! pump && disowned; then break; fi
+    if ! pump; then
+      disowned && break
+      watch_clock
+    fi
     if [ "$more" = 1 ]; then
       watch_clock
       continue

@@ -39,15 +39,13 @@ pump() {
     as_it_is=0
     cut_frame "$frame"
   fi
-  longest=60
-  [ "$clock" = 1 ] || [ "$timeout" -gt 60 ] || longest=$timeout
   if [ "$as_it_is" = 1 ]; then
     as_it_is=tried frame_length=0
     set -- -T "$home/$frame"
   else
     set -- --data-binary "@$run/frame"
   fi
-  api POST "jobs/$job/output?stream=$frame&offset=$sent" --max-time "$longest" \
+  api POST "jobs/$job/output?stream=$frame&offset=$sent" --max-time 60 \
     -H 'Content-Type: application/octet-stream' "$@"
   [ "$status" = 200 ] || return 1
   next=\${body%% *}

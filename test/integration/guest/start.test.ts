@@ -112,6 +112,7 @@ describe.skipIf(!hasCurl)('between the order and the first byte', () => {
       {
         argv: ['/bin/sh', '-c', 'echo "$GREETING"\n/bin/sleep 2'],
         heartbeatSeconds: 600,
+        timeoutSeconds: 3600,
         env: { GREETING: 'one  two', LINES: 'a\nb' },
         secrets: { KEY: 'it\'s "secret"' },
       },
@@ -135,6 +136,20 @@ describe.skipIf(!hasCurl)('between the order and the first byte', () => {
     expect(memory.state.startedCount).toBe(1)
   })
 
+  it.each([
+    ['first words', 'echo; exec sleep 3'],
+    ['first words that do not come', 'exec sleep 3'],
+  ])('the clock of a job with much time begins after its %s', async (_, script) => {
+    const tools = talkative(['sleep'], '[ "$1" != 0.5 ] || echo clock >>"${0%/*}/../log"')
+    const there = await waiting(
+      { argv: ['/bin/sh', '-c', script], heartbeatSeconds: 600, timeoutSeconds: 3600 },
+      tools.path,
+    )
+    there.give()
+    await finish(there)
+    expect(tools.words()).toContain('clock')
+  })
+
   it('the process that becomes the job is there already', async () => {
     const there = await waiting({ argv: ['/bin/sh', '-c', 'echo $$'] })
     there.give()
@@ -145,6 +160,7 @@ describe.skipIf(!hasCurl)('between the order and the first byte', () => {
   it('one that was ended meanwhile is replaced', async () => {
     const there = await waiting({ argv: ['/bin/sh', '-c', 'echo $$; exit 3'] })
     process.kill(Number(there.pid), 'SIGKILL')
+    await expect.poll(() => readWord(`/proc/${there.pid}/stat`), PATIENCE).toMatch(/\) Z /)
     there.give()
     await finish(there)
     expect(there.memory.stdout().toString()).toMatch(/^\d+\n$/)
