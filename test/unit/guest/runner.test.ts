@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { COMMAND } from '../../../src/guest/runner/command.ts'
 import { RUNNER } from '../../../src/guest/runner.ts'
@@ -53,32 +54,44 @@ describe('the program for a guest', () => {
     ...['x'.repeat(4096), 'y'.repeat(4097), 'line\n'.repeat(800), 'ü'.repeat(5000)],
   ]
 
+  /** What a command gets to see of its arguments when this shell reads the order. */
+  const read = (shell: string, values: readonly string[], path = process.env.PATH) => {
+    const order = encodeSpec({
+      jobId: 'j',
+      argv: ['/usr/bin/printf', '%s\\0', ...values],
+      env: {},
+      secrets: {},
+      timeoutSeconds: 1,
+      graceSeconds: 1,
+      heartbeatSeconds: 1,
+      inputs: ['workspace'],
+      wantsFiles: false,
+      continues: false,
+      keeps: false,
+    })
+    const args = [...(shell === 'busybox' ? ['sh'] : []), '-c', `${COMMAND}\neval "$become"`]
+    const env = { HOME: '/', PATH: path, LANG: 'C.UTF-8' }
+    return spawnSync(`/bin/${shell}`, args, { input: order, encoding: 'utf8', env }).stdout
+  }
+
   for (const shell of ['dash', 'bash', 'busybox'])
-    it.skipIf(!has(shell))(
+    it.skipIf(!existsSync(`/bin/${shell}`))(
       `reads every value as it was meant, with ${shell} (skipped where it is not installed)`,
       () => {
-        const order = encodeSpec({
-          jobId: 'j',
-          argv: ['/usr/bin/printf', '%s\\0', ...hostile],
-          env: {},
-          secrets: {},
-          timeoutSeconds: 1,
-          graceSeconds: 1,
-          heartbeatSeconds: 1,
-          inputs: ['workspace'],
-          wantsFiles: false,
-          continues: false,
-          keeps: false,
-        })
-        const args = ['-c', `${COMMAND}\neval "$become"`]
-        const { stdout } = spawnSync(shell, shell === 'busybox' ? ['sh', ...args] : args, {
-          input: order,
-          encoding: 'utf8',
-          env: { HOME: '/', PATH: process.env.PATH, LANG: 'C.UTF-8' },
-        })
-        expect(stdout.split('\0')).toEqual([...hostile, ''])
+        expect(read(shell, hostile)).toBe(hostile.map(value => `${value}\0`).join(''))
       },
     )
+
+  it('reads plain values without a program', () => {
+    const plain = [
+      '',
+      ' a  b\t',
+      'if true; then\n  echo "$HOME" \'x\'\nfi\n',
+      '{"a": [1, 2]}',
+      '~!@#$%^&*()_+|<>?',
+    ]
+    expect(read('sh', plain, '/nowhere')).toBe(plain.map(value => `${value}\0`).join(''))
+  })
 
   it('is one file whose first line names its shell and whose pieces keep no mark of where they came from', () => {
     expect(RUNNER.startsWith('#!/bin/sh\n')).toBe(true)
