@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
@@ -61,17 +61,11 @@ describe.skipIf(missing !== undefined)(
         onOutput: () => undefined,
         ...more,
       })
-    /** Sessions that wait on the node: the next request is on its way as soon as it is written to one. */
-    const waiting = (): string[] =>
-      readdirSync('/proc').filter(pid => /^\d+$/.test(pid) && isWaiting(`/proc/${pid}`))
-    const isWaiting = (process: string): boolean => {
-      try {
-        const program = readFileSync(`${process}/cmdline`, 'latin1')
-        const variables = readFileSync(`${process}/environ`, 'latin1').split('\0')
-        return program.startsWith('perl') && variables.includes(`HOME=${home()}`)
-      } catch {
-        return false
-      }
+    /** Of sessions that wait on the node: the next request is on its way as soon as it is written to one. */
+    const waiting = (): string[] => {
+      const jobs = join(home(), '.cache/deputy/test/jobs')
+      const spares = existsSync(jobs) ? readdirSync(jobs).filter(name => name.startsWith('.spare.')) : []
+      return spares.filter(name => existsSync(join(jobs, name, 'index')))
     }
     const ready = async (cluster: Cluster): Promise<string[]> => {
       await runOn(cluster, 'n1', { id: newId(), command: 'true' })
@@ -80,7 +74,7 @@ describe.skipIf(missing !== undefined)(
     }
     /** The late request was taken by who waited for it, and the node has done something else since. */
     const delivered = async (cluster: Cluster, before: readonly string[]): Promise<void> => {
-      await waitFor(() => !before.every(pid => waiting().includes(pid)))
+      await waitFor(() => !before.every(name => waiting().includes(name)))
       await runOn(cluster, 'n1', { id: newId(), command: 'sleep 0.2' })
     }
     const directory = (id: string): string => join(home(), '.cache/deputy/test/jobs', id)
