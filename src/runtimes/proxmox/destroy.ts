@@ -46,6 +46,10 @@ export const stopVm = async (proxmox: Proxmox, target: Target, signal: AbortSign
   else if (guest.kind === 'obstacle') throw guest.error
 }
 
+/** Whether somebody else has the id of a machine by now: then ours is gone. */
+export const isTaken = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Promise<boolean> =>
+  (await look(proxmox, target, signal)).kind === 'foreign'
+
 /** Proxmox VE tells whether an id is in use even to those who may not see by whom. */
 export const isGone = async (proxmox: Proxmox, vmid: number, signal: AbortSignal): Promise<boolean> => {
   try {

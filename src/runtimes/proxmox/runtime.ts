@@ -2,7 +2,8 @@ import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Run, Runtime } from '../../ports.ts'
 import { bindJob, concludeFromRecord } from './binding.ts'
 import { checkProxmox } from './check.ts'
-import { type Details, detailsOf, type Known, movedTo } from './details.ts'
+import { isTaken } from './destroy.ts'
+import { type Details, detailsOf, movedTo } from './details.ts'
 import { createDisposal } from './disposal.ts'
 import { firewallFor } from './egress.ts'
 import { fitsProxmox } from './fits.ts'
@@ -100,9 +101,11 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
 
     where: ({ details: { vmid, node } }) => (vmid === undefined ? undefined : `VM ${vmid} on ${node}`),
     list: signal => listMachines(runtime, signal),
-    isGone: async ({ details }, signal) => {
-      const { vmid } = details as Known
-      return vmid === undefined || (await isFree(proxmox, vmid, signal))
+    isGone: async (machine, signal) => {
+      const { vmid } = detailsOf(machine)
+      if (vmid === undefined || (await isFree(proxmox, vmid, signal))) return true
+      const { owner, pool, vmids } = runtime
+      return isTaken(proxmox, { machineId: machine.id, vmid, owner, pool, vmids }, signal)
     },
     recall: machines => {
       for (const machine of machines) {

@@ -14,6 +14,7 @@ import { freePort } from '../../support/free-port.ts'
 import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
 
 const never = new AbortController().signal
+const toError = (error: unknown) => error
 const ID = '018f0000-0000-7000-8000-00000000000c'
 const VMID = 100_007
 const closers: (() => Promise<void>)[] = []
@@ -272,6 +273,12 @@ const sweepOften: NonNullable<LabOptions['engine']> = {
   },
 }
 
+/** The sweeper has looked at the cluster this often from now on. */
+const sweeps = async (lab: Lab, looks: number) => {
+  const before = count(lab, /\/cluster\/nextid/)
+  await until(() => count(lab, /\/cluster\/nextid/) >= before + looks, 'it was asked about', 20_000)
+}
+
 describe.skipIf(!hasCurl)('a machine that waits', () => {
   const withOneReady = async (clock?: Clock) => {
     const lab = await openCluster({ runtime: { poolSize: 1, injection: 'http' }, engine: sweepOften })
@@ -280,12 +287,6 @@ describe.skipIf(!hasCurl)('a machine that waits', () => {
     await until(async () => (await ready()).length === 1, 'one is ready', 40_000)
     const [machine] = await ready()
     return { lab, engine, machine: machine! }
-  }
-
-  /** The sweeper has looked at the cluster this often from now on. */
-  const sweeps = async (lab: Lab, looks: number) => {
-    const before = count(lab, /\/cluster\/nextid/)
-    await until(() => count(lab, /\/cluster\/nextid/) >= before + looks, 'it was asked about', 20_000)
   }
 
   it('outlives a while without rights', async () => {
@@ -369,6 +370,45 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
     await engine.deputy.destroyMachine(machine)
     expect(lab.machines()).toEqual([])
     expect(lab.seeds()).toEqual([])
+  })
+
+  it('is off the record when somebody has destroyed it', async () => {
+    const lab = await openCluster({ engine: sweepOften })
+    const engine = await lab.open(lab.makeRuntime())
+    const machine = await keep(engine)
+    const [vm] = lab.machines()
+    await vm!.guest?.stop()
+    lab.emulator.state.vms.delete(vm!.vmid)
+    await until(async () => (await engine.deputy.machines()).length === 0, 'it is forgotten', 20_000)
+    const next = await engine.deputy
+      .submit({ task: 'true', machine, runtime: 'proxmox' }, 'test')
+      .catch(toError)
+    expect(next).toMatchObject({ code: 'not_found' })
+  })
+
+  it('is off the record when its id is that of another guest, which is left alone', async () => {
+    const lab = await openCluster({ engine: sweepOften })
+    const engine = await lab.open(lab.makeRuntime())
+    await keep(engine)
+    const [vm] = lab.machines()
+    await vm!.guest?.stop()
+    const other = newVm(vm!.vmid, vm!.node, { name: 'database', cores: '2' })
+    other.pool = 'jobs'
+    lab.emulator.state.vms.set(vm!.vmid, other)
+    await until(async () => (await engine.deputy.machines()).length === 0, 'it is forgotten', 20_000)
+    expect(lab.machines()).toEqual([other])
+    expect(lab.seeds()).toEqual([])
+  })
+
+  it('stays on record while its id is that of a guest which nobody may look at', async () => {
+    const lab = await openCluster({ engine: sweepOften })
+    const engine = await lab.open(lab.makeRuntime())
+    const machine = await keep(engine)
+    lab.machines()[0]!.pool = undefined
+    await sweeps(lab, 3)
+    expect(await engine.store.getMachine(machine)).toMatchObject({ state: 'kept' })
+    lab.machines()[0]!.pool = 'jobs'
+    expect((await run(engine, { task: 'cat counter', machine })).status).toBe('success')
   })
 
   it('is known again after a restart while the cluster is away', async () => {
