@@ -65,6 +65,7 @@ export const bindJob = async (
       startedAt: fresh ? undefined : details.started?.at,
       finished: undefined,
       refused: undefined,
+      toldAt: undefined,
       filesAt: undefined,
     }
     const collection = createCollection({
@@ -92,6 +93,9 @@ export const bindJob = async (
       withStart: () => {
         if (fresh) phases.first_callback ??= now() - began
         return { ...reading.sealed(), ...egress.note, phases }
+      },
+      onTold: () => {
+        state.toldAt ??= now()
       },
       onStarted: at => {
         state.startedAt ??= at
@@ -141,6 +145,7 @@ export const concludeFromRecord = async (
     startedAt: details.started?.at,
     finished: details.finished,
     refused: undefined,
+    toldAt: undefined,
     filesAt: undefined,
   }
   if (state.startedAt !== undefined) await run.sink.started(state.startedAt)

@@ -15,7 +15,7 @@ import { whereIs } from './whereabouts.ts'
 export interface FollowOptions {
   readonly runtime: Pick<
     ProxmoxRuntimeOptions,
-    'proxmox' | 'log' | 'graceSeconds' | 'owner' | 'pool' | 'vmids'
+    'proxmox' | 'log' | 'graceSeconds' | 'heartbeatSeconds' | 'owner' | 'pool' | 'vmids'
   >
   readonly sessions: Sessions
   readonly run: AttachRequest
@@ -26,6 +26,8 @@ export interface FollowOptions {
     startedAt: number | undefined
     finished: Finished | undefined
     refused: string | undefined
+    /** When the machine was told that the job is to end. */
+    toldAt: number | undefined
     /** When something of its files came last. */
     filesAt: number | undefined
   }
@@ -47,8 +49,11 @@ const LOOK_MS = 10_000
 const HAND_OVER_MS = 600_000
 /** Room for the last words after the command was told to stop. */
 const LAST_WORDS_MS = 15_000
+/** A machine whose sign of life is so late does not hear us. */
+const LATE_MS = 3000
 /** And for files that are on their way when the time is over; the engine waits no longer than that. */
 const FILES_MS = 40_000
+const MOST_MS = LAST_WORDS_MS + FILES_MS
 
 /** Stays with a job to its end: the machine's own word, or what Proxmox VE says of the machine. */
 export const follow = async (options: FollowOptions): Promise<Outcome> => {
@@ -59,7 +64,7 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
   run.stop.addEventListener('abort', wake)
   run.detach.addEventListener('abort', wake)
   const beganAt = clock.now()
-  let stopAt: number | undefined
+  let askedAt: number | undefined
   // Found again after a restart: it may be long gone.
   let lookAt = clock.now() + (state.startedAt === undefined ? LOOK_MS : 0)
   let missed = false
@@ -78,12 +83,12 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
         lookAt = 0
       }
       if (run.stop.aborted) {
-        stopAt ??= clock.now() + runtime.graceSeconds * 1000 + LAST_WORDS_MS
+        askedAt ??= clock.now()
         // Before the start there is nothing to wait for; a stale machine has said its last.
         if (
           state.startedAt === undefined ||
           reasonOf(run).kind === 'stale' ||
-          clock.now() >= deadline(options, stopAt)
+          clock.now() >= deadline(options, askedAt)
         )
           return await cutOff(options)
       }
@@ -99,7 +104,7 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
         // What came during the look rang for nobody.
         continue
       }
-      const cut = stopAt === undefined ? lookAt : deadline(options, stopAt)
+      const cut = askedAt === undefined ? lookAt : deadline(options, askedAt)
       const next = Math.min(lookAt, cut) - clock.now()
       await sessions.change(machineId, Math.max(50, next), run.detach)
     }
@@ -112,11 +117,21 @@ export const follow = async (options: FollowOptions): Promise<Outcome> => {
 const silence = ({ runtime, sessions, run }: FollowOptions, beganAt: number): number =>
   runtime.proxmox.clock.now() - Math.max(beganAt, sessions.get(run.machine.id)?.lastContact ?? 0)
 
-/** Whoever cancels does not want to wait for files; whose time is over does. */
-const deadline = ({ run, state: { filesAt } }: FollowOptions, stopAt: number): number =>
-  filesAt === undefined || reasonOf(run).kind !== 'timeout'
+/**
+ * When the plug is pulled. Whoever cancels does not want to wait for files, nor for a machine that does not hear of it;
+ * whose time is over waits for its files.
+ */
+const deadline = ({ runtime, run, state: { toldAt, filesAt } }: FollowOptions, askedAt: number): number => {
+  const graceMs = runtime.graceSeconds * 1000
+  const stopAt = askedAt + graceMs + LAST_WORDS_MS
+  if (reasonOf(run).kind !== 'timeout')
+    return toldAt === undefined
+      ? Math.min(stopAt, askedAt + Math.max(graceMs, runtime.heartbeatSeconds * 1000 + LATE_MS))
+      : Math.min(toldAt + graceMs + LAST_WORDS_MS, askedAt + graceMs + MOST_MS)
+  return filesAt === undefined
     ? stopAt
     : Math.min(stopAt + FILES_MS, Math.max(stopAt, filesAt + LAST_WORDS_MS))
+}
 
 /** A machine that is off or gone will not speak any more. Trouble with the cluster says nothing about it. */
 const lookAtMachine = async (

@@ -1,5 +1,5 @@
 import { pack } from 'tar-stream'
-import type { JobPort } from '../../guest/machine-port.ts'
+import type { JobPort, Order } from '../../guest/machine-port.ts'
 import type { CompletePayload, ExitReport } from '../../guest/protocol.ts'
 import type { Unpacking } from '../../guest/spec.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
@@ -23,6 +23,8 @@ export interface JobPortOptions {
   withStart(): Partial<Details>
   /** Something of an input is on its way. */
   onInput?(): void
+  /** The machine is told that the job is to end. */
+  onTold?(): void
   onStarted(at: number): void
   onFinished(finished: Finished): void
   onRefused(reason: string): void
@@ -38,6 +40,7 @@ export const createJobPort = ({
   now,
   withStart,
   onInput = () => {},
+  onTold = () => {},
   onStarted,
   onFinished,
   onRefused,
@@ -45,7 +48,11 @@ export const createJobPort = ({
   let finishing: Promise<void> | undefined
   let beginning: Promise<void> | undefined
 
-  const order = () => (run.stop.aborted ? 'stop' : 'run')
+  const order = (): Order => {
+    if (!run.stop.aborted) return 'run'
+    onTold()
+    return 'stop'
+  }
 
   /** The first report counts; one that comes again is told the same. Its last words are written with it or not at all. */
   const finish = (report: ExitReport, last?: Told): Promise<void> => {

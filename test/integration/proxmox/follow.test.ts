@@ -6,6 +6,7 @@ import type { Job } from '../../../src/jobs/job.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import type { AttachRequest, Outcome, StopReason } from '../../../src/ports.ts'
 import { createProxmox } from '../../../src/proxmox/client.ts'
+import { systemClock } from '../../../src/proxmox/clock.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
 import type { Details, Finished } from '../../../src/runtimes/proxmox/details.ts'
 import { type FollowOptions, follow } from '../../../src/runtimes/proxmox/follow.ts'
@@ -20,7 +21,7 @@ afterEach(async () => {
 })
 
 /** A VM that runs on an emulated cluster, and a job in it of which nothing is heard. */
-const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000 } = {}) => {
+const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000, graceSeconds = 0 } = {}) => {
   const emulator = await startEmulator()
   closers.push(() => emulator.close())
   const id = newId()
@@ -34,7 +35,9 @@ const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000 } = {}) 
   vm.status = 'running'
   emulator.state.vms.set(VMID, vm)
   if (lookMs > 0) emulator.faults.addRequest({ match: '/status/current', times: 1, delayMs: lookMs })
-  const proxmox = createProxmox(parseSettings(emulator.env()))
+  let ahead = 0
+  const clock = { ...systemClock, now: () => Date.now() + ahead }
+  const proxmox = createProxmox(parseSettings(emulator.env()), { clock })
   closers.push(() => proxmox.close())
   const warnings: string[] = []
   const log = {
@@ -59,13 +62,14 @@ const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000 } = {}) 
     startedAt: started ? 1000 : undefined,
     finished: undefined,
     refused: undefined,
+    toldAt: undefined,
     filesAt: undefined,
   }
   let present = true
   const moves: string[] = []
   const outcome = follow({
     runtime: {
-      ...{ proxmox, log, graceSeconds: 0, owner: 'lab', pool: 'jobs' },
+      ...{ proxmox, log, graceSeconds, heartbeatSeconds: 1, owner: 'lab', pool: 'jobs' },
       vmids: { first: 100_000, last: 100_999 },
     },
     sessions,
@@ -112,6 +116,15 @@ const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000 } = {}) 
       sessions.ring(id)
     },
     stop: (reason: StopReason) => stop.abort(reason),
+    hear: () => {
+      state.toldAt = clock.now()
+    },
+    /** So much time is over; what there is to do about it is under way. */
+    pass: async (seconds: number) => {
+      ahead += seconds * 1000
+      sessions.ring(id)
+      await new Promise(resolve => setTimeout(resolve, 50))
+    },
     detach: () => detach.abort(),
   }
 }
@@ -231,6 +244,28 @@ describe('a job in a machine that is not heard of', () => {
     expect(job.settled()).toBeUndefined()
     job.detach()
     expect(await job.outcome).toEqual({ kind: 'detached' })
+  })
+
+  it('is cut off soon when its machine does not hear that it is cancelled', async () => {
+    const job = await begin()
+    job.stop({ kind: 'cancel', by: 'the user' })
+    await job.pass(2)
+    expect(job.vm.status).toBe('running')
+    await job.pass(3)
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'cancel', signal: 'SIGKILL' } })
+    expect(job.vm.status).toBe('stopped')
+  })
+
+  it('has its grace, and time for last words, once its machine has heard', async () => {
+    const job = await begin({ graceSeconds: 5 })
+    job.stop({ kind: 'cancel', by: 'the user' })
+    await job.pass(3)
+    job.hear()
+    await job.pass(15)
+    expect(job.settled()).toBeUndefined()
+    expect(job.vm.status).toBe('running')
+    await job.pass(6)
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'cancel' } })
   })
 
   it('that is given up does not switch off somebody else who has the id now', async () => {

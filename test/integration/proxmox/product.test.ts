@@ -207,6 +207,24 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     expect(await daemon.client.machines()).toEqual([])
   })
 
+  it('tells a command that prints nothing that it is cancelled, before the plug is pulled', async () => {
+    const pve = await startPve()
+    const directory = newHome()
+    cleanups.push(() => removeDirectory(directory))
+    const port = await freePort()
+    const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: String(port) } })
+    cleanups.push(() => daemon.kill())
+    const { job_id } = await daemon.client.submit({
+      task: 'trap "echo asked; exit 0" TERM; echo up; sleep 100 & wait',
+      runtime: 'proxmox',
+    })
+    await until(async () => (await daemon.client.get(job_id)).output_bytes > 0, 'it runs', 30_000)
+    await daemon.client.cancel(job_id)
+    await until(async () => (await daemon.client.get(job_id)).status === 'cancelled', 'it is over', 30_000)
+    expect((await daemon.client.result(job_id, {})).output).toBe('up\nasked\n')
+    await until(async () => (await daemon.client.machines()).length === 0, 'it is gone', 30_000)
+  })
+
   it('takes every setting of the server it replaces, and says which is of no use any more', async () => {
     const pve = await startPve()
     const directory = newHome()
