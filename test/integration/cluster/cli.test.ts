@@ -1,7 +1,8 @@
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTestCli, type TestCli } from '../../support/cli.ts'
+import { createTestCli, MAIN, type TestCli } from '../../support/cli.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
 const missing = missingForSshLab()
@@ -105,6 +106,14 @@ describe.skipIf(missing !== undefined)(
     it('run jobs by name and by requirement', async () => {
       const named = await cli.run(['run', '--node', 'two', '--', 'echo', 'on a node'])
       expect(named, named.stderr).toMatchObject({ code: 0, stdout: 'on a node\n' })
+      const [{ isolates } = {}] = await cli.json<{ isolates?: boolean }[]>([
+        'nodes',
+        'check',
+        'two',
+        '--json',
+      ])
+      const { isolation } = await cli.json<{ isolation: string[] }>(['result', 'last', '--json'])
+      expect(isolation[0]).toMatch(isolates ? /^namespaces \(bubblewrap\)$/ : /^none: ran on two as .* \(/)
       const fitting = await cli
         .json<Record<string, unknown>>([
           ...['run', '--json', '--runtime', 'ssh', '--requires', 'os=linux,capabilities=bash'],
@@ -129,6 +138,9 @@ describe.skipIf(missing !== undefined)(
       expect(trees.trim().split('\n')).toHaveLength(1)
     })
 
+    const routed = (command: string) =>
+      cli.json<Record<string, unknown>>(['cluster', 'submit', '--json', '--node', 'two', command])
+
     it('take routed commands', async () => {
       const heavy = await cli.run(['cluster', 'submit', 'make -n -f /dev/null 2>&1 | head -1; exit 4'])
       expect(heavy.stdout).toMatch(
@@ -141,9 +153,7 @@ describe.skipIf(missing !== undefined)(
       expect(await cli.json<Record<string, unknown>>(['cluster', 'status', id])).toMatchObject({
         status: 'success',
       })
-      const json = await cli.json<Record<string, unknown>>([
-        ...['cluster', 'submit', '--json', '--node', 'two', 'echo out; echo err >&2'],
-      ])
+      const json = await routed('echo out; echo err >&2')
       expect(json).toMatchObject({
         success: true,
         executed_on: 'two',
@@ -152,6 +162,14 @@ describe.skipIf(missing !== undefined)(
         return_code: 0,
         auto_routed: false,
         why: 'two was asked for by name.',
+      })
+      // It runs as whoever logs in, and says so.
+      const { output, isolation } = await cli.json<{ output: string; isolation: string[] }>([
+        ...['result', '--json', String((await routed('id -un')).task_id)],
+      ])
+      expect({ output, isolation }).toEqual({
+        output: `${lab.user}\n`,
+        isolation: [`none: ran on two as ${lab.user}`],
       })
       const words = await cli.run(['cluster', 'submit', '--node', 'two', 'printf', '%s-', 'a b', 'c', '-d'])
       expect(words.stdout).toMatch(/Why: two was asked for by name\.\nOutput:\na b-c--d-\n/)
@@ -176,6 +194,19 @@ describe.skipIf(missing !== undefined)(
       const refused = await cli.run(['cluster', 'submit', 'rm -rf /'])
       expect(refused.code).toBe(2)
       expect(refused.stderr).toContain('destroy-root')
+    })
+
+    it('are reached by cluster-router, a program of its own, as well', () => {
+      const router = join(dirname(MAIN), 'cluster-router.js')
+      const ask = (...args: string[]) =>
+        spawnSync(process.execPath, [router, ...args], { env: cli.env, encoding: 'utf8' })
+      expect(ask('submit', 'echo', 'by itself')).toMatchObject({
+        status: 0,
+        stdout: expect.stringMatching(/^Task ID: \S+\nStatus: success\nNode: here\n.*by itself\n$/s),
+      })
+      expect(JSON.parse(ask('status', 'last').stdout)).toMatchObject({ task: "echo 'by itself'" })
+      expect(Object.keys(JSON.parse(ask('cluster-status').stdout).nodes)).toEqual(['here', 'one', 'two'])
+      expect(ask('nonsense')).toMatchObject({ status: 2, stdout: '' })
     })
 
     it('count the tasks of the daemon, whoever asks', async () => {

@@ -26,8 +26,8 @@ afterEach(async () => {
 })
 
 /** `deputy dev pve` as a user starts it; its settings are what it prints. */
-const startPve = async () => {
-  const child = spawn(process.execPath, [CLI, 'dev', 'pve'], { stdio: ['ignore', 'pipe', 'pipe'] })
+const startPve = async (...flags: string[]) => {
+  const child = spawn(process.execPath, [CLI, 'dev', 'pve', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
   let out = ''
   let err = ''
   child.stdout.on('data', chunk => {
@@ -327,6 +327,15 @@ describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
     })
     await expect(daemon.client.submit({ task: 'true', runtime: 'proxmox' })).rejects.toThrow(/credentials/)
   })
+})
+
+it('emulates as many nodes as are asked for', async () => {
+  const { settings } = await startPve('--nodes', '3', '--guests', 'none')
+  expect(settings.PROXMOX_HOST?.split(',')).toHaveLength(3)
+  const proxmox = createProxmox(parseSettings(settings))
+  cleanups.push(() => proxmox.close())
+  const nodes = await proxmox.get<{ node: string }[]>('/nodes')
+  expect(nodes.map(({ node }) => node).sort()).toEqual(['pve1', 'pve2', 'pve3'])
 })
 
 it('prints how to prepare a cluster without reaching one', () => {

@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createSecrets } from '../../../src/config/secrets.ts'
+import { createProxmox } from '../../../src/proxmox/client.ts'
+import { parseSettings } from '../../../src/proxmox/settings.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -350,8 +352,6 @@ describe.skipIf(!hasCurl)('what nobody knows of', () => {
     labs.push(lab)
     const runtime = lab.makeRuntime()
     const id = '018f0000-0000-7000-8000-00000000000b'
-    const { createProxmox } = await import('../../../src/proxmox/client.ts')
-    const { parseSettings } = await import('../../../src/proxmox/settings.ts')
     const proxmox = createProxmox(parseSettings(lab.emulator.env()))
     await proxmox.upload({
       node: 'pve2',
@@ -438,6 +438,20 @@ describe.skipIf(!hasCurl)('a machine that falls silent', () => {
     freeze(lab)
     const view = await engine.deputy.wait(job_id, { timeoutMs: 40_000, signal: never })
     expect(view).toMatchObject({ status: 'failed', error: { code: 'stale' } })
+    expect((await engine.deputy.result(job_id, {})).output).toBe('a\n')
+    await clean(lab)
+  })
+
+  it('is given up when the guest boots anew in the middle, and the command is not run again', async () => {
+    const { lab, engine } = await begin({ engine: strict })
+    const { job_id } = await engine.deputy.submit({ task: 'echo a; sleep 300', runtime: 'proxmox' }, 'test')
+    await until(async () => (await engine.deputy.get(job_id)).output_bytes > 0, 'it prints', 30_000)
+    const { node, vmid } = lab.machines()[0]!
+    const proxmox = createProxmox(parseSettings(lab.emulator.env()))
+    await proxmox.waitTask(await proxmox.post<string>(`/nodes/${node}/qemu/${vmid}/status/reset`))
+    await proxmox.close()
+    const view = await engine.deputy.wait(job_id, { timeoutMs: 40_000, signal: never })
+    expect(view).toMatchObject({ status: 'failed', attempts: 1, error: { code: 'stale' } })
     expect((await engine.deputy.result(job_id, {})).output).toBe('a\n')
     await clean(lab)
   })

@@ -136,6 +136,26 @@ describe('the CLUSTER_* variables', () => {
     expect(base.ssh.user).toBeUndefined()
   })
 
+  it.each([
+    ['CLUSTER_SSH_USER', 'ann', 'ssh.user', 'ann'],
+    ['CLUSTER_SSH_TIMEOUT', '7', 'ssh.timeout', 7],
+    ['CLUSTER_SSH_CONNECT_TIMEOUT', '3', 'ssh.connectTimeout', 3],
+    ['CLUSTER_SSH_RETRIES', '4', 'ssh.retries', 4],
+    ['CLUSTER_CPU_THRESHOLD', '75', 'thresholds.cpu', 75],
+    ['CLUSTER_LOAD_THRESHOLD', '4.5', 'thresholds.load', 4.5],
+    ['CLUSTER_MEMORY_THRESHOLD', '91', 'thresholds.memory', 91],
+    ['CLUSTER_CMD_TIMEOUT', '61', 'timeouts.command', 61],
+    ['CLUSTER_STATUS_TIMEOUT', '6', 'timeouts.status', 6],
+    ['CLUSTER_IP_CACHE_TTL', '0', 'addresses.ttl', 0],
+    ['CLUSTER_GATEWAY', '192.168.7.1', 'addresses.gateway', '192.168.7.1'],
+    ['CLUSTER_DNS', '192.168.7.53', 'addresses.dns', '192.168.7.53'],
+  ])('%s=%s sets %s', (name, text, key, value) => {
+    const { config, origins } = applyClusterEnvironment(base, { [name]: text })
+    const [section, field] = key.split('.') as ['ssh', 'user']
+    expect(config[section][field]).toBe(value)
+    expect(origins).toEqual({ [key]: name })
+  })
+
   it('reach a node by its id or an alias, with or without the dash', () => {
     const { config, warnings } = applyClusterEnvironment(base, {
       CLUSTER_MACSTUDIO_HOST: 'other.local',
