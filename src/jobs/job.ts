@@ -79,6 +79,7 @@ export interface JobOutcome {
   readonly isolation: readonly string[]
   /** Which limit ended or hindered the job, in words that name it. */
   readonly limitsHit: readonly string[]
+  /** Which computer ran it and why that one, where there was a choice. */
   readonly executedOn?: Placement
 }
 

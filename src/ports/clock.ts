@@ -1,0 +1,6 @@
+export interface Clock {
+  /** Wall clock in milliseconds: for what people read. It may jump. */
+  now(): number
+  /** Milliseconds that only go forward: for durations and deadlines. */
+  monotonic(): number
+}
