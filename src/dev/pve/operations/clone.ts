@@ -15,7 +15,7 @@ import {
   withConfigLock,
   withStorageLock,
 } from '../vm.ts'
-import { checkBridge } from './config.ts'
+import { checkBridge } from './config-rights.ts'
 
 export const cloneOperations: readonly Operation[] = [
   {

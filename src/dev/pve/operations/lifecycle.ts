@@ -15,8 +15,9 @@ import {
   volumeOf,
   withConfigLock,
 } from '../vm.ts'
-import { applyConfig, checkConfigRights } from './config.ts'
 import { CONFIG_PARAMS } from './config-keys.ts'
+import { checkConfigRights } from './config-rights.ts'
+import { applyConfig } from './config-values.ts'
 import { powerOff, powerOn } from './power.ts'
 
 export const lifecycleOperations: readonly Operation[] = [
