@@ -32,7 +32,6 @@ export interface AddressBook {
   verified(host: string, address: string): void
   /** It did not: others come first next time. */
   failed(host: string, address: string): void
-  clear(): void
 }
 
 const LOOKUP_MS = 10_000
@@ -129,11 +128,6 @@ export const createAddressBook = (options: AddressBookOptions): AddressBook => {
     failed: (host, address) => {
       if (verified.get(host) === address) verified.delete(host)
       suspects.set(`${host} ${address}`, now() + Math.max(ttlMs, 10_000))
-    },
-    clear: () => {
-      entries.clear()
-      verified.clear()
-      suspects.clear()
     },
   }
 }

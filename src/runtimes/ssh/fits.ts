@@ -1,5 +1,5 @@
+import { maxTasksOf } from '../../cluster/candidate.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
-import { maxTasksOf } from '../../cluster/cluster.ts'
 import { misfitOf } from '../../cluster/misfit.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'

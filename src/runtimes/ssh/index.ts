@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { type Cluster, createCluster, type Placement } from '../../cluster/cluster.ts'
+import type { Placement } from '../../cluster/choose.ts'
+import { type Cluster, createCluster } from '../../cluster/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../cluster/inventory.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'

@@ -1,4 +1,5 @@
-import type { Cluster, Placement } from '../../cluster/cluster.ts'
+import type { Placement } from '../../cluster/choose.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
 import { type ClusterNode, parseNode } from '../../cluster/inventory.ts'
 import { displayTarget } from '../../cluster/ssh/arguments.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'

@@ -1,4 +1,5 @@
-import type { ChooseRequest, Cluster, Placement } from '../../cluster/cluster.ts'
+import type { ChooseRequest, Placement } from '../../cluster/choose.ts'
+import type { Cluster } from '../../cluster/cluster.ts'
 import { topicsOf } from '../../cluster/topics.ts'
 import { isWaiting, toAppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'

@@ -1,0 +1,53 @@
+import type { Breakers } from './breaker.ts'
+import type { ClusterNode } from './inventory.ts'
+import type { Monitor, NodeStatus } from './probe/monitor.ts'
+import type { ProbeReport } from './probe/report.ts'
+import type { Candidate } from './router.ts'
+import { topicName } from './topics.ts'
+
+/** What the router is told of a node. */
+export const candidateOf = (
+  node: ClusterNode,
+  known: {
+    monitor: Monitor
+    breakers: Breakers
+    running(id: string): number
+    except: ReadonlySet<string> | undefined
+    self: string | undefined
+  },
+): Candidate => {
+  const status = known.monitor.peek(node)
+  const report = status?.report
+  return {
+    id: node.id,
+    traits: {
+      os: node.os ?? report?.os,
+      arch: node.arch ?? report?.arch,
+      capabilities: new Set([...node.capabilities, ...(report?.tools ?? [])]),
+      labels: node.labels,
+    },
+    priority: node.priority,
+    specialties: new Set(node.specialties.map(topicName)),
+    maxTasks: maxTasksOf(node, report),
+    running: known.running(node.id),
+    measurement: report && { ...report, latencyMs: status.latencyMs, at: status.at },
+    closed: closedReason(node, status, known),
+    overloaded: status?.health === 'overloaded',
+    isHere: node.id === known.self,
+  }
+}
+
+/** Twice the cores unless the user says otherwise: a machine with something to do, not a pile-up. */
+export const maxTasksOf = (node: ClusterNode, report?: ProbeReport): number =>
+  node.max_tasks ?? Math.max(2, 2 * (node.cores ?? report?.cores ?? 2))
+
+const closedReason = (
+  node: ClusterNode,
+  status: NodeStatus | undefined,
+  known: { breakers: Breakers; except: ReadonlySet<string> | undefined },
+): string | undefined => {
+  if (known.except?.has(node.id)) return 'has just failed'
+  if (status?.health === 'unreachable')
+    return `is unreachable since ${new Date(status.since).toISOString()} (${status.reason})`
+  return known.breakers.closedReason(node.id)
+}
