@@ -173,7 +173,7 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
       }),
 
     /** Makes the daemon read its nodes again. */
-    reload: (): Promise<{ added: string[]; removed: string[]; changed: string[] }> =>
+    reload: (): Promise<{ added: string[]; removed: string[]; changed: string[]; restart?: string[] }> =>
       transport.json({ method: 'POST', path: '/api/daemon/reload' }),
 
     /** How this computer and every node fare. */

@@ -25,6 +25,7 @@ import { systemClock } from './clock.ts'
 import { openCluster } from './cluster.ts'
 import { faultsFrom } from './faults.ts'
 import { locateProgram } from './locate.ts'
+import { reloaded } from './reloaded.ts'
 import { createRuntimes } from './runtimes.ts'
 import { createToolsets } from './toolsets.ts'
 
@@ -130,11 +131,9 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
       stop: stopping.stop,
       reload: () => {
         const next = loadConfig(home, env)
-        settings = [
-          ...settings.filter(one => !isClusterSetting(one)),
-          ...next.settings.filter(isClusterSetting),
-        ]
-        const change = cluster.cluster.update(next.config.cluster)
+        const { restart, ...now } = reloaded(settings, next.settings)
+        settings = now.settings
+        const change = { ...cluster.cluster.update(next.config.cluster), restart }
         log.info(change, 'the nodes were read again')
         mcp.toolsChanged()
         void deputy.doctor(stopping.signal)
@@ -170,8 +169,6 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   await engine.close()
   cluster.cluster.close()
 }
-
-const isClusterSetting = ({ path }: { path: string }): boolean => path.startsWith('cluster.')
 
 type HttpSettings = LoadedConfig['config']['http']
 

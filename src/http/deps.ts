@@ -62,6 +62,8 @@ export interface NodesChange {
   readonly added: readonly string[]
   readonly removed: readonly string[]
   readonly changed: readonly string[]
+  /** Settings beside the nodes that differ from what is in force, which a restart takes over. */
+  readonly restart: readonly string[]
 }
 
 export interface SettingView {

@@ -14,7 +14,7 @@ export default defineCommand({
   usage: '[list | check [ID…] | add [USER@]HOST[:PORT] | remove ID | reload]',
   description: `Nodes are machines that Deputy reaches by SSH, with your ssh_config, agent and keys. add looks at the machine
 first and writes down what it is and has; nothing is installed there. A running daemon learns of it at once; reload makes it
-read a file that was edited by hand.`,
+read the cluster section of a file that was edited by hand.`,
   examples: [
     ['deputy nodes add ann@builder.local --alias linux', 'look at a machine and remember it'],
     ['deputy nodes check', 'which nodes answer, and how busy they are'],
@@ -93,7 +93,10 @@ read a file that was edited by hand.`,
       case 'reload': {
         const client = await context.plainClient()
         const change = await client.reload()
-        return flags.json ? context.printJson(change) : context.print(`${describeChange(change)}\n`)
+        if (flags.json) return context.printJson(change)
+        const { restart = [], ...nodes } = change
+        const waits = restart.length > 0 && `Waits for deputy daemon restart: ${restart.join(', ')}\n`
+        return context.print(`${describeChange(nodes)}\n${waits || ''}`)
       }
       default:
         throw usage(`nodes does not know '${verb}'; it knows list, check, add, remove and reload.`, 'nodes')

@@ -15,7 +15,7 @@ const stopSchema = z.strictObject({
 })
 
 const ids = z.array(z.string())
-const nodesChangeSchema = z.looseObject({ added: ids, removed: ids, changed: ids })
+const nodesChangeSchema = z.looseObject({ added: ids, removed: ids, changed: ids, restart: ids })
 
 export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: ControlDeps): Route[] => [
   route({
@@ -51,7 +51,10 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     tag: 'daemon',
     summary: 'Read the cluster section of the configuration again; what runs goes on',
     responses: {
-      200: { description: 'Which nodes came, went and changed', schema: nodesChangeSchema },
+      200: {
+        description: 'Which nodes came, went and changed, and which other settings wait for a restart',
+        schema: nodesChangeSchema,
+      },
       400: { description: 'The configuration is not valid; nothing changed' },
     },
     handle: () => json(daemon.reload()),

@@ -214,7 +214,7 @@ describe('the OpenAPI document', () => {
         startedAt: 0,
         url: () => null,
         stop: () => {},
-        reload: () => ({ added: [], removed: [], changed: [] }),
+        reload: () => ({ added: [], removed: [], changed: [], restart: [] }),
       },
       explainConfig: () => [],
       log: { error: () => {}, warn: () => {} },

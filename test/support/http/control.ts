@@ -63,7 +63,7 @@ export const startControl = async (options: ControlOptions = {}) => {
       home: directory,
       startedAt: Date.now(),
       url: () => url,
-      reload: () => ({ added: [], removed: [], changed: [] }),
+      reload: () => ({ added: [], removed: [], changed: [], restart: [] }),
       stop: () => {
         stopped = true
       },

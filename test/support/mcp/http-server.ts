@@ -45,7 +45,7 @@ export const startHttpServer = async ({ makeFactory }: HttpServerOptions = {}): 
       startedAt: Date.now(),
       url: () => null,
       stop: () => {},
-      reload: () => ({ added: [], removed: [], changed: [] }),
+      reload: () => ({ added: [], removed: [], changed: [], restart: [] }),
     },
     tokens: { full: 'full-token', read: 'read-token' },
     mcp: mcp.fetch,
