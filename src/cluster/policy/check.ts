@@ -1,5 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
-import { interpret, Refused } from './interpret.ts'
+import { interpret } from './interpret.ts'
+import { Refused } from './interpreter.ts'
 import { judge, type Refusal } from './rules.ts'
 import { createScope } from './scope.ts'
 import { baseName } from './text.ts'
@@ -59,6 +60,7 @@ const find = (source: string, options: PolicyOptions, disabled: ReadonlySet<stri
       command: (argv, here) =>
         byUser(argv, options.deny ?? []) ?? judge({ argv, cwds: here.cwds, root: here.root }),
       enabled: rule => !disabled.has(rule),
+      wary: true,
     })
     return undefined
   } catch (error) {

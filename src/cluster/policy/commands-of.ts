@@ -1,4 +1,5 @@
-import { interpret, Refused } from './interpret.ts'
+import { interpret } from './interpret.ts'
+import { Refused } from './interpreter.ts'
 import { memo } from './memo.ts'
 import { createScope } from './scope.ts'
 

@@ -1,10 +1,27 @@
 import { shellQuote } from '../remote/quote.ts'
+import {
+  alias,
+  changeDirectory,
+  declare,
+  print,
+  read,
+  readArray,
+  setArguments,
+  shift,
+  temporary,
+  trap,
+  unset,
+} from './builtins.ts'
+import { clientOf } from './clients.ts'
 import { container } from './containers.ts'
 import { findCommands } from './find.ts'
-import type { Interpreter } from './interpret.ts'
-import { awk, backtickLanguage, otherLanguage } from './languages.ts'
+import { guessOptions, guessWords } from './guess.ts'
+import type { Interpreter } from './interpreter.ts'
+import { awk, languageOf, sed } from './languages.ts'
+import { make } from './makefile.ts'
 import { parallel, xargs } from './multiply.ts'
 import { outputOf } from './programs.ts'
+import { isJudged } from './rules.ts'
 import type { Scope } from './scope.ts'
 import {
   crontab,
@@ -23,9 +40,9 @@ import {
   typescript,
 } from './shells.ts'
 import { blocks, cat, copy, download, filtered, tee, wget } from './storage.ts'
-import { resolvePath } from './targets.ts'
-import { baseName, HOME, UNKNOWN } from './text.ts'
-import { unwrap } from './wrappers.ts'
+import { dangerOf, isDevice, resolvePath } from './targets.ts'
+import { baseName, globMatches, isGlob, UNKNOWN } from './text.ts'
+import { isWrapper, unwrap } from './wrappers.ts'
 
 /** Follows one resolved command line to what it really runs, and returns what it prints as far as that is known. */
 export const dispatch = (
@@ -46,16 +63,21 @@ export const dispatch = (
     scope.aliases.delete(argv[0]!)
     return interpreter.runText([alias, ...argv.slice(1).map(shellQuote)].join(' '), scope)
   }
+  if (isGlob(name) || name === UNKNOWN) return anyProgram(interpreter, argv, scope)
   interpreter.refuse(interpreter.visitor.command(argv, scope))
+  guessOptions(interpreter, argv, scope)
   const texts = argv[0]!.includes('/') ? interpreter.files.read(argv[0]!, scope.cwds) : undefined
   if (texts) {
     const below = scope.fork({ self: argv[0]!, args: argv.slice(1), stdin })
     return runExecutable(interpreter, texts, below)
   }
-  const builtin = BUILTINS.get(name) ?? (isShell(name) ? shell : undefined)
+  const builtin = BUILTINS.get(name) ?? (isShell(name) ? shell : (languageOf(name) ?? clientOf(name)))
   if (builtin) return builtin(interpreter, argv.slice(1), scope, stdin)
   const inner = unwrap(argv)
-  if (!inner) return filtered(interpreter, argv, scope, stdin)
+  if (!inner) {
+    guessWords(interpreter, argv, scope)
+    return filtered(interpreter, argv, scope, stdin)
+  }
   const root = inner.root ?? scope.root
   const elsewhere = inner.cwd
   const below = root === scope.root && elsewhere === undefined ? scope : scope.fork({ root })
@@ -69,6 +91,36 @@ export const dispatch = (
   return dispatch(interpreter, inner.argv, below, stdin, name !== 'time')
 }
 
+/** A program whose name is not known is taken for the one that its words would suit, when they suit one too well. */
+const anyProgram = (interpreter: Interpreter, argv: readonly string[], scope: Scope): string => {
+  const pattern = baseName(argv[0]!)
+  const isWanted = (name: string): boolean =>
+    pattern === UNKNOWN ? name === 'rm' : globMatches(pattern, name)
+  const isForced = argv.some(arg => /^-(?=\w*[rR])(?=\w*f)[rRfvd]+$/.test(arg))
+  interpreter.refuse(interpreter.visitor.command(argv, scope))
+  for (const name of ['rm', 'dd', 'shred', 'wipefs', 'mkfs.ext4', 'chmod', 'chown'])
+    if (isWanted(name) && (isForced || pattern !== UNKNOWN))
+      interpreter.refuse(interpreter.visitor.command([name, ...argv.slice(1)], scope))
+  guessOptions(interpreter, argv, scope)
+  guessWords(interpreter, argv, scope)
+  return UNKNOWN
+}
+
+/** Whether the order and number of a program's words do not matter here, so that all they may be can go in one line. */
+export const isPlain = (name: string, scope: Scope): boolean => {
+  const program = baseName(name)
+  return (
+    !scope.functions.get(name) &&
+    scope.aliases.get(name) === undefined &&
+    !BUILTINS.has(program) &&
+    !isJudged(program) &&
+    !isShell(program) &&
+    !isWrapper(program) &&
+    languageOf(program) === undefined &&
+    !name.includes('/')
+  )
+}
+
 /** A program with a meaning of its own here; it gets the words after its name. */
 export type Builtin = (
   interpreter: Interpreter,
@@ -78,6 +130,7 @@ export type Builtin = (
 ) => string
 
 const MAX_REENTRY = 2
+const POSITIONAL = ['1', '2', '3', '4', '5', '6', '7', '8', '9']
 
 const callFunction = (
   interpreter: Interpreter,
@@ -88,9 +141,15 @@ const callFunction = (
 ): string => {
   const entered = interpreter.active.get(body) ?? 0
   if (entered >= MAX_REENTRY) return UNKNOWN
+  if (interpreter.hurried) {
+    const isHarmless = (arg: string): boolean => !dangerOf(arg, scope.cwds) && !isDevice(arg, scope.cwds)
+    if (interpreter.passed.has(body) && args.every(isHarmless)) return UNKNOWN
+    interpreter.passed.add(body)
+  }
   interpreter.active.set(body, entered + 1)
   const before = { args: scope.args, stdin: scope.stdin }
-  const positional = [...scope.sure].filter(name => /^\d/.test(name))
+  // What was shown of its caller's parameters is not shown of its own.
+  const positional = POSITIONAL.filter(name => scope.sure.get(name))
   for (const name of positional) scope.sure.delete(name)
   Object.assign(scope, { args, stdin })
   try {
@@ -98,92 +157,20 @@ const callFunction = (
   } finally {
     interpreter.active.set(body, entered)
     Object.assign(scope, before)
-    for (const name of scope.sure) if (/^\d/.test(name)) scope.sure.delete(name)
-    for (const name of positional) scope.sure.add(name)
+    for (const name of POSITIONAL) scope.sure.delete(name)
+    for (const name of positional) scope.sure.set(name, true)
   }
-}
-
-const changeDirectory: Builtin = (_, args, scope) => {
-  const target = args.find(arg => !/^-[LPe@n]+$/.test(arg) && arg !== '--') ?? HOME
-  const next = target === '-' ? [UNKNOWN] : scope.cwds.map(cwd => resolvePath(target, cwd))
-  // `cd x || exit` is a branch only on paper: after it the directory is x.
-  scope.cwds = [...new Set(scope.conditional ? [...scope.cwds, ...next] : next)].slice(-4)
-  return ''
-}
-
-const declare: Builtin = (_, args, scope) => {
-  const refers = args.some(arg => /^-\w*n/.test(arg))
-  for (const arg of args) {
-    const match = /^([A-Za-z_]\w*)=([\s\S]*)$/.exec(arg)
-    if (match && refers) scope.refer(match[1]!, match[2]!)
-    else if (match && !scope.lookup(match[1]!).some(value => value !== ''))
-      scope.assign(match[1]!, [match[2]!])
-  }
-  return ''
-}
-
-const read: Builtin = (_, args, scope, stdin) => {
-  const names = args.filter(arg => /^[A-Za-z_]\w*$/.test(arg))
-  const lines = stdin
-    .split('\n')
-    .filter(line => line !== '')
-    .slice(0, 8)
-  for (const name of names.length > 0 ? names : ['REPLY'])
-    scope.assign(name, lines.length > 0 ? lines : [UNKNOWN])
-  return ''
-}
-
-const readArray: Builtin = (_, args, scope, stdin) => {
-  const name = args.findLast(arg => /^[A-Za-z_]\w*$/.test(arg)) ?? 'MAPFILE'
-  scope.assignArray(
-    name,
-    stdin
-      .split('\n')
-      .filter(line => line !== '')
-      .slice(0, 64),
-  )
-  return ''
-}
-
-const setArguments: Builtin = (_, args, scope) => {
-  if (args.some((arg, index) => /^-[a-z]*u/.test(arg) || (arg === 'nounset' && args[index - 1] === '-o')))
-    scope.nounset = true
-  const marker = args.indexOf('--')
-  if (marker >= 0) scope.args = args.slice(marker + 1)
-  return ''
 }
 
 const find: Builtin = (interpreter, args, scope, stdin) => {
-  for (const command of findCommands(args)) interpreter.run(command, scope, '')
+  for (const command of findCommands(args, scope.cwds)) interpreter.run(command, scope, '')
   return outputOf(['find', ...args], stdin)
 }
 
-/** `printf -v name format…` prints into a variable. */
-const print: Builtin = (_, args, scope, stdin) => {
-  const into = args[0] === '-v' ? args[1] : args[0]?.startsWith('-v') ? args[0].slice(2) : undefined
-  if (into === undefined) return outputOf(['printf', ...args], stdin)
-  scope.assign(into, [outputOf(['printf', ...args.slice(args[0] === '-v' ? 2 : 1)], stdin)])
-  return ''
-}
-
-/** Each call names another file, which is not known but the same wherever the script uses it. */
-const temporary: Builtin = (interpreter, args) => {
-  interpreter.temporaries++
-  return `/tmp/tmp.${interpreter.temporaries}${args.some(arg => /^-\w*d/.test(arg)) ? 'd' : ''}\n`
-}
-
-const trap: Builtin = (interpreter, args) => {
-  const script = args.find(arg => arg !== '--')
-  if (script && script !== '-' && args.length > 1) interpreter.traps.push(script)
-  return ''
-}
-
-const alias: Builtin = (_, args, scope) => {
-  for (const arg of args) {
-    const equals = arg.indexOf('=')
-    if (equals > 0) scope.aliases.set(arg.slice(0, equals), arg.slice(equals + 1))
-  }
-  return ''
+/** `command -v name` asks where it is. */
+const command: Builtin = (interpreter, args, scope, stdin) => {
+  if (/^-\w*[vV]/.test(args[0] ?? '')) return outputOf(['which', ...args.slice(1)], stdin)
+  return dispatch(interpreter, unwrap(['command', ...args])?.argv ?? [], scope, stdin, true)
 }
 
 const BUILTINS = new Map(
@@ -199,18 +186,14 @@ const BUILTINS = new Map(
     local: declare,
     readonly: declare,
     typeset: declare,
-    unset: (_, args, scope) => {
-      for (const name of args) scope.unset(name)
-      return ''
-    },
+    unset,
     read,
     mapfile: readArray,
     readarray: readArray,
     set: setArguments,
-    shift: (_, args, scope) => {
-      scope.args = scope.args.slice(Number(args[0] ?? 1) || 1)
-      return ''
-    },
+    shift,
+    pwd: (_, __, scope) => `${scope.cwds.join('\n')}\n`,
+    command,
     eval: evaluate,
     source,
     '.': source,
@@ -241,22 +224,16 @@ const BUILTINS = new Map(
     gawk: awk,
     mawk: awk,
     nawk: awk,
+    sed,
+    gsed: sed,
+    make,
+    gmake: make,
+    kubectl: () => UNKNOWN,
     find,
     gfind: find,
     ssh: remote,
     su: switchUser,
     flock: lockFile,
     script: typescript,
-    python: otherLanguage,
-    python2: otherLanguage,
-    python3: otherLanguage,
-    perl: backtickLanguage,
-    ruby: backtickLanguage,
-    node: otherLanguage,
-    php: backtickLanguage,
-    lua: otherLanguage,
-    osascript: otherLanguage,
-    deno: otherLanguage,
-    bun: otherLanguage,
   }),
 )

@@ -7,11 +7,15 @@ export const container: Builtin = (interpreter, args, scope, stdin) => {
   const at = args.indexOf('run')
   if (at < 0 || at > 3) return UNKNOWN
   const mounts: Mount[] = []
+  let workdir: string | undefined
+  let reaches = false
   let index = at + 1
   for (; index < args.length; index++) {
     const arg = args[index]!
     if (!arg.startsWith('-')) break
     const [name, value] = optionOf(arg, args[index + 1])
+    if (name === '-w' || name === '--workdir') workdir = value
+    reaches ||= name === '--privileged' || (name === '--device' && isDevice(value.split(':')[0]!, scope.cwds))
     if (VOLUME.test(name)) mounts.push(...mountOf(value))
     if (!arg.includes('=') && (VALUED.test(name) || VOLUME.test(name)) && name === arg) index++
   }
@@ -19,9 +23,14 @@ export const container: Builtin = (interpreter, args, scope, stdin) => {
     ({ source }) => dangerOf(source, scope.cwds) !== undefined || isDevice(source, scope.cwds),
   )
   const words = args.slice(index + 1)
-  if (dangerous.length === 0 || words.length === 0) return UNKNOWN
+  if (words.length === 0) return UNKNOWN
+  // The disks of a machine are its disks to a container that is let at them, and so is the machine behind nsenter.
+  if (reaches && words.some(word => /\/dev\/|nsenter/.test(word))) interpreter.run(words, scope.fork(), stdin)
+  if (dangerous.length === 0) return UNKNOWN
+  const below = scope.fork()
+  if (workdir !== undefined) below.cwds = [dangerous.reduce(outside, workdir)]
   const seen = words.map(word => dangerous.reduce(outside, word))
-  return interpreter.run(seen, scope.fork(), stdin)
+  return interpreter.run(seen, below, stdin)
 }
 
 interface Mount {

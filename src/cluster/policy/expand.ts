@@ -37,7 +37,12 @@ export interface ExpanderHost {
 }
 
 export const createExpander = ({ substitute, enter, spend }: ExpanderHost): Expander => {
-  const fields = (word: Word, scope: Scope): string[][] => drafts(word, scope).map(finish)
+  const fields = (word: Word, scope: Scope): string[][] => {
+    if (word.parts) return combine(word.parts, scope, false).map(finish)
+    // Nearly every word is plain, and means the same wherever it stands.
+    const value = tilde(word.text, word.value)
+    return value === '' && word.text === '' ? [[]] : [[value]]
+  }
 
   const texts = (word: Word, scope: Scope): string[] =>
     drafts(word, scope).map(draft => draft.words.join(' ').replaceAll(FIELD, ' '))
@@ -73,8 +78,8 @@ export const createExpander = ({ substitute, enter, spend }: ExpanderHost): Expa
           )
           .slice(0, MAX_ALTERNATIVES)
       }
-      spend(result.reduce((sum, draft) => sum + draft.words.length + (draft.words[0]?.length ?? 0), 0))
     }
+    spend(result.reduce((sum, draft) => sum + draft.words.length * ((draft.words[0]?.length ?? 0) + 1), 0))
     return result
   }
 
@@ -89,11 +94,11 @@ export const createExpander = ({ substitute, enter, spend }: ExpanderHost): Expa
       case 'LocaleString':
         return combine(part.parts, scope, true).map(draft => draft.words.join(' '))
       case 'SimpleExpansion':
-        return split(scope.lookup(part.text.slice(1)), inQuotes)
+        return split(scope.lookup(part.text.slice(1)), scope, inQuotes)
       case 'ParameterExpansion':
-        return split(parameter(part, scope), inQuotes)
+        return split(parameter(part, scope), scope, inQuotes)
       case 'CommandExpansion':
-        return split([substitute(part.script, scope, 'command').replace(/\n+$/, '')], inQuotes)
+        return split([substitute(part.script, scope, 'command').replace(/\n+$/, '')], scope, inQuotes)
       case 'ProcessSubstitution':
         return [
           `${PROCESS}${substitute(part.script, scope, part.operator === '>' ? 'consumer' : 'process')}${PROCESS}`,
@@ -148,10 +153,15 @@ const homeOf = (user: string): string => {
   return /^[a-z_]/i.test(user) ? `/home/${user}` : UNKNOWN
 }
 
-const split = (values: readonly string[], inQuotes: boolean): string[] =>
-  values.slice(0, MAX_ALTERNATIVES).map(value => (inQuotes ? value : value.replace(/[ \t\n]+/g, FIELD)))
+const split = (values: readonly string[], scope: Scope, inQuotes: boolean): string[] => {
+  const some = values.slice(0, MAX_ALTERNATIVES)
+  return inQuotes ? some : some.map(value => value.replace(scope.separators(), FIELD))
+}
 
 const finish = (draft: Draft): string[] => {
+  const [only] = draft.words
+  if (draft.words.length === 1 && only !== undefined && !only.includes(FIELD))
+    return only === '' && !draft.quoted ? [] : [only]
   const all = draft.words.flatMap(word => word.split(FIELD))
   return (draft.quoted ? all : all.filter(field => field !== '')).slice(0, MAX_FIELDS)
 }

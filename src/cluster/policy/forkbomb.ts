@@ -1,4 +1,14 @@
-import { type Command, forEachChild, type ParsedScript, type Statement, type SyntaxNode } from 'unbash'
+import {
+  type Command,
+  forEachChild,
+  type ParsedScript,
+  type Statement,
+  type SyntaxNode,
+  type While,
+} from 'unbash'
+
+/** Deeper than anybody nests what he means. */
+const MAX_DEPTH = 128
 
 /** The name of a function that multiplies itself without a condition, or of the loop that does. */
 export const findForkBomb = (script: ParsedScript): string | undefined => {
@@ -20,9 +30,9 @@ interface Place {
   crowded: boolean
 }
 
-const collectFunctions = (node: SyntaxNode, bodies: Map<string, SyntaxNode>): void => {
+const collectFunctions = (node: SyntaxNode, bodies: Map<string, SyntaxNode>, depth = 0): void => {
   if (node.type === 'Function') bodies.set(node.name.value, node.body)
-  forEachChild(node, child => collectFunctions(child, bodies))
+  if (depth < MAX_DEPTH) forEachChild(node, child => collectFunctions(child, bodies, depth + 1))
 }
 
 /** The unconditional calls of a body to functions of the same script. */
@@ -76,8 +86,7 @@ const placeOf = (parent: SyntaxNode, child: SyntaxNode, place: Place): Place => 
   if (parent.type === 'If')
     return { ...place, conditional: place.conditional || (child !== parent.clause && !isTrue(parent.clause)) }
   if (parent.type === 'While') {
-    const endless = parent.kind === 'while' && isTrue(parent.clause)
-    return { ...place, conditional: place.conditional || (child !== parent.clause && !endless) }
+    return { ...place, conditional: place.conditional || (child !== parent.clause && !isEndless(parent)) }
   }
   if (parent.type === 'AndOr')
     return { ...place, conditional: place.conditional || child !== parent.commands[0] }
@@ -105,6 +114,14 @@ const isTrue = (list: { commands: readonly Statement[] }): boolean => {
   return name === 'true' || name === ':' || (name === '[' && command.args.length === 2)
 }
 
+const isEndless = ({ kind, clause }: While): boolean =>
+  kind === 'while' ? isTrue(clause) : lastName(clause) === 'false'
+
+const lastName = (list: { commands: readonly Statement[] }): string | undefined => {
+  const command = list.commands.at(-1)?.command
+  return command?.type === 'Command' ? command.name?.value : undefined
+}
+
 const returnsForking = (start: string, calls: ReadonlyMap<string, Call[]>): boolean => {
   const seen = new Set<string>()
   const walk = (name: string, forked: boolean): boolean =>
@@ -120,25 +137,26 @@ const returnsForking = (start: string, calls: ReadonlyMap<string, Call[]>): bool
 }
 
 /** `$0|$0&`, and an endless loop whose every command goes to the background. */
-const selfSpawning = (node: SyntaxNode): string | undefined => {
+const selfSpawning = (node: SyntaxNode, depth = 0): string | undefined => {
   const isSelf = (child: SyntaxNode): boolean =>
     child.type === 'Command' && /^["']?\$(?:0|\{0\})["']?$/.test(child.name?.text ?? '')
   if (node.type === 'Pipeline' && node.commands.filter(isSelf).length >= 2) return '$0'
   if (node.type === 'Statement' && node.background && isSelf(node.command)) return '$0'
-  if (
-    node.type === 'While' &&
-    node.kind === 'while' &&
-    isTrue(node.clause) &&
-    allBackground(node.body.commands)
-  )
-    return 'while'
+  if (node.type === 'While' && isEndless(node) && allBackground(node.body.commands)) return node.kind
   if (node.type === 'ArithmeticFor' && !node.test && allBackground(node.body.commands)) return 'for'
   let found: string | undefined
-  forEachChild(node, child => {
-    found ??= selfSpawning(child)
-  })
+  if (depth < MAX_DEPTH)
+    forEachChild(node, child => {
+      found ??= selfSpawning(child, depth + 1)
+    })
   return found
 }
 
-const allBackground = (statements: readonly Statement[]): boolean =>
-  statements.length > 0 && statements.every(statement => statement.background === true)
+export const allBackground = (statements: readonly Statement[]): boolean =>
+  statements.length > 0 &&
+  statements.every(
+    ({ background, command }) =>
+      background === true ||
+      ((command.type === 'Subshell' || command.type === 'BraceGroup') &&
+        allBackground(command.body.commands)),
+  )

@@ -1,15 +1,25 @@
+import { callsIn, literalsIn } from './code.ts'
 import type { Builtin } from './commands.ts'
-import type { Interpreter } from './interpret.ts'
+import { guessScript } from './guess.ts'
+import type { Interpreter } from './interpreter.ts'
 import { judgeShellInput, judgeWrite } from './rules.ts'
 import type { Scope } from './scope.ts'
 import { runScript, scriptsOf } from './shells.ts'
-import { UNKNOWN } from './text.ts'
+import { filtered } from './storage.ts'
+import { DOWNLOAD, HOME, UNKNOWN } from './text.ts'
 
 const MAX_CODE = 16_384
-const MAX_FOUND = 32
+
+const LANGUAGE =
+  /^(?:python|pypy|perl|ruby|node|nodejs|php|lua|luajit|osascript|deno|bun|tsx|ts-node|tclsh|expect|jjs|groovy)[\d.]*$/
+
+export const languageOf = (name: string): Builtin | undefined => {
+  if (!LANGUAGE.test(name)) return undefined
+  return /^(?:perl|ruby|php)/.test(name) ? backtickLanguage : otherLanguage
+}
 
 /** Interpreters of other languages: what comes from the network, and calls whose arguments are plain to see. */
-export const otherLanguage: Builtin = (interpreter, args, scope, stdin) => {
+const otherLanguage: Builtin = (interpreter, args, scope, stdin) => {
   const operand = args.find(arg => !arg.startsWith('-'))
   const files = operand === undefined ? undefined : scriptsOf(interpreter, operand, scope)
   const piped = operand === undefined || operand === '-' ? [stdin] : []
@@ -17,50 +27,73 @@ export const otherLanguage: Builtin = (interpreter, args, scope, stdin) => {
     interpreter.refuse(judgeShellInput(text, scope.root))
     readCode(interpreter, text, scope)
   }
-  return UNKNOWN
+  return printedBy(args)
 }
 
 /** perl, ruby and php run what stands between backticks. */
-export const backtickLanguage: Builtin = (interpreter, args, scope, stdin) => {
+const backtickLanguage: Builtin = (interpreter, args, scope, stdin) => {
   for (const arg of args)
-    for (const match of found(arg.slice(0, MAX_CODE), /`([^`\n]{1,512})`/g))
-      runScript(interpreter, match[1]!, scope)
+    for (const { text, runs } of literalsIn(arg.slice(0, MAX_CODE)))
+      if (runs) runScript(interpreter, text, scope)
   return otherLanguage(interpreter, args, scope, stdin)
 }
 
 /** awk runs commands by system(), by a pipe, and prints into files. */
 export const awk: Builtin = (interpreter, args, scope, stdin) => {
+  const program = args.find(arg => !arg.startsWith('-')) ?? ''
   for (const arg of args) readCode(interpreter, arg, scope)
-  return stdin.includes('\uE002') ? stdin : UNKNOWN
+  for (const [, , text] of program.slice(0, MAX_CODE).matchAll(/([|]\s*"|>\s*")((?:[^"\\]|\\.){1,512})"/g))
+    interpreter.refuse(judgeWrite(text!, scope.cwds))
+  if (/\|/.test(program)) for (const { text } of literalsIn(program)) guessScript(interpreter, text, scope)
+  if (stdin.includes(DOWNLOAD)) return stdin
+  if (/^\s*\{\s*print(?:\s+\$0)?\s*;?\s*\}\s*$/.test(program)) return stdin
+  return /^\s*BEGIN/.test(program) ? printedBy([program]) : UNKNOWN
+}
+
+/** `sed '1e command'` and `s/…/command/e` run it. */
+export const sed: Builtin = (interpreter, args, scope, stdin) => {
+  for (const arg of args.slice(0, 16)) {
+    const text = arg.slice(0, MAX_CODE)
+    const command = /^[\d$,/]*\s*e\s+(.+)$/.exec(text)?.[1]
+    const replaced = /^s([/|#,:@!])(?:(?!\1)[^\\]|\\.)*\1((?:(?!\1)[^\\]|\\.)*)\1[gp\d]*e/.exec(text)?.[2]
+    for (const script of [command, replaced?.replace(/\\(.)/g, '$1')])
+      if (script !== undefined) guessScript(interpreter, script, scope)
+  }
+  return filtered(interpreter, ['sed', ...args], scope, stdin)
+}
+
+/** What a line that does little else prints. */
+const printedBy = (args: readonly string[]): string => {
+  const match = args.map(arg =>
+    /\b(?:print|puts|echo|console\.log)\b\s*\(?\s*(["'])([^"'\\]{1,256})\1/.exec(arg),
+  )
+  return match.find(found => found)?.[2] ?? UNKNOWN
 }
 
 const RUN =
-  /\b(?:system|popen|exec\w*|spawn\w*|run|call|check_call|check_output|getoutput|shell_exec|passthru|Popen|qx|do shell script)\s*\(?\s*(["'`])((?:(?!\1)[^\\]|\\.){1,512})\1/gs
-const RUN_LIST =
-  /\b(?:system|exec\w*|spawn\w*|run|call|check_call|check_output|Popen)\s*\(\s*\[([^\]]{1,512})\]/gs
+  /(?<![\w-])(?:system\w*|popen\w*|p?open3?|exec\w*|spawn\w*|run|call|check_call|check_output|getoutput|shell_exec|passthru|Popen|do shell script|shell-command|Command|\$)(?![\w-])/
 const REMOVE =
-  /\b(?:rmtree|remove_tree|rm_rf|rm_r|rm|rmSync|rmdirSync|rimraf|rimrafSync|removeSync|removedirs|deltree)\s*\(?\s*(?:os\.path\.expanduser\(\s*)?(["'])([^"'\n]{1,256})\1/g
-const WRITE = /\bopen\w*\s*\(\s*(["'])(\/[^"'\n]{1,256})\1\s*,\s*["'][rb]?[wa+]/g
+  /(?<![\w-])(?:rmtree|remove_tree|remove_dir|remove_entry\w*|rm_rf|rm_r|rm|rmSync|rmdirSync|removeSync|Deno\.remove|rimraf|rimrafSync|removedirs|deltree|delete-directory)(?![\w-])/
+const OPEN = /(?<![\w-])(?:open|fopen|open_file|openSync|createWriteStream|writeFileSync?)(?![\w-])/
 
-const readCode = (interpreter: Interpreter, code: string, scope: Scope): void => {
+export const readCode = (interpreter: Interpreter, code: string, scope: Scope): void => {
   const text = code.slice(0, MAX_CODE)
-  if (!/["']/.test(text)) return
-  for (const match of found(text, RUN)) runScript(interpreter, withoutEscapes(match[2]!), scope)
-  for (const match of found(text, RUN_LIST)) {
-    const words = [...match[1]!.matchAll(/(["'])(.*?)\1/g)].map(word => word[2]!)
-    if (words.length > 0) interpreter.run(words, scope, '')
+  if (!/["'`(]/.test(text)) return
+  for (const words of callsIn(text, RUN)) {
+    const [first = ''] = words
+    if (words.length > 1) {
+      // `execvp('rm', ['rm', …])` names the program twice.
+      interpreter.run(words[1] === first ? words.slice(1) : words, scope.fork(), '')
+      runScript(interpreter, words.join(''), scope)
+    }
+    runScript(interpreter, first, scope)
   }
-  for (const match of found(text, REMOVE))
-    interpreter.run(['rm', '-r', match[2]!.replace(/^~/, '\uE001')], scope, '')
-  for (const match of found(text, WRITE)) interpreter.refuse(judgeWrite(match[2]!, scope.cwds))
+  for (const words of callsIn(text, REMOVE))
+    for (const path of words) interpreter.run(['rm', '-r', path.replace(/^~/, HOME)], scope, '')
+  if (/[wa+>]|O_[WR]/.test(text))
+    for (const words of callsIn(text, OPEN)) {
+      if (!words.slice(1).some(word => /^[rb]$/.test(word)))
+        for (const path of words)
+          if (path.includes('/dev/')) interpreter.refuse(judgeWrite(path.replace(/^[+>\s]+/, ''), scope.cwds))
+    }
 }
-
-const found = (text: string, pattern: RegExp): RegExpMatchArray[] => {
-  const matches: RegExpMatchArray[] = []
-  for (const match of text.matchAll(pattern)) {
-    if (matches.push(match) >= MAX_FOUND) break
-  }
-  return matches
-}
-
-const withoutEscapes = (text: string): string => text.replace(/\\(["'\\])/g, '$1')

@@ -1,6 +1,6 @@
 import { shellQuote } from '../remote/quote.ts'
 import type { Builtin } from './commands.ts'
-import type { Interpreter } from './interpret.ts'
+import type { Interpreter } from './interpreter.ts'
 import type { Scope } from './scope.ts'
 import { runScript } from './shells.ts'
 import { ENDLESS, UNKNOWN } from './text.ts'
@@ -19,10 +19,17 @@ export const xargs: Builtin = (interpreter, args, scope, stdin) => {
   }
   refuseEndless(interpreter, stdin, isUnbounded(args.slice(0, at), /^(?:-P|--max-procs)$/))
   const command = args.slice(at)
-  const items = itemsOf(stdin, /[\s\0]+/)
+  const options = args.slice(0, at)
+  // Whole lines where a word is replaced, and up to a NUL where that is asked for.
+  const whole = token !== undefined && token !== '' ? token : undefined
+  const items = itemsOf(
+    stdin,
+    options.some(arg => /^-\w*0|^--null$/.test(arg)) ? /\0/ : whole ? /\n/ : /[\s\0]+/,
+  )
   const argv = command.length > 0 ? command : ['echo']
-  if (token === undefined || token === '') return interpreter.run([...argv, ...items], scope, '')
-  return each(interpreter, argv, items, { token, scope })
+  return whole
+    ? each(interpreter, argv, items, { token: whole, scope })
+    : interpreter.run([...argv, ...items], scope, '')
 }
 
 const VALUED = ['--max-args', '--max-procs', '--arg-file', '--delimiter']

@@ -35,7 +35,7 @@ export const applyOperation = (part: ParameterExpansionPart, values: string[], t
         operation.operator.startsWith('^') ? value.toUpperCase() : value.toLowerCase(),
       )
     case 'Transform':
-      return values
+      return values.map(value => transformed(value, operation.operand.value))
     default:
       return [UNKNOWN]
   }
@@ -52,13 +52,18 @@ const withDefault = (
   const empty = set.length < values.length
   if (operator.includes('?')) {
     // The script ends here when it is empty.
-    if (operator === ':?') scope.sure.add(name)
+    if (operator === ':?') scope.sure.set(name, true)
     return set.length > 0 ? set : [UNKNOWN]
   }
   if (operator.includes('+')) return set.length > 0 ? operand() : ['']
   const result = empty ? [...set, ...operand()] : set
   if (empty && operator.includes('=')) scope.assign(name, result)
   return result
+}
+
+const transformed = (value: string, operator: string): string => {
+  if (operator === 'L') return value.toLowerCase()
+  return operator === 'U' ? value.toUpperCase() : value
 }
 
 /** No path is longer that anybody removes a piece of by a pattern. */

@@ -1,10 +1,8 @@
-const MAX_ARGVS = 16
-
 /** Every command line the choices allow, up to a bound; past it, all the remaining choices in one line. */
-export const product = (choices: readonly string[][][]): string[][] => {
+export const product = (choices: readonly string[][][], most: number): string[][] => {
   let argvs: string[][] = [[]]
   for (const options of choices) {
-    if (options.length > 1 && argvs.length * options.length <= MAX_ARGVS) {
+    if (options.length > 1 && argvs.length * options.length <= most) {
       argvs = argvs.flatMap(argv => options.map(fields => [...argv, ...fields]))
       continue
     }

@@ -1,3 +1,4 @@
+import { FILTERS } from './filters.ts'
 import { baseName, DOWNLOAD, ENDLESS, UNKNOWN } from './text.ts'
 
 const MAX_OUTPUT = 65_536
@@ -5,7 +6,7 @@ const MAX_OUTPUT = 65_536
 /** What a program prints, as far as it can be told from its words and its input. */
 export const outputOf = (argv: readonly string[], stdin: string): string => {
   const name = baseName(argv[0] ?? '')
-  const program = PROGRAMS.get(name)
+  const program = PROGRAMS.get(name) ?? FILTERS.get(name)
   if (program) return program(argv.slice(1), stdin).slice(0, MAX_OUTPUT)
   return stdin.includes(DOWNLOAD) ? DOWNLOAD : UNKNOWN
 }
@@ -18,10 +19,10 @@ const words = (args: readonly string[]): string[] => args.filter(arg => !arg.sta
 
 const echo: Program = args => {
   let at = 0
-  let escapes = false
-  for (; /^-[neE]+$/.test(args[at] ?? ''); at++) escapes ||= args[at]!.includes('e')
+  let options = ''
+  for (; /^-[neE]+$/.test(args[at] ?? ''); at++) options += args[at]
   const text = args.slice(at).join(' ')
-  return `${escapes ? decodeEscapes(text) : text}\n`
+  return `${options.includes('e') ? decodeEscapes(text) : text}${options.includes('n') ? '' : '\n'}`
 }
 
 /** The format is used again until the arguments are gone, as the shell does. */
@@ -40,30 +41,25 @@ const printf: Program = args => {
   return text
 }
 
-const passes: Program = (args, stdin) =>
-  words(args).length === 0 || words(args)[0] === '-' ? stdin : UNKNOWN
-
-const base64: Program = (args, stdin) => {
-  if (!args.some(arg => /^-(?:\w*[dD]|-d)/.test(arg))) return UNKNOWN
-  if (stdin.includes(DOWNLOAD)) return DOWNLOAD
-  return stdin.includes(UNKNOWN) ? UNKNOWN : Buffer.from(stdin, 'base64').toString('utf8')
-}
-
-const xxd: Program = (args, stdin) => {
-  if (!args.some(arg => /^-\w*r/.test(arg))) return UNKNOWN
-  return Buffer.from(stdin.replace(/[^0-9a-fA-F]/g, ''), 'hex').toString('utf8')
-}
-
-const rev: Program = (_, stdin) =>
-  stdin
-    .split('\n')
-    .map(line => [...line].reverse().join(''))
-    .join('\n')
-
 const find: Program = args => {
   const end = args.findIndex(arg => /^[-(!]/.test(arg))
-  const starts = end < 0 ? args : args.slice(0, end)
-  return args.some(arg => /^-i?(?:name|path|regex)$/.test(arg)) ? UNKNOWN : `${starts.join('\n')}\n`
+  const starts = (end < 0 ? args : args.slice(0, end)).filter(start => start !== '')
+  if (args.some(arg => /^-i?(?:name|path|regex)$/.test(arg))) return UNKNOWN
+  const separator = args.includes('-print0') ? '\0' : '\n'
+  return starts
+    .flatMap(start => [start, `${start}/*/*`])
+    .map(path => path + separator)
+    .join('')
+}
+
+/** A name among those of every machine's disks. */
+const disks: Program = args => (args.some(arg => /^-\w*p|^--paths$|PATH/.test(arg)) ? '/dev/sda\n' : 'sda\n')
+
+const located: Program = args => {
+  const names = words(args).filter(word => word !== '')
+  return names.some(name => name.includes(UNKNOWN))
+    ? UNKNOWN
+    : names.map(name => `/usr/bin/${baseName(name)}\n`).join('')
 }
 
 const list: Program = args => `${words(args).join('\n')}\n`
@@ -86,16 +82,22 @@ const PROGRAMS = new Map(
   Object.entries<Program>({
     echo,
     printf,
-    tac: passes,
-    base64,
-    xxd,
-    rev,
     find,
     ls: names,
     yes,
     realpath: list,
     readlink: list,
     dirname: args => `${args[0]?.replace(/\/+[^/]*\/*$/, '') || '/'}\n`,
+    basename: args =>
+      `${/^\/+$/.test(args[0] ?? '') ? '/' : (args[0] ?? '').replace(/\/+$/, '').replace(/^.*\//s, '')}\n`,
+    which: located,
+    type: located,
+    lsblk: disks,
+    nc: download,
+    ncat: download,
+    netcat: download,
+    socat: download,
+    telnet: download,
     fetch: download,
     aria2c: download,
     http: download,

@@ -1,3 +1,5 @@
+import { type Call, type Check, first, hasOption, operands, transfer } from './call.ts'
+import { cleans, mirrors, moves, packs, removes, removesAll, unlinks } from './deletion.ts'
 import { dangerOf, isDevice, resolvePath } from './targets.ts'
 import { baseName, DOWNLOAD } from './text.ts'
 
@@ -16,11 +18,15 @@ export interface Situation {
 export const judge = (situation: Situation): Refusal | undefined => {
   const name = baseName(situation.argv[0] ?? '')
   const args = situation.argv.slice(1)
-  const check =
-    CHECKS.get(name) ??
-    (/^mk(?:fs|swap|e2fs|(?:dos|nt|vfat|exfat)fs)|^newfs/.test(name) ? formats : undefined)
-  return check?.({ name, args, cwds: situation.cwds })
+  const call = { name, args, cwds: situation.cwds }
+  return checkOf(name)?.(call) ?? outputs(call)
 }
+
+/** Whether there are rules about a program. */
+export const isJudged = (name: string): boolean => checkOf(name) !== undefined
+
+const checkOf = (name: string): Check | undefined =>
+  CHECKS.get(name) ?? (/^mk(?:swap|\w*fs)(?:[._]|$)|^newfs/.test(name) ? formats : undefined)
 
 /** The rules about where output goes, for redirections. */
 export const judgeWrite = (path: string, cwds: readonly string[], append = false): Refusal | undefined => {
@@ -41,66 +47,6 @@ export const judgeShellInput = (text: string, root: boolean): Refusal | undefine
     ? { rule: 'download-to-root-shell', reason: 'it runs what a server sends as root, unseen' }
     : undefined
 
-interface Call {
-  name: string
-  args: readonly string[]
-  cwds: readonly string[]
-}
-
-type Check = (call: Call) => Refusal | undefined
-
-const operands = (args: readonly string[]): string[] => {
-  const end = args.indexOf('--')
-  const before = end < 0 ? args : args.slice(0, end)
-  const after = end < 0 ? [] : args.slice(end + 1)
-  return [...before.filter(arg => !arg.startsWith('-') || arg === '-'), ...after]
-}
-
-/** Options before `--`; GNU tools take any unambiguous beginning of a long one. */
-const hasOption = (args: readonly string[], letters: string, long: string): boolean => {
-  const end = args.indexOf('--')
-  return (end < 0 ? args : args.slice(0, end)).some(arg =>
-    arg.startsWith('--') ? arg.length > 3 && long.startsWith(arg.split('=')[0]!) : isLetters(arg, letters),
-  )
-}
-
-const isLetters = (arg: string, letters: string): boolean =>
-  arg.startsWith('-') && [...letters].some(letter => arg.slice(1).includes(letter))
-
-const destroys = (target: string, call: Call, verb: string): Refusal | undefined => {
-  const danger = dangerOf(target, call.cwds)
-  if (!danger) return undefined
-  const what = {
-    root: 'the root of the file system',
-    system: 'a directory the system needs',
-    home: 'the home of a user',
-  }
-  const rule = { root: 'destroy-root', system: 'destroy-system-directory', home: 'destroy-home' }
-  return { rule: rule[danger], reason: `${call.name} would ${verb} ${what[danger]} (${target})` }
-}
-
-const first = <T>(items: readonly T[], find: (item: T) => Refusal | undefined): Refusal | undefined => {
-  for (const item of items) {
-    const refusal = find(item)
-    if (refusal) return refusal
-  }
-  return undefined
-}
-
-const removes: Check = call =>
-  hasOption(call.args, 'rR', '--recursive')
-    ? first(operands(call.args), target => destroys(target, call, 'delete'))
-    : undefined
-
-/** tar --remove-files deletes what it has packed. */
-const packs: Check = call =>
-  call.args.some(arg => /^--remove-f/.test(arg))
-    ? first(operands(call.args), target => destroys(target, call, 'delete'))
-    : undefined
-
-const moves: Check = call =>
-  first(operands(call.args).slice(0, -1), target => destroys(target, call, 'move away'))
-
 const permissions: Check = call => {
   if (!hasOption(call.args, 'R', '--recursive')) return undefined
   return first(operands(call.args), target => {
@@ -110,11 +56,6 @@ const permissions: Check = call => {
       : undefined
   })
 }
-
-const mirrors: Check = call =>
-  call.args.some(arg => arg.startsWith('--del'))
-    ? first(operands(call.args).slice(-1), target => destroys(target, call, 'empty'))
-    : undefined
 
 const formats: Check = call =>
   first(operands(call.args), target =>
@@ -157,13 +98,55 @@ const writes: Check = call => first(operands(call.args), target => judgeWrite(ta
 const writesLast: Check = call =>
   first(operands(call.args).slice(-1), target => judgeWrite(target, call.cwds))
 
+/** A copy into a directory is under the name it had. */
+const copies: Check = call => {
+  const { sources, target } = transfer(call.args)
+  if (target === undefined) return undefined
+  const intoDevices = call.cwds.some(cwd => resolvePath(target, cwd) === '/dev')
+  return (
+    judgeWrite(target, call.cwds) ??
+    (intoDevices ? first(sources, source => overDevice(`/dev/${baseName(source)}`, call)) : undefined)
+  )
+}
+
+const overDevice = (target: string, call: Call): Refusal | undefined =>
+  isDevice(target, call.cwds) ? judgeWrite(target, call.cwds) : undefined
+
+/** A file moved or linked over a device's name takes its place. */
+const replaces: Check = call => {
+  const { target } = transfer(call.args)
+  return target === undefined ? undefined : overDevice(target, call)
+}
+
+const OUTPUT = /^(?:-[oO]|-out|--out(?:put|file)?(?:-document)?)$/
+
+/** Most programs call the file they write by one of a few names. */
+const outputs: Check = call => {
+  if (!call.args.some(arg => arg.includes('/dev/'))) return undefined
+  return first(
+    call.args.flatMap((arg, index) => {
+      const equals = arg.indexOf('=')
+      if (equals > 0) return OUTPUT.test(arg.slice(0, equals)) ? [arg.slice(equals + 1)] : []
+      return OUTPUT.test(call.args[index - 1] ?? '') ? [arg] : []
+    }),
+    target => overDevice(target, call),
+  )
+}
+
+/** `tar cf /dev/sda` */
+const archives: Check = call => {
+  const letters = call.args[0] ?? ''
+  const at = /^-?[a-zA-Z]*[cru][a-zA-Z]*f$/.test(letters) ? 1 : 0
+  return packs(call) ?? (at > 0 ? overDevice(call.args[at] ?? '', call) : undefined)
+}
+
 const copiesBlocks: Check = call =>
   first(
     call.args.filter(arg => arg.startsWith('of=')),
     arg => judgeWrite(arg.slice(3), call.cwds),
   )
 
-const FORK = /\bfork\b/
+const FORK = /\b(?:pcntl_)?fork\b/
 const ENDLESS_LOOP =
   /\bwhile\b[\s(]*(?:1|true|!0|(?:os\.)?fork)\b|\bfork\b[\s()]*\bwhile\b|\bloop\b|\bfor\s*\(\s*;\s*;\s*\)|\buntil\b[\s(]*(?:0|false)\b/i
 const LEAVES = /\b(?:break|last|return|_?exit|wait\w*|sleep)\b/
@@ -179,8 +162,15 @@ const CHECKS = new Map(
     rm: removes,
     grm: removes,
     srm: removes,
-    mv: moves,
-    gmv: moves,
+    unlink: unlinks,
+    rimraf: removesAll,
+    trash: removesAll,
+    'trash-put': removesAll,
+    'del-cli': removesAll,
+    git: cleans,
+    mv: call => moves(call) ?? replaces(call),
+    gmv: call => moves(call) ?? replaces(call),
+    ln: replaces,
     chmod: permissions,
     chown: permissions,
     chgrp: permissions,
@@ -190,13 +180,17 @@ const CHECKS = new Map(
     dd: copiesBlocks,
     gdd: copiesBlocks,
     dcfldd: copiesBlocks,
-    tar: packs,
-    gtar: packs,
-    bsdtar: packs,
+    dc3dd: copiesBlocks,
+    dd_rescue: writesLast,
+    e2image: writesLast,
+    tar: archives,
+    gtar: archives,
+    bsdtar: archives,
     sed: editsInPlace,
     gsed: editsInPlace,
-    cp: writesLast,
-    install: writesLast,
+    cp: copies,
+    gcp: copies,
+    install: copies,
     pv: call => (hasOption(call.args, 'o', '--output') ? writes(call) : undefined),
     tee: writes,
     sponge: writes,
@@ -219,6 +213,13 @@ const CHECKS = new Map(
       /^-(?!-)\w*[lFdJsgTVvhn]|^--(?:list|dump|json|show|verify|version|help|no-act|backup-p)/,
     ),
     parted: formatsWith(/^(?:mklabel|mktable|mkpart|rm|resizepart)$/),
+    bcachefs: formatsWith(/^format$/),
+    'make-bcache': formats,
+    sg_format: formats,
+    sg_sanitize: formats,
+    btrfs: formatsWith(/^(?:add|replace)$/),
+    vgcreate: formats,
+    vgextend: formats,
     pvcreate: formats,
     pvremove: formats,
     mdadm: formatsWith(/^-\w*C|^--create|^--zero-superblock/),

@@ -1,4 +1,4 @@
-import { globMatches, HOME, isGlob, UNKNOWN } from './text.ts'
+import { compileGlob, HOME, isGlob, UNKNOWN } from './text.ts'
 
 export type Danger = 'root' | 'system' | 'home'
 
@@ -7,6 +7,35 @@ export const dangerOf = (arg: string, cwds: readonly string[]): Danger | undefin
   const dangers = cwds.map(cwd => dangerOfPath(resolvePath(arg, cwd)))
   return dangers.find(danger => danger === 'root') ?? dangers.find(danger => danger !== undefined)
 }
+
+/** Whether a path, read as names of files only, takes those that a system cannot be without. */
+export const losesFiles = (arg: string, cwds: readonly string[]): Danger | undefined => {
+  for (const path of cwds.map(cwd => resolvePath(arg, cwd))) {
+    const parts = path.split('/').filter(part => part !== '')
+    let depth = 0
+    while (parts.length > 0 && matchesEverything(parts.at(-1)!)) {
+      parts.pop()
+      depth++
+    }
+    const folder = path.startsWith('/') ? `/${parts.join('/')}` : parts.join('/')
+    if (depth > 1) {
+      const danger = dangerOfPath(folder)
+      if (danger) return danger
+    }
+    if (depth === 1 && (folder === '/' || FILES_NEEDED.test(folder)))
+      return folder === '/' ? 'root' : 'system'
+  }
+  return undefined
+}
+
+const FILES_NEEDED = /^(?:\/usr)?\/(?:s?bin|lib(?:32|64)?(?:\/[\w-]+-linux-gnu)?)$|^\/(?:etc|boot)$/
+
+export const isVitalFile = (arg: string, cwds: readonly string[]): boolean =>
+  cwds.some(cwd => VITAL_FILE.test(resolvePath(arg, cwd)))
+
+/** Accounts, shells, the C library, and the links that stand for the directories of programs. */
+const VITAL_FILE =
+  /^\/etc\/(?:passwd|shadow|group|gshadow|sudoers)$|^(?:\/usr)?\/bin\/(?:ba|da)?sh$|^(?:\/usr)?\/lib\w*(?:\/[\w-]+)?\/(?:libc\.so\.6|ld-linux[\w.-]*)$|^\/(?:s?bin|lib(?:32|64)?)$/
 
 export const isDevice = (arg: string, cwds: readonly string[]): boolean =>
   cwds.some(cwd => isDevicePath(resolvePath(arg, cwd)))
@@ -52,7 +81,7 @@ const dangerOfPath = (path: string): Danger | undefined => {
   if (!path.startsWith('/')) return undefined
   if (second !== undefined) return dangerBelow(first, second, rest[0])
   if (isGlob(first)) {
-    const reached = SYSTEM_DIRECTORIES.filter(name => globMatches(first, name)).length
+    const reached = SYSTEM_DIRECTORIES.filter(compileGlob(first)).length
     return reached >= 2 || matchesEverything(first) ? 'root' : undefined
   }
   return SYSTEM_DIRECTORIES.includes(first) ? 'system' : undefined
@@ -60,14 +89,14 @@ const dangerOfPath = (path: string): Danger | undefined => {
 
 /** The second level, where losing one directory is losing the machine, a user's home, or what is known of packages. */
 const dangerBelow = (first: string, second: string, third: string | undefined): Danger | undefined => {
-  if (third !== undefined)
-    return first === 'var' && second === 'lib' && PACKAGE_STATE.has(third) ? 'system' : undefined
+  if (third !== undefined) return NEEDED_DEEP.test(`${first}/${second}/${third}`) ? 'system' : undefined
   if (first === 'home' || first === 'Users') return NO_HOMES.has(second) ? undefined : 'home'
   return NEEDED_BELOW.get(first)?.has(second) ? 'system' : undefined
 }
 
 const NO_HOMES = new Set(['lost+found', 'linuxbrew', 'Shared'])
-const PACKAGE_STATE = new Set(['dpkg', 'rpm', 'pacman'])
+const NEEDED_DEEP =
+  /^(?:var\/lib\/(?:dpkg|rpm|pacman)|usr\/lib\/(?:[\w-]+-linux-gnu|systemd|modules)|System\/Volumes\/Data)$/
 const NEEDED_BELOW = new Map(
   Object.entries({
     usr: 'bin sbin lib lib32 lib64 libexec share',
@@ -81,7 +110,7 @@ const NEEDED_BELOW = new Map(
 )
 
 const matchesEverything = (part: string): boolean =>
-  isGlob(part) && (globMatches(part, 'anything') || globMatches(part, '.anything'))
+  isGlob(part) && ['anything', '.anything'].some(compileGlob(part))
 
 const SYSTEM_DIRECTORIES = [
   'bin',
@@ -112,7 +141,7 @@ const SYSTEM_DIRECTORIES = [
 const isDevicePath = (path: string): boolean => {
   if (!path.startsWith('/dev/')) return false
   const name = path.slice('/dev/'.length)
-  if (isGlob(name) || name.includes(UNKNOWN)) return DEVICE_SAMPLES.some(sample => globMatches(name, sample))
+  if (isGlob(name) || name.includes(UNKNOWN)) return DEVICE_SAMPLES.some(compileGlob(name))
   return DEVICE_NAME.test(name) || isVolume(name)
 }
 
@@ -141,6 +170,14 @@ const isVolume = (name: string): boolean => {
 }
 
 const DEVICE_DIRECTORIES = new Set([
+  'null',
+  'zero',
+  'full',
+  'tty',
+  'console',
+  'stdin',
+  'stdout',
+  'stderr',
   'bus',
   'char',
   'cpu',

@@ -65,9 +65,10 @@ const matchesOne = (token: Token, char: string): boolean =>
 /** An extended pattern counts as "any": the policy wants to know what a glob might reach. */
 const globTokens = (pattern: string): Token[] => {
   const tokens: Token[] = []
+  const lastClose = pattern.lastIndexOf(']')
   for (let i = 0; i < pattern.length; i++) {
     const char = pattern[i]!
-    if (char === '[') {
+    if (char === '[' && i < lastClose) {
       const close = pattern.indexOf(']', /[!^]/.test(pattern[i + 1] ?? '') ? i + 3 : i + 2)
       const end = pattern[close - 1] === ':' && close > 0 ? pattern.indexOf(']', close + 1) : close
       if (end > 0) {

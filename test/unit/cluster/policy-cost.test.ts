@@ -1,0 +1,101 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
+import { existsSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { checkCommand, type PolicyOptions } from '../../../src/cluster/policy/check.ts'
+
+const ruleOf = (command: string, options: PolicyOptions = {}): string => {
+  const verdict = checkCommand(command, options)
+  return verdict.allowed ? 'allowed' : verdict.rule
+}
+
+describe('a long script', () => {
+  it('of plain lines is read to its end', () => {
+    const lines = 'echo hello | grep h > /dev/null\n'.repeat(4000)
+    expect(ruleOf(lines)).toBe('allowed')
+    expect(ruleOf(`${lines}rm -rf /`)).toBe('destroy-root')
+  })
+
+  it('that no shell could be given is not read', () => {
+    expect(checkCommand('# \n'.repeat(60_000))).toMatchObject({
+      allowed: false,
+      rule: 'too-complex',
+      reason: 'it is 176 KiB long, too long to be read before it is run',
+    })
+  })
+
+  it('that is too tangled is refused, unless that rule is switched off', () => {
+    const functions = Array.from({ length: 20 }, (_, i) => `f${i}() { f${i + 1} /; f${i + 1} /; }`)
+    const tangled = `${functions.join('\n')}\nf0 /`
+    expect(ruleOf(tangled)).toBe('too-complex')
+    expect(ruleOf(tangled, { disable: ['too-complex'] })).toBe('allowed')
+    const deep = `${'eval '.repeat(40)}true`
+    expect(ruleOf(deep)).toBe('too-complex')
+    expect(ruleOf(`rm -rf /; ${deep}`, { disable: ['too-complex'] })).toBe('destroy-root')
+  })
+
+  it('that repeats itself is read in a hurry, and what is dangerous in it is seen still', () => {
+    const log =
+      'log() { if [ -n "$V" ]; then for i in a b c; do echo "$(date) $i $1" | tee -a log; done; fi; }'
+    const calls = Array.from({ length: 1500 }, (_, i) => `log "step ${i} of many"`).join('\n')
+    const clean = 'clean() { rm -rf "$1"; }\nclean build'
+    expect(ruleOf(`${log}\n${clean}\n${calls}\nclean dist`)).toBe('allowed')
+    expect(ruleOf(`${log}\n${clean}\n${calls}\nclean dist; clean /`)).toBe('destroy-root')
+    expect(ruleOf(`${log}\n${calls}\nfor d in /tmp/x /; do rm -rf "$d"; done`)).toBe('destroy-root')
+    expect(ruleOf(`${log}\n${calls}\nrm -rf "$UNSET"/*`)).toBe('destroy-root')
+  })
+
+  // Called too complex by a reader that goes through every call of every function anew.
+  it.for(
+    ['apt-key', 'gpgrt-config', 'xdg-open', 'xdg-settings', 'gettextize', 'ucf'].map(
+      name => `/usr/bin/${name}`,
+    ),
+  )('of a system can be read: %s', (path, { skip }) => {
+    if (!existsSync(path)) skip(`there is no ${path} here`)
+    expect(ruleOf(readFileSync(path, 'utf8'), { root: true })).not.toBe('too-complex')
+  })
+
+  it.each([
+    ['many variables and many pipes', `${assignments(4000)}\n${'true | true\n'.repeat(4000)}`],
+    ['doubling text in a loop', 'x=$(printf %0100d 1); while :; do x=$x$x; done; '.repeat(200)],
+    ['files that grow', `echo x > f\n${'cat f f > g; cat g g > f\n'.repeat(2000)}`],
+    ['evaluated comments', `c="#${'c'.repeat(60_000)}"\n${'eval "$c"\n'.repeat(5000)}`],
+    ['many functions', Array.from({ length: 3000 }, (_, i) => `f${i}() { f${i + 1}; }`).join('\n')],
+    ['many calls', `f() { echo "$1"; }\n${'f a; f b\n'.repeat(10_000)}`],
+    [
+      'many branches',
+      Array.from(
+        { length: 2000 },
+        (_, i) => `if [ -n "$A${i}" ]; then A${i}=$(echo b | sed s/b/c/); fi`,
+      ).join('\n'),
+    ],
+    [
+      'much that is shown',
+      `${assignments(1500).replace(/^v(\d+)=.*$/gm, '[ -n "$v$1" ] || exit')}\n${'if x; then y; fi\n'.repeat(3000)}`,
+    ],
+    ['many separators', `IFS=,; x=a,b,c\n${'echo $x $x\n'.repeat(8000)}`],
+    ['a long text', `cat <<E\n${'line $x\n'.repeat(15_000)}E`],
+    [
+      'a makefile again and again',
+      `cat > Makefile <<'E'\n${'\trm -rf $(x)\n'.repeat(5000)}E\n${'make\n'.repeat(2000)}`,
+    ],
+    ['words that may be commands', `foo ${'rm rm rm '.repeat(10_000)}`],
+    ['scripts that may be run', 'foo bash -c "foo bash -c x"\n'.repeat(4000)],
+    ['code full of quotes', `python3 -c '${'run("'.repeat(20_000)}'`],
+    ['code full of brackets', `python3 -c '${'run(["a" '.repeat(5000)}'`],
+    ['code full of calls', `python3 -c '${'run(x) '.repeat(2300)}'`],
+    ['a schedule of spaces', `echo '${'* '.repeat(30_000)}' | crontab -`],
+    ['brackets in a pattern', `rm -rf /${'[a'.repeat(20_000)}`],
+    ['long removal', `x=${'ab'.repeat(30_000)}; ${'y=${x##*[c]};'.repeat(300)}`],
+    ['deep substitutions', '$('.repeat(5000)],
+  ])('built to exhaust the reader is answered in time: %s', (_, script) => {
+    const started = process.cpuUsage()
+    checkCommand(script)
+    const { user, system } = process.cpuUsage(started)
+    // A twentieth of a second, and more where everything is cold and the machine is busy.
+    expect((user + system) / 1000).toBeLessThan(1000)
+  })
+})
+
+function assignments(count: number): string {
+  return Array.from({ length: count }, (_, i) => `v${i}=${i}`).join('\n')
+}
