@@ -12,19 +12,22 @@ export interface Symptoms {
   saw(symptom: Symptom): boolean
 }
 
-/** Complaints come last: the end of what was printed is enough, and costs nothing while it is printed. */
-const REMEMBERED_CHUNKS = 8
+/** Complaints come last: the end of what was printed is enough. Copied, so that nothing large is held for it. */
+const REMEMBERED_BYTES = 32 * 1024
 
 export const createSymptoms = (): Symptoms => {
-  const recent: Buffer[] = []
+  let tail: Buffer | undefined
+  let used = 0
   return {
     look: data => {
-      recent.push(data)
-      if (recent.length > REMEMBERED_CHUNKS) recent.shift()
+      tail ??= Buffer.allocUnsafeSlow(REMEMBERED_BYTES)
+      const kept = Math.min(used, Math.max(0, REMEMBERED_BYTES - data.length))
+      tail.copyWithin(0, used - kept, used)
+      used = kept + data.copy(tail, kept, Math.max(0, data.length - REMEMBERED_BYTES))
     },
     saw: symptom => {
-      const text = Buffer.concat(recent)
-      return PHRASES[symptom].some(phrase => text.includes(phrase))
+      const text = tail?.subarray(0, used)
+      return PHRASES[symptom].some(phrase => text?.includes(phrase))
     },
   }
 }
