@@ -70,12 +70,8 @@ export const createDisposal = (context: EngineContext): Disposal => {
       at: clock.now(),
       data: { machine: machine.id, gone: left === undefined, ...(left && { left }) },
     }
-    // Asked for in the same turn: one transaction, so that the event is never missing.
     await durably(context, () =>
-      Promise.all([
-        jobId === null ? undefined : store.update(jobId, { phases }, event),
-        store.forgetMachine(machine.id),
-      ]),
+      store.forgetMachine(machine.id, jobId === null ? undefined : { jobId, phases, event }),
     )
     if (jobId !== null) context.signals.emit({ jobId, kind: 'state' })
     return true

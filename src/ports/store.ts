@@ -50,8 +50,8 @@ export interface Store {
   condemnMachine(id: string): Promise<MachineRecord | undefined>
   /** Takes a machine that waits for work out of the pool, to be destroyed; false when a job has it already. */
   retireMachine(id: string): Promise<boolean>
-  /** Only after the runtime has confirmed that it is gone. */
-  forgetMachine(id: string): Promise<void>
+  /** Only after the runtime has confirmed that it is gone; tells the job of it in the same step. */
+  forgetMachine(id: string, told?: LastWord): Promise<void>
 
   /** Finished jobs to forget, oldest first; never one that still has a machine. */
   expiredJobs(policy: RetentionPolicy): Promise<string[]>
@@ -119,6 +119,13 @@ export interface OutputWrite extends Omit<SinkBatch, 'remember'> {
 export interface EventBody {
   readonly at: number
   readonly data: Readonly<Record<string, unknown>>
+}
+
+/** What is told to the job of a machine that is gone. */
+export interface LastWord {
+  readonly jobId: string
+  readonly phases: NonNullable<JobChanges['phases']>
+  readonly event: NewEvent
 }
 
 export interface NewEvent extends EventBody {

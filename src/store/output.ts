@@ -25,10 +25,10 @@ export const appendOutput = (
     )
     if (changes > 0) added += chunk.data.length
   }
-  const row = database.get(
+  database.run(
     `update jobs set output_bytes = max(output_bytes, ?), stored_bytes = stored_bytes + ?, position = ?,
        progress = coalesce(?, progress), heartbeat_at = coalesce(?, heartbeat_at)
-     where id = ? returning output_bytes, stored_bytes`,
+     where id = ?`,
     batch.outputBytes,
     added,
     batch.position,
@@ -37,7 +37,11 @@ export const appendOutput = (
     id,
   )
   // A quarter of slack, so that a chatty job does not trim at every batch.
-  if (row !== undefined && Number(row.stored_bytes) > keep.head + keep.tail * 1.25)
+  const most = keep.head + keep.tail * 1.25
+  // No more is stored than was printed: most jobs need not be looked at.
+  if (batch.outputBytes <= most) return
+  const row = database.get('select output_bytes, stored_bytes from jobs where id = ?', id)
+  if (row !== undefined && Number(row.stored_bytes) > most)
     trim(database, id, { from: keep.head, to: Number(row.output_bytes) - keep.tail })
 }
 
@@ -98,7 +102,8 @@ const cutBefore = (chunk: OutputChunk, from: number): OutputChunk => ({
 })
 
 /** Joins neighbours of one stream. */
-const merge = (chunks: readonly OutputChunk[]): OutputChunk[] => {
+const merge = (chunks: readonly OutputChunk[]): readonly OutputChunk[] => {
+  if (chunks.length < 2) return chunks
   const merged: { first: OutputChunk; parts: Uint8Array[]; size: number }[] = []
   for (const chunk of chunks) {
     const last = merged.at(-1)

@@ -106,7 +106,14 @@ const createStore = (database: Database): Store => {
     updateMachine: (id, change) => writer.write(db => machines.updateMachine(db, id, change)),
     condemnMachine: id => writer.write(db => machines.condemnMachine(db, id)),
     retireMachine: id => writer.write(db => machines.retireMachine(db, id)),
-    forgetMachine: id => writer.write(db => machines.forgetMachine(db, id)),
+    forgetMachine: (id, told) => {
+      const work = (db: Database): void => {
+        if (told) jobs.update(db, told.jobId, { phases: told.phases }, told.event)
+        machines.forgetMachine(db, id)
+      }
+      // A machine that is on record again after a power cut is found to be gone again.
+      return writer.write(work, { lazy: true })
+    },
 
     expiredJobs: async policy => expiredJobs(database, policy),
     deleteJob: id =>
