@@ -1,9 +1,10 @@
 import { createRequire } from 'node:module'
 import type { AddressInfo, Server } from 'node:net'
+import { z } from 'zod'
 
 /**
- * What jobs in VMs reported to before: Express, its JSON parser, and a map in memory, without tokens, checks or
- * a disk. `argv[2]` is the directory that has Express, the other arguments are the ids of jobs. Prints its port,
+ * What jobs in VMs reported to before: Express, its JSON parser, a schema for each report, and a map in memory,
+ * without tokens or a disk. `argv[2]` is the directory that has Express, the other arguments are the ids of jobs. Prints its port,
  * and ends with its standard input.
  */
 interface Job {
@@ -17,7 +18,7 @@ interface Job {
 
 interface Request {
   readonly params: { readonly jobId: string }
-  readonly body: { progress: string; output: string; status: string; exit_code: number }
+  readonly body: unknown
 }
 
 interface Response {
@@ -38,26 +39,40 @@ const express = createRequire(`${process.argv[2]}/`)('express') as {
 const jobs = new Map<string, Job>()
 for (const id of process.argv.slice(3)) jobs.set(id, { status: 'running', output: '', lastHeartbeat: 0 })
 
+const statusReport = z.object({ job_id: z.uuid(), progress: z.string(), output: z.string().optional() })
+const completeReport = z.object({
+  job_id: z.uuid(),
+  status: z.enum(['success', 'failed']),
+  exit_code: z.number(),
+  output: z.string(),
+  artifacts: z.array(z.unknown()).optional(),
+  duration_seconds: z.number(),
+  error: z.string().optional(),
+})
+
 const app = express()
 app.use(express.json({ limit: '10mb' }))
 
-const route = (action: string, take: (job: Job, body: Request['body']) => void): void =>
+const route = <T>(action: string, schema: z.ZodType<T>, take: (job: Job, report: T) => void): void =>
   app.post(`/callback/:jobId/${action}`, (request, response) => {
     const job = jobs.get(request.params.jobId)
     if (job === undefined) return response.status(404).json({ error: 'Job not found' })
-    take(job, request.body)
+    const report = schema.safeParse(request.body)
+    if (!report.success)
+      return response.status(400).json({ error: 'Invalid payload', details: report.error.issues })
+    take(job, report.data)
     response.json({ received: true })
   })
 
-route('heartbeat', job => {
+route('heartbeat', z.unknown(), job => {
   job.lastHeartbeat = Date.now()
 })
-route('status', (job, { progress, output }) => {
+route('status', statusReport, (job, { progress, output }) => {
   job.lastHeartbeat = Date.now()
   job.progress = progress
-  job.output = output
+  if (output !== undefined) job.output = output
 })
-route('complete', (job, { status, output, exit_code }) => {
+route('complete', completeReport, (job, { status, output, exit_code }) => {
   job.status = status
   job.output = output
   job.exitCode = exit_code
