@@ -60,7 +60,8 @@ export const startEngine = async (
     ...(options.fault && { fault: options.fault }),
   })
   await engine.start()
-  return { ...engine, store, directory, clock }
+  let closed: Promise<void> | undefined
+  return { ...engine, store, directory, clock, close: () => (closed ??= engine.close()) }
 }
 
 export const removeDirectory = (directory: string): void =>

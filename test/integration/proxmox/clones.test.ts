@@ -1,27 +1,23 @@
 import { spawnSync } from 'node:child_process'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GuestAgent, GuestDriver } from '../../../src/dev/pve/guests/driver.ts'
 import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
 import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { createCertificate } from '../../../src/guest/certificate.ts'
-import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
+import { useLab } from '../../support/begin-lab.ts'
+import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
 const noCurl = requireOrSkip(spawnSync('curl', ['--version']).error && 'there is no curl')
-
-const closers: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close()
-})
 
 const ID = '018f0000-0000-7000-8000-0000000000c1'
 
 /** One machine from a template that was changed before, and what was remembered of it. */
 const make = async (change: (template: Vm, lab: Lab) => void, options: LabOptions = {}) => {
-  const lab = await openLab(options)
+  const lab = await useLab(options)
   change(lab.emulator.state.vms.get(9000)!, lab)
   const runtime = lab.makeRuntime()
-  closers.push(runtime.close, lab.close)
+  onTestFinished(() => runtime.close())
   let details: Readonly<Record<string, unknown>> = {}
   await runtime.provision({
     machine: { id: ID, runtime: 'proxmox', jobId: null, details: {} },
@@ -193,10 +189,10 @@ describe.skipIf(noCurl)('the firewall of the datacenter', () => {
 
 describe('doctor', () => {
   const check = async (prepare: (lab: Lab) => void, options: LabOptions = {}) => {
-    const lab = await openLab(options)
+    const lab = await useLab(options)
     prepare(lab)
     const runtime = lab.makeRuntime()
-    closers.push(runtime.close, lab.close)
+    onTestFinished(() => runtime.close())
     const { checks } = await runtime.check(AbortSignal.timeout(30_000))
     return (name: string) => checks.find(one => one.name === name)
   }

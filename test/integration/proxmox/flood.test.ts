@@ -1,19 +1,14 @@
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
 import { readIso } from '../../../src/guest/iso-reader.ts'
 import { CALLBACK_PATH } from '../../../src/guest/seed.ts'
+import { begin, never } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { until } from '../../support/engine.ts'
-import { type Lab, openLab } from '../../support/proxmox-runtime.ts'
-
-const never = new AbortController().signal
-const cleanups: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean()
-})
+import type { Lab } from '../../support/proxmox-runtime.ts'
 
 /** What the machine was told: the address and its token. */
 const addressOf = (lab: Lab): { url: string; token: string } => {
@@ -46,9 +41,7 @@ setTimeout(() => process.exit(0), 120000)
 
 describe.skipIf(!hasCurl)('a machine that floods the listener', () => {
   it('slows only itself: another job ends as always, and its own loses nothing', async () => {
-    const lab = await openLab()
-    cleanups.push(() => lab.close())
-    const engine = await lab.open(lab.makeRuntime())
+    const { lab, engine } = await begin()
     const enough = join(lab.directory, 'enough')
     const hostile = await engine.deputy.submit(
       {
@@ -71,7 +64,7 @@ describe.skipIf(!hasCurl)('a machine that floods the listener', () => {
     const flood = spawn(process.execPath, ['-e', FLOOD, url, token, path], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
-    cleanups.push(() => flood.kill('SIGKILL'))
+    onTestFinished(() => void flood.kill('SIGKILL'))
     let seen: Record<string, number> = {}
     flood.stdout.on('data', chunk => {
       seen = JSON.parse(String(chunk).trim().split('\n').at(-1)!)

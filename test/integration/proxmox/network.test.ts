@@ -1,31 +1,21 @@
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcp } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import type { ProxmoxRuntimeOptions } from '../../../src/runtimes/proxmox/options.ts'
+import { begin, never, run, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
-import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
-
-const never = new AbortController().signal
-const labs: Lab[] = []
-afterEach(async () => {
-  for (const lab of labs.splice(0)) await lab.close()
-})
+import type { Lab } from '../../support/proxmox-runtime.ts'
 
 /** Guests are processes here, and all they can reach without a proxy is this computer: so private addresses are open. */
 const OPEN: Partial<ProxmoxRuntimeOptions> = { network: { firewall: true, privateAddresses: true } }
 
-const begin = async (options: LabOptions = { runtime: OPEN }) => {
-  const lab = await openLab(options)
-  labs.push(lab)
-  return { lab, engine: await lab.open(lab.makeRuntime()) }
-}
+const beginOpen = () => begin({ runtime: OPEN })
 
-const run = async (engine: TestEngine, manifest: Record<string, unknown>) => {
-  const { job_id } = await engine.deputy.submit({ runtime: 'proxmox', ...manifest }, 'test')
-  const view = await engine.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
-  return { view, result: await engine.deputy.result(job_id, {}) }
+const runToResult = async (engine: TestEngine, manifest: Record<string, unknown>) => {
+  const view = await run(engine, manifest)
+  return { view, result: await engine.deputy.result(view.job_id, {}) }
 }
 
 const outRules = (lab: Lab) => lab.machines().map(vm => vm.firewall.rules.map(rule => rule.comment))
@@ -48,8 +38,8 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
   const told = (what: string) => `-o /dev/null -w "${what} %{http_code} %{http_connect}\\n"`
 
   it('lets a job reach what is listed, by plain HTTP and through a tunnel, and nothing else', async () => {
-    const { engine } = await begin()
-    const { view, result } = await run(engine, {
+    const { engine } = await beginOpen()
+    const { view, result } = await runToResult(engine, {
       task: [
         curl('/plain?a=1'),
         curl('/tunnel', '--proxytunnel'),
@@ -73,7 +63,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
   })
 
   it('keeps the firewall shut but for the callback, as with no network at all', async () => {
-    const { lab, engine } = await begin()
+    const { lab, engine } = await beginOpen()
     const seen: Record<string, unknown> = {}
     for (const network of ['none', 'full', [`localhost:${port}`]] as const) {
       const { job_id } = await engine.deputy.submit(
@@ -95,7 +85,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
   })
 
   it('asks for the token of that very job, from its own machine', async () => {
-    const { engine } = await begin()
+    const { engine } = await beginOpen()
     const first = await engine.deputy.submit(
       {
         task: 'echo "$http_proxy" >url; echo up; sleep 60',
@@ -105,7 +95,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
       'test',
     )
     await until(async () => (await engine.deputy.get(first.job_id)).status === 'running', 'it runs', 30_000)
-    const { result } = await run(engine, {
+    const { result } = await runToResult(engine, {
       task: [
         'bare="http://$(echo "$http_proxy" | cut -d@ -f2)"',
         `echo "$http_proxy" | sed 's/:[^:@]*@/:another-token-0123456789@/' >wrong`,
@@ -129,12 +119,12 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
 
   it('reaches no private address unless the configuration lets jobs do that', async () => {
     const { engine } = await begin({ runtime: { network: { firewall: true, privateAddresses: false } } })
-    const { result } = await run(engine, { task: curl('/'), network: [`localhost:${port}`] })
+    const { result } = await runToResult(engine, { task: curl('/'), network: [`localhost:${port}`] })
     expect(result.output).toContain('localhost is 127.0.0.1, a private address, which no job may reach')
   })
 
   it('ends with the job: a tunnel of a cancelled one is cut, and its token is worth nothing', async () => {
-    const { lab, engine } = await begin()
+    const { lab, engine } = await beginOpen()
     let open = 0
     const raw = createTcp(socket => {
       open++
@@ -160,7 +150,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
     expect((await engine.deputy.wait(job_id, { timeoutMs: 30_000, signal: never })).status).toBe('cancelled')
     // A follow-up has the network of its machine, by a token of its own.
     const [machine] = await engine.deputy.machines()
-    const again = await run(engine, {
+    const again = await runToResult(engine, {
       task: `curl -sS -m 2 ${told('again')} http://${at}/; curl -sS -m 2 ${told('other')} http://localhost:1/`,
       machine: machine!.machine_id,
     })
@@ -171,11 +161,11 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
   })
 
   it('lets a machine have so many connections and no more', async () => {
-    const { engine } = await begin()
+    const { engine } = await beginOpen()
     const raw = createTcp(socket => void socket.on('error', () => {}).write('banner\n'))
     await new Promise<void>(resolve => raw.listen(0, '127.0.0.1', resolve))
     const at = `localhost:${(raw.address() as AddressInfo).port}`
-    const { result } = await run(engine, {
+    const { result } = await runToResult(engine, {
       task: [
         'auth=$(echo "$http_proxy" | sed "s/^http:..\\(.*\\)@.*/\\1/" | tr -d "\\n" | base64 -w0)',
         'host=$(echo "$http_proxy" | sed "s/.*@\\(.*\\):.*/\\1/"); port=$(echo "$http_proxy" | sed "s/.*://"); n=10',
@@ -190,8 +180,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
   })
 
   it('works on after a restart of the daemon, with the same token', async () => {
-    const lab = await openLab({ runtime: OPEN })
-    labs.push(lab)
+    const lab = await useLab({ runtime: OPEN })
     const probe = createTcp()
     await new Promise<void>(resolve => probe.listen(0, '127.0.0.1', resolve))
     lab.usePort((probe.address() as AddressInfo).port)
@@ -220,7 +209,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
   it('is kept where machines report over HTTPS, too, and nothing but the proxy is open in the clear', async () => {
     const tls = createCertificate({ commonName: 'deputy', names: ['127.0.0.1'] })
     const { engine } = await begin({ runtime: { ...OPEN, callback: { host: '127.0.0.1', port: 0, tls } } })
-    const { view, result } = await run(engine, {
+    const { view, result } = await runToResult(engine, {
       task: [
         curl('/plain'),
         curl('/tunnel', '--proxytunnel'),
@@ -251,8 +240,10 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
         },
       },
     })
-    expect((await run(engine, { task: 'x', agentType: 'listed' })).result.output).toBe('hello from /preset\n')
-    const { result } = await run(engine, { task: 'x', agentType: 'open' })
+    expect((await runToResult(engine, { task: 'x', agentType: 'listed' })).result.output).toBe(
+      'hello from /preset\n',
+    )
+    const { result } = await runToResult(engine, { task: 'x', agentType: 'open' })
     expect(result).toMatchObject({
       output: '[]\n',
       isolation: expect.arrayContaining([expect.stringContaining('filtered network')]),

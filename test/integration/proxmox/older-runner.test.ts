@@ -1,16 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import type { GuestDriver, GuestSpec } from '../../../src/dev/pve/guests/driver.ts'
 import { readIso } from '../../../src/guest/iso-reader.ts'
 import { CALLBACK_PATH } from '../../../src/guest/seed.ts'
+import { begin as beginLab, never } from '../../support/begin-lab.ts'
 import { until } from '../../support/engine.ts'
-import { type Lab, openLab } from '../../support/proxmox-runtime.ts'
-
-const never = new AbortController().signal
-const labs: Lab[] = []
-afterEach(async () => {
-  for (const lab of labs.splice(0)) await lab.close()
-})
 
 const addressIn = ({ cdroms }: GuestSpec): { url: string; token: string } => {
   const userData = readIso(cdroms[0]!)!.files.get('user-data')!.toString()
@@ -61,9 +55,7 @@ const finished = (jobId: string, more: Record<string, unknown> = {}) => ({
 })
 
 const begin = async (run: (runner: OlderRunner) => Promise<void>) => {
-  const lab = await openLab({ emulator: { guests: olderGuests(run) } })
-  labs.push(lab)
-  const engine = await lab.open(lab.makeRuntime())
+  const { lab, engine } = await beginLab({ emulator: { guests: olderGuests(run) } })
   const { job_id } = await engine.deputy.submit(
     { task: 'x', runtime: 'proxmox', statusMode: 'detailed' },
     'test',

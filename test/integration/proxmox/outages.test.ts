@@ -1,26 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
+import { begin, never, run, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
-import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
+import type { Lab } from '../../support/proxmox-runtime.ts'
 
-const never = new AbortController().signal
-const labs: Lab[] = []
-afterEach(async () => {
-  for (const lab of labs.splice(0)) await lab.close()
-})
-
-const begin = async (options: LabOptions = {}): Promise<{ lab: Lab; engine: TestEngine }> => {
-  const lab = await openLab(options)
-  labs.push(lab)
-  return { lab, engine: await lab.open(lab.makeRuntime()) }
-}
-
-const run = async (engine: TestEngine, manifest: Record<string, unknown>) => {
-  const { job_id } = await engine.deputy.submit({ runtime: 'proxmox', retries: 0, ...manifest }, 'test')
-  return engine.deputy.wait(job_id, { timeoutMs: 55_000, signal: never })
-}
+/** In a single attempt. */
+const runOnce = (engine: TestEngine, manifest: Record<string, unknown>) =>
+  run(engine, { retries: 0, ...manifest })
 
 const count = (lab: Lab, pattern: RegExp) => lab.emulator.requests.filter(line => pattern.test(line)).length
 
@@ -54,21 +42,20 @@ describe.skipIf(!hasCurl)('a machine in the making', () => {
   ] as const)('survives that the agent answers %s in vain', async (match, drop) => {
     const { lab, engine } = await begin({ runtime: { injection: 'agent' } })
     lab.emulator.faults.addRequest({ match, times: 1, drop })
-    expect(await run(engine, { task: 'true' })).toMatchObject({ status: 'success', attempts: 1 })
+    expect(await runOnce(engine, { task: 'true' })).toMatchObject({ status: 'success', attempts: 1 })
     expect(count(lab, /\/clone/)).toBe(1)
   })
 
   it('is waited for while the cluster does not answer', async () => {
     const { lab, engine } = await begin({ guests: { bootMs: 7000 } })
     lab.emulator.faults.addRequest({ match: '/status/current', times: 6, drop: 'before' })
-    const view = await run(engine, { task: 'true' })
+    const view = await runOnce(engine, { task: 'true' })
     expect(view).toMatchObject({ status: 'success', attempts: 1 })
     expect(count(lab, /\/status\/current/)).toBeGreaterThan(2)
   })
 
   it('waits for a cluster that restarts, without spending an attempt', async () => {
-    const lab = await openLab()
-    labs.push(lab)
+    const lab = await useLab()
     let failures = 0
     const logger = { debug: () => {}, info: () => {}, error: () => {}, warn: () => void failures++ }
     const proxmox = createProxmox(parseSettings(lab.emulator.env()), { logger })
@@ -86,7 +73,7 @@ describe.skipIf(!hasCurl)('a machine in the making', () => {
   it('that fails tells how long it had taken until then', async () => {
     const { lab, engine } = await begin()
     lab.emulator.faults.addTask({ type: 'qmstart', step: 'start', error: 'start failed: no such device' })
-    const view = await run(engine, { task: 'true' })
+    const view = await runOnce(engine, { task: 'true' })
     expect(view.status).toBe('failed')
     expect(Object.keys(view.phases)).toEqual(expect.arrayContaining(['clone', 'configure', 'start']))
     expect(view.phases).not.toHaveProperty('boot')

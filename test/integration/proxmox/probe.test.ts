@@ -1,23 +1,12 @@
 import { createServer } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/schema.ts'
 import type { Readiness } from '../../../src/ports.ts'
+import { begin, never } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
-import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
-
-const never = new AbortController().signal
-const labs: Lab[] = []
-afterEach(async () => {
-  for (const lab of labs.splice(0)) await lab.close()
-})
-
-const begin = async (options: LabOptions = {}): Promise<{ lab: Lab; engine: TestEngine }> => {
-  const lab = await openLab(options)
-  labs.push(lab)
-  return { lab, engine: await lab.open(lab.makeRuntime()) }
-}
+import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
 
 const callbackOf = ([readiness]: readonly Readiness[]) =>
   readiness!.checks.find(check => check.name === 'callback')

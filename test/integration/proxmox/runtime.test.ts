@@ -1,34 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createSecrets } from '../../../src/config/secrets.ts'
 import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
+import { begin, clean, never, run, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
-import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
-
-const never = new AbortController().signal
-const labs: Lab[] = []
-afterEach(async () => {
-  for (const lab of labs.splice(0)) await lab.close()
-})
-
-const begin = async (options: LabOptions = {}): Promise<{ lab: Lab; engine: TestEngine }> => {
-  const lab = await openLab(options)
-  labs.push(lab)
-  return { lab, engine: await lab.open(lab.makeRuntime()) }
-}
-
-const run = async (engine: TestEngine, manifest: Record<string, unknown>) => {
-  const { job_id } = await engine.deputy.submit({ runtime: 'proxmox', ...manifest }, 'test')
-  return engine.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
-}
-
-/** Nothing of ours is left on the cluster. */
-const clean = (lab: Lab) =>
-  until(() => lab.machines().length === 0 && lab.seeds().length === 0, 'the cluster is clean', 30_000)
+import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
 
 describe.skipIf(!hasCurl)('a job in a VM', () => {
   it.each(['iso', 'http'] as const)(
@@ -321,8 +301,7 @@ describe.skipIf(!hasCurl)('when rights, templates or locks go away', () => {
 
 describe.skipIf(!hasCurl)('what nobody knows of', () => {
   it('is found by another daemon of the same installation, and removed with its seed', async () => {
-    const lab = await openLab()
-    labs.push(lab)
+    const lab = await useLab()
     const lost = lab.makeRuntime()
     const machine = {
       id: '018f0000-0000-7000-8000-00000000000a',
@@ -348,8 +327,7 @@ describe.skipIf(!hasCurl)('what nobody knows of', () => {
   })
 
   it('a seed image without a machine is found and removed too', async () => {
-    const lab = await openLab()
-    labs.push(lab)
+    const lab = await useLab()
     const runtime = lab.makeRuntime()
     const id = '018f0000-0000-7000-8000-00000000000b'
     const proxmox = createProxmox(parseSettings(lab.emulator.env()))
@@ -381,8 +359,7 @@ describe.skipIf(!hasCurl)('what nobody knows of', () => {
 
 describe.skipIf(!hasCurl)('after the daemon', () => {
   it('was restarted, a running job goes on: no output is lost and none comes twice', async () => {
-    const lab = await openLab()
-    labs.push(lab)
+    const lab = await useLab()
     const callback = { host: '127.0.0.1', port: await freePort() }
     const first = lab.makeRuntime({ callback })
     const engine = await lab.open(first)
@@ -634,8 +611,7 @@ describe.skipIf(!hasCurl)('a pool whose machines grow old', () => {
 })
 
 it('tells what is missing, with the command that mends it', async () => {
-  const lab = await openLab()
-  labs.push(lab)
+  const lab = await useLab()
   const runtime = lab.makeRuntime()
   expect(await runtime.check(never)).toMatchObject({ ready: true })
   lab.emulator.state.roles.get('DeputyJobs')!.delete('VM.PowerMgmt')

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { hashToken } from '../../../src/guest/token.ts'
 import type { AppError } from '../../../src/jobs/errors.ts'
@@ -8,25 +8,15 @@ import type { Clock } from '../../../src/proxmox/clock.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
 import type { Details } from '../../../src/runtimes/proxmox/details.ts'
 import { describe as describeMachine, nameOf } from '../../../src/runtimes/proxmox/identity.ts'
+import { never, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
-import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
+import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
 
-const never = new AbortController().signal
 const toError = (error: unknown) => error
 const ID = '018f0000-0000-7000-8000-00000000000c'
 const VMID = 100_007
-const closers: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-const openCluster = async (options: LabOptions = {}): Promise<Lab> => {
-  const lab = await openLab(options)
-  closers.push(() => lab.close())
-  return lab
-}
 
 /** So many seconds of it are over in one. */
 const hurriedBy = (times: number): Clock => ({
@@ -51,7 +41,7 @@ const runtimeOn = (lab: Lab, clock?: Clock) => {
   const runtime = lab.makeRuntime({
     proxmox: createProxmox(parseSettings(lab.emulator.env()), clock ? { clock } : {}),
   })
-  closers.push(() => runtime.close())
+  onTestFinished(() => runtime.close())
   return runtime
 }
 
@@ -86,7 +76,7 @@ const run = async (engine: TestEngine, manifest: Record<string, unknown>) => {
 
 describe('destroying a machine', () => {
   it('leaves a locked guest alone that has its id but is not ours, also when the lock goes', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     const vm = addVm(lab, { name: 'precious', lock: 'backup' })
     await runtimeOn(lab).destroy(record(), never)
     delete vm.config.lock
@@ -95,7 +85,7 @@ describe('destroying a machine', () => {
   })
 
   it('waits for a lock with looks alone, and is done when it goes', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     const vm = addVm(lab, { ...MARKS, lock: 'snapshot' })
     const gone = runtimeOn(lab).destroy(record(), never)
     await until(() => count(lab, /^GET .*\/config/) > 2, 'it was looked at')
@@ -106,7 +96,7 @@ describe('destroying a machine', () => {
   })
 
   it('proves anew whose it is when a lock has gone', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     const vm = addVm(lab, { ...MARKS, lock: 'backup' })
     const gone = runtimeOn(lab).destroy(record(), never)
     await until(() => count(lab, /^GET .*\/config/) > 1, 'it was looked at')
@@ -117,7 +107,7 @@ describe('destroying a machine', () => {
   })
 
   it('waits for a clone in the making, which has no marks yet', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     const vm = addVm(lab, { lock: 'clone' })
     vm.status = 'stopped'
     const gone = runtimeOn(lab).destroy(record({ ready: false }), never)
@@ -128,7 +118,7 @@ describe('destroying a machine', () => {
   })
 
   it('tells the operator of a lock that stays, and starts no task for it', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     addVm(lab, { ...MARKS, lock: 'clone' })
     const error = (await runtimeOn(lab, hurried)
       .destroy(record(), never)
@@ -144,7 +134,7 @@ describe('destroying a machine', () => {
     ['its name', { name: 'web-server' }, {}],
     ['its description', { description: 'a web server' }, {}],
   ])('neither touches nor forgets a guest that has lost %s', async (_, config, vmChanges) => {
-    const lab = await openCluster()
+    const lab = await useLab()
     for (const who of ['deputy@pve', 'deputy@pve!jobs'])
       lab.emulator.state.acl.push({ path: '/vms', who, role: 'DeputyJobs', propagate: true })
     const vm = Object.assign(addVm(lab, { ...MARKS, ...config }), vmChanges)
@@ -157,7 +147,7 @@ describe('destroying a machine', () => {
   })
 
   it('needs no right to audit pools', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     lab.emulator.state.roles.get('DeputyJobs')!.delete('Pool.Audit')
     addVm(lab, MARKS)
     const runtime = runtimeOn(lab)
@@ -167,24 +157,24 @@ describe('destroying a machine', () => {
   })
 
   it('lifts a protection that came with the template', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     addVm(lab, { ...MARKS, protection: '1' })
     await runtimeOn(lab).destroy(record(), never)
     expect(lab.machines()).toEqual([])
   })
 
   it('finds a machine on the node to which it was moved', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     addVm(lab, MARKS).node = 'pve2'
     await runtimeOn(lab).destroy(record(), never)
     expect(lab.machines()).toEqual([])
   })
 
   it('deletes the seed image also when the machine cannot be destroyed', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     addVm(lab, { ...MARKS, lock: 'backup' })
     const proxmox = createProxmox(parseSettings(lab.emulator.env()))
-    closers.push(() => proxmox.close())
+    onTestFinished(() => proxmox.close())
     const filename = `deputy-lab-${ID}.iso`
     await proxmox.upload({ node: 'pve2', storage: 'seeds', content: 'iso', filename, file: Buffer.from('x') })
     const seed = `seeds:iso/${filename}`
@@ -194,7 +184,7 @@ describe('destroying a machine', () => {
   })
 
   it('does not take a seed image for gone that it may not delete', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     const runtime = runtimeOn(lab)
     let details: Record<string, unknown> = {}
     const remember = async (more: Record<string, unknown>) => {
@@ -222,7 +212,7 @@ describe.skipIf(!hasCurl)('an id that somebody has whom the token does not see',
   }
 
   it('means the next id, and keeps neither the machine nor its seed from going', async () => {
-    const lab = await openCluster({ runtime: { vmids } })
+    const lab = await useLab({ runtime: { vmids } })
     occupy(lab, [100_000, 100_001, 100_002])
     const engine = await lab.open(lab.makeRuntime())
     expect((await run(engine, { task: 'true' })).status).toBe('success')
@@ -232,7 +222,7 @@ describe.skipIf(!hasCurl)('an id that somebody has whom the token does not see',
   })
 
   it('leaves no record behind when no other is free', async () => {
-    const lab = await openCluster({ runtime: { vmids } })
+    const lab = await useLab({ runtime: { vmids } })
     occupy(lab, [100_000, 100_001, 100_002, 100_003])
     const engine = await lab.open(lab.makeRuntime())
     const view = await run(engine, { task: 'true', retries: 0 })
@@ -242,10 +232,10 @@ describe.skipIf(!hasCurl)('an id that somebody has whom the token does not see',
   })
 
   it('is not fought for after a crash either: the end of the task tells whose it is', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     lab.emulator.state.vms.set(VMID, newVm(VMID, 'pve2', { name: 'other' }))
     const proxmox = createProxmox(parseSettings(lab.emulator.env()))
-    closers.push(() => proxmox.close())
+    onTestFinished(() => proxmox.close())
     lab.emulator.faults.addTask({ type: 'qmclone', error: 'unable to create VM: config file already exists' })
     const cloneTask = await proxmox.post<string>('/nodes/pve1/qemu/9000/clone', {
       newid: VMID + 1,
@@ -259,7 +249,7 @@ describe.skipIf(!hasCurl)('an id that somebody has whom the token does not see',
 
 describe.skipIf(!hasCurl)('a template that is protected', () => {
   it('does not make its machines immortal', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     lab.emulator.state.vms.get(9000)!.config.protection = '1'
     const engine = await lab.open(lab.makeRuntime())
     expect((await run(engine, { task: 'true' })).status).toBe('success')
@@ -281,7 +271,7 @@ const sweeps = async (lab: Lab, looks: number) => {
 
 describe.skipIf(!hasCurl)('a machine that waits', () => {
   const withOneReady = async (clock?: Clock) => {
-    const lab = await openCluster({ runtime: { poolSize: 1, injection: 'http' }, engine: sweepOften })
+    const lab = await useLab({ runtime: { poolSize: 1, injection: 'http' }, engine: sweepOften })
     const engine = await lab.open(clock ? runtimeOn(lab, clock) : lab.makeRuntime())
     const ready = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
     await until(async () => (await ready()).length === 1, 'one is ready', 40_000)
@@ -355,7 +345,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
   }
 
   it('that was moved to another node goes on there, and all of it goes in the end', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     const engine = await lab.open(lab.makeRuntime())
     const machine = await keep(engine)
     const [vm] = lab.machines()
@@ -373,7 +363,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
   })
 
   it('is off the record when somebody has destroyed it', async () => {
-    const lab = await openCluster({ engine: sweepOften })
+    const lab = await useLab({ engine: sweepOften })
     const engine = await lab.open(lab.makeRuntime())
     const machine = await keep(engine)
     const [vm] = lab.machines()
@@ -387,7 +377,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
   })
 
   it('is off the record when its id is that of another guest, which is left alone', async () => {
-    const lab = await openCluster({ engine: sweepOften })
+    const lab = await useLab({ engine: sweepOften })
     const engine = await lab.open(lab.makeRuntime())
     await keep(engine)
     const [vm] = lab.machines()
@@ -401,7 +391,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
   })
 
   it('stays on record while its id is that of a guest which nobody may look at', async () => {
-    const lab = await openCluster({ engine: sweepOften })
+    const lab = await useLab({ engine: sweepOften })
     const engine = await lab.open(lab.makeRuntime())
     const machine = await keep(engine)
     lab.machines()[0]!.pool = undefined
@@ -412,7 +402,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
   })
 
   it('is known again after a restart while the cluster is away', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     const calls: string[] = []
     const onCall = (kind: string, status: number) => void calls.push(`${kind} ${status}`)
     const callback = { host: '127.0.0.1', port: await freePort() }
@@ -430,7 +420,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
 
 describe.skipIf(!hasCurl)('what is written on a guest', () => {
   it('gives nobody the orders of its machine', async () => {
-    const lab = await openCluster({ engine: sweepOften })
+    const lab = await useLab({ engine: sweepOften })
     const callback = { host: '127.0.0.1', port: await freePort() }
     const engine = await lab.open(lab.makeRuntime({ callback }))
     const { job_id } = await engine.deputy.submit({ task: 'sleep 4', runtime: 'proxmox' }, 'test')
@@ -452,7 +442,7 @@ describe.skipIf(!hasCurl)('what is written on a guest', () => {
 
 describe.skipIf(!hasCurl)('a machine whose lock no token can remove', () => {
   it('is shown with the command of the operator, and goes when that was given', async () => {
-    const lab = await openCluster()
+    const lab = await useLab()
     const engine = await lab.open(runtimeOn(lab, hurried))
     addVm(lab, { ...MARKS, lock: 'clone' })
     await engine.store.insertMachine({

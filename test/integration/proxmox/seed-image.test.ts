@@ -1,23 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
+import { begin, never } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
-import { type Lab, openLab } from '../../support/proxmox-runtime.ts'
+import type { Lab } from '../../support/proxmox-runtime.ts'
 
-const never = new AbortController().signal
-const closers: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-})
-
-const openCluster = async (): Promise<{ lab: Lab; engine: TestEngine }> => {
-  const lab = await openLab({ runtime: { injection: 'iso' } })
-  closers.push(() => lab.close())
-  return { lab, engine: await lab.open(lab.makeRuntime()) }
-}
+const beginSeeded = () => begin({ runtime: { injection: 'iso' } })
 
 /** A job that runs until it is told that it is enough. */
 const beginJob = async (lab: Lab, engine: TestEngine, more: Record<string, unknown> = {}) => {
@@ -39,7 +30,7 @@ const driveOf = (lab: Lab): string | undefined => lab.machines()[0]?.config.ide2
 
 describe.skipIf(!hasCurl)('the seed image', () => {
   it('is ejected and deleted while its machine works, and that is that', async () => {
-    const { lab, engine } = await openCluster()
+    const { lab, engine } = await beginSeeded()
     const job = await beginJob(lab, engine)
     await until(() => lab.seeds().length === 1, 'there is an image', 30_000)
     await until(() => lab.seeds().length === 0, 'the image is gone', 30_000)
@@ -53,12 +44,12 @@ describe.skipIf(!hasCurl)('the seed image', () => {
   })
 
   it('is not missed by a guest that starts again', async () => {
-    const { lab, engine } = await openCluster()
+    const { lab, engine } = await beginSeeded()
     const job = await beginJob(lab, engine, { lifecycle: 'persistent' })
     await until(() => driveOf(lab) === 'none,media=cdrom' && lab.seeds().length === 0, 'it is gone', 30_000)
     const view = await job.end()
     const client = createProxmox(parseSettings(lab.emulator.env()))
-    closers.push(() => client.close())
+    onTestFinished(() => client.close())
     const { node, vmid } = lab.machines()[0]!
     for (const verb of ['reset', 'stop', 'start'])
       await client.waitTask(await client.post<string>(`/nodes/${node}/qemu/${vmid}/status/${verb}`))
@@ -68,7 +59,7 @@ describe.skipIf(!hasCurl)('the seed image', () => {
   })
 
   it('goes with the machine when the job is over at once', async () => {
-    const { lab, engine } = await openCluster()
+    const { lab, engine } = await beginSeeded()
     const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'proxmox' }, 'test')
     expect((await engine.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })).status).toBe('success')
     await until(async () => (await engine.deputy.machines()).length === 0, 'the record is gone', 30_000)
@@ -77,7 +68,7 @@ describe.skipIf(!hasCurl)('the seed image', () => {
   })
 
   it('is not deleted from a drive that does not let go of it, until the machine goes', async () => {
-    const { lab, engine } = await openCluster()
+    const { lab, engine } = await beginSeeded()
     const job = await beginJob(lab, engine)
     await until(() => driveOf(lab)?.startsWith('seeds:') === true, 'it is attached', 30_000)
     const before = sent(lab, CONFIGURED)

@@ -1,34 +1,12 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { leftBehind } from '../../../src/jobs/left-behind.ts'
 import type { ProvisionRequest, ReserveRequest } from '../../../src/ports.ts'
-import {
-  createTestClock,
-  removeDirectory,
-  startEngine,
-  type TestEngine,
-  until,
-} from '../../support/engine.ts'
+import { begin } from '../../support/begin-engine.ts'
+import { createTestClock, type TestEngine, until } from '../../support/engine.ts'
 import { createScriptedRuntime, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
 
 const never = new AbortController().signal
-const engines: TestEngine[] = []
-
-afterEach(async () => {
-  for (const engine of engines.splice(0)) {
-    await engine.close()
-    removeDirectory(engine.directory)
-  }
-})
-
-const begin = async (
-  runtime: ScriptedRuntime,
-  options: Parameters<typeof startEngine>[1] = {},
-): Promise<TestEngine> => {
-  const engine = await startEngine([runtime], options)
-  engines.push(engine)
-  return engine
-}
 
 const finished = (engine: TestEngine, id: string) =>
   engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
@@ -36,7 +14,7 @@ const finished = (engine: TestEngine, id: string) =>
 describe('a job', () => {
   it('goes from pending to success, and its machine is gone afterwards', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const { deputy, ...engine } = await begin(runtime)
+    const { deputy, ...engine } = await begin([runtime])
     const { job_id, status, runtime: chosen } = await deputy.submit({ task: 'echo hi' }, 'test')
     expect({ status, chosen }).toEqual({ status: 'pending', chosen: 'sandbox' })
     const run = await runtime.started(job_id)
@@ -71,7 +49,7 @@ describe('a job', () => {
     ],
   ])('that ends with %j is %s', async (exit, status, code, words) => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     ;(await runtime.started(job_id)).finish(exit)
     const view = await finished(engine, job_id)
@@ -82,7 +60,7 @@ describe('a job', () => {
 
   it('goes back to the queue when all places are taken, and no attempt is counted', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     runtime.failNext('provision', new AppError('unavailable', 'all are taken', { details: { full: true } }))
     const { job_id } = await engine.deputy.submit({ task: 'x', retries: 0 }, 'test')
     const run = await runtime.started(job_id)
@@ -107,7 +85,7 @@ describe('a job', () => {
         await scripted.provision(request)
       },
     }
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     // The first cannot be written, so that nothing of that claim has happened; the job is claimed again.
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     const view = await finished(engine, job_id)
@@ -118,7 +96,7 @@ describe('a job', () => {
 
   it('is tried again when the machinery fails before the start, and only as often as asked', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     runtime.failNext('provision', new AppError('unavailable', 'no machine to be had'))
     const { job_id } = await engine.deputy.submit({ task: 'x', retries: 1 }, 'test')
     const run = await runtime.started(job_id)
@@ -138,7 +116,7 @@ describe('a job', () => {
 
   it('that was lost after its start is not run again unless the manifest asks for it', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const lost = { kind: 'lost' as const, error: new AppError('unavailable', 'the machine vanished') }
     const first = await engine.deputy.submit({ task: 'x' }, 'test')
     ;(await runtime.started(first.job_id)).end(lost)
@@ -177,7 +155,7 @@ describe('a job', () => {
         return scripted.provision(request)
       },
     }
-    const engine = await begin(runtime, {
+    const engine = await begin([runtime], {
       config: config => {
         const preset = { env: {}, secrets: [], programs: [], format: 'text' as const }
         config.agents.tool = { ...preset, argv: ['tool', '{task}'], network: ['example.org'] }
@@ -197,12 +175,11 @@ describe('a job', () => {
   it('is ended for silence, unless it outlives silence', async () => {
     const mortal = createScriptedRuntime('sandbox')
     const patient = { ...createScriptedRuntime('ssh'), outlivesSilence: true }
-    const engine = await startEngine([mortal, patient], {
+    const engine = await begin([mortal, patient], {
       config: config => {
         config.supervision.heartbeat = 0.05
       },
     })
-    engines.push(engine)
     const held = await engine.deputy.submit({ task: 'x', runtime: 'ssh' }, 'test')
     const run = await patient.started(held.job_id)
     run.request.sink.heartbeat()
@@ -233,7 +210,7 @@ describe('a job', () => {
       },
     }
     const clock = { ...createTestClock(), monotonic: () => performance.now() + ahead }
-    const engine = await begin(runtime, { clock })
+    const engine = await begin([runtime], { clock })
     await engine.deputy.doctor(never)
     await expect(engine.deputy.submit({ task: 'x' }, 'test')).rejects.toThrow('the line is cut')
     const asked = checks
@@ -247,7 +224,7 @@ describe('a job', () => {
 
   it('keeps its record of a machine until the runtime confirms that it is gone', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     runtime.failNext('destroy', new AppError('unavailable', 'the provider is down'))
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     ;(await runtime.started(job_id)).finish()
@@ -263,7 +240,7 @@ describe('a job', () => {
 
   it('forgets a machine that its runtime must leave behind, and says so', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     runtime.failNext('destroy', leftBehind('it stays on the moon', 'fetch it'))
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     ;(await runtime.started(job_id)).finish()
@@ -277,7 +254,7 @@ describe('a job', () => {
 describe('cancelling', () => {
   it('ends a pending job at once and never makes a machine for it', async () => {
     const runtime = createScriptedRuntime('sandbox', { limit: 1 })
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const first = await engine.deputy.submit({ task: 'first' }, 'test')
     await runtime.started(first.job_id)
     const second = await engine.deputy.submit({ task: 'second' }, 'test')
@@ -290,7 +267,7 @@ describe('cancelling', () => {
 
   it('ends a running job, and a second cancel is told that it is finished', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     await runtime.started(job_id)
     await engine.deputy.cancel(job_id, 'somebody')
@@ -308,7 +285,7 @@ describe('cancelling', () => {
         release = resolve
       })
     }
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     await until(() => runtime.existing.size === 1, 'the machine exists')
     await engine.deputy.cancel(job_id, 'test')
@@ -320,7 +297,7 @@ describe('cancelling', () => {
 
   it('of many jobs at once leaves every job finished and no machine', async () => {
     const runtime = createScriptedRuntime('sandbox', { limit: 8 })
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const views = await Promise.all(
       Array.from({ length: 200 }, (_, i) => engine.deputy.submit({ task: `job ${i}` }, 'test')),
     )
@@ -343,7 +320,7 @@ describe('cancelling', () => {
 describe('the queue', () => {
   it('runs by priority, then by arrival, never more than the limit', async () => {
     const runtime = createScriptedRuntime('sandbox', { limit: 1 })
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const order: string[] = []
     const start = runtime.start
     runtime.start = run => {
@@ -369,7 +346,7 @@ describe('the queue', () => {
 
   it('answers with a clear error when it is full', async () => {
     const runtime = createScriptedRuntime('sandbox', { limit: 1 })
-    const engine = await begin(runtime, {
+    const engine = await begin([runtime], {
       config: config => {
         config.limits.queue = 2
       },
@@ -386,7 +363,7 @@ describe('the queue', () => {
 
   it('gives the same job for the same key and manifest, and a conflict for another manifest', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const manifest = { task: 'x', idempotency_key: 'k', env: { A: '1', B: '2' } }
     const [a, b] = await Promise.all([
       engine.deputy.submit(manifest, 'test'),
@@ -408,7 +385,7 @@ describe('the queue', () => {
 describe('a persistent machine', () => {
   it('outlives its job, runs a follow-up, and goes with its job', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime)
+    const engine = await begin([runtime])
     const first = await engine.deputy.submit({ task: 'x', lifecycle: 'persistent', lease: 600 }, 'test')
     ;(await runtime.started(first.job_id)).finish()
     await finished(engine, first.job_id)
@@ -431,7 +408,7 @@ describe('a persistent machine', () => {
 
   it('goes when its lease ends', async () => {
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin(runtime, {
+    const engine = await begin([runtime], {
       config: config => {
         config.supervision.cleanup = 10
       },
@@ -442,8 +419,7 @@ describe('a persistent machine', () => {
     const [machine] = await engine.store.listMachines()
     await engine.store.updateMachine(machine!.id, { leaseUntil: engine.clock.now() - 1 })
     await engine.close()
-    const next = await startEngine([runtime], { directory: engine.directory })
-    engines.splice(0, 1, next)
+    const next = await begin([runtime], { directory: engine.directory })
     await until(async () => (await next.deputy.machines()).length === 0, 'the machine is gone')
     expect(runtime.existing.size).toBe(0)
   })

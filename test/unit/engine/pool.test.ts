@@ -1,32 +1,13 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { newId } from '../../../src/jobs/ids.ts'
 import { kindOf } from '../../../src/jobs/machine-kind.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
-import {
-  createTestClock,
-  removeDirectory,
-  startEngine,
-  type TestEngine,
-  until,
-} from '../../support/engine.ts'
+import { begin } from '../../support/begin-engine.ts'
+import { createTestClock, type startEngine, type TestEngine, until } from '../../support/engine.ts'
 import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
 
 const never = new AbortController().signal
-const open: TestEngine[] = []
-
-afterEach(async () => {
-  for (const engine of open.splice(0)) {
-    await engine.close()
-    removeDirectory(engine.directory)
-  }
-})
-
-const begin = async (...args: Parameters<typeof startEngine>): Promise<TestEngine> => {
-  const engine = await startEngine(...args)
-  open.push(engine)
-  return engine
-}
 
 const sweepOften: NonNullable<Parameters<typeof startEngine>[1]>['config'] = config => {
   config.supervision.cleanup = 0.05
@@ -100,7 +81,6 @@ describe('a pool', () => {
     const runtime = createScriptedRuntime('sandbox', { poolSize: 0 })
     for (const { id } of await readyIn(first)) runtime.existing.set(id, { id, details: {} })
     await first.close()
-    open.length = 0
     const engine = await begin([runtime], { directory: first.directory })
     await until(async () => (await engine.store.listMachines()).length === 0, 'both are gone')
     expect(runtime.calls.filter(call => call === 'destroy')).toHaveLength(2)

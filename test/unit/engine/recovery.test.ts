@@ -1,35 +1,15 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { forOperator } from '../../../src/jobs/for-operator.ts'
-import {
-  createTestClock,
-  removeDirectory,
-  startEngine,
-  type TestEngine,
-  until,
-} from '../../support/engine.ts'
+import { begin } from '../../support/begin-engine.ts'
+import { createTestClock, type startEngine, type TestEngine, until } from '../../support/engine.ts'
 import { createScriptedRuntime, exitWith } from '../../support/scripted-runtime.ts'
 
 const never = new AbortController().signal
-const open: TestEngine[] = []
-
-afterEach(async () => {
-  for (const engine of open.splice(0)) {
-    await engine.close()
-    removeDirectory(engine.directory)
-  }
-})
-
-const begin = async (...args: Parameters<typeof startEngine>): Promise<TestEngine> => {
-  const engine = await startEngine(...args)
-  open.push(engine)
-  return engine
-}
 
 /** Closes without a word to anybody and starts a successor on the same home. */
 const restart = async (engine: TestEngine, ...args: Parameters<typeof startEngine>): Promise<TestEngine> => {
   await engine.close()
-  open.splice(open.indexOf(engine), 1)
   return begin(args[0], { ...args[1], directory: engine.directory })
 }
 

@@ -1,16 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest'
-import { removeDirectory, startEngine, type TestEngine, until } from '../../support/engine.ts'
+import { describe, expect, it } from 'vitest'
+import { begin } from '../../support/begin-engine.ts'
+import { until } from '../../support/engine.ts'
 import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
 
-let engine: TestEngine | undefined
-afterEach(async () => {
-  await engine?.close()
-  if (engine) removeDirectory(engine.directory)
-  engine = undefined
-})
-
 /** A runtime whose machines wait for the cluster, then for `free`, and are called by their details. */
-const begin = async () => {
+const beginWaiting = async () => {
   let free = (): void => {}
   const freed = new Promise<void>(resolve => {
     free = resolve
@@ -26,14 +20,14 @@ const begin = async () => {
       await remember({ node: 'n1' })
     },
   })
-  engine = await startEngine([runtime])
+  const engine = await begin([runtime])
   const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'remote' }, 'test')
   return { engine, runtime, id: job_id, free }
 }
 
 describe('where a job is, and what it waits for', () => {
   it('is told while its machine is made, once, and over when the command starts', async () => {
-    const { engine, runtime, id, free } = await begin()
+    const { engine, runtime, id, free } = await beginWaiting()
     await until(async () => (await engine.deputy.get(id)).progress !== null, 'it tells')
     expect(await engine.deputy.get(id)).toMatchObject({
       status: 'provisioning',
