@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { createLimiter } from '../../proxmox/limiter.ts'
 import { check, isRealRoot } from './acl.ts'
 import { type Auth, authenticate } from './auth.ts'
 import { forbidden, PveError } from './errors.ts'
@@ -23,6 +24,8 @@ export interface Backend {
   readonly faults: Faults
   readonly guests: GuestDriver
   readonly operations: readonly Operation[]
+  /** The workers of pvedaemon on each node: a call that waits for something keeps one busy. */
+  readonly workers: ReturnType<typeof createLimiter>
 }
 
 export interface Outcome {
@@ -55,7 +58,8 @@ export const dispatch = async (backend: Backend, incoming: Incoming): Promise<Ou
   const node = inPath.node
   if (node !== undefined) refuseMissingNode(state, node)
   const context: Context = { ...backend, auth, params: verify(operation.params ?? {}, raw), file }
-  return { data: await operation.run(context), node: operation.onNode ? node : undefined }
+  if (!operation.onNode || node === undefined) return { data: await operation.run(context), node: undefined }
+  return { data: await backend.workers(node, async () => operation.run(context)), node }
 }
 
 const authorise = (state: State, auth: Auth, { permission }: Operation, raw: Raw): void => {

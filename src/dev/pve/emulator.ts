@@ -1,11 +1,12 @@
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { type Certificate, createCertificate } from '../../guest/certificate.ts'
+import { createLimiter } from '../../proxmox/limiter.ts'
 import { createFaults, type Faults } from './faults.ts'
 import type { GuestDriver } from './guests/driver.ts'
 import { noGuests } from './guests/none.ts'
 import { OPERATIONS } from './operations/index.ts'
-import { stopAll } from './operations/power.ts'
+import { powerOff, powerOn, stopAll } from './operations/power.ts'
 import { createPveServer } from './server.ts'
 import { buildStandard, type Standard } from './standard.ts'
 import { createState, FAST_TIMING, type State, type Timing } from './state.ts'
@@ -35,9 +36,14 @@ export interface Emulator {
   env(): Record<string, string>
   /** Switches a node off or on: its listener and everything that runs there. */
   setNode(name: string, up: boolean): Promise<void>
+  /** As the HA stack does it when a node is lost: the guest is on another at once, and starts there anew. */
+  recover(vmid: number, node: string): Promise<void>
   revokeToken(): void
   close(): Promise<void>
 }
+
+/** Of pvedaemon, on each node. */
+const WORKERS = 3
 
 /** A Proxmox VE cluster that exists on loopback only. */
 export const startEmulator = async (options: EmulatorOptions = {}): Promise<Emulator> => {
@@ -49,7 +55,7 @@ export const startEmulator = async (options: EmulatorOptions = {}): Promise<Emul
     options.certificate ??
     createCertificate({ commonName: nodes[0]!, names: [...nodes, 'localhost', '127.0.0.1', '::1'] })
   const requests: string[] = []
-  const backend = { state, faults, guests, operations: OPERATIONS }
+  const backend = { state, faults, guests, operations: OPERATIONS, workers: createLimiter(WORKERS) }
   const servers = new Map<string, Server>()
   const endpoints: { node: string; host: string; port: number }[] = []
 
@@ -98,6 +104,12 @@ export const startEmulator = async (options: EmulatorOptions = {}): Promise<Emul
         }
         await shut(servers.get(name)!)
       } else await open(name, endpoints.find(one => one.node === name)!.port)
+    },
+    recover: async (vmid, node) => {
+      const vm = state.vms.get(vmid)!
+      await powerOff(vm)
+      vm.node = node
+      await powerOn(backend, vm)
     },
     revokeToken: () => void state.users.get(standard.user)!.tokens.delete(standard.tokenName),
     close: async () => {

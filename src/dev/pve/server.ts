@@ -21,6 +21,9 @@ export interface ServerOptions {
 
 const MAX_BODY = 512 * 1024
 const REQUESTS_PER_CONNECTION = 100
+const IDLE_MS = 5000
+/** The empty line behind them counts, and with the 64th line nobody listens any more. */
+const MAX_HEADERS = 62
 /** How many a connection has had. */
 const served = new WeakMap<object, number>()
 const API = '/api2/json'
@@ -32,10 +35,14 @@ export const createPveServer = (options: ServerOptions): Server => {
   const server = createServer(
     { cert: options.certificate.cert, key: options.certificate.key, maxHeaderSize: 8192 },
     (request, response) => {
+      if (request.rawHeaders.length / 2 > MAX_HEADERS)
+        return void setTimeout(() => request.socket.destroy(), IDLE_MS).unref()
       handle(options, request, response, { apidoc, modified }).catch(() => response.destroy())
     },
   )
-  server.keepAliveTimeout = 5000
+  server.keepAliveTimeout = IDLE_MS
+  // What has more is not answered either.
+  server.on('clientError', (_, socket) => void setTimeout(() => socket.destroy(), IDLE_MS).unref())
   return server
 }
 

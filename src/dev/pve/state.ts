@@ -84,6 +84,7 @@ export interface Timing {
   fullCloneMs: number
   startMs: number
   stopMs: number
+  migrateMs: number
   taskMs: number
   /** Age of what /cluster/resources tells. */
   statCacheMs: number
@@ -101,6 +102,7 @@ export const REAL_TIMING: Timing = {
   fullCloneMs: 8000,
   startMs: 700,
   stopMs: 300,
+  migrateMs: 3000,
   taskMs: 150,
   statCacheMs: 10_000,
   agentPingMs: 3000,
@@ -116,6 +118,7 @@ export const FAST_TIMING: Timing = {
   fullCloneMs: 60,
   startMs: 10,
   stopMs: 5,
+  migrateMs: 15,
   taskMs: 5,
   statCacheMs: 150,
   agentPingMs: 60,

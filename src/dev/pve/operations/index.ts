@@ -6,6 +6,7 @@ import { clusterOperations } from './cluster.ts'
 import { configOperations } from './config.ts'
 import { firewallOperations } from './firewall.ts'
 import { lifecycleOperations } from './lifecycle.ts'
+import { migrateOperations } from './migrate.ts'
 import { poolOperations } from './pools.ts'
 import { snapshotOperations } from './snapshots.ts'
 import { storageOperations } from './storage.ts'
@@ -19,6 +20,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...lifecycleOperations,
   ...configOperations,
   ...cloneOperations,
+  ...migrateOperations,
   ...snapshotOperations,
   ...agentOperations,
   ...firewallOperations,
