@@ -43,11 +43,19 @@ if missing; then
   exit 1
 fi
 
-# A clean slate: each clone is a machine of its own, with another network device.
-cloud-init clean --logs --machine-id --configs network ||
-  cloud-init clean --logs --machine-id || cloud-init clean --logs
-sync
-poweroff
+# A clean slate: each clone is a machine of its own, with another network device. What cloud-init still has to do
+# would soil it again.
+{
+  tries=0
+  until [ -e /run/cloud-init/result.json ] || [ "$tries" -ge 120 ]; do
+    sleep 1
+    tries=$((tries + 1))
+  done
+  cloud-init clean --logs --machine-id --configs network ||
+    cloud-init clean --logs --machine-id || cloud-init clean --logs
+  sync
+  poweroff
+} &
 `
 
 /** A seed for one boot of a plain cloud image: adds what machines need, leaves a clean slate, switches off. */

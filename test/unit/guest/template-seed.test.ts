@@ -14,7 +14,7 @@ afterEach(() => {
 const AFTER = ['cloud-init clean --logs --machine-id --configs network', 'sync', 'poweroff']
 
 /** Runs it among programs that only note how they were called. What is there, and what each does beyond that. */
-const complete = (programs: Record<string, string>) => {
+const complete = (programs: Record<string, string>, { busy = false } = {}) => {
   const root = mkdtempSync(join(tmpdir(), 'deputy-image-'))
   directories.push(root)
   const bin = join(root, 'bin')
@@ -31,9 +31,10 @@ const complete = (programs: Record<string, string>) => {
     ...programs,
   }))
     put(name, more)
+  if (!busy) writeFileSync(join(root, 'result.json'), '')
   symlinkSync('/bin/chmod', join(bin, 'chmod'))
   // Not the console of the computer that the test runs on, but one that cannot be written to.
-  const script = COMPLETE.replaceAll('/dev/console', root)
+  const script = COMPLETE.replaceAll('/dev/console', root).replaceAll('/run/cloud-init/', `${root}/`)
   const { status, stdout } = spawnSync('/bin/sh', ['-c', script], {
     env: { PATH: bin, BIN: bin },
     encoding: 'utf8',
@@ -86,6 +87,12 @@ describe('the first boot of a cloud image', () => {
       'cloud-init': 'case "$*" in *configs* | *machine-id*) exit 2 ;; esac',
     })
     expect(calls.slice(-3)).toEqual(['cloud-init clean --logs', 'sync', 'poweroff'])
+  })
+
+  it('leaves it when cloud-init is through', () => {
+    const sleep = '[ -e "$BIN/../slept" ] && : >"$BIN/../result.json"; : >"$BIN/../slept"'
+    const { calls } = complete({ curl: '', 'qemu-ga': '', sleep }, { busy: true })
+    expect(calls).toEqual(['sleep 1', 'sleep 1', ...AFTER])
   })
 
   it('is told by a seed that cloud-init knows', () => {
