@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds the disks that real guests of the emulated cluster boot, and prints the directory that holds them:
-# disk.qcow2, a template; cloud.qcow2, the same as a cloud image is, without the guest agent; vmlinux and initrd.
-# Kept in .cache/vm under a name made from the recipe, so that a change of any file here builds new ones. Needs
-# neither loop devices nor mounts; as an ordinary user it needs user namespaces.
+# disk.qcow2, a template; cloud.qcow2, which is to become one, without the guest agent and with cloud-init as Debian
+# sets it up; vmlinux and initrd. Kept in .cache/vm under a name made from the recipe, so that a change of any file
+# here builds new ones. Needs neither loop devices nor mounts; as an ordinary user it needs user namespaces.
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 cache=${DEPUTY_VM_CACHE:-$here/../../../.cache/vm}

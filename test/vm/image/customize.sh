@@ -25,6 +25,8 @@ chroot . sh -c 'cd /opt/packages && apt-get download -q qemu-guest-agent'
 ) >Packages.new
 mv Packages.new opt/packages/Packages
 
+# Debian's own configuration of cloud-init is for the other image.
+cp -a etc/cloud opt/cloud
 cp "$recipe/cloud.cfg" etc/cloud/cloud.cfg
 rm -rf etc/cloud/cloud.cfg.d/* etc/cloud/ds-identify.cfg
 mkdir -p etc/systemd/system-preset

@@ -3,7 +3,7 @@
 set -eu
 cd "$1/out"
 mkdir root
-trap 'rm -rf root tree packages' EXIT
+trap 'rm -rf root tree opt' EXIT
 tar -xf ../root.tar -C root --exclude='./dev/*'
 release=$(ls root/usr/lib/modules)
 
@@ -41,11 +41,15 @@ make_disk() {
   mke2fs -q -t ext4 -L root -m 0 -O ^metadata_csum \
     -E lazy_itable_init=1,lazy_journal_init=1,resize=67108864 -J size=16 -d root "$1"
 }
-packages=root/opt/packages
-mv "$packages" packages
+mv root/opt opt
+mkdir root/opt
 make_disk disk.raw
 
-mv packages "$packages"
+mv opt/packages root/opt
+rm -rf root/etc/cloud
+mv opt/cloud root/etc
+# The CD-ROM is not there yet when cloud-init wants to know whether it has anything to do.
+echo 'datasource_list: [NoCloud]' >root/etc/cloud/cloud.cfg.d/90_test.cfg
 chroot root dpkg --purge qemu-guest-agent
 rm -rf root/dev/* root/etc/apt/sources.list root/etc/apt/sources.list.d/*
 echo 'deb [trusted=yes] file:/opt/packages ./' >root/etc/apt/sources.list
