@@ -351,7 +351,9 @@ describe.skipIf(!hasCurl)('the runner', () => {
   it('speaks HTTPS to whoever holds the key it was told, by any address', async () => {
     const certificate = createCertificate({ commonName: 'deputy' })
     const memory = sh('echo safe')
-    const listener = await serve(memory, { tls: certificate })
+    const calls: string[] = []
+    const onCall = (kind: string, status: number) => void calls.push(`${kind} ${status}`)
+    const listener = await serve(memory, { tls: certificate, onCall })
     const runner = startRunner({
       url: `https://127.0.0.1:${listener.port}`,
       token: TOKEN,
@@ -361,6 +363,8 @@ describe.skipIf(!hasCurl)('the runner', () => {
     await within(memory.exited)
     await within(runner.done)
     expect(memory.stdout().toString()).toBe('safe\n')
+    // Over the connection of the order: another handshake would cost as much as another program.
+    expect(calls).toContain('begin 200')
   })
 
   it('says nothing to somebody else with a certificate for the same address', async () => {
