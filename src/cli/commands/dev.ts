@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { AppError } from '../../jobs/errors.ts'
 import { usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 
@@ -31,6 +32,8 @@ export default defineCommand({
       ...(flags.port === undefined ? {} : { port: flags.port }),
       ...(flags.guests === 'none' ? {} : { guests: fastGuests() }),
       ...(flags.slow ? { timing: REAL_TIMING } : {}),
+    }).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === 'EADDRINUSE' ? portTaken(error) : error
     })
     const settings = {
       ...emulator.env(),
@@ -49,3 +52,10 @@ In another terminal, paste the lines above, then: deputy daemon restart; deputy 
     return 0
   },
 })
+
+/** Each node has a port of its own, from the first one on. */
+const portTaken = (cause: NodeJS.ErrnoException & { port?: number }): AppError =>
+  new AppError('invalid', `Port ${cause.port} is taken.`, {
+    hint: 'Name another one with --port, or leave it out to get free ones.',
+    cause,
+  })

@@ -1,17 +1,13 @@
-import { join } from 'node:path'
 import { loadConfig } from '../../config/load.ts'
 import { templateSeed } from '../../guest/template-seed.ts'
-import { createProxmox, type Proxmox } from '../../proxmox/client.ts'
-import { asPerson } from '../../proxmox/credentials.ts'
-import { setupLines } from '../../proxmox/pveum.ts'
-import { isConfigured, parseSettings } from '../../proxmox/settings.ts'
-import { performSetup } from '../../proxmox/setup.ts'
 import { buildTemplate, templateLines } from '../../proxmox/template.ts'
 import { usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTED } from '../exit-status.ts'
 import { onInterrupt } from '../interrupt.ts'
+import { applySetup, printSetup } from '../proxmox/setup.ts'
+import { withCluster } from '../proxmox/with-cluster.ts'
 
 export default defineCommand({
   name: 'proxmox',
@@ -32,7 +28,11 @@ export default defineCommand({
     user: { type: 'string', value: 'USER', summary: 'setup: user of the token (deputy@pve)' },
     token: { type: 'string', value: 'NAME', summary: 'setup: name of the token (deputy)' },
     template: { type: 'number', value: 'ID', summary: 'Id of the template (9000)' },
-    disks: { type: 'string', value: 'STORAGES', summary: 'Storages of disks, with commas (local-lvm)' },
+    disks: {
+      type: 'string',
+      value: 'STORAGES',
+      summary: 'Storages of disks, with commas (those of the template, or local-lvm)',
+    },
     seeds: { type: 'string', value: 'STORAGE', summary: 'Storage of seed images, best one of its own' },
     bridge: { type: 'string', value: 'BRIDGE', summary: 'Bridge or vnet of machines (vmbr0)' },
     zone: { type: 'string', value: 'ZONE', summary: 'setup: SDN zone of the vnet; a bridge has none' },
@@ -47,7 +47,7 @@ export default defineCommand({
     const { config } = loadConfig(context.home, context.env)
     const bridge = flags.bridge ?? config.proxmox.bridge ?? 'vmbr0'
     const zone = flags.zone ?? config.proxmox.zone
-    const disks = (flags.disks ?? 'local-lvm').split(',').filter(name => name !== '')
+    const disks = flags.disks?.split(',').filter(name => name !== '')
     if (args[0] === 'setup') {
       const seedStorage = flags.seeds ?? config.proxmox.seedStorage
       const wish = {
@@ -55,37 +55,19 @@ export default defineCommand({
         tokenName: flags.token ?? 'deputy',
         template,
         pool: config.proxmox.pool,
-        diskStorages: disks,
         bridge,
-        ...(zone === undefined ? {} : { zone }),
-        ...(seedStorage === undefined ? {} : { seedStorage }),
+        ...(disks !== undefined && { diskStorages: disks }),
+        ...(zone !== undefined && { zone }),
+        ...(seedStorage !== undefined && { seedStorage }),
       }
-      if (!flags.apply) {
-        const major = await versionOf(context)
-        const then = [
-          'Then, where Deputy runs, with the value that the third line has printed:',
-          ...settingsFor(wish, '…'),
-        ]
-        const lines = [...setupLines({ ...wish, major }), ...then.map(line => `# ${line}`)]
-        return context.print(`${lines.join('\n')}\n`)
-      }
-      return withCluster(context, async proxmox => {
-        const { major } = await proxmox.version()
-        const { steps, secret } = await performSetup(proxmox.request, { ...wish, major })
-        const told =
-          secret === undefined
-            ? 'The token existed; its value cannot be read again.'
-            : ['The value of the token is told once. Set:', ...settingsFor(wish, secret)].join('\n')
-        return context.print(`${steps.join('\n')}\n\n${told}\n`)
-      })
+      return flags.apply ? applySetup(context, wish) : printSetup(context, wish)
     }
+    const storage = disks?.[0] ?? 'local-lvm'
     if (args[0] !== 'template')
       throw usage('What is to be prepared? deputy proxmox setup | template', 'proxmox')
     const name = flags.name ?? 'agent-template'
     if (flags.image === undefined) {
-      return context.print(
-        `${templateLines({ vmid: template, name, storage: disks[0] ?? 'local-lvm', bridge }).join('\n')}\n`,
-      )
+      return context.print(`${templateLines({ vmid: template, name, storage, bridge }).join('\n')}\n`)
     }
     const { image, node } = flags
     if (node === undefined) throw usage('On which node? --node NAME', 'proxmox')
@@ -106,7 +88,7 @@ export default defineCommand({
           vmid: template,
           name,
           image,
-          storage: disks[0] ?? 'local-lvm',
+          storage,
           bridge,
           ...prepare,
           told: step => void context.err.write(`${step}\n`),
@@ -138,41 +120,3 @@ const interruptible = async (
     interrupts.dispose()
   }
 }
-
-const withCluster = async (
-  context: Context,
-  work: (proxmox: Proxmox) => Promise<number>,
-): Promise<number> => {
-  const cacheDir = join(context.home.cacheDir, 'proxmox')
-  const proxmox = createProxmox(parseSettings(asPerson(context.env)), { cacheDir })
-  try {
-    return await work(proxmox)
-  } finally {
-    await proxmox.close()
-  }
-}
-
-/** The rights on the guest agent have other names before 9; without a cluster to ask, the newest are meant. */
-const versionOf = async (context: Context): Promise<number> => {
-  if (!isConfigured(context.env)) return 9
-  let major = 9
-  await withCluster(context, async proxmox => {
-    major = (await proxmox.version()).major
-    return 0
-  }).catch(() => 0)
-  return major
-}
-
-interface Settled {
-  readonly user: string
-  readonly tokenName: string
-  readonly template: number
-  readonly pool: string
-  readonly seedStorage?: string
-}
-
-const settingsFor = ({ user, tokenName, template, pool, seedStorage }: Settled, secret: string): string[] => [
-  `export PROXMOX_USER=${user} PROXMOX_TOKEN_NAME=${tokenName} PROXMOX_TOKEN_VALUE=${secret}`,
-  `export PROXMOX_POOL=${pool}${seedStorage === undefined ? '' : ` PROXMOX_SEED_STORAGE=${seedStorage}`} DEFAULT_VM_TEMPLATE=${template}`,
-  'deputy daemon restart; deputy doctor',
-]

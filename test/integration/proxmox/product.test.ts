@@ -336,6 +336,10 @@ it('emulates as many nodes as are asked for', async () => {
   cleanups.push(() => proxmox.close())
   const nodes = await proxmox.get<{ node: string }[]>('/nodes')
   expect(nodes.map(({ node }) => node).sort()).toEqual(['pve1', 'pve2', 'pve3'])
+  const port = settings.PROXMOX_HOST!.split(',')[0]!.split(':')[1]!
+  const second = spawnSync(process.execPath, [CLI, 'dev', 'pve', '--port', port], { encoding: 'utf8' })
+  expect(second).toMatchObject({ status: 2, stdout: '' })
+  expect(second.stderr).toContain(`Port ${port} is taken.\nhint: Name another one with --port`)
 })
 
 it('prints how to prepare a cluster without reaching one', () => {

@@ -33,7 +33,7 @@ const exported = (text: string): Record<string, string> =>
     ),
   )
 
-const FLAGS = ['--user', 'new@pve', '--token', 'fresh', '--seeds', 'seeds', '--disks', 'shared']
+const FLAGS = ['--user', 'new@pve', '--token', 'fresh', '--seeds', 'seeds']
 
 describe('deputy proxmox setup', () => {
   it('prints what an administrator types, and then what to set', async () => {
@@ -65,5 +65,17 @@ describe('deputy proxmox setup', () => {
     expect(run).toMatchObject({ code: 0, stdout: 'made it\n' })
     const again = await cli.run(['proxmox', 'setup', '--apply', ...FLAGS], { env: admin })
     expect(again.stdout).toContain('its value cannot be read again')
+  })
+
+  it('says so when it is not an administrator who asks, or when there is no template yet', async () => {
+    const { cluster, cli } = await begin()
+    const { PROXMOX_HOST: _, ...token } = cluster.emulator.env()
+    const refused = await cli.run(['proxmox', 'setup', '--apply', ...FLAGS], { env: token })
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toContain('PROXMOX_USER=root@pam PROXMOX_PASSWORD=')
+    const admin = { PROXMOX_USER: 'root@pam', PROXMOX_PASSWORD: cluster.emulator.standard.rootPassword }
+    const early = await cli.run(['proxmox', 'setup', '--apply', '--template', '777'], { env: admin })
+    expect(early.stdout).toContain('granted DeputyStorage-local-lvm on /storage/local-lvm')
+    expect(early.stdout).toContain('There is no template 777 yet: deputy proxmox template')
   })
 })

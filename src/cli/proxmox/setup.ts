@@ -1,0 +1,64 @@
+import { AppError } from '../../jobs/errors.ts'
+import type { Proxmox } from '../../proxmox/client.ts'
+import { proxmoxDetails } from '../../proxmox/errors.ts'
+import { setupLines } from '../../proxmox/pveum.ts'
+import { isConfigured } from '../../proxmox/settings.ts'
+import { performSetup, type SetupWish } from '../../proxmox/setup.ts'
+import { templateStorages } from '../../proxmox/template-storages.ts'
+import type { Context } from '../context.ts'
+import { withCluster } from './with-cluster.ts'
+
+/** Without `diskStorages`, those of the template are meant. */
+export type Wish = Omit<SetupWish, 'diskStorages' | 'major'> & Partial<Pick<SetupWish, 'diskStorages'>>
+
+const USUAL_STORAGES = ['local-lvm']
+
+/** What an administrator types on a node, and what to set afterwards. */
+export const printSetup = async (context: Context, wish: Wish): Promise<number> => {
+  const major = await versionOf(context)
+  const lines = setupLines({ ...wish, diskStorages: wish.diskStorages ?? USUAL_STORAGES, major })
+  const then = [
+    'Then, where Deputy runs, with the value that the third line has printed:',
+    ...settingsFor(wish, '…'),
+  ]
+  return context.print(`${[...lines, ...then.map(line => `# ${line}`)].join('\n')}\n`)
+}
+
+export const applySetup = (context: Context, wish: Wish): Promise<number> =>
+  withCluster(context, async proxmox => {
+    const { major } = await proxmox.version()
+    const found = await templateStorages(proxmox, wish.template)
+    const diskStorages = wish.diskStorages ?? found ?? USUAL_STORAGES
+    const { steps, secret } = await performSetup(proxmox.request, { ...wish, diskStorages, major }).catch(
+      (error: unknown) => {
+        throw asAdministrator(proxmox, error)
+      },
+    )
+    const told =
+      secret === undefined
+        ? ['The token existed; its value cannot be read again.']
+        : ['The value of the token is told once. Set:', ...settingsFor(wish, secret)]
+    const missing = `There is no template ${wish.template} yet: deputy proxmox template tells how to make one.`
+    return context.print(`${[...steps, '', ...(found === undefined ? [missing] : []), ...told].join('\n')}\n`)
+  })
+
+/** The rights of a token are what this is to make: to whom they are missing here is another matter. */
+const asAdministrator = ({ settings: { credentials } }: Proxmox, error: unknown): unknown =>
+  credentials.kind === 'token' && proxmoxDetails(error)?.kind === 'permission'
+    ? new AppError('denied', (error as Error).message, {
+        hint: 'A token may not do this. As an administrator: PROXMOX_USER=root@pam PROXMOX_PASSWORD=… deputy proxmox setup --apply',
+        cause: error,
+      })
+    : error
+
+/** The rights on the guest agent have other names before 9; without a cluster to ask, the newest are meant. */
+const versionOf = async (context: Context): Promise<number> => {
+  if (!isConfigured(context.env)) return 9
+  return withCluster(context, async proxmox => (await proxmox.version()).major).catch(() => 9)
+}
+
+const settingsFor = ({ user, tokenName, template, pool, seedStorage }: Wish, secret: string): string[] => [
+  `export PROXMOX_USER=${user} PROXMOX_TOKEN_NAME=${tokenName} PROXMOX_TOKEN_VALUE=${secret}`,
+  `export PROXMOX_POOL=${pool}${seedStorage === undefined ? '' : ` PROXMOX_SEED_STORAGE=${seedStorage}`} DEFAULT_VM_TEMPLATE=${template}`,
+  'deputy daemon restart; deputy doctor',
+]

@@ -1,0 +1,19 @@
+import { join } from 'node:path'
+import { createProxmox, type Proxmox } from '../../proxmox/client.ts'
+import { asPerson } from '../../proxmox/credentials.ts'
+import { parseSettings } from '../../proxmox/settings.ts'
+import type { Context } from '../context.ts'
+
+/** The cluster of the environment, as the person who is named there rather than as a token. */
+export const withCluster = async <T>(
+  context: Context,
+  work: (proxmox: Proxmox) => Promise<T>,
+): Promise<T> => {
+  const cacheDir = join(context.home.cacheDir, 'proxmox')
+  const proxmox = createProxmox(parseSettings(asPerson(context.env)), { cacheDir })
+  try {
+    return await work(proxmox)
+  } finally {
+    await proxmox.close()
+  }
+}
