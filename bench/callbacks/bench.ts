@@ -3,8 +3,11 @@ import { findExpress } from './express.ts'
 import { post, rawLoad } from './raw-load.ts'
 import { type ServerProcess, startServer } from './server-process.ts'
 
-const JOBS = 4000
+/** That run at once and report over and over. */
+const MACHINES = 400
 const REPORTS = 8000
+/** Each ends once. */
+const ENDS = 3000
 const ROUNDS = 5
 const IN_FLIGHT = 32
 /** Ordinary lines of a build, 4 KB. */
@@ -28,48 +31,65 @@ const callbacks: Bench['run'] = async () => {
   const express = findExpress()
   if (express === undefined)
     process.stderr.write('callbacks: Express could not be installed: its figures are left out\n')
-  const ours = await startServer<Ours>('./our-server.js', [String(JOBS)])
+  return [
+    ...(await measure(['heartbeat', 'output'], MACHINES, express)),
+    ...(await measure(['complete'], ENDS, express)),
+  ]
+}
+
+const measure = async (
+  kinds: readonly Kind[],
+  jobs: number,
+  express: string | undefined,
+): Promise<Figure[]> => {
+  const ours = await startServer<Ours>('./our-server.js', [String(jobs)])
   const ids = ours.said.machines.map(({ job }) => job)
   const bare = await startServer<{ port: number }>('./sqlite-server.js', ids)
-  const peer =
-    express === undefined
-      ? undefined
-      : await startServer<{ port: number }>('./express-server.js', [express, ...ids])
+  const peer = express && (await startServer<{ port: number }>('./express-server.js', [express, ...ids]))
   try {
     const figures: Figure[] = []
-    for (const kind of ['heartbeat', 'output', 'complete'] as const) {
+    for (const kind of kinds) {
       const mine = meter(ours)
-      const theirs = peer && meter(peer)
+      const theirs = peer ? meter(peer) : undefined
       const least = kind === 'heartbeat' ? undefined : meter(bare)
+      const count = kind === 'complete' ? jobs / ROUNDS : REPORTS
       // By turns, so that whatever else the computer does hits all of them.
       for (let round = 0; round < ROUNDS; round++) {
-        await mine.measure(ourRequests(kind, ours.said, round), countOf(kind))
-        await theirs?.measure(oldRequests(kind, ids, round), countOf(kind))
-        await least?.measure(bareRequests(kind, ids, round), countOf(kind))
+        const from = round * count
+        await mine.measure(ourRequests(kind, ours.said, from), count)
+        await theirs?.measure(oldRequests(kind, ids, from), count)
+        await least?.measure(bareRequests(kind, ids, from), count)
       }
-      const { name, besidePeer, besideBare } = KINDS[kind]
-      const value = mine.perSecond()
-      if (theirs)
-        figures.push({
-          ...{ name, value, unit: '/s', floor: { name: PEER, value: theirs.perSecond() } },
-          target: { of: 'ratio', at: 'least', limit: besidePeer },
-        })
-      if (least && besideBare !== undefined)
-        figures.push({
-          ...{ name, value, unit: '/s', floor: { name: BARE, value: least.perSecond() } },
-          target: { of: 'ratio', at: 'least', limit: besideBare },
-        })
-      figures.push({
-        name: `${name}, processor`,
-        value: mine.microseconds(),
-        unit: 'µs',
-        ...(theirs && { floor: { name: PEER, value: theirs.microseconds() } }),
-      })
+      figures.push(...figuresOf(kind, { mine, theirs, least }))
     }
     return figures
   } finally {
-    await Promise.all([ours.stop(), bare.stop(), peer?.stop()])
+    await Promise.all([ours.stop(), bare.stop(), peer ? peer.stop() : undefined])
   }
+}
+
+interface Measured {
+  readonly mine: Meter
+  readonly theirs: Meter | undefined
+  readonly least: Meter | undefined
+}
+
+const figuresOf = (kind: Kind, { mine, theirs, least }: Measured): Figure[] => {
+  const { name, besidePeer, besideBare } = KINDS[kind]
+  const rate = { name, value: mine.perSecond(), unit: '/s' }
+  const cost = { name: `${name}, processor`, value: mine.microseconds(), unit: 'µs' }
+  const beside = (other: string, meter: Meter | undefined, limit: number | undefined): Figure[] =>
+    meter === undefined || limit === undefined
+      ? []
+      : [
+          {
+            ...rate,
+            floor: { name: other, value: meter.perSecond() },
+            target: { of: 'ratio', at: 'least', limit },
+          },
+          { ...cost, floor: { name: other, value: meter.microseconds() } },
+        ]
+  return [...beside(PEER, theirs, besidePeer), ...beside(BARE, least, besideBare)]
 }
 
 /** What holds with a margin: of the rate of the peer, and of the bare server where reports go to disk. */
@@ -79,13 +99,12 @@ const KINDS: Readonly<Record<Kind, { name: string; besidePeer: number; besideBar
   complete: { name: 'machine report: the end of a job, durable', besidePeer: 0.3, besideBare: 0.2 },
 }
 
-/** A job ends once. */
-const countOf = (kind: Kind): number => (kind === 'complete' ? JOBS / ROUNDS : REPORTS)
-
 const PEER = 'Express with a map'
 const BARE = 'node:http and SQLite alone'
 
 /** Rate and cost of the requests to one server; the cost tells the truth on a busy computer, too. */
+type Meter = ReturnType<typeof meter>
+
 const meter = ({ said, processor }: ServerProcess<{ readonly port: number }>) => {
   const rates: number[] = []
   let seconds = 0
@@ -102,7 +121,7 @@ const meter = ({ said, processor }: ServerProcess<{ readonly port: number }>) =>
   }
 }
 
-const ourRequests = (kind: Kind, { machines }: Ours, round: number): ((n: number) => Buffer) => {
+const ourRequests = (kind: Kind, { machines }: Ours, from: number): ((n: number) => Buffer) => {
   const offsets = new Map<string, number>()
   const size = Buffer.byteLength(OUTPUT)
   const requests = machines.map(({ token, job }) => {
@@ -111,10 +130,10 @@ const ourRequests = (kind: Kind, { machines }: Ours, round: number): ((n: number
       return post(`/callback/${job}/complete`, { ...headers, ...JSON_TYPE }, completion(job))
     return post(`/guest/v1/jobs/${job}/heartbeat`, headers, NOTHING)
   })
-  if (kind !== 'output') return n => requests[(n + round * countOf(kind)) % machines.length]!
+  if (kind !== 'output') return n => requests[(n + from) % machines.length]!
   return n => {
     const { token, job } = machines[n % machines.length]!
-    const offset = offsets.get(job) ?? Math.ceil(REPORTS / machines.length) * size * round
+    const offset = offsets.get(job) ?? (from / machines.length) * size
     offsets.set(job, offset + size)
     return post(
       `/guest/v1/jobs/${job}/output?stream=stdout&offset=${offset}`,
@@ -124,7 +143,7 @@ const ourRequests = (kind: Kind, { machines }: Ours, round: number): ((n: number
   }
 }
 
-const oldRequests = (kind: Kind, ids: readonly string[], round: number): ((n: number) => Buffer) => {
+const oldRequests = (kind: Kind, ids: readonly string[], from: number): ((n: number) => Buffer) => {
   const requests = ids.map(id => {
     if (kind === 'heartbeat') return post(`/callback/${id}/heartbeat`, {}, NOTHING)
     if (kind === 'complete') return post(`/callback/${id}/complete`, JSON_TYPE, completion(id))
@@ -134,16 +153,16 @@ const oldRequests = (kind: Kind, ids: readonly string[], round: number): ((n: nu
       json({ job_id: id, progress: 'compiling', output: OUTPUT }),
     )
   })
-  return n => requests[(n + round * countOf(kind)) % ids.length]!
+  return n => requests[(n + from) % ids.length]!
 }
 
-const bareRequests = (kind: Kind, ids: readonly string[], round: number): ((n: number) => Buffer) => {
+const bareRequests = (kind: Kind, ids: readonly string[], from: number): ((n: number) => Buffer) => {
   const requests = ids.map(id =>
     kind === 'complete'
       ? post(`/callback/${id}/complete`, JSON_TYPE, completion(id))
       : post(`/callback/${id}/output`, {}, Buffer.from(OUTPUT)),
   )
-  return n => requests[(n + round * countOf(kind)) % ids.length]!
+  return n => requests[(n + from) % ids.length]!
 }
 
 const NOTHING = Buffer.alloc(0)

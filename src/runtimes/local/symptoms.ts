@@ -12,22 +12,28 @@ export interface Symptoms {
   saw(symptom: Symptom): boolean
 }
 
-/** Complaints come last: the end of what was printed is enough. Copied, so that nothing large is held for it. */
-const REMEMBERED_BYTES = 32 * 1024
+/** Complaints come last: the end of what was printed is enough. At least so much of it, and twice that at the most. */
+const REMEMBERED_BYTES = 16 * 1024
 
+/** What was printed is copied: nothing large is held for it. */
 export const createSymptoms = (): Symptoms => {
-  let tail: Buffer | undefined
-  let used = 0
+  let newer = { bytes: NOTHING, used: 0 }
+  let older = newer
   return {
     look: data => {
-      tail ??= Buffer.allocUnsafeSlow(REMEMBERED_BYTES)
-      const kept = Math.min(used, Math.max(0, REMEMBERED_BYTES - data.length))
-      tail.copyWithin(0, used - kept, used)
-      used = kept + data.copy(tail, kept, Math.max(0, data.length - REMEMBERED_BYTES))
+      const end = data.subarray(Math.max(0, data.length - REMEMBERED_BYTES))
+      if (newer.used + end.length > newer.bytes.length) {
+        const bytes = older.bytes === NOTHING ? Buffer.allocUnsafeSlow(REMEMBERED_BYTES) : older.bytes
+        older = newer
+        newer = { bytes, used: 0 }
+      }
+      newer.used += end.copy(newer.bytes, newer.used)
     },
     saw: symptom => {
-      const text = tail?.subarray(0, used)
-      return PHRASES[symptom].some(phrase => text?.includes(phrase))
+      const text = Buffer.concat([older, newer].map(({ bytes, used }) => bytes.subarray(0, used)))
+      return PHRASES[symptom].some(phrase => text.includes(phrase))
     },
   }
 }
+
+const NOTHING = Buffer.alloc(0)

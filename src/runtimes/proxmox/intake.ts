@@ -122,7 +122,7 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
       queue(async () => {
         sink.heartbeat()
         const known = Math.max(0, position - offset)
-        const fresh = data.subarray(Math.min(known, data.length))
+        const fresh = known === 0 ? data : data.subarray(Math.min(known, data.length))
         if (fresh.length === 0) return position
         const output = need()
         position = Math.max(position, offset) + fresh.length
