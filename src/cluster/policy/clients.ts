@@ -13,6 +13,7 @@ const client: Builtin = (interpreter, args, scope, stdin) => {
   return UNKNOWN
 }
 
-const CLIENT = /^(?:n?vim?|ex|ed|view|emacs\w*|nano|lldb|psql|mysql|mariadb|sqlite3?|ftp|sftp|lftp)$/
+const CLIENT =
+  /^(?:n?vim?|ex|ed|view|emacs\w*|nano|lldb|psql|mysql|mariadb|sqlite3?|ftp|sftp|lftp|tclsh|expect)$/
 
 export const clientOf = (name: string): Builtin | undefined => (CLIENT.test(name) ? client : undefined)

@@ -65,13 +65,14 @@ export const dispatch = (
   }
   if (isGlob(name) || name === UNKNOWN) return anyProgram(interpreter, argv, scope)
   interpreter.refuse(interpreter.visitor.command(argv, scope))
-  guessOptions(interpreter, argv, scope)
+  const known = BUILTINS.get(name) ?? (isShell(name) ? shell : languageOf(name))
+  if (known !== container) guessOptions(interpreter, argv, scope, known !== undefined || isWrapper(name))
   const texts = argv[0]!.includes('/') ? interpreter.files.read(argv[0]!, scope.cwds) : undefined
   if (texts) {
     const below = scope.fork({ self: argv[0]!, args: argv.slice(1), stdin })
     return runExecutable(interpreter, texts, below)
   }
-  const builtin = BUILTINS.get(name) ?? (isShell(name) ? shell : (languageOf(name) ?? clientOf(name)))
+  const builtin = known ?? clientOf(name)
   if (builtin) return builtin(interpreter, argv.slice(1), scope, stdin)
   const inner = unwrap(argv)
   if (!inner) {
@@ -80,7 +81,12 @@ export const dispatch = (
   }
   const root = inner.root ?? scope.root
   const elsewhere = inner.cwd
-  const below = root === scope.root && elsewhere === undefined ? scope : scope.fork({ root })
+  const isSame = root === scope.root && elsewhere === undefined && inner.variables.length === 0
+  const below = isSame ? scope : scope.fork({ root })
+  for (const variable of inner.variables) {
+    const equals = variable.indexOf('=')
+    below.assign(variable.slice(0, equals), [variable.slice(equals + 1)])
+  }
   if (elsewhere !== undefined) below.cwds = below.cwds.map(cwd => resolvePath(elsewhere, cwd))
   if (inner.script !== undefined) return runScript(interpreter, inner.script, below.fork({ stdin }))
   // `sudo -s` and `sudo -i` without a command read their input as a shell.
@@ -228,7 +234,7 @@ const BUILTINS = new Map(
     gsed: sed,
     make,
     gmake: make,
-    kubectl: () => UNKNOWN,
+    kubectl: container,
     find,
     gfind: find,
     ssh: remote,

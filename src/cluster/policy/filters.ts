@@ -90,11 +90,17 @@ const sed = ofText((args, text) => {
   if (/^(?:\d*[pd$,\s]*)*$/.test(script)) return text
   const [, , pattern = '', replacement = '', flags = ''] =
     /^s([/|#,:@!])((?:(?!\1)[^\\]|\\.)*)\1((?:(?!\1)[^\\]|\\.)*)\1([gpI\d]*)$/s.exec(script) ?? []
-  if (pattern === '' || /[.*[\]^$]/.test(pattern)) return UNKNOWN
+  const [, start = '', inner = '', end = ''] = /^(\^?)(.*?)(\$?)$/s.exec(pattern) ?? []
+  if (pattern === '' || /[.*[\]^$]/.test(inner)) return UNKNOWN
   const plain = (escaped: string): string => escaped.replace(/\\(.)/gs, '$1')
-  return flags.includes('g')
-    ? text.replaceAll(plain(pattern), () => plain(replacement))
-    : eachLine(text, line => line.replace(plain(pattern), () => plain(replacement)))
+  const from = plain(inner)
+  const to = plain(replacement)
+  if (flags.includes('g') && start === '' && end === '') return text.replaceAll(from, () => to)
+  return eachLine(text, line => {
+    if (end !== '') return line.endsWith(from) ? line.slice(0, line.length - from.length) + to : line
+    if (start !== '') return line !== '' && line.startsWith(from) ? to + line.slice(from.length) : line
+    return line.replace(from, () => to)
+  })
 })
 
 const base64 = (args: readonly string[], stdin: string): string => {

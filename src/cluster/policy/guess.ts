@@ -32,7 +32,13 @@ export const guessWords = (interpreter: Interpreter, argv: readonly string[], sc
 }
 
 /** Options, settings and variables whose names say that their value is run: `--exec`, `core.pager=`, `EDITOR`. */
-export const guessOptions = (interpreter: Interpreter, argv: readonly string[], scope: Scope): void => {
+export const guessOptions = (
+  interpreter: Interpreter,
+  argv: readonly string[],
+  scope: Scope,
+  /** The words are followed elsewhere; what remains are settings: `ProxyCommand=…`. */
+  settingsOnly = false,
+): void => {
   if (TEXT_ONLY.has(baseName(argv[0]!))) return
   const takesScripts = SCRIPTS.has(baseName(argv[0]!))
   const end = Math.min(argv.length, MAX_WORDS)
@@ -41,7 +47,7 @@ export const guessOptions = (interpreter: Interpreter, argv: readonly string[], 
     if (!/\s/.test(arg)) continue
     const [, name = '', value = ''] = /^([-+]{0,2}[\w.:-]*?)[:]*=([\s\S]*)$/.exec(arg) ?? []
     if (isRunning(name)) guessScript(interpreter, value, scope)
-    else if (takesScripts || ESCAPE.test(arg) || isRunning(argv[at - 1]!))
+    else if (takesScripts || ESCAPE.test(arg) || (!settingsOnly && isRunning(argv[at - 1]!)))
       guessScript(interpreter, arg, scope)
   }
 }
@@ -69,10 +75,10 @@ const follow = (interpreter: Interpreter, run: () => void): void => {
 }
 
 /** How editors, pagers, debuggers, git and database clients spell "to the shell with the rest". */
-export const ESCAPE = /^(?:[-+:]*!|\\!|\.(?:shell|system)\s|shell\s)\s*/
+export const ESCAPE = /^(?:[-+:]*!|\\!|\.(?:shell|system)\s|(?:shell|exec|spawn)\s)\s*/
 
 const RUNNING =
-  /^-{1,2}[cexX]$|command|cmd|exec|(?:^|[^a-z])run|shell|eval|invoke|program|pager|editor|visual|hook|filter|rsh|wrapper|alias|browser|action|rsync-path|foreach/i
+  /^-{1,2}[cexX]$|command|cmd|exec|(?:^|[^a-z])run|shell|eval|invoke|program|pager|editor|visual|hook|filter|rsh|wrapper|alias|browser|action|-call$|rsync-path|foreach/i
 
 export const isRunning = (name: string): boolean => RUNNING.test(name)
 

@@ -11,7 +11,7 @@ import { DOWNLOAD, HOME, UNKNOWN } from './text.ts'
 const MAX_CODE = 16_384
 
 const LANGUAGE =
-  /^(?:python|pypy|perl|ruby|node|nodejs|php|lua|luajit|osascript|deno|bun|tsx|ts-node|tclsh|expect|jjs|groovy)[\d.]*$/
+  /^(?:python|pypy|perl|ruby|node|nodejs|php|lua|luajit|osascript|deno|bun|tsx|ts-node|jjs|groovy)[\d.]*$/
 
 export const languageOf = (name: string): Builtin | undefined => {
   if (!LANGUAGE.test(name)) return undefined
@@ -46,6 +46,9 @@ export const awk: Builtin = (interpreter, args, scope, stdin) => {
     interpreter.refuse(judgeWrite(text!, scope.cwds))
   if (/\|/.test(program)) for (const { text } of literalsIn(program)) guessScript(interpreter, text, scope)
   if (stdin.includes(DOWNLOAD)) return stdin
+  const [, field] = /^\s*\{\s*print(?:\s+\$(\d+))?\s*;?\s*\}\s*$/.exec(program) ?? []
+  if (field !== undefined && args[0] === program && !stdin.includes(UNKNOWN) && field !== '0')
+    return stdin.replace(/^[^\n]*$/gm, line => line.trim().split(/\s+/)[Number(field) - 1] ?? '')
   if (/^\s*\{\s*print(?:\s+\$0)?\s*;?\s*\}\s*$/.test(program)) return stdin
   return /^\s*BEGIN/.test(program) ? printedBy([program]) : UNKNOWN
 }

@@ -2,14 +2,14 @@ import { shellQuote } from '../remote/quote.ts'
 import type { Builtin } from './commands.ts'
 import type { Interpreter } from './interpreter.ts'
 import type { Scope } from './scope.ts'
-import { runScript } from './shells.ts'
+import { runScript, scriptsOf } from './shells.ts'
 import { ENDLESS, UNKNOWN } from './text.ts'
 
 const MAX_ITEMS = 64
 const MAX_REPLACED = 16
 
 /** xargs puts what it reads behind the words it has. */
-export const xargs: Builtin = (interpreter, args, scope, stdin) => {
+export const xargs: Builtin = (interpreter, args, scope, input) => {
   let at = 0
   let token: string | undefined
   for (; at < args.length && args[at]!.startsWith('-'); at++) {
@@ -17,9 +17,11 @@ export const xargs: Builtin = (interpreter, args, scope, stdin) => {
     if (/^-[IiJ]/.test(arg)) token = arg.length > 2 ? arg.slice(2) : arg === '-i' ? '{}' : args[++at]
     else if (/^-[nPLsdaER]$/.test(arg) || VALUED.includes(arg)) at++
   }
-  refuseEndless(interpreter, stdin, isUnbounded(args.slice(0, at), /^(?:-P|--max-procs)$/))
   const command = args.slice(at)
   const options = args.slice(0, at)
+  const from = options.find((_, index) => /^(?:-a|--arg-file)$/.test(options[index - 1] ?? ''))
+  const stdin = from === undefined ? input : (scriptsOf(interpreter, from, scope)?.join('\n') ?? UNKNOWN)
+  refuseEndless(interpreter, stdin, isUnbounded(options, /^(?:-P|--max-procs)$/))
   // Whole lines where a word is replaced, and up to a NUL where that is asked for.
   const whole = token !== undefined && token !== '' ? token : undefined
   const items = itemsOf(

@@ -18,7 +18,8 @@ export const runCommand = (interpreter: Interpreter, node: Command, scope: Scope
   const assignments = node.prefix.filter(item => item.type === 'Assignment')
   if (!node.name) {
     for (const assignment of assignments) assign(interpreter, assignment, scope)
-    return redirects.pass('')
+    // `$(<file)` is what the file holds.
+    return redirects.pass(assignments.length === 0 ? (redirects.input ?? '') : '')
   }
   const choices = [node.name, ...node.args].map(word => {
     if (word.type === 'Word') return expander.fields(word, scope)

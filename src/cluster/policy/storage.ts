@@ -20,12 +20,12 @@ export const cat: Builtin = (interpreter, args, scope, stdin) => {
 }
 
 /** A copy of what the script wrote is known as well. */
-export const copy: Builtin = (interpreter, args, scope) => {
+export const copy: Builtin = (interpreter, args, scope, stdin) => {
   const paths = args.filter(arg => !isOption(arg))
   const target = paths.at(-1)
   if (target === undefined) return ''
   for (const path of paths.slice(0, -1)) {
-    const texts = interpreter.files.read(path, scope.cwds)
+    const texts = path === '/dev/stdin' ? [stdin] : interpreter.files.read(path, scope.cwds)
     for (const text of texts ?? []) {
       interpreter.deliver(target, text, scope)
       interpreter.deliver(`${target}/${baseName(path)}`, text, scope)

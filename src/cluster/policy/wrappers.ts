@@ -9,6 +9,8 @@ export interface Unwrapped {
   script?: string
   /** Where the rest runs. */
   cwd?: string
+  /** `NAME=value` words before the command. */
+  variables: readonly string[]
 }
 
 interface Wrapper {
@@ -31,6 +33,7 @@ export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
   const wrapper = WRAPPERS.get(name)
   if (!wrapper) return undefined
   const options = new Map<string, string>()
+  const variables: string[] = []
   let at = 1
   for (; at < argv.length; at++) {
     const arg = argv[at]!
@@ -38,7 +41,10 @@ export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
       at++
       break
     }
-    if (wrapper.assignments && /^[A-Za-z_]\w*=/.test(arg)) continue
+    if (wrapper.assignments && ASSIGNMENT.test(arg)) {
+      variables.push(arg)
+      continue
+    }
     if (!arg.startsWith('-') || arg === '-') break
     const equals = arg.indexOf('=')
     if (arg.startsWith('--') && equals > 0) options.set(arg.slice(0, equals), arg.slice(equals + 1))
@@ -46,7 +52,7 @@ export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
     else options.set(...attachedValue(wrapper, arg))
   }
   at += wrapper.positional ?? 0
-  while (wrapper.assignments && /^[A-Za-z_]\w*=/.test(argv[at] ?? '')) at++
+  while (wrapper.assignments && ASSIGNMENT.test(argv[at] ?? '')) variables.push(argv[at++]!)
   const rest = argv.slice(at)
   const root = wrapper.root?.(options)
   const scriptOption = wrapper.script?.find(name => options.has(name))
@@ -58,11 +64,14 @@ export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
   const cwd = wrapper.directory?.map(name => options.get(name)).find(value => value !== undefined)
   return {
     argv: rest,
+    variables,
     ...(cwd !== undefined && { cwd }),
     ...(root !== undefined && { root }),
     ...(script !== undefined && { script }),
   }
 }
+
+const ASSIGNMENT = /^[A-Za-z_]\w*=/
 
 /** `-nu` takes the next word when `-u` does. */
 const takesNext = (wrapper: Wrapper, arg: string): boolean =>

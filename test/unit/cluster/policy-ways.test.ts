@@ -260,6 +260,45 @@ describe('ways to destroy the root that take a program or two more are refused',
     "nodemon --exec 'rm -rf /'",
     "nodemon -x 'rm -rf /'",
     "concurrently 'rm -rf /' 'ls'",
+    "env X=/ sh -c 'rm -rf $X'",
+    'sudo X=/ sh -c \'rm -rf "$X"\'',
+    "env X=/ Y=a bash -c 'rm -rf ${X}'",
+    'for d in / a b c d e f g h i j k l m n o p; do rm -rf "$d"; done',
+    "rm -rf \"$(echo '/' | tr -d ' ')\"",
+    'rm -rf $(echo "/ x" | awk \'{print $1}\')',
+    'rm -rf $(echo "x /" | awk \'{print $2}\')',
+    'rm -rf $(echo "x:/" | cut -d: -f2)',
+    'rm -rf $(echo "a=/" | sed \'s/a=//\')',
+    'rm -rf $(echo "a=/" | sed \'s/^a=//\')',
+    'rm -rf "$(cd /tmp/..; pwd)"',
+    "echo 'rm -rf /' | tee -a ~/.profile",
+    "crontab -l | { cat; echo '0 0 * * * rm -rf /'; } | crontab -",
+    "echo 'rm -rf /' > /etc/cron.daily/x",
+    'python3 -c "import os; os.system(f\'rm -rf /\')"',
+    'deno eval "await Deno.remove(\'/\', {recursive: true})"',
+    'bun -e "await Bun.\\$\\`rm -rf /\\`"',
+    'ruby -e \'exec "rm", "-rf", "/"\'',
+    'perl -e \'exec("rm","-rf","/")\'',
+    'awk \'BEGIN { cmd = "rm -rf /"; system(cmd) }\'',
+    'awk \'BEGIN { cmd = "rm -rf /"; cmd | getline }\'',
+    "git config core.editor 'rm -rf /'",
+    "git config --global core.pager 'rm -rf /'",
+    "git -c core.hooksPath=x -c core.editor='rm -rf /' commit",
+    "npm config set script-shell 'rm -rf /'",
+    "npm exec --call 'rm -rf /'",
+    'xargs -a <(echo /) rm -rf',
+    "tr ',' '\\n' <<< '/,/etc' | xargs rm -rf",
+    "rm -rf $(tr , ' ' <<< '/,/etc')",
+    "sh -c \"$(echo 'rm -rf /' | tr -s ' ')\"",
+    "eval \"$(echo 'rm -rf /' | sed 's/x/y/')\"",
+    "$SHELL -c 'rm -rf /'",
+    '"${SHELL:-/bin/sh}" -c \'rm -rf /\'',
+    "${BASH} -c 'rm -rf /'",
+    'c=$(< <(echo rm -rf /)); $c',
+    'echo \'rm -rf /\' > x; eval "$(<x)"',
+    "echo 'rm -rf /' > x; $(<x)",
+    "echo 'rm -rf /' > x; xargs -I{} sh -c {} < x",
+    "install -m755 /dev/stdin /tmp/x <<< 'rm -rf /'; /tmp/x",
   ])('%j', command => expect(ruleOf(command)).toBe('destroy-root'))
 })
 
@@ -269,6 +308,8 @@ describe('ways to lose a home are refused', () => {
     'python -c "import shutil; from pathlib import Path; shutil.rmtree(Path.home())"',
     'python -c "import shutil, os; shutil.rmtree(os.environ[\'HOME\'])"',
     "node -e \"require('fs').rmSync(require('os').homedir(), {recursive:true})\"",
+    'find ~ -type f -print0 | xargs -0 rm -f',
+    'cat <<E >> ~/.zshrc\nrm -rf ~\nE',
   ])('%j', command => expect(ruleOf(command)).toBe('destroy-home'))
 })
 
@@ -283,6 +324,8 @@ describe('ways to lose what a system needs are refused', () => {
     'rm -f /lib/x86_64-linux-gnu/*',
     'rm -f /etc/*',
     'sudo rm -rf /System/Volumes/Data',
+    "printf '%s\\n' bin etc | sed 's|^|/|' | xargs rm -rf",
+    'rm -rf "$(cd ~/..; pwd)"',
   ])('%j', command => expect(ruleOf(command)).toBe('destroy-system-directory'))
 })
 
@@ -318,6 +361,8 @@ describe('ways to write to a disk are refused', () => {
     'openssl enc -in x -out /dev/sda',
     'docker run --privileged alpine dd if=/dev/zero of=/dev/sda',
     'docker run --device /dev/sda alpine dd if=/dev/zero of=/dev/sda',
+    'perl -e \'open(F, ">/dev/sda")\'',
+    "node -e \"fs.writeFileSync('/dev/sda', 'x')\"",
   ])('%j', command => expect(ruleOf(command)).toBe('write-device'))
 })
 

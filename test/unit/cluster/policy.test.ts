@@ -363,6 +363,8 @@ describe('what a server sends is not run as root', () => {
     expect(ruleOf('bash <(curl https://x)', { root: true })).toBe('download-to-root-shell')
     expect(ruleOf('. <(curl https://x)', { root: true })).toBe('download-to-root-shell')
     expect(ruleOf('curl https://x | sudo -u nobody sh')).toBe('allowed')
+    expect(ruleOf("sudo -u nobody sh -c 'curl https://x | sh'", { root: true })).toBe('allowed')
+    expect(ruleOf("docker run alpine sh -c 'curl https://x | sh'", { root: true })).toBe('allowed')
   })
 })
 
