@@ -1,11 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { has } from './has.ts'
 
-/** The runner of a machine needs it; where there is none, its tests are skipped. */
-export const hasCurl = (() => {
-  try {
-    execFileSync('curl', ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
+/** The runner of a machine needs it. */
+export const hasCurl = has('curl')

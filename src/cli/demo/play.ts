@@ -2,7 +2,7 @@ import type { Client } from '../../control/client.ts'
 import type { JobResult, JobView } from '../../engine/deputy.ts'
 import type { Context } from '../context.ts'
 import type { Colors } from '../terminal/colors.ts'
-import { duration, shortId, statusColor, statusMark } from '../terminal/format.ts'
+import { duration, shortId, statusColor, statusMark, toldPhases } from '../terminal/format.ts'
 import { createSafeOutput } from '../terminal/safe-output.ts'
 import { type Column, table } from '../terminal/table.ts'
 import { visible } from '../terminal/visible.ts'
@@ -78,9 +78,7 @@ export const finalTable = (played: readonly Played[], context: Context): string 
 }
 
 const phaseList = (phases: Readonly<Record<string, number>>): string =>
-  Object.entries(phases)
-    // The daemon's view of the same time as `run`, which is the machine's own.
-    .filter(([name]) => name !== 'running' || phases.run === undefined)
+  toldPhases(phases)
     .map(([name, ms]) => `${name} ${ms < 1000 ? `${Math.round(ms)}ms` : `${(ms / 1000).toFixed(1)}s`}`)
     .join(' · ')
 

@@ -20,9 +20,13 @@ export const age = (iso: string, now: number = Date.now()): string => {
 }
 
 export const phases = (value: Readonly<Record<string, number>>): string =>
-  Object.entries(value)
+  toldPhases(value)
     .map(([name, ms]) => `${name} ${ms < 1000 ? `${Math.round(ms)} ms` : duration(ms / 1000)}`)
     .join(', ')
+
+/** `running` is the daemon's view of the same time as `run`, which is the machine's own. */
+export const toldPhases = (value: Readonly<Record<string, number>>): [string, number][] =>
+  Object.entries(value).filter(([name]) => name !== 'running' || value.run === undefined)
 
 /** The end of an id: with ids ordered by time, that is where they differ. Commands take it. */
 export const shortId = (id: string): string => id.slice(-8)

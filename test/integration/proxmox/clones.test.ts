@@ -1,14 +1,14 @@
-import { spawnSync } from 'node:child_process'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GuestAgent, GuestDriver } from '../../../src/dev/pve/guests/driver.ts'
 import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
 import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import { useLab } from '../../support/begin-lab.ts'
+import { hasCurl } from '../../support/curl.ts'
 import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
-const noCurl = requireOrSkip(spawnSync('curl', ['--version']).error && 'there is no curl')
+const noCurl = requireOrSkip(hasCurl ? undefined : 'there is no curl')
 
 const ID = '018f0000-0000-7000-8000-0000000000c1'
 

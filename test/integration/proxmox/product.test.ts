@@ -4,21 +4,13 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
+import { hasCurl } from '../../support/curl.ts'
 import { CLI, newHome, startDaemon } from '../../support/daemon.ts'
 import { removeDirectory, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
 import { send } from '../../support/http/send.ts'
 
 const never = new AbortController().signal
-
-const has = (tool: string): boolean => {
-  try {
-    execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
@@ -77,7 +69,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-describe.skipIf(!has('curl'))('the product with an emulated cluster', () => {
+describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
   it('runs a job on it, survives kill -9 of the daemon, and leaves nothing behind', async () => {
     const settings = { ...(await startPve()).settings, CALLBACK_PORT: String(await freePort()) }
     const directory = newHome()

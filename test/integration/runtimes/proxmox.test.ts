@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,17 +7,10 @@ import { startEmulator } from '../../../src/dev/pve/emulator.ts'
 import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
 import { powerOff } from '../../../src/dev/pve/operations/power.ts'
 import { detailsOf } from '../../../src/runtimes/proxmox/details.ts'
+import { has } from '../../support/has.ts'
 import { describeRuntimeContract } from './contract.ts'
 import { describeWorkspacePatches } from './patches.ts'
 
-const has = (tool: string): boolean => {
-  try {
-    execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
 const missing = ['curl', 'git', 'python3', 'setsid'].find(tool => !has(tool))
 
 const freePort = (): Promise<number> =>

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { chooseColors } from '../../../src/cli/terminal/colors.ts'
-import { duration } from '../../../src/cli/terminal/format.ts'
+import { duration, phases } from '../../../src/cli/terminal/format.ts'
 import { createSafeOutput } from '../../../src/cli/terminal/safe-output.ts'
 import { table } from '../../../src/cli/terminal/table.ts'
 import { oneLine, visible } from '../../../src/cli/terminal/visible.ts'
@@ -117,4 +117,9 @@ it.each([
   [7260, '2h 1m'],
 ])('writes %s seconds as %s', (seconds, text) => {
   expect(duration(seconds)).toBe(text)
+})
+
+it('the time of the command is told once, as its machine measured it where it did', () => {
+  expect(phases({ clone: 1500, run: 39, running: 41 })).toBe('clone 1.50 s, run 39 ms')
+  expect(phases({ running: 41 })).toBe('running 41 ms')
 })

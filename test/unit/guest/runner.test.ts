@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { COMMAND } from '../../../src/guest/runner/command.ts'
 import { RUNNER } from '../../../src/guest/runner.ts'
 import { encodeSpec } from '../../../src/guest/spec.ts'
-
-const has = (tool: string): boolean => spawnSync('sh', ['-c', `command -v ${tool}`]).status === 0
+import { has } from '../../support/has.ts'
 
 describe('the program for a guest', () => {
   for (const shell of ['dash', 'bash', 'busybox'])

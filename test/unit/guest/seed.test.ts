@@ -13,15 +13,7 @@ import { RUNNER } from '../../../src/guest/runner.ts'
 import { buildSeed, callbackText, seedIso } from '../../../src/guest/seed.ts'
 import { smbiosForSeed } from '../../../src/guest/smbios.ts'
 import { encodeSpec } from '../../../src/guest/spec.ts'
-
-const has = (tool: string): boolean => {
-  try {
-    execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
+import { has } from '../../support/has.ts'
 
 const withImage = <T>(image: Buffer, use: (file: string) => T): T => {
   const dir = mkdtempSync(join(tmpdir(), 'iso-'))
