@@ -1,21 +1,17 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
 import { hasCurl } from '../../support/curl.ts'
-import { CLI, newHome, startDaemon } from '../../support/daemon.ts'
-import { removeDirectory, until } from '../../support/engine.ts'
+import { CLI, newHome, removeHome, useDaemons } from '../../support/daemon.ts'
+import { until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
 import { send } from '../../support/http/send.ts'
 
 const never = new AbortController().signal
-
-const cleanups: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean()
-})
+const startDaemon = useDaemons()
 
 /** `deputy dev pve` as a user starts it; its settings are what it prints. */
 const startPve = async (...flags: string[]) => {
@@ -29,7 +25,7 @@ const startPve = async (...flags: string[]) => {
     err += chunk
   })
   const gone = new Promise(resolve => child.once('exit', resolve))
-  cleanups.push(async () => {
+  onTestFinished(async () => {
     child.kill('SIGTERM')
     await gone
   })
@@ -73,9 +69,7 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
   it('runs a job on it, survives kill -9 of the daemon, and leaves nothing behind', async () => {
     const settings = { ...(await startPve()).settings, CALLBACK_PORT: String(await freePort()) }
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const first = await startDaemon({ directory, env: settings })
-    cleanups.push(() => first.kill())
     const { job_id } = await first.client.submit({
       task: 'for i in $(seq 1 40); do echo line $i; sleep 0.1; done',
       runtime: 'proxmox',
@@ -83,7 +77,6 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
     await until(async () => (await first.client.get(job_id)).output_bytes > 20, 'it prints', 30_000)
     await first.kill('SIGKILL')
     const second = await startDaemon({ directory, env: settings })
-    cleanups.push(() => second.kill())
     await until(
       async () => ['success', 'failed'].includes((await second.client.get(job_id)).status),
       'it ends',
@@ -98,7 +91,6 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
   it('keeps secrets out of the output, and all else in it, when the daemon is killed between two halves', async () => {
     const pve = await startPve()
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const settings = { ...pve.settings, CALLBACK_PORT: String(await freePort()) }
     mkdirSync(join(directory, 'config'), { recursive: true })
     writeFileSync(
@@ -110,7 +102,6 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
       }),
     )
     const first = await startDaemon({ directory, env: { ...settings, KEY: 'hunter2hunter2' } })
-    cleanups.push(() => first.kill())
     const go = join(directory, 'go')
     const { job_id } = await first.client.submit({
       task: `printf 'a hunter2h'; printf 'b hunter' >&2; while [ ! -e ${go} ]; do sleep 0.1; done; printf 'unter2 c\n'; printf 'man\n' >&2`,
@@ -122,7 +113,6 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
     await first.kill('SIGKILL')
     // Its source has changed meanwhile: what the job was given counts.
     const second = await startDaemon({ directory, env: { ...settings, KEY: 'another value' } })
-    cleanups.push(() => second.kill())
     writeFileSync(go, '')
     await until(async () => (await second.client.get(job_id)).status === 'success', 'it ends', 40_000)
     const { pieces } = await second.client.output(job_id, { signal: never })
@@ -139,12 +129,10 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
   it('counts the calls of machines, and ends the guests of a cluster that is killed', async () => {
     const pve = await startPve()
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const port = await freePort()
     // Machines beat four times in that.
     const settings = { ...pve.settings, CALLBACK_PORT: String(port), HEARTBEAT_THRESHOLD_SECONDS: '30' }
     const daemon = await startDaemon({ directory, env: settings })
-    cleanups.push(() => daemon.kill())
     const { job_id } = await daemon.client.submit({ task: 'echo $$; sleep 600', runtime: 'proxmox' })
     const output = async () => (await daemon.client.output(job_id, { signal: never })).pieces
     await until(async () => (await output()).length > 0, 'it prints', 30_000)
@@ -172,10 +160,8 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
   it('tries the way back with a machine when doctor is asked to, also when the asker has no patience', async () => {
     const pve = await startPve()
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const port = await freePort()
     const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: String(port) } })
-    cleanups.push(() => daemon.kill())
     const doctor = (...flags: string[]) =>
       spawn(process.execPath, [CLI, 'doctor', ...flags], {
         env: { PATH: process.env.PATH, HOME: directory, DEPUTY_HOME: directory },
@@ -202,10 +188,8 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
   it('tells a command that prints nothing that it is cancelled, before the plug is pulled', async () => {
     const pve = await startPve()
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const port = await freePort()
     const daemon = await startDaemon({ directory, env: { ...pve.settings, CALLBACK_PORT: String(port) } })
-    cleanups.push(() => daemon.kill())
     const { job_id } = await daemon.client.submit({
       task: 'trap "echo asked; exit 0" TERM; echo up; sleep 100 & wait',
       runtime: 'proxmox',
@@ -220,7 +204,6 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
   it('takes every setting of the server it replaces, and says which is of no use any more', async () => {
     const pve = await startPve()
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const port = await freePort()
     const settings = {
       ...pve.settings,
@@ -236,7 +219,6 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
       CLEANUP_INTERVAL_SECONDS: '11',
     }
     const daemon = await startDaemon({ directory, env: settings })
-    cleanups.push(() => daemon.kill())
     expect(daemon.log()).toContain('PROXMOX_ADMIN_PATH is no longer needed')
     const explained = (await daemon.client.config()) as { path: string; value: unknown }[]
     const value = (at: string) => explained.find(setting => setting.path === at)?.value
@@ -268,9 +250,7 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
   it('lets a command that is cancelled in its silence say its last words, soon', async () => {
     const settings = { ...(await startPve()).settings, CALLBACK_PORT: String(await freePort()) }
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const daemon = await startDaemon({ directory, env: settings })
-    cleanups.push(() => daemon.kill())
     const { job_id } = await daemon.client.submit({
       task: 'trap "echo last words; exit 7" TERM; echo ready; sleep 300 & wait',
       runtime: 'proxmox',
@@ -289,7 +269,6 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
 
   it('tells a job that waits for a cluster what it waits for', async () => {
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const env = {
       PROXMOX_HOST: `127.0.0.1:${await freePort()}`,
       PROXMOX_USER: 'deputy@pve',
@@ -297,7 +276,6 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
       PROXMOX_TOKEN_VALUE: '00000000-0000-0000-0000-000000000000',
     }
     const daemon = await startDaemon({ directory, env })
-    cleanups.push(() => daemon.kill())
     const { job_id } = await daemon.client.submit({ task: 'true', runtime: 'proxmox' })
     await until(async () => (await daemon.client.get(job_id)).progress !== null, 'it tells', 30_000)
     expect((await daemon.client.get(job_id)).progress).toMatch(
@@ -309,9 +287,7 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
 
   it('says what is wrong with the settings of a cluster, and still runs other jobs', async () => {
     const directory = newHome()
-    cleanups.push(() => removeDirectory(directory))
     const daemon = await startDaemon({ directory, env: { PROXMOX_HOST: 'pve1', PROXMOX_USER: 'root' } })
-    cleanups.push(() => daemon.kill())
     const runtimes = await daemon.client.doctor()
     expect(runtimes.find(runtime => runtime.runtime === 'proxmox')).toMatchObject({
       ready: false,
@@ -325,7 +301,7 @@ it('emulates as many nodes as are asked for', async () => {
   const { settings } = await startPve('--nodes', '3', '--guests', 'none')
   expect(settings.PROXMOX_HOST?.split(',')).toHaveLength(3)
   const proxmox = createProxmox(parseSettings(settings))
-  cleanups.push(() => proxmox.close())
+  onTestFinished(() => proxmox.close())
   const nodes = await proxmox.get<{ node: string }[]>('/nodes')
   expect(nodes.map(({ node }) => node).sort()).toEqual(['pve1', 'pve2', 'pve3'])
   const port = settings.PROXMOX_HOST!.split(',')[0]!.split(':')[1]!
@@ -336,7 +312,7 @@ it('emulates as many nodes as are asked for', async () => {
 
 it('prints how to prepare a cluster without reaching one', () => {
   const home = newHome()
-  cleanups.push(() => removeDirectory(home))
+  onTestFinished(() => removeHome(home))
   const run = (...args: string[]) =>
     execFileSync(process.execPath, [CLI, 'proxmox', ...args], {
       encoding: 'utf8',

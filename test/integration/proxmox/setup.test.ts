@@ -1,18 +1,13 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
 import { createTestCli } from '../../support/cli.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { freePort } from '../../support/free-port.ts'
 import { startCluster } from '../../support/pve.ts'
 
-const cleanups: (() => unknown)[] = []
-afterEach(async () => {
-  for (const clean of cleanups.splice(0).reverse()) await clean()
-})
-
 const begin = async () => {
   const cluster = await startCluster({ guests: fastGuests() })
-  cleanups.push(() => cluster.close())
+  onTestFinished(() => cluster.close())
   const { PROXMOX_HOST, PROXMOX_SSL_MODE, PROXMOX_SSL_FINGERPRINT } = cluster.emulator.env()
   const cli = createTestCli({
     PROXMOX_HOST,
@@ -21,7 +16,7 @@ const begin = async () => {
     CALLBACK_HOST: '127.0.0.1',
     CALLBACK_PORT: String(await freePort()),
   })
-  cleanups.push(() => cli.close())
+  onTestFinished(() => cli.close())
   return { cluster, cli }
 }
 
