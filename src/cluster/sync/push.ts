@@ -133,18 +133,21 @@ const sendEntries = async (
   { entries, wanted, fresh }: { entries: readonly TreeEntry[]; wanted: ReadonlySet<string>; fresh: boolean },
 ): Promise<void> => {
   const tar = pack()
-  const filled = request.source.pack(tar, wanted).then(
-    () => {
+  const filled = request.source
+    .pack(tar, wanted)
+    .then(() => {
       // Last: its arrival says that all before it has arrived.
       tar.entry({ name: 'manifest.new' }, `${entries.map(entry => JSON.stringify(entry)).join('\n')}\n`)
       tar.finalize()
-    },
-    (error: unknown) => tar.destroy(error instanceof Error ? error : new Error(String(error))),
-  )
+    })
+    // Also when the node took no more of it: what it has to say of that is the reason.
+    .catch((error: unknown) => void tar.destroy(error instanceof Error ? error : new Error(String(error))))
   // What an earlier copy that was cut off has left must not be part of this one.
   const clean = fresh ? `chmod -R u+rwX "$d/${TREE}" 2>/dev/null; rm -rf "$d/${TREE}"; ` : ''
   const script = `umask 077; d="$HOME/${directory}"; ${clean}mkdir -p "$d/${TREE}" && touch "$d/used" && rm -f "$d/manifest" "$d/manifest.new" && tar -xpof - -C "$d" && mv "$d/manifest.new" "$d/manifest" && echo ${DONE}`
-  const result = await request.ssh.run({ target: request.target, signal: request.signal, script, input: tar })
+  const result = await request.ssh
+    .run({ target: request.target, signal: request.signal, script, input: tar })
+    .finally(() => tar.destroy())
   await filled
   assertDone(result, request)
 }

@@ -141,6 +141,18 @@ describe.skipIf(missing !== undefined)(
       await waitFor(() => there() === 'keep-last keep-new', there)
     })
 
+    it('cannot be copied where there is no room for it, and the node says why, however late that is noticed', async () => {
+      await push('free')
+      inHome('touch trees/taken')
+      const source = directorySource(directory)
+      const pack: typeof source.pack = into => waitFor(() => into.destroyed)
+      const pushed = pushTree({ ...(await request()), key: 'taken', source: { ...source, pack } })
+      await expect(pushed).rejects.toMatchObject({
+        ...{ code: 'unavailable', retryable: true },
+        message: expect.stringMatching(/could not be copied to node n1: .*trees\/taken/),
+      })
+    })
+
     it('is never half an answer', async () => {
       const { ssh, target } = await request()
       const script = 'head -c 9000000 /dev/zero\n'
