@@ -14,7 +14,7 @@ import type { TlsSettings } from './tls-settings.ts'
 
 /** What a connection needs to know: the trusted CAs, and what to say of a socket once it is connected. */
 export interface Trust {
-  /** Made once: parsing a few hundred CAs takes longer than a whole exchange with a node. */
+  /** Made once a client, and once a process for the public CAs. */
   readonly context: SecureContext
   /** Undefined when the peer is trusted, else why not. */
   judge(socket: TLSSocket, host: string): AppError | undefined
@@ -24,14 +24,30 @@ export const loadTrust = async (tls: TlsSettings): Promise<Trust> => {
   if (tls.mode === 'insecure') return { context: createSecureContext({ ca: [] }), judge: () => undefined }
   const given = tls.ca === undefined ? [] : [await readCa(tls.ca)]
   // With a CA or a fingerprint of their own, users mean that one: the public CAs could be asked to sign any name.
-  const ca =
-    tls.mode === 'verify' && (given.length > 0 || tls.fingerprints.length > 0)
-      ? given
-      : [...rootCertificates, ...(await osCertificates()), ...given]
+  const onlyTheirs = tls.mode === 'verify' && (given.length > 0 || tls.fingerprints.length > 0)
   return {
-    context: createSecureContext({ ca }),
+    context: onlyTheirs
+      ? createSecureContext({ ca: given })
+      : given.length > 0
+        ? createSecureContext({ ca: [...(await publicCas()), ...given] })
+        : await publicContext(),
     judge: (socket, host) => judge(socket, host, tls, given.length > 0),
   }
+}
+
+const publicCas = async (): Promise<string[]> => [...rootCertificates, ...(await osCertificates())]
+
+let shared: Promise<SecureContext> | undefined
+
+/** Parsing a few hundred CAs takes longer than a whole exchange with a node, and blocks everything else meanwhile. */
+const publicContext = (): Promise<SecureContext> => {
+  shared ??= publicCas()
+    .then(ca => createSecureContext({ ca }))
+    .catch((error: unknown) => {
+      shared = undefined
+      throw error
+    })
+  return shared
 }
 
 const judge = (socket: TLSSocket, host: string, tls: TlsSettings, ownCa: boolean): AppError | undefined => {
