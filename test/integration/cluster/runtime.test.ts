@@ -1,5 +1,6 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pack } from 'tar-stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
 import { holdCommand } from '../../../src/cluster/remote/hold.ts'
@@ -174,6 +175,57 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     lab.nodes[0]!.inside(`rm ${home}/.cache`)
   })
 
+  it('is lost to the daemon that it is taken from, and goes on for the other', async () => {
+    const harness = await harnessOf(clusterOf())
+    const task = 'echo up; while [ ! -e "$HOME/taken" ]; do sleep 0.05; done; echo down'
+    const launched = await harness.launch({ task, network: 'full', requires: { node: 'n1' } })
+    await launched.sink.until(sink => sink.text().includes('up'), 'it has started')
+    // A copy of the home on another computer knows the same names.
+    const other = harness.reattach({ ...launched, job: { ...launched.job, startedAt: 1 } }, 0)
+    const lost = await launched.outcome
+    expect(lost).toMatchObject({ kind: 'lost', error: { code: 'conflict', retryable: false } })
+    expect(lost.kind === 'lost' && lost.error.message).toContain('Another daemon has taken over')
+    expect(lost.kind === 'lost' && lost.error.hint).toContain('cluster/owner')
+    lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/taken`)
+    expect(exitOf(await other.outcome).code).toBe(0)
+    expect(other.sink.text()).toBe('up\ndown\n')
+  })
+
+  it('that is the trial of a node which failed leaves it closed when its workspace cannot be copied there', async () => {
+    let time = Date.now()
+    const now = (): number => time
+    const cluster = labCluster(lab, { nodes: nodes().slice(0, 1) }, { now })
+    open.push(cluster)
+    const harness = await harnessOf(cluster)
+    const { sha256: blob } = await harness.blobs.put(tarOf('given.txt', 'given\n'), 1e6)
+    const task = { task: 'cat given.txt', network: 'full', workspace: { blob } } as const
+    const closed = async (): Promise<string> =>
+      cluster.choose({}, signal).then(
+        ({ release }) => {
+          release()
+          return 'open'
+        },
+        (error: Error) => error.message,
+      )
+    const { home, inside } = lab.nodes[0]!
+    inside(`rm -rf ${home}/.cache; touch ${home}/.cache`)
+    for (let failure = 0; failure < 3; failure++)
+      expect(await (await harness.launch(task)).outcome).toMatchObject({ kind: 'not-started' })
+    expect(await closed()).toMatch(/failed 3 times in a row .*could not be copied.*next try in 5 s/)
+
+    time += 6_000
+    const trial = await harness.launch(task)
+    expect(await closed()).toContain('is being tried')
+    expect(await trial.outcome).toMatchObject({ kind: 'not-started' })
+    expect(await closed()).toMatch(/failed 4 times in a row .*next try in 10 s/)
+
+    time += 11_000
+    inside(`rm ${home}/.cache`)
+    const good = await harness.launch(task)
+    expect(exitOf(await good.outcome).code).toBe(0)
+    expect(await closed()).toBe('open')
+  })
+
   it('that waits for one node does not keep others from theirs', async () => {
     const cluster = clusterOf({ nodes: nodes({ n1: { max_tasks: 1 }, n2: { max_tasks: 1 } }) })
     const harness = await harnessOf(cluster)
@@ -214,3 +266,10 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(await Promise.all(['n1', 'n2', 'off'].map(isGone))).toEqual([true, true, false])
   })
 })
+
+async function* tarOf(name: string, content: string): AsyncGenerator<Uint8Array> {
+  const tar = pack()
+  tar.entry({ name }, content)
+  tar.finalize()
+  for await (const chunk of tar) yield chunk as Uint8Array
+}

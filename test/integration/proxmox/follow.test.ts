@@ -21,7 +21,13 @@ afterEach(async () => {
 })
 
 /** A VM that runs on an emulated cluster, and a job in it of which nothing is heard. */
-const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000, graceSeconds = 0 } = {}) => {
+const begin = async ({
+  started = true,
+  lookMs = 0,
+  handOverMs = 600_000,
+  graceSeconds = 0,
+  stopped = undefined as StopReason | undefined,
+} = {}) => {
   const emulator = await startEmulator()
   closers.push(() => emulator.close())
   const id = newId()
@@ -48,6 +54,7 @@ const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000, graceSe
   }
   const sessions = createSessions(() => Date.now())
   const stop = new AbortController()
+  if (stopped) stop.abort(stopped)
   const detach = new AbortController()
   const run: AttachRequest = {
     job: { id, timeoutSeconds: 60 } as Job,
@@ -118,6 +125,10 @@ const begin = async ({ started = true, lookMs = 0, handOverMs = 600_000, graceSe
     stop: (reason: StopReason) => stop.abort(reason),
     hear: () => {
       state.toldAt = clock.now()
+    },
+    /** Something of its files has come. */
+    send: () => {
+      state.filesAt = clock.now()
     },
     /** So much time is over; what there is to do about it is under way. */
     pass: async (seconds: number) => {
@@ -265,6 +276,41 @@ describe('a job in a machine that is not heard of', () => {
     expect(job.settled()).toBeUndefined()
     expect(job.vm.status).toBe('running')
     await job.pass(6)
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'cancel' } })
+  })
+
+  it('brings its files when its time is over, as long as they come, and no longer than 40 s', async () => {
+    const job = await begin({ stopped: { kind: 'timeout', by: 'daemon' } })
+    await until(() => job.asked('/status/current') > 0, 'it is looked at')
+    for (let seconds = 10; seconds <= 50; seconds += 10) {
+      const looks = job.asked('/status/current')
+      await job.pass(10)
+      await until(() => job.asked('/status/current') > looks, 'it is looked at again')
+      job.send()
+      expect(job.asked('/status/stop'), `${seconds} s`).toBe(0)
+    }
+    await job.pass(6)
+    await until(() => job.asked('/status/stop') > 0, 'it is cut off', 5_000)
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'timeout' } })
+    expect(job.vm.status).toBe('stopped')
+  })
+
+  it('does not wait for files that come no more when its time is over', async () => {
+    const job = await begin({ stopped: { kind: 'timeout', by: 'daemon' } })
+    await job.pass(10)
+    job.send()
+    await job.pass(12)
+    expect(job.asked('/status/stop')).toBe(0)
+    await job.pass(4)
+    await until(() => job.asked('/status/stop') > 0, 'it is cut off', 5_000)
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'timeout' } })
+  })
+
+  it('does not wait for files when it is cancelled', async () => {
+    const job = await begin()
+    job.stop({ kind: 'cancel', by: 'the user' })
+    job.send()
+    await job.pass(5)
     expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'cancel' } })
   })
 
