@@ -63,7 +63,7 @@ export const dispatch = (
     scope.aliases.delete(argv[0]!)
     return interpreter.runText([alias, ...argv.slice(1).map(shellQuote)].join(' '), scope)
   }
-  if (isGlob(name) || name === UNKNOWN) return anyProgram(interpreter, argv, scope)
+  if ((isGlob(name) && name !== '[') || name === UNKNOWN) return anyProgram(interpreter, argv, scope)
   interpreter.refuse(interpreter.visitor.command(argv, scope))
   const known = BUILTINS.get(name) ?? (isShell(name) ? shell : languageOf(name))
   if (known !== container) guessOptions(interpreter, argv, scope, known !== undefined || isWrapper(name))

@@ -10,10 +10,10 @@ import { processNumber, readable, UNKNOWN, withoutMarks } from './text.ts'
 import { createWalker } from './walk.ts'
 
 /** Nothing is known of them together that is not known of one. */
-const UNKNOWNS = /\uE000[\s\uE000]+(?=\uE000)\uE000/g
+const UNKNOWNS = /\uE000(?:\s*\uE000)+/g
 /** The longest command the kernel takes. */
 const MAX_SOURCE = 131_072
-/** On top of one for each character of the script. Together some fifty milliseconds. */
+/** On top of one for every second character of the script. Together some fifty milliseconds. */
 const MAX_STEPS = 16_000
 const MAX_TEXT = 6_000_000
 /** The part after which the reader hurries. */
@@ -25,7 +25,7 @@ const UNHURRIED = 0.25
  */
 export const interpret = (source: string, scope: Scope, visitor: Visitor): void => {
   if (source.length > MAX_SOURCE) throw tooComplex(`is ${Math.ceil(source.length / 1024)} KiB long, too long`)
-  const steps = budget(MAX_STEPS + source.length, 'takes too many steps')
+  const steps = budget(MAX_STEPS + source.length / 2, 'takes too many steps')
   const texts = budget(MAX_TEXT + 20 * source.length, 'makes too much text')
   const consumers = new Map<number, ParsedScript>()
   const hurry = (): void => {

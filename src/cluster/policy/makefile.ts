@@ -1,5 +1,6 @@
 import type { Builtin } from './commands.ts'
 import { guessScript } from './guess.ts'
+import { memo } from './memo.ts'
 import { scriptsOf } from './shells.ts'
 import { UNKNOWN } from './text.ts'
 
@@ -27,7 +28,7 @@ export const make: Builtin = (interpreter, args, scope, stdin) => {
 }
 
 /** What a makefile would give to a shell, with the variables that it sets itself. */
-const recipesOf = (text: string): string[] => {
+const recipesOf = memo((text: string): string[] => {
   const lines = text.replaceAll('\\\n', ' ').split('\n')
   const variables = new Map<string, string>()
   for (const line of lines) {
@@ -45,4 +46,4 @@ const recipesOf = (text: string): string[] => {
     return own === undefined ? shell : [...shell, own.replace(/^[@+\s-]+/, '')]
   })
   return recipes.slice(0, MAX_RECIPES).map(recipe => resolve(recipe).replaceAll('$$', '$'))
-}
+})

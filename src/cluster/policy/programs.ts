@@ -104,12 +104,11 @@ const PROGRAMS = new Map(
     https: download,
     xh: download,
     lynx: download,
-    true: silent,
-    ':': silent,
-    false: silent,
-    cd: silent,
-    rm: silent,
-    mkdir: silent,
+    ...Object.fromEntries(
+      'true : false [ test cd rm rmdir mkdir chmod chown touch sleep wait kill exit return break continue'
+        .split(' ')
+        .map(name => [name, silent]),
+    ),
   }),
 )
 

@@ -299,6 +299,11 @@ describe('ways to destroy the root that take a program or two more are refused',
     "echo 'rm -rf /' > x; $(<x)",
     "echo 'rm -rf /' > x; xargs -I{} sh -c {} < x",
     "install -m755 /dev/stdin /tmp/x <<< 'rm -rf /'; /tmp/x",
+    'rm -rf $([ -d /x ] && echo /)',
+    'rm -rf $(test -d x; echo /)',
+    'rm -rf "$(mkdir -p x; echo /)"',
+    'rm -rf "$(if [ -z "$X" ]; then echo /; fi)"',
+    'f() { [ -n "$1" ] || return 1; echo /; }; rm -rf "$(f x)"',
   ])('%j', command => expect(ruleOf(command)).toBe('destroy-root'))
 })
 
