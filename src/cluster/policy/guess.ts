@@ -104,7 +104,11 @@ const HAS_RM = new Set(['git', 'hg', 'svn', 'docker', 'podman', 'nerdctl', 's3cm
 
 /** Programs to which words are text, patterns or names, and never a command. */
 const TEXT_ONLY = new Set(
-  'echo printf grep egrep fgrep zgrep rg ag ack true false : test [ ls cat logger wall write whatis apropos which type whereis alias trap expr basename dirname wc head tail cut tr sort uniq jq yq sed gsed notify-send say cowsay figlet mail git-commit gh glab touch mkdir stat file du df kill pkill pgrep killall ps id hash help history export declare local readonly typeset unset set shift read mapfile readarray'.split(
-    ' ',
-  ),
+  [
+    'echo printf true false : test [ ls cat stat file du df touch mkdir basename dirname expr wc',
+    'grep egrep fgrep zgrep rg ag ack head tail cut tr sort uniq sed gsed jq yq',
+    'which type whereis whatis apropos help history hash kill pkill pgrep killall ps id',
+    'alias trap export declare local readonly typeset unset set shift read mapfile readarray',
+    'logger wall write mail notify-send say gh glab',
+  ].flatMap(names => names.split(' ')),
 )
