@@ -38,8 +38,8 @@ export const waitTask = async (
     const status = await poll(request, `${base}/status`, call)
     if (status?.status === 'stopped')
       return settle(request, task, base, String(status.exitstatus ?? 'unexpected status'))
-    // Many tasks are over in a moment, and what waits for them is a person.
-    const pause = backoff(Math.min(attempt, 8), { first: 15, most: 1500 })
+    // Many tasks are over in a moment, and what waits for them is a person; one that lasts is asked less and less.
+    const pause = backoff(Math.min(attempt, 10), { first: 2, most: 1500 })
     if (clock.now() + pause > deadline) throw tooLong(task)
     await clock.sleep(pause, signal)
   }

@@ -12,8 +12,8 @@ import {
 } from './check-cluster.ts'
 import { rightsCheck } from './check-rights.ts'
 import { checkSeed, checkTemplate } from './check-template.ts'
-import { chooseInjection } from './injection.ts'
-import { findTemplate } from './inventory.ts'
+import { createInjectionChoice } from './injection.ts'
+import { findTemplate, listGuests } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Reception } from './reception.ts'
 
@@ -51,13 +51,13 @@ export const checkProxmox = async (
   if (version === undefined) return { runtime: 'proxmox', ready: false, checks }
   await add('certificate', async () => checkCertificate(runtime))
   const template = await step('template', async () => {
-    const value = await findTemplate(proxmox, wanted, signal)
+    const value = await findTemplate(proxmox, wanted, await listGuests(proxmox, signal), signal)
     return { message: `template ${value.vmid} on ${value.node}`, value }
   })
   await add('pool', () => checkPool(runtime, signal))
   if (template) {
     const injection = await step('injection', async () => {
-      const value = await chooseInjection(runtime, template, signal)
+      const value = await createInjectionChoice(runtime)(template, signal)
       return { message: WAYS[value], value }
     })
     checks.push(...checkTemplate(runtime, template, injection))

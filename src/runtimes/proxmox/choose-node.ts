@@ -1,7 +1,7 @@
 import type { Injection } from './injection.ts'
 import {
+  type GuestList,
   listBridges,
-  listGuests,
   listNodes,
   listStorages,
   type NodeOffer,
@@ -18,7 +18,10 @@ const ROOM_MS = 120_000
 const PAUSE_MS = 3000
 
 /** Finds nodes for machines and keeps count of what it promised. */
-export const createNodeChoice = ({ proxmox, network, seedStorage }: ProxmoxRuntimeOptions) => {
+export const createNodeChoice = (
+  { proxmox, network, seedStorage }: ProxmoxRuntimeOptions,
+  guestList: GuestList,
+) => {
   const { clock } = proxmox
   const promised = new Map<string, number>()
   const known = new Map<string, { readonly at: number; readonly offer: NodeOffer }>()
@@ -38,7 +41,7 @@ export const createNodeChoice = ({ proxmox, network, seedStorage }: ProxmoxRunti
   const look = async (template: Template, wanted: Wanted, signal: AbortSignal): Promise<Placement> => {
     const [nodes, guests, home] = await Promise.all([
       listNodes(proxmox, signal),
-      listGuests(proxmox, signal),
+      guestList.recent(signal),
       offerOf(template.node, signal),
     ])
     const offers = new Map([[template.node, home]])

@@ -62,8 +62,8 @@ const cloneOnce = async (proxmox: Proxmox, request: CloneRequest, vmid: number):
     },
     { signal },
   )
-  await request.began(task)
-  await proxmox.waitTask(task, { signal, deadline })
+  // The id is on record already; the task is what makes its end cheaper to find.
+  await Promise.all([request.began(task), proxmox.waitTask(task, { signal, deadline })])
 }
 
 /**

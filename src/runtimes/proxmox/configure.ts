@@ -1,6 +1,6 @@
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
-import { bootDisk, drivesOf } from './drives.ts'
+import { bootDisk, type Drive, drivesOf } from './drives.ts'
 import { tagsOf } from './identity.ts'
 import { readConfig } from './inventory.ts'
 import { netDevices } from './net-device.ts'
@@ -22,11 +22,11 @@ export interface Configuration {
 
 const RESIZE_MS = 600_000
 
-/** Makes a clone what the job asks for, whatever the template had. */
+/** Makes a clone what the job asks for, whatever the template had. Resolves with the configuration it has then. */
 export const configureClone = async (
   proxmox: Proxmox,
   { at, owner, network, wanted, locked, signal }: Configuration,
-): Promise<void> => {
+): Promise<Readonly<Record<string, unknown>>> => {
   const base = path`/nodes/${at.node}/qemu/${at.vmid}`
   const present = await readConfig(proxmox, at, signal)
   const changes = {
@@ -44,9 +44,24 @@ export const configureClone = async (
     ...(present.vcpus === undefined ? {} : { delete: 'vcpus' }),
   }
   await locked(() => proxmox.put(`${base}/config`, changes, { signal }), signal)
-  const disk = bootDisk(present)
-  if (disk === undefined || wanted.disk === undefined || wanted.disk <= disk.bytes) return
-  const size = `${Math.ceil(wanted.disk / 2 ** 20)}M`
+  await enlarge(proxmox, { base, disk: bootDisk(present), bytes: wanted.disk, locked, signal })
+  // A network device without an address gets one from Proxmox VE.
+  const isNew = Object.keys(changes).some(key => /^net\d+$/.test(key) && present[key] === undefined)
+  return isNew ? readConfig(proxmox, at, signal) : { ...present, ...changes }
+}
+
+interface Enlargement extends Pick<Configuration, 'locked' | 'signal'> {
+  readonly base: string
+  readonly disk: Drive | undefined
+  readonly bytes: number | undefined
+}
+
+const enlarge = async (
+  proxmox: Proxmox,
+  { base, disk, bytes, locked, signal }: Enlargement,
+): Promise<void> => {
+  if (disk === undefined || bytes === undefined || bytes <= disk.bytes) return
+  const size = `${Math.ceil(bytes / 2 ** 20)}M`
   await locked(async () => {
     // Before 8.0 there is no task to wait for.
     const task = await proxmox.put<string | null>(`${base}/resize`, { disk: disk.key, size }, { signal })

@@ -19,7 +19,6 @@ import type { Known } from './details.ts'
 import { cloudInitDrives, seedDrive } from './drives.ts'
 import { nameOf, seedNameOf } from './identity.ts'
 import type { Injection } from './injection.ts'
-import { readConfig } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { SeedImage } from './seed-images.ts'
 
@@ -60,7 +59,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
 
   /** While the machine is off. Resolves with the image it was given, if it was given one. */
   const before = async (
-    at: At,
+    { present, ...at }: At & { readonly present: Readonly<Record<string, unknown>> },
     { machineId, token, injection, seedName }: Letter,
     note: (more: Known) => Promise<void>,
     signal: AbortSignal,
@@ -68,7 +67,6 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     if (injection === 'agent') return undefined
     const callback = await callbackFor(token)
     const config = path`/nodes/${at.node}/qemu/${at.vmid}/config`
-    const present = await readConfig(proxmox, at, signal)
     const macAddress = MAC.exec(String(present.net0 ?? ''))?.[0]
     const seed = buildSeed({
       instanceId: machineId,

@@ -8,15 +8,31 @@ export type Injection = 'iso' | 'http' | 'agent'
 /** What it takes to bring images to a storage and to take them away again. */
 const SEED_RIGHTS = ['Datastore.AllocateTemplate', 'Datastore.Allocate']
 
+/** Rights that a token has it rarely loses, and then the next call says so. */
+const SURE_MS = 15_000
+
 /** How machines of a template get their runner: as configured, else by what the token and the template allow. */
-export const chooseInjection = async (
-  runtime: ProxmoxRuntimeOptions,
+export const createInjectionChoice = (runtime: ProxmoxRuntimeOptions) => {
+  const { clock } = runtime.proxmox
+  let sureAt = Number.NEGATIVE_INFINITY
+
+  const maySeedFor = async (storage: string, signal: AbortSignal): Promise<boolean> => {
+    if (clock.now() - sureAt < SURE_MS) return true
+    const may = await maySeed(runtime, storage, signal)
+    if (may) sureAt = clock.now()
+    return may
+  }
+  return (template: Template, signal: AbortSignal): Promise<Injection> =>
+    choose(runtime, template, storage => maySeedFor(storage, signal))
+}
+
+const choose = async (
+  { injection, seedStorage, channel, callback, network }: ProxmoxRuntimeOptions,
   template: Template,
-  signal: AbortSignal,
+  maySeed: (storage: string) => Promise<boolean>,
 ): Promise<Injection> => {
-  const { injection, seedStorage, channel, callback, network } = runtime
   if (injection !== 'auto') return injection
-  if (seedStorage !== undefined && (await maySeed(runtime, seedStorage, signal))) return 'iso'
+  if (seedStorage !== undefined && (await maySeed(seedStorage))) return 'iso'
   const connected = template.config.net0 !== undefined || network.bridge !== undefined
   if (channel === 'callback' && connected && !isHttps(callback)) return 'http'
   if (hasAgent(template.config)) return 'agent'

@@ -26,6 +26,9 @@ export interface NodeEntry {
 
 type Loose = Readonly<Record<string, unknown>>
 
+/** What the cluster itself tells of states and names is older. */
+const RECENT_MS = 5000
+
 /** Every guest the token may see. Ids are true at this moment, names and states some seconds old. */
 export const listGuests = async (proxmox: Proxmox, signal?: AbortSignal): Promise<GuestEntry[]> => {
   const rows = await proxmox.get<Loose[]>('/cluster/resources', { type: 'vm' }, signal ? { signal } : {})
@@ -41,6 +44,29 @@ export const listGuests = async (proxmox: Proxmox, signal?: AbortSignal): Promis
       pool: row.pool === undefined ? undefined : String(row.pool),
       maxmem: Number(row.maxmem ?? 0),
     }))
+}
+
+export interface GuestList {
+  /** As they are now. */
+  read(signal: AbortSignal): Promise<GuestEntry[]>
+  /** As they were a moment ago, where somebody has asked then. */
+  recent(signal: AbortSignal): Promise<GuestEntry[]>
+}
+
+/** The making of machines asks for the guests again and again, where one answer does; what must be true asks anew. */
+export const createGuestList = (proxmox: Proxmox): GuestList => {
+  let last: { readonly at: number; readonly guests: GuestEntry[] } | undefined
+  const read = async (signal: AbortSignal): Promise<GuestEntry[]> => {
+    const at = proxmox.clock.now()
+    const guests = await listGuests(proxmox, signal)
+    last = { at, guests }
+    return guests
+  }
+  return {
+    read,
+    recent: async signal =>
+      last !== undefined && proxmox.clock.now() - last.at < RECENT_MS ? last.guests : read(signal),
+  }
 }
 
 /** Those who may not audit pools are told of none; to them a guest they see is in the one their rights are for. */
@@ -83,9 +109,9 @@ export interface Template {
 export const findTemplate = async (
   proxmox: Proxmox,
   wanted: string,
+  guests: readonly GuestEntry[],
   signal?: AbortSignal,
 ): Promise<Template> => {
-  const guests = await listGuests(proxmox, signal)
   const byId = /^\d+$/.test(wanted) ? guests.find(guest => guest.vmid === Number(wanted)) : undefined
   const found = byId ?? (await findByName(proxmox, guests, wanted, signal))
   if (found === undefined) {

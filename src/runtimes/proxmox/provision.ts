@@ -16,8 +16,8 @@ import type { Known } from './details.ts'
 import { applyFirewall, createEnforcement, type Filter, planFirewall } from './firewall.ts'
 import { describe, nameOf } from './identity.ts'
 import { createInjector } from './inject.ts'
-import { chooseInjection } from './injection.ts'
-import { findTemplate, listGuests } from './inventory.ts'
+import { createInjectionChoice } from './injection.ts'
+import { createGuestList, findTemplate } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { SeedImage, SeedImages } from './seed-images.ts'
 import type { Sessions } from './sessions.ts'
@@ -59,7 +59,9 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   const vmids = createVmids(runtime.vmids)
   const cloning = createLimiter(runtime.parallel.clones)
   const starting = createLimiter(runtime.parallel.starts)
-  const nodes = createNodeChoice(runtime)
+  const guestList = createGuestList(proxmox)
+  const nodes = createNodeChoice(runtime, guestList)
+  const chooseInjection = createInjectionChoice(runtime)
 
   const locked = <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> =>
     steadily(proxmox, work, { signal })
@@ -86,8 +88,10 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     }
     // Only before there is a machine can a wait be long and be told.
     const patiently = <T>(work: () => Promise<T>): Promise<T> => steadily(proxmox, work, { signal, waiting })
-    const template = await patiently(() => findTemplate(proxmox, wanted.template, signal))
-    const injection = await patiently(() => chooseInjection(runtime, template, signal))
+    const template = await patiently(async () =>
+      findTemplate(proxmox, wanted.template, await guestList.read(signal), signal),
+    )
+    const injection = await patiently(() => chooseInjection(template, signal))
     const needs = { memory: wanted.memory, injection }
     const { node, linked } = await patiently(() => nodes.choose(template, needs, signal))
     const token = randomBytes(32).toString('base64url')
@@ -115,7 +119,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         tokenHash: details.tokenHash!,
       }
       const nextId = async (): Promise<number> => {
-        const guests = await patiently(() => listGuests(proxmox, signal))
+        const guests = await patiently(() => guestList.recent(signal))
         const known = new Set(guests.map(guest => guest.vmid))
         const vmid = vmids.take(known)
         await note({ vmid, doubtful: [...doubtful], cloneTask: undefined })
@@ -158,9 +162,11 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       }
       let image: SeedImage | undefined
       await lap('configure', async () => {
-        await configureClone(proxmox, { at, owner, network: runtime.network, wanted, locked, signal })
-        await note({ filter: await protect(at, wanted.network, signal) })
-        image = await injector.before(at, letter, note, signal)
+        const { network } = runtime
+        const present = await configureClone(proxmox, { at, owner, network, wanted, locked, signal })
+        // For the result alone; it is written with the next thing that must be.
+        details = { ...details, filter: await protect(at, wanted.network, signal) }
+        image = await injector.before({ ...at, present }, letter, note, signal)
       })
       await lap('start', () => starting(node, () => start(at, signal), signal))
       attend(machine.id, at)

@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { createSecrets } from '../../../src/config/secrets.ts'
 import { createProxmox } from '../../../src/proxmox/client.ts'
+import { systemClock } from '../../../src/proxmox/clock.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
 import { begin, clean, never, run, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
@@ -30,6 +31,31 @@ describe.skipIf(!hasCurl)('a job in a VM', () => {
       )
     },
   )
+
+  it('is made with one look at the guests of the cluster, and one at its own configuration', async () => {
+    const lab = await useLab()
+    // However busy the computer is, it is done in a moment.
+    const began = Date.now()
+    const clock = { ...systemClock, now: () => began + Math.floor((Date.now() - began) / 20) }
+    const proxmox = createProxmox(parseSettings(lab.emulator.env()), { clock })
+    const engine = await lab.open(lab.makeRuntime({ proxmox }), {
+      config: config => {
+        config.supervision.cleanup = 600
+      },
+    })
+    const asked = (pattern: RegExp) => lab.emulator.requests.filter(line => pattern.test(line)).length
+    const LOOK = /GET .*\/cluster\/resources/
+    const OWN = /GET .*\/qemu\/100\d+\/config/
+    // With the first job everything is looked at, ways and rights among it.
+    await run(engine, { task: 'true' })
+    await until(async () => (await engine.deputy.machines()).length === 0, 'the first is gone', 30_000)
+    const before = [asked(LOOK), asked(OWN)] as const
+    const { job_id } = await engine.deputy.submit({ task: 'sleep 30', runtime: 'proxmox' }, 'test')
+    await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
+    expect([asked(LOOK) - before[0], asked(OWN) - before[1]]).toEqual([1, 1])
+    await engine.deputy.cancel(job_id, 'test')
+    await clean(lab)
+  })
 
   it('gets its files, environment and secrets, and gives its artifacts, without a secret in its output', async () => {
     const { lab, engine } = await begin({
