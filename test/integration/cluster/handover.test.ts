@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
 import { type HoldOptions, holdCommand } from '../../../src/cluster/remote/hold.ts'
 import { failureError } from '../../../src/cluster/ssh/errors.ts'
 import { createSshRuntime } from '../../../src/runtimes/ssh/index.ts'
+import { newHome, removeHome, startDaemon } from '../../support/daemon.ts'
 import { labCluster, runOn } from '../../support/labcluster.ts'
 import { type Relay, startRelay } from '../../support/relay.ts'
 import { createHarness } from '../../support/runtimes.ts'
@@ -62,10 +63,12 @@ describe.skipIf(missing !== undefined)(
         ...more,
       })
     /** Of sessions that wait on the node: the next request is on its way as soon as it is written to one. */
-    const waiting = (): string[] => {
-      const jobs = join(home(), '.cache/deputy/test/jobs')
-      const spares = existsSync(jobs) ? readdirSync(jobs).filter(name => name.startsWith('.spare.')) : []
-      return spares.filter(name => existsSync(join(jobs, name, 'index')))
+    const waiting = (owner = 'test'): string[] => {
+      const pattern = join('.cache/deputy', owner, 'jobs/.spare.*/index')
+      return lab.nodes[0]!.inside(`cd ${home()}; ls -d ${pattern} 2>/dev/null; true`)
+        .trim()
+        .split('\n')
+        .filter(Boolean)
     }
     const ready = async (cluster: Cluster): Promise<string[]> => {
       await runOn(cluster, 'n1', { id: newId(), command: 'true' })
@@ -121,6 +124,40 @@ describe.skipIf(missing !== undefined)(
         expect(ran()).toBe(false)
       },
       DEAD_MS,
+    )
+
+    it(
+      'is run by another node then, once',
+      async () => {
+        const home = newHome()
+        const nodes = [
+          { ...login(), id: 'n1', host: '127.0.0.1', port: way.port, priority: 1 },
+          { ...login(), id: 'n2', host: '127.0.0.1', port: lab.nodes[1]!.port, priority: 9 },
+        ]
+        const thresholds = { cpu: 100, memory: 100, load: 1000 }
+        mkdirSync(join(home, 'config'))
+        writeFileSync(
+          join(home, 'config/config.yaml'),
+          JSON.stringify({ cluster: { nodes, thresholds, ssh: { configFile: 'none' } } }),
+        )
+        const { client, kill } = await startDaemon({ directory: home })
+        const run = async (task: string) => {
+          const { job_id } = await client.submit({ task, runtime: 'node', network: 'full' })
+          return client.wait(job_id, { timeoutMs: DEAD_MS, signal })
+        }
+        expect((await run('true')).where).toBe('n1')
+        await waitFor(() => waiting('*').length === 2)
+        const before = waiting('*')
+        way.freeze()
+        const view = await run('echo "$DEPUTY_LAB_NODE" >> "$HOME/../../handed"')
+        expect(view).toMatchObject({ status: 'success', attempts: 2, where: 'n2' })
+        way.thaw()
+        await waitFor(() => !before.every(name => waiting('*').includes(name)))
+        await kill()
+        expect(readFileSync(join(lab.directory, 'handed'), 'utf8')).toBe('n2\n')
+        removeHome(home)
+      },
+      2 * DEAD_MS,
     )
 
     it('is not lost to requests of our own that come late, and is to those of others', async () => {
