@@ -1,8 +1,8 @@
 import type { Database } from './database.ts'
 
 /**
- * Group commit. Writes that arrive in the same turn of the event loop share one transaction and one fsync, so
- * that a durable write costs a fraction of a disk flush under load and one flush when alone. Each write keeps
+ * Group commit. Writes that arrive in the same turn of the event loop, or a moment later when many write at once,
+ * share one transaction and one fsync, so that a durable write costs a fraction of a disk flush under load and one flush when alone. Each write keeps
  * its own fate: one that throws is undone and rejects alone; if the commit itself fails, all of them reject and
  * none has happened.
  *
@@ -22,9 +22,15 @@ interface Queued {
   reject: (reason: unknown) => void
 }
 
+/** On a slow disk. A fast one is not waited for at all. */
+const LONGEST_WAIT_MS = 5
+
 export const createWriter = (database: Database): Writer => {
   let queue: Queued[] = []
   let scheduled: Promise<void> | undefined
+  let hurry: (() => void) | undefined
+  /** How many shared the last commit, and how long it took. */
+  let last = { size: 1, ms: 0 }
 
   const commitAll = (): void => {
     scheduled = undefined
@@ -32,6 +38,7 @@ export const createWriter = (database: Database): Writer => {
     queue = []
     const lazy = batch.every(item => item.lazy)
     let settle: readonly (() => void)[]
+    const began = performance.now()
     try {
       if (lazy) database.get('pragma synchronous = normal')
       database.run('begin immediate')
@@ -43,16 +50,40 @@ export const createWriter = (database: Database): Writer => {
       return
     } finally {
       if (lazy) database.get('pragma synchronous = full')
+      last = { size: batch.length, ms: performance.now() - began }
     }
     for (const done of settle) done()
   }
 
+  /**
+   * As many as shared the last commit are likely to come again, one shortly after the other: whoever was answered at
+   * the same time asks at the same time. Without them the first would flush alone, and they right after it.
+   */
+  const gather = (commit: () => void, seen: number): void => {
+    const wait = Math.min(LONGEST_WAIT_MS, last.ms / 8)
+    const isAll = queue.length >= last.size
+    if (!isAll && queue.length > seen) setImmediate(gather, commit, queue.length)
+    else if (isAll || wait < 1) commit()
+    else {
+      const timer = setTimeout(() => {
+        hurry = undefined
+        commit()
+      }, wait)
+      hurry = () => {
+        hurry = undefined
+        clearTimeout(timer)
+        setImmediate(commit)
+      }
+    }
+  }
+
   const schedule = (): Promise<void> => {
     scheduled ??= new Promise<void>(resolve => {
-      setImmediate(() => {
+      const commit = (): void => {
         commitAll()
         resolve()
-      })
+      }
+      setImmediate(gather, commit, 0)
     })
     return scheduled
   }
@@ -62,6 +93,7 @@ export const createWriter = (database: Database): Writer => {
       new Promise((resolve, reject) => {
         queue.push({ lazy, change, resolve: resolve as (value: unknown) => void, reject })
         void schedule()
+        if (queue.length >= last.size) hurry?.()
       }),
     flush: async () => {
       while (scheduled !== undefined) await scheduled

@@ -122,6 +122,35 @@ describe('the database', () => {
     database.close()
   })
 
+  it('shares a flush with those who come a moment later, when the disk is slow and many write', async () => {
+    const database = openDatabase(path)
+    database.run('create table one (n)')
+    let commits = 0
+    const writer = createWriter({
+      ...database,
+      run: (sql, ...values) => {
+        if (sql === 'commit') {
+          commits += 1
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
+        }
+        return database.run(sql, ...values)
+      },
+    })
+    const add = () => writer.write(db => db.run('insert into one values (1)'))
+    const later = <T>(ms: number, work: () => Promise<T>) =>
+      new Promise(resolve => setTimeout(() => resolve(work()), ms))
+    await Promise.all([add(), add(), add()])
+    expect(commits).toBe(1)
+    await Promise.all([later(1, add), later(1, add), add()])
+    expect(commits).toBe(2)
+    // Those who were expected do not come: it is not waited for them for ever, nor again.
+    await add()
+    await add()
+    expect(commits).toBe(4)
+    expect(database.all('select n from one')).toHaveLength(8)
+    database.close()
+  })
+
   it('is held by one process at a time, and free when that one lets go', () => {
     const lock = takeLock(join(directory, 'lock'))
     expect(lock).toBeDefined()
