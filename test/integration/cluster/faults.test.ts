@@ -313,9 +313,10 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
 
   it('is given up, and not tried elsewhere, when it falls silent while a command is handed to it', async () => {
     const cluster = labCluster(lab)
-    // The connection stands, a session waits on it, and nothing tells that nobody is at its other end.
+    // The connection stands, sessions wait on it (the second is opened when the first is ready), and nothing tells that nobody is at its other end.
     await runOn(cluster, 'n2', { id: newId(), command: 'true' })
-    await waitFor(() => /deputy-standby/.test(lab.nodes[1]!.inside('cat /proc/[0-9]*/cmdline')))
+    const spares = `${lab.nodes[1]!.home}/.cache/deputy/test/jobs/.spare.*/index`
+    await waitFor(() => lab.nodes[1]!.inside(`ls -d ${spares} 2>/dev/null | wc -l`).trim() === '2')
     lab.nodes[1]!.cut()
     const held = await holdCommand({
       ...{ cluster, node: cluster.find('n2'), id: newId(), from: 0, unsureMs: 2000 },
