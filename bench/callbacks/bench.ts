@@ -48,6 +48,12 @@ const measure = async (
   const peer = express && (await startServer<{ port: number }>('./express-server.js', [express, ...ids]))
   try {
     const figures: Figure[] = []
+    // A server that has just started is slow, each in its own way.
+    for (const kind of ['heartbeat', 'output'] as const) {
+      await meter(ours).measure(ourRequests(kind, ours.said, 0), jobs)
+      if (peer) await meter(peer).measure(oldRequests(kind, ids, 0), jobs)
+      await meter(bare).measure(bareRequests(kind, ids, 0), jobs)
+    }
     for (const kind of kinds) {
       const mine = meter(ours)
       const theirs = peer ? meter(peer) : undefined
@@ -55,7 +61,7 @@ const measure = async (
       const count = kind === 'complete' ? jobs / ROUNDS : REPORTS
       // By turns, so that whatever else the computer does hits all of them.
       for (let round = 0; round < ROUNDS; round++) {
-        const from = round * count
+        const from = jobs + round * count
         await mine.measure(ourRequests(kind, ours.said, from), count)
         await theirs?.measure(oldRequests(kind, ids, from), count)
         await least?.measure(bareRequests(kind, ids, from), count)
@@ -96,7 +102,7 @@ const figuresOf = (kind: Kind, { mine, theirs, least }: Measured): Figure[] => {
 const KINDS: Readonly<Record<Kind, { name: string; besidePeer: number; besideBare?: number }>> = {
   heartbeat: { name: 'machine report: heartbeat', besidePeer: 2 },
   output: { name: 'machine report: 4 KB of output, durable', besidePeer: 1, besideBare: 0.5 },
-  complete: { name: 'machine report: the end of a job, durable', besidePeer: 0.3, besideBare: 0.2 },
+  complete: { name: 'machine report: the end of a job, durable', besidePeer: 0.4, besideBare: 0.25 },
 }
 
 const PEER = 'Express with a map'
@@ -121,26 +127,29 @@ const meter = ({ said, processor }: ServerProcess<{ readonly port: number }>) =>
   }
 }
 
+/** All made beforehand, as those for the others are: making one is not what is measured. */
 const ourRequests = (kind: Kind, { machines }: Ours, from: number): ((n: number) => Buffer) => {
-  const offsets = new Map<string, number>()
-  const size = Buffer.byteLength(OUTPUT)
-  const requests = machines.map(({ token, job }) => {
+  const make = ({ token, job }: Ours['machines'][number], turn: number): Buffer => {
     const headers = { Authorization: `Bearer ${token}` }
+    if (kind === 'heartbeat') return post(`/guest/v1/jobs/${job}/heartbeat`, headers, NOTHING)
     if (kind === 'complete')
       return post(`/callback/${job}/complete`, { ...headers, ...JSON_TYPE }, completion(job))
-    return post(`/guest/v1/jobs/${job}/heartbeat`, headers, NOTHING)
-  })
-  if (kind !== 'output') return n => requests[(n + from) % machines.length]!
-  return n => {
-    const { token, job } = machines[n % machines.length]!
-    const offset = offsets.get(job) ?? (from / machines.length) * size
-    offsets.set(job, offset + size)
+    const offset = turn * Buffer.byteLength(OUTPUT)
     return post(
       `/guest/v1/jobs/${job}/output?stream=stdout&offset=${offset}`,
-      { Authorization: `Bearer ${token}`, 'Content-Type': 'application/octet-stream' },
+      { ...headers, 'Content-Type': 'application/octet-stream' },
       Buffer.from(OUTPUT),
     )
   }
+  const { length } = machines
+  if (kind !== 'output') {
+    const requests = machines.map(machine => make(machine, 0))
+    return n => requests[(n + from) % length]!
+  }
+  const frames = Array.from({ length: REPORTS }, (_, n) =>
+    make(machines[n % length]!, Math.floor((n + from) / length)),
+  )
+  return n => frames[n]!
 }
 
 const oldRequests = (kind: Kind, ids: readonly string[], from: number): ((n: number) => Buffer) => {
