@@ -53,26 +53,27 @@ sub obey { my ($from) = @_; while (defined(my $line = <$from>)) { return 1 if $l
 if ($d{D_FOLLOW}) { $dir = "$base/$d{D_ID}"; follow(); exit 0 }
 
 # Both are there before there is a command, and end with whoever was to give it to them.
-my ($child_w, $super_w, $births);
+my ($super_w, $births);
 {
-  my ($child_r, $super_r, $births_r, $births_w);
-  pipe($tell_r, $tell_w); pipe($child_r, $child_w); pipe($super_r, $super_w); pipe($births_r, $births_w);
+  my ($super_r, $births_r, $births_w);
+  pipe($tell_r, $tell_w); pipe($super_r, $super_w); pipe($births_r, $births_w);
   fcntl($tell_w, 4, $nonblock);
   my $super = fork;
   if (!defined $super) { out("f the node could not start another process: $!\\n") unless $standby; exit 0 }
-  if ($super == 0) { close $_ for $tell_r, $super_w, $births_r; supervise($super_r, $child_r, $births_w); exit 0 }
-  close $_ for $tell_w, $child_r, $super_r, $births_w;
+  if ($super == 0) { close $_ for $tell_r, $super_w, $births_r; supervise($super_r, $births_w); exit 0 }
+  close $_ for $tell_w, $super_r, $births_w;
   local $/; $births = <$births_r>;
 }
 my ($super_birth, $child_birth) = split /\\n/, $births;
 
-# So is its record, but for what is not known yet. It gets its name when the command has one.
-my $spare = "$base/.spare.$$";
+# So is its record, but for what is not known yet. It gets its name when the command has one. Other nodes may share
+# this home, and their numbers of processes are their own.
+my $spare = "$base/.spare.$$." . int(rand 1e9);
 my @record = (exit => "       \\n", memo => '', ring => '', follower => "$$\\n", super => "$super_birth\\n", cpid => "$child_birth\\n", index => ' ' x 480);
 sub discard { my ($at) = @_; unlink map { "$at/$_" } qw(cmd exit memo ring follower super cpid index); rmdir $at }
 $dir = $spare;
 my $room = mkdir $dir;
-unless ($room) { discard($spare); mkdirs($base); mkdirs($work); $room = mkdir $dir }
+unless ($room) { mkdirs($base); mkdirs($work); $room = mkdir $dir }
 for (my $i = 0; $room && $i < @record; $i += 2) { $room = put(@record[$i, $i + 1]) }
 
 if ($standby) {
@@ -88,6 +89,10 @@ $dir = "$base/$d{D_ID}";
 $d{D_CWD} = "$ENV{HOME}/$d{D_CWD}" if $d{D_CWD} =~ m{^[^/]};
 my $own = $d{D_WORK} ne '' || $d{D_CWD} eq '';
 my $cwd = $d{D_WORK} ne '' ? "$work/$d{D_WORK}" : $d{D_CWD} ne '' ? $d{D_CWD} : "$dir/work";
+my $named = $dir;
+$dir = $spare;
+$room = $room && put('memo', $d{D_MEMO}) && put('ring', "$d{D_KEEP}\\n") && ($d{D_ARGX} ne '' || put('cmd', "$d{D_CMD}\\n"));
+$dir = $named;
 unless (mkdir $dir) {
   discard($spare);
   unless (-d $dir) { out("f the node could not make $dir (is its disk full or read-only?)\\n"); exit 0 }
@@ -95,20 +100,17 @@ unless (mkdir $dir) {
   shell('run');
 }
 # What stands for the command is empty so far, and is replaced by its record whole; piece by piece, the index as the
-# last, on a file system that cannot.
-my $named = $dir;
-$dir = $spare;
+# last, on a file system that cannot, and where somebody was quick to cancel it.
 my @names = grep { $d{D_ARGX} eq '' || $_ ne 'cmd' } qw(cmd exit memo ring follower super cpid index);
-unless ($room && put('memo', $d{D_MEMO}) && put('ring', "$d{D_KEEP}\\n") && ($d{D_ARGX} ne '' || put('cmd', "$d{D_CMD}\\n"))
-  && (rename($spare, $named) || @names == grep { rename "$spare/$_", "$named/$_" } @names)) {
-  discard($spare); discard($named);
+unless ($room && (rename($spare, $dir) || -e "$dir/never" || @names == grep { rename "$spare/$_", "$dir/$_" } @names)) {
+  discard($spare); discard($dir);
   out("f the node could not write to $base (is its disk full?)\\n"); exit 0;
 }
-rmdir $spare;
-$dir = $named;
+discard($spare);
+# Whoever cleans up in this very moment has said so: one of both sees the other.
+if (-e "$dir/never") { out("n it was given up before it reached the node\\n"); exit 0 }
 mkdir $cwd if $own && !-d $cwd;
-order($child_w, D_CWD => $cwd, map { $_ => $d{$_} } qw(D_ID D_ENVX D_ARGX));
-order($super_w, map { $_ => $d{$_} } qw(D_ID D_KEEP D_TIMEOUT D_GRACE));
+order($super_w, D_CWD => $cwd, map { $_ => $d{$_} } qw(D_ID D_KEEP D_TIMEOUT D_GRACE D_ENVX D_ARGX));
 out("s 1\\n");
 follow();
 
@@ -130,21 +132,22 @@ sub command {
 }
 
 sub supervise {
-  my ($told, $child_told, $births) = @_;
+  my ($told, $births) = @_;
   open STDIN, '<', '/dev/null'; open STDOUT, '>', '/dev/null'; open STDERR, '>', '/dev/null';
   $SIG{HUP} = $SIG{PIPE} = 'IGNORE';
   # What leaves the tree of the command, its session and its environment is adopted by us, and found below us.
   my $tree = defined $prctl && syscall($prctl, 36, 1, 0, 0, 0) == 0 ? ' tree' : '';
-  pipe(my $out_r, my $out_w); pipe(my $err_r, my $err_w); pipe(my $gone_r, my $gone_w);
+  pipe(my $out_r, my $out_w); pipe(my $err_r, my $err_w); pipe(my $gone_r, my $gone_w); pipe(my $child_r, my $child_w);
   fcntl($gone_w, 4, $nonblock);
   my $child = fork;
   return unless defined $child;
-  if ($child == 0) { close $_ for $child_w, $told, $tell_w, $births; command($child_told, $out_w, $err_w) }
-  close $_ for $child_w, $child_told, $out_w, $err_w;
+  if ($child == 0) { close $_ for $child_w, $told, $tell_w, $births; command($child_r, $out_w, $err_w) }
+  close $_ for $child_r, $out_w, $err_w;
   $SIG{CHLD} = sub { syswrite $gone_w, 'x' };
   syswrite $births, "$$ " . born($$) . " $boot$tree\\n$child " . born($child) . " $boot\\n";
   close $births;
   return unless obey($told);
+  order($child_w, map { $_ => $d{$_} } qw(D_ID D_CWD D_ENVX D_ARGX));
   $dir = "$base/$d{D_ID}";
   # Whoever cancels writes first and looks for the number then: one of both sees the other.
   if (!-d $dir) { kill 'KILL', $child, -$child } elsif (-e "$dir/cancelled") { slay() }
@@ -282,7 +285,7 @@ sub follow {
     my ($code) = get('exit') =~ /^(\\d+)/;
     my $any = $drain->();
     if (defined $code) {
-      my ($from, $to) = $tell_r ? (0, 0) : map { (stat "$dir/$_")[9] || 0 } qw(cpid exit);
+      my ($from, $to) = $tell_r ? (0, 0) : map { (stat "$dir/$_")[9] || 0 } qw(memo exit);
       out("x $code " . (-e "$dir/cancelled" ? 'cancel' : -e "$dir/timedout" ? 'timeout' : 'exit') . " $from $to\\n");
       return;
     }

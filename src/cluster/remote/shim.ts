@@ -189,7 +189,7 @@ export const createShim = (
       return lines.filter(line => line.startsWith('j ')).map(parseJob)
     },
     memoOf: async (id, options) => {
-      const lines = await ask({ D_ID: checkedId(id) }, 'cat "$base/$D_ID/memo" 2>/dev/null; echo', options)
+      const lines = await ask({ D_ID: checkedId(id) }, 'memo', options)
       return lines.join('')
     },
     release: async (ids, options) => {

@@ -86,6 +86,10 @@ export const followRun = async (
         if (startedReports.length > 0) return
         startedAt ??= Date.now()
         startedReports.push(run.sink.started(startedAt))
+        // What was chosen before there was a connection was written down without the life of the node.
+        const boot = cluster.ssh.boot(node.id)
+        if (command && boot !== undefined && boot !== recordedBoot(run.machine))
+          startedReports.push(run.remember({ boot }))
       },
       onOutput: reporter.push,
       onDropped: reporter.skip,

@@ -1,12 +1,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
-import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createFrameReader } from '../../../src/cluster/remote/frames.ts'
 import { holdCommand } from '../../../src/cluster/remote/hold.ts'
-import { requestFor, standbyFor } from '../../../src/cluster/remote/request.ts'
+import { standbyFor } from '../../../src/cluster/remote/request.ts'
 import { createShim } from '../../../src/cluster/remote/shim.ts'
 import type { SshTarget } from '../../../src/cluster/ssh/arguments.ts'
 import { createSsh, type SessionRequest, type Ssh } from '../../../src/cluster/ssh/session.ts'
@@ -414,6 +412,13 @@ describe.skipIf(missing !== undefined).each(['best', 'shell', 'no perl'] as cons
       expect(stderr).toContain('/nowhere/at/all')
     })
 
+    it('is not to come any more once somebody asked for its memo in vain', async () => {
+      const id = newId()
+      expect(await cluster.shim.memoOf(id, await where())).toBe('')
+      const { end, stdout } = await runOn(cluster, 'n1', { id, command: 'echo secret' })
+      expect({ kind: end.kind, stdout }).toEqual({ kind: 'not-started', stdout: '' })
+    })
+
     it('refuses an id that would be a path', async () => {
       await expect(runOn(cluster, 'n1', { id: '../x', command: 'true' })).rejects.toThrow('cannot be the id')
       await expect(runOn(cluster, 'n1', { id: "x';touch y;'", command: 'true' })).rejects.toThrow(
@@ -510,28 +515,3 @@ describe.skipIf(missing !== undefined).each(['best', 'shell', 'no perl'] as cons
       )
   },
 )
-
-describe.skipIf(spawnSync('perl', ['-e', '1']).status !== 0)('the holder by itself', () => {
-  it('starts a command on a file system that cannot put one directory in the place of another', () => {
-    const home = mkdtempSync(join(tmpdir(), 'holder-'))
-    writeFileSync(
-      join(home, 'Refuse.pm'),
-      'package Refuse; BEGIN { *CORE::GLOBAL::rename = sub { -d $_[0] ? 0 : CORE::rename($_[0], $_[1]) } } 1;',
-    )
-    const words = Buffer.from('bash\0-c\0echo done\0').toString('hex')
-    const parameters = {
-      ...{ D_OWNER: 'test', D_ID: 'one', D_CMD: '', D_ENV: '', D_ENVX: '', D_ARGX: words, D_CWD: '' },
-      ...{ D_WORK: 'w', D_MEMO: 'bWVtbw==', D_TIMEOUT: '60', D_GRACE: '5', D_KEEP: '1000 1000' },
-      ...{ D_PLAIN: '', D_FROM: '0' },
-    }
-    const env = { ...process.env, HOME: home, PERL5OPT: '-MRefuse', PERL5LIB: home }
-    const input = requestFor(parameters, 'deputy-mark', 'run')(undefined)
-    const { stdout, stderr } = spawnSync('sh', [], { input, env, encoding: 'utf8', timeout: 20_000 })
-    expect(stderr).toBe('')
-    expect(stdout).toMatch(/^s 1\no 5\ndone\nx 0 exit 0 0$/m)
-    const jobs = join(home, '.cache/deputy/test/jobs')
-    expect(readdirSync(jobs)).toEqual(['one'])
-    expect(readFileSync(join(jobs, 'one/memo'), 'utf8')).toBe('bWVtbw==')
-    rmSync(home, { recursive: true, force: true })
-  })
-})

@@ -3,7 +3,8 @@ export const CLEAN_UP = `
 cancel() {
   dir="$base/$D_ID"
   bury || [ -e "$dir/never" ] || ! [ -d "$dir" ] && { echo 'k 0'; return; }
-  true > "$dir/cancelled"
+  # Again where the record has just taken the place of the empty directory.
+  true 2>/dev/null > "$dir/cancelled" || true > "$dir/cancelled"
   left=$(slay "$dir" "$D_ID" "$D_GRACE")
   set -- $left
   echo "k $# $left"
@@ -15,6 +16,11 @@ remove() {
     dir="$base/$D_ID"
     # What tells a late request that it comes too late has to outlive it.
     [ -d "$dir" ] && ! [ -e "$dir/never" ] || { echo "g $D_ID"; continue; }
+    # Claimed, but not written down yet: whoever is about to finds that it is not to start.
+    if ! [ -e "$dir/index" ]; then
+      true 2>/dev/null > "$dir/never"
+      [ -e "$dir/index" ] || { echo "g $D_ID"; continue; }
+    fi
     true 2>/dev/null > "$dir/cancelled"
     left=$(slay "$dir" "$D_ID" 0)
     if [ -n "$left" ]; then echo "k $D_ID $left"; continue; fi

@@ -120,7 +120,7 @@ losses() {
 
 # When the command began and ended, for a caller who did not see it.
 clock() {
-  from=$(modified "$dir/cpid") to=$(modified "$dir/exit")
+  from=$(modified "$dir/memo") to=$(modified "$dir/exit")
 }
 
 modified() {

@@ -23,6 +23,7 @@ run() {
   if mkdir "$dir" 2>/dev/null || { mkdir -p "$base" "$work" 2>/dev/null && mkdir "$dir" 2>/dev/null; }; then
     [ -n "$own" ] && ! [ -d "$D_CWD" ] && mkdir "$D_CWD" 2>/dev/null
     if printf '%-7s\\n' '' > "$dir/exit" && printf '%s\\n' "$D_CMD" > "$dir/cmd" && printf '%s' "$D_MEMO" > "$dir/memo" && printf '%-15s\\n' '' > "$dir/out.lost" && printf '%-15s\\n' '' > "$dir/err.lost" && true > "$dir/index"; then
+      [ -e "$dir/never" ] && { echo 'n it was given up before it reached the node'; return; }
       printf '%s\\n' "$$" > "$dir/follower"
       (supervise) < /dev/null > /dev/null 2>&1 &
       echo 's 1'
@@ -61,9 +62,19 @@ by_holder() {
   [ -e "$dir/ring" ] || return 0
   D_FOLLOW=1
   export D_FOLLOW D_OWNER D_ID D_FROM
+  # It is told the end by a signal that must not end it before it listens.
+  trap '' USR1
   command -v perl >/dev/null 2>&1 && exec perl -e "$D_HOLDER"
   echo 'l the node has no perl any more, which the command was started with'
   exit
+}
+
+# What whoever follows it must know first. One that is not there is not to come any more: nobody would know it then.
+memo() {
+  dir="$base/$D_ID"
+  bury || begun > /dev/null
+  cat "$dir/memo" 2>/dev/null
+  echo
 }
 
 # Where the node knows nothing of a command: a request that is still on its way, however late, finds this and ends.
