@@ -140,6 +140,7 @@ describe.skipIf(!hasCurl)('between the order and the first byte', () => {
     ['first words', 'echo; exec sleep 3'],
     ['first words that do not come', 'exec sleep 3'],
   ])('the clock of a job with much time begins after its %s', async (_, script) => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is for the shell
     const tools = talkative(['sleep'], '[ "$1" != 0.5 ] || echo clock >>"${0%/*}/../log"')
     const there = await waiting(
       { argv: ['/bin/sh', '-c', script], heartbeatSeconds: 600, timeoutSeconds: 3600 },

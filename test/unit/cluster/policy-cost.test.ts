@@ -45,12 +45,8 @@ describe('a long script', () => {
   })
 
   // Called too complex by a reader that goes through every call of every function anew.
-  it.for(
-    ['apt-key', 'gpgrt-config', 'xdg-open', 'xdg-settings', 'gettextize', 'ucf'].map(
-      name => `/usr/bin/${name}`,
-    ),
-  )('of a system can be read: %s', (path, { skip }) => {
-    if (!existsSync(path)) skip(`there is no ${path} here`)
+  const scripts = ['apt-key', 'gpgrt-config', 'xdg-open', 'xdg-settings', 'gettextize', 'ucf']
+  it.each(scripts.map(name => `/usr/bin/${name}`).filter(existsSync))('of a system can be read: %s', path => {
     expect(ruleOf(readFileSync(path, 'utf8'), { root: true })).not.toBe('too-complex')
   })
 
