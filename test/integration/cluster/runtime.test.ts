@@ -175,6 +175,16 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     lab.nodes[0]!.inside(`rm ${home}/.cache`)
   })
 
+  it('has the life of its node written down, also where it is the first of all', async () => {
+    const boot = lab.nodes[0]!.inside('cat /proc/sys/kernel/random/boot_id').trim()
+    const harness = await harnessOf(clusterOf())
+    for (let time = 0; time < 2; time++) {
+      const launched = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n1' } })
+      expect(exitOf(await launched.outcome).code).toBe(0)
+      expect(launched.machine.details).toMatchObject({ node: 'n1', boot })
+    }
+  })
+
   it('is lost to the daemon that it is taken from, and goes on for the other', async () => {
     const harness = await harnessOf(clusterOf())
     const task = 'echo up; while [ ! -e "$HOME/taken" ]; do sleep 0.05; done; echo down'
