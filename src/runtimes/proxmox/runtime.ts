@@ -109,10 +109,13 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     },
     recall: machines => {
       for (const machine of machines) {
-        const { vmid, doubtful = [], ready, tokenHash, node } = detailsOf(machine)
+        const { vmid, doubtful = [], ready, tokenHash, node, seed, seedNode } = detailsOf(machine)
         provisioner.vmids.hold([...(vmid === undefined ? [] : [vmid]), ...doubtful])
-        if (machine.state !== 'kept' && machine.state !== 'ready') continue
         if (!ready || tokenHash === undefined || vmid === undefined || node === undefined) continue
+        // Machines that are on their way out take their image along.
+        if (seed !== undefined && machine.state !== 'destroying')
+          seedImages.retire(machine.id, { node, vmid, volid: seed, ...(seedNode && { seedNode }) })
+        if (machine.state !== 'kept' && machine.state !== 'ready') continue
         sessions.add(machine.id, tokenHash)
         reception.attend(machine.id, { node, vmid })
       }

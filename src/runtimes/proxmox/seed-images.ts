@@ -3,35 +3,61 @@ import { forOperator } from '../../jobs/for-operator.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
+import { readConfig } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
+import { whereIs } from './whereabouts.ts'
 
 export interface SeedImage {
+  /** Where its machine is. */
   readonly node: string
   readonly vmid: number
-  /** The CD-ROM drive it is in. */
-  readonly drive: string
+  /** The CD-ROM drive it is in; looked up where an earlier daemon has put it there. */
+  readonly drive?: string
   readonly volid: string
+  /** Where the image is, if the machine has moved away from it. */
+  readonly seedNode?: string
 }
 
-/** A job that is over sooner takes its image along; nobody needs to eject it. */
-const PAUSE_MS = 2000
+/**
+ * Before each attempt. A job that is over before the first takes its image along; nobody needs to eject it. The others
+ * sit out a guest that is locked and a cluster that restarts.
+ */
+const PAUSES_MS = [2000, 15_000, 60_000, 300_000, 900_000]
 const DELETE_MS = 60_000
 
 /**
  * Takes the image from machines that have read it, beside everything else: the token of the machine is in it, and a
- * guest with a local image in its drive cannot be moved to another node. What cannot be done now is done when the
- * machine is destroyed.
+ * guest with a local image in its drive cannot be moved to another node. What cannot be done now is done after the next
+ * start of the daemon, or when the machine is destroyed.
  */
 export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxRuntimeOptions, 'proxmox' | 'log'>) => {
   const underWay = new Map<string, { readonly ending: AbortController; readonly done: Promise<void> }>()
   const removed = new Set<string>()
 
-  const remove = async ({ node, vmid, drive, volid }: SeedImage, signal: AbortSignal): Promise<void> => {
-    await proxmox.clock.sleep(PAUSE_MS, signal)
+  const remove = async (image: SeedImage, signal: AbortSignal): Promise<void> => {
+    const { vmid, volid, seedNode = image.node } = image
+    const { node, drive } = image.drive === undefined ? await findDrive(proxmox, image, signal) : image
     // First out of the drive: a guest whose image is missing does not start again.
-    await proxmox.put(path`/nodes/${node}/qemu/${vmid}/config`, { [drive]: EMPTY }, { signal })
-    await deleteSeed(proxmox, { node, volid }, signal)
-    removed.add(volid)
+    if (drive !== undefined)
+      await proxmox.put(path`/nodes/${node}/qemu/${vmid}/config`, { [drive]: EMPTY }, { signal })
+    else if (!(await isStored(proxmox, { node: seedNode, volid }, signal))) return
+    await deleteSeed(proxmox, { node: seedNode, volid }, signal)
+  }
+
+  /** Resolves when it is gone, or was tried often enough. */
+  const insist = async ({ drive, ...image }: SeedImage, signal: AbortSignal): Promise<void> => {
+    for (const [tries, pause] of PAUSES_MS.entries()) {
+      await proxmox.clock.sleep(pause, signal)
+      try {
+        // After a failure nobody knows how far it came.
+        await remove(tries === 0 && drive !== undefined ? { ...image, drive } : image, signal)
+        removed.add(image.volid)
+        return
+      } catch (error) {
+        signal.throwIfAborted()
+        log.debug({ vmid: image.vmid, reason: (error as Error).message }, 'a seed image stays for now')
+      }
+    }
   }
 
   const settle = async (machineId: string): Promise<void> => {
@@ -41,14 +67,11 @@ export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxRuntimeOptions, '
   }
 
   return {
-    /** The machine has read it. */
+    /** The machine has read it. Also after a restart: what is gone already is found gone. */
     retire(machineId: string, image: SeedImage): void {
       const ending = new AbortController()
-      const done = remove(image, ending.signal)
-        .catch(error => {
-          if (!ending.signal.aborted)
-            log.debug({ vmid: image.vmid, reason: (error as Error).message }, 'a seed image stays for now')
-        })
+      const done = insist(image, ending.signal)
+        .catch(() => {})
         .finally(() => underWay.delete(machineId))
       underWay.set(machineId, { ending, done })
     },
@@ -69,6 +92,34 @@ export type SeedImages = ReturnType<typeof createSeedImages>
 
 /** Proxmox VE ejects at once what the drive of a running guest had; to take the drive itself away it would wait. */
 const EMPTY = 'none,media=cdrom'
+
+/** Where its machine is now, and the drive that holds it; none when it was ejected. */
+const findDrive = async (
+  proxmox: Proxmox,
+  { node, vmid, volid }: SeedImage,
+  signal: AbortSignal,
+): Promise<{ node: string; drive: string | undefined }> => {
+  const found = await whereIs(proxmox, { node, vmid }, signal)
+  if (found.kind !== 'there') throw new Error(`VM ${vmid} is ${found.kind}`)
+  const config = await readConfig(proxmox, { node: found.node, vmid }, signal)
+  const holds = (value: unknown) =>
+    String(value)
+      .replace(/^file=/, '')
+      .split(',')[0] === volid
+  return { node: found.node, drive: Object.keys(config).find(key => holds(config[key])) }
+}
+
+/** To delete what is gone would leave a failed task in the log of the cluster. */
+const isStored = async (
+  proxmox: Proxmox,
+  { node, volid }: { node: string; volid: string },
+  signal: AbortSignal,
+): Promise<boolean> => {
+  const [storage = ''] = volid.split(':')
+  const at = path`/nodes/${node}/storage/${storage}/content`
+  const volumes = await proxmox.get<{ volid: string }[]>(at, { content: 'iso' }, { signal })
+  return volumes.some(volume => volume.volid === volid)
+}
 
 const deleteSeed = async (
   proxmox: Proxmox,

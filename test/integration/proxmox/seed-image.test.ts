@@ -1,11 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { newVm } from '../../../src/dev/pve/state.ts'
 import { createProxmox } from '../../../src/proxmox/client.ts'
+import { systemClock } from '../../../src/proxmox/clock.ts'
+import { silent } from '../../../src/proxmox/logger.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
-import { begin, never } from '../../support/begin-lab.ts'
+import { createSeedImages } from '../../../src/runtimes/proxmox/seed-images.ts'
+import { begin, never, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
+import { freePort } from '../../support/free-port.ts'
 import type { Lab } from '../../support/proxmox-runtime.ts'
 
 const beginSeeded = () => begin({ runtime: { injection: 'iso' } })
@@ -26,6 +31,8 @@ const beginJob = async (lab: Lab, engine: TestEngine, more: Record<string, unkno
 const sent = (lab: Lab, pattern: RegExp) => lab.emulator.requests.filter(line => pattern.test(line)).length
 const DELETED = /^DELETE .*\/content\//
 const CONFIGURED = /^PUT .*\/config$/
+const failures = (lab: Lab) =>
+  [...lab.emulator.state.tasks.values()].flatMap(task => (task.exitstatus === 'OK' ? [] : [task.exitstatus]))
 const driveOf = (lab: Lab): string | undefined => lab.machines()[0]?.config.ide2
 
 describe.skipIf(!hasCurl)('the seed image', () => {
@@ -39,8 +46,7 @@ describe.skipIf(!hasCurl)('the seed image', () => {
     expect((await job.end()).status).toBe('success')
     await until(async () => (await engine.deputy.machines()).length === 0, 'the record is gone', 30_000)
     expect(sent(lab, DELETED)).toBe(1)
-    const failures = [...lab.emulator.state.tasks.values()].filter(task => task.exitstatus !== 'OK')
-    expect(failures.map(task => task.exitstatus)).toEqual([])
+    expect(failures(lab)).toEqual([])
   })
 
   it('is not missed by a guest that starts again', async () => {
@@ -79,5 +85,122 @@ describe.skipIf(!hasCurl)('the seed image', () => {
     expect(sent(lab, DELETED)).toBe(0)
     await until(async () => (await engine.deputy.machines()).length === 0, 'the record is gone', 30_000)
     expect(lab.seeds()).toEqual([])
+  })
+})
+
+describe.skipIf(!hasCurl)('the seed image, after a restart of the daemon,', () => {
+  /** A machine at work, and what starts the daemon anew. */
+  const beginAgain = async () => {
+    const lab = await useLab({ runtime: { injection: 'iso' } })
+    lab.usePort(await freePort())
+    const first = lab.makeRuntime()
+    const engine = await lab.open(first)
+    const job = await beginJob(lab, engine, { lifecycle: 'persistent' })
+    await until(() => driveOf(lab)?.startsWith('seeds:') === true, 'it is attached', 30_000)
+    const restart = async (): Promise<TestEngine> => {
+      await engine.close()
+      await first.close()
+      return lab.open(lab.makeRuntime())
+    }
+    return { lab, job, restart }
+  }
+
+  it('is taken from a machine at work that still has it', async () => {
+    const { lab, restart } = await beginAgain()
+    const before = sent(lab, CONFIGURED)
+    lab.emulator.faults.addRequest({ match: CONFIGURED, status: 400, message: 'hotplug problem' })
+    await until(() => sent(lab, CONFIGURED) > before, 'it is to be ejected', 30_000)
+    expect(lab.seeds()).toHaveLength(1)
+    lab.emulator.faults.clear()
+    await restart()
+    await until(() => lab.seeds().length === 0, 'the image is gone', 30_000)
+    expect(driveOf(lab)).toBe('none,media=cdrom')
+    expect(lab.machines()).toMatchObject([{ status: 'running' }])
+  })
+
+  it('is taken from a kept machine that still has it', async () => {
+    const { lab, job, restart } = await beginAgain()
+    lab.emulator.faults.addRequest({ match: DELETED, status: 500, message: 'storage problem' })
+    await until(() => sent(lab, DELETED) > 0, 'it is to be deleted', 30_000)
+    expect((await job.end()).status).toBe('success')
+    lab.emulator.faults.clear()
+    await restart()
+    await until(() => lab.seeds().length === 0, 'the image is gone', 30_000)
+    expect(lab.machines()).toMatchObject([{ status: 'running' }])
+  })
+})
+
+describe('the removal of a seed image', () => {
+  const VMID = 100_007
+
+  const VOLID = 'seeds:iso/seed.iso'
+
+  /** An image in the drive of a guest, and a clock without pauses. */
+  const beginRemoval = async () => {
+    const lab = await useLab()
+    const connect = (sleep = systemClock.sleep) => {
+      const client = createProxmox(parseSettings(lab.emulator.env()), { clock: { ...systemClock, sleep } })
+      onTestFinished(() => client.close())
+      return client
+    }
+    const image = { storage: 'seeds', content: 'iso', filename: 'seed.iso', file: Buffer.from('x') } as const
+    await connect().upload({ node: 'pve1', ...image })
+    const vm = newVm(VMID, 'pve1', { ide2: `${VOLID},media=cdrom` })
+    vm.pool = 'jobs'
+    vm.status = 'running'
+    lab.emulator.state.vms.set(VMID, vm)
+    const failed: string[] = []
+    const log = { ...silent, debug: (_: object, text: string) => void failed.push(text) }
+    const proxmox = connect(async () => {})
+    const answers: string[] = []
+    const get = async <T>(...call: Parameters<typeof proxmox.get>): Promise<T> => {
+      const answer = await proxmox.get<T>(...call)
+      answers.push(call[0])
+      return answer
+    }
+    const images = createSeedImages({ proxmox: { ...proxmox, get }, log })
+    onTestFinished(() => images.close())
+    return { lab, vm, images, failed, answers }
+  }
+
+  it('is tried again until it can be done', async () => {
+    const { lab, vm, images, failed } = await beginRemoval()
+    lab.emulator.faults.addRequest({ match: CONFIGURED, times: 2, status: 400, message: 'hotplug problem' })
+    images.retire('machine', { node: 'pve1', vmid: VMID, drive: 'ide2', volid: VOLID })
+    await until(() => lab.seeds().length === 0, 'the image is gone', 20_000)
+    expect(vm.config.ide2).toBe('none,media=cdrom')
+    expect(failed).toHaveLength(2)
+  })
+
+  it('is left for later after a few attempts', async () => {
+    const { lab, images, failed } = await beginRemoval()
+    lab.emulator.faults.addRequest({ match: CONFIGURED, status: 400, message: 'hotplug problem' })
+    images.retire('machine', { node: 'pve1', vmid: VMID, drive: 'ide2', volid: VOLID })
+    await until(() => failed.length === 5, 'it was tried often enough', 20_000)
+    expect(sent(lab, CONFIGURED)).toBe(5)
+    expect(lab.seeds()).toHaveLength(1)
+  })
+
+  it('finds the drive of a machine that was moved, and leaves the others alone', async () => {
+    const { lab, vm, images } = await beginRemoval()
+    vm.node = 'pve2'
+    vm.config.ide3 = vm.config.ide2!
+    vm.config.ide2 = 'seeds:iso/seed.iso.other.iso,media=cdrom'
+    images.retire('machine', { node: 'pve1', vmid: VMID, volid: VOLID })
+    await until(() => lab.seeds().length === 0, 'the image is gone', 20_000)
+    expect(vm.config).toMatchObject({
+      ide2: 'seeds:iso/seed.iso.other.iso,media=cdrom',
+      ide3: 'none,media=cdrom',
+    })
+  })
+
+  it('is not done twice', async () => {
+    const { lab, vm, images, answers } = await beginRemoval()
+    vm.config.ide2 = 'none,media=cdrom'
+    lab.emulator.state.volumes.clear()
+    images.retire('machine', { node: 'pve1', vmid: VMID, volid: VOLID })
+    await until(() => answers.some(path => path.endsWith('/content')), 'it is looked for', 20_000)
+    await images.discard('machine', { node: 'pve1', volid: VOLID }, never)
+    expect(sent(lab, DELETED)).toBe(0)
   })
 })
