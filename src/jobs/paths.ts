@@ -27,6 +27,13 @@ export interface FileTarget {
 export const fileTarget = (path: string): FileTarget =>
   path.startsWith('/') ? absoluteTarget(path)! : { root: 'workspace', relative: clean(path) }
 
+/** Those files of a manifest that land in the workspace, relative to it. */
+export const givenInWorkspace = (files: readonly { path: string }[] = []): string[] =>
+  files.flatMap(file => {
+    const { root, relative } = fileTarget(file.path)
+    return root === 'workspace' ? [relative] : []
+  })
+
 const absoluteTarget = (path: string): FileTarget | undefined => {
   const normal = `/${clean(path)}`
   if (normal.startsWith(`${WORKSPACE}/`))

@@ -2,7 +2,7 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
-import { fileTarget } from '../../jobs/paths.ts'
+import { givenInWorkspace } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
 import { toLocalError } from './disk-full.ts'
@@ -173,7 +173,7 @@ const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Pr
     ],
     patchBase: base,
     wantsPatch: manifest.workspace?.patch === true,
-    givenFiles: (manifest.files ?? []).map(file => fileTarget(file.path).relative),
+    givenFiles: givenInWorkspace(manifest.files),
     artifacts: manifest.artifacts ?? [],
     keep: options.keep,
     graceSeconds: options.graceSeconds,

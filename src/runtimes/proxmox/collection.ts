@@ -2,7 +2,7 @@ import type { FileList } from '../../guest/protocol.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Artifact, BlobRef, SkippedArtifact } from '../../jobs/job.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
-import { fileTarget } from '../../jobs/paths.ts'
+import { givenInWorkspace } from '../../jobs/paths.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import type { Blobs } from '../../ports.ts'
 import type { BaseTree } from '../local/base-tree.ts'
@@ -121,7 +121,7 @@ export const createCollection = (options: CollectionOptions) => {
     const { files, skipped, base } = await work.suspects({
       listing: list,
       ignores,
-      given: (manifest.files ?? []).map(file => fileTarget(file.path).relative),
+      given: givenInWorkspace(manifest.files),
       basePath,
       startedAt: options.startedAt(),
     })

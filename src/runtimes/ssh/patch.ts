@@ -5,7 +5,7 @@ import {
   type WorkspaceListing,
 } from '../../cluster/sync/workspace.ts'
 import type { BlobRef, SkippedArtifact } from '../../jobs/job.ts'
-import { fileTarget } from '../../jobs/paths.ts'
+import { givenInWorkspace } from '../../jobs/paths.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import { gitPatch, type PatchedState } from '../../workspace/git-patch.ts'
 import { isGitPath } from '../../workspace/tree-ignore.ts'
@@ -27,7 +27,7 @@ export const fetchPatch = async (
   const { cluster, keep, manifest, workspaceId: id } = request
   const { owner, ssh } = cluster
   const before = manifest.workspace?.blob ? await listBase({ ...request, ssh, owner, id }) : EMPTY
-  const given = (manifest.files ?? []).map(file => fileTarget(file.path).relative)
+  const given = givenInWorkspace(manifest.files)
   const ignores = await readIgnores(request, listing)
   const suspects = suspectsAmong(
     { listing, ignores, given },

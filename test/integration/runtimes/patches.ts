@@ -80,6 +80,12 @@ export const describeWorkspacePatches = (
       return copy
     }
 
+    it('tells of a file whose namesake was given elsewhere', async () => {
+      const files = [{ path: '/tmp/old.txt', text: 'given' }]
+      const { text } = await patchOf('echo new > old.txt', { files })
+      expect(text).toContain('-old\n+new\n')
+    })
+
     it('is taken by git and leads to the same files', async () => {
       const { text, exit } = await patchOf(
         [
