@@ -1,6 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Proxmox } from './client.ts'
 import { type Params, path } from './encode.ts'
+import { proxmoxDetails } from './errors.ts'
 
 export interface TemplateWish {
   readonly node: string
@@ -22,6 +23,7 @@ export interface TemplateWish {
 
 const PREPARE_MS = 20 * 60_000
 const LOOK_MS = 2000
+const CANCEL_MS = 60_000
 const SEED_DRIVE = 'ide2'
 
 /** Makes a template of a cloud image through the API: the import, one boot to complete it, the conversion. */
@@ -35,6 +37,7 @@ export const buildTemplate = async (proxmox: Proxmox, wish: TemplateWish): Promi
   await importImage(proxmox, wish)
   // From here on the VM is ours to remove.
   try {
+    wish.signal?.throwIfAborted()
     if (wish.prepare) await completeImage(proxmox, wish, wish.prepare)
     wish.told?.(`making a template of VM ${wish.vmid}`)
     await task(proxmox, wish, 'post', `${at(wish)}/template`)
@@ -58,32 +61,33 @@ export const buildTemplate = async (proxmox: Proxmox, wish: TemplateWish): Promi
   }
 }
 
+/** Resolves when the VM is there, also for a maker who was interrupted meanwhile. */
 const importImage = async (proxmox: Proxmox, wish: TemplateWish): Promise<void> => {
-  const call = callOf(wish)
-  const upid = await proxmox.post<string>(
-    path`/nodes/${wish.node}/qemu`,
-    {
-      vmid: wish.vmid,
-      name: wish.name,
-      cores: 1,
-      memory: 1024,
-      ostype: 'l26',
-      agent: 'enabled=1',
-      scsihw: 'virtio-scsi-single',
-      scsi0: `${wish.storage}:0,import-from=${wish.image}`,
-      boot: 'order=scsi0',
-      net0: `virtio,bridge=${wish.bridge},firewall=1`,
-      serial0: 'socket',
-      vga: 'serial0',
-    },
-    call,
-  )
+  wish.signal?.throwIfAborted()
+  // Not to be interrupted: without its answer nobody could end what it has begun.
+  const upid = await proxmox.post<string>(path`/nodes/${wish.node}/qemu`, {
+    vmid: wish.vmid,
+    name: wish.name,
+    cores: 1,
+    memory: 1024,
+    ostype: 'l26',
+    agent: 'enabled=1',
+    scsihw: 'virtio-scsi-single',
+    scsi0: `${wish.storage}:0,import-from=${wish.image}`,
+    boot: 'order=scsi0',
+    net0: `virtio,bridge=${wish.bridge},firewall=1`,
+    serial0: 'socket',
+    vga: 'serial0',
+  })
   try {
-    await proxmox.waitTask(upid, call)
+    await proxmox.waitTask(upid, callOf(wish))
   } catch (error) {
     // An import that is ended takes away what it made. One that failed may have met the VM of somebody else.
-    if (wish.signal?.aborted) await proxmox.cancelTask(upid)
-    throw error
+    if (!wish.signal?.aborted) throw error
+    await proxmox.cancelTask(upid)
+    await proxmox.waitTask(upid, { deadline: proxmox.clock.now() + CANCEL_MS }).catch(cause => {
+      throw proxmoxDetails(cause)?.exitStatus === undefined ? cause : wish.signal?.reason
+    })
   }
 }
 

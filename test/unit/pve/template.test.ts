@@ -113,6 +113,28 @@ describe('a template', () => {
     expect([...state.volumes.keys()].join()).not.toContain('9100')
   })
 
+  it.each([
+    ['goes on', { slower: 100_000, cancelMs: 0 }],
+    ['is over before it can be ended', { slower: 1, cancelMs: 500 }],
+  ])(
+    'leaves nothing behind when its maker is interrupted while an import that %s is ordered',
+    async (_, how) => {
+      const { root, state } = await withGuests(() => {})
+      const { faults, requests } = cluster.emulator
+      faults.addTask({ type: 'qmcreate', step: 'create', slower: how.slower })
+      faults.addRequest({ match: /^POST .*\/qemu$/, delayMs: 300 })
+      faults.addRequest({ match: /^DELETE .*\/tasks\//, delayMs: how.cancelMs })
+      const stop = new AbortController()
+      const building = failureOf(buildTemplate(root, { ...WANTED, signal: stop.signal }))
+      await until(() => requests.some(line => /^POST .*\/qemu$/.test(line)), 'it is ordered')
+      stop.abort()
+      expect(await building).toBe(stop.signal.reason)
+      expect(state.vms.has(9100)).toBe(false)
+      expect([...state.tasks.values()].map(task => task.type)).toContain('qmcreate')
+      expect([...state.volumes.keys()].join()).not.toContain('9100')
+    },
+  )
+
   it('says that it was interrupted, and nothing of the call that was under way', async () => {
     const { root, state } = await withGuests(() => {})
     const { faults, requests } = cluster.emulator
