@@ -79,7 +79,10 @@ describe('one home', () => {
       ],
       { encoding: 'utf8' },
     )
-    const others = modes.split('\n').filter(Boolean).map(mode => Number.parseInt(mode, 8) & 0o077)
+    const others = modes
+      .split('\n')
+      .filter(Boolean)
+      .map(mode => Number.parseInt(mode, 8) & 0o077)
     expect(others).toEqual([0, 0, 0, 0])
   })
 })
