@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { route } from '../../../src/cluster/router.ts'
 import { sshFailureOf } from '../../../src/cluster/ssh/errors.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { startDns } from '../../support/dns.ts'
@@ -72,14 +73,21 @@ describe.skipIf(missing !== undefined)(`a slow node${why(missing)}`, () => {
     const cluster = slowCluster(nodes().slice(0, 2).reverse(), 15)
     await cluster.status()
     slow.set({ delayMs: 400 })
-    // Both are this very computer: what differs beside the distance is noise, and must be little.
-    await waitFor(async () => {
-      const [far, near] = (await cluster.status({ force: true })).map(({ report }) => report!)
-      return Math.abs(far!.cpu - near!.cpu) < 25 && Math.abs(far!.load - near!.load) < 0.2
-    })
-    const choice = await cluster.choose({}, signal)
+    const seen = await cluster.status({ force: true })
+    expect(seen.map(({ id, latencyMs }) => [id, latencyMs >= 790])).toEqual([
+      ['far', true],
+      ['near', false],
+    ])
+    // Both are this very computer, at moments that differ: made equal but for the distance.
+    const { report } = seen[0]!
+    const candidates = seen.map(({ id, latencyMs, at }) => ({
+      ...{ id, priority: 5, specialties: new Set<string>(), maxTasks: 4, running: 0 },
+      traits: { os: 'linux', arch: 'amd64', capabilities: new Set<string>(), labels: {} },
+      measurement: { ...report!, latencyMs, at },
+    }))
+    const choice = route(candidates, { now: Date.now() })
     expect(choice.id).toBe('near')
-    expect(choice.reason).toMatch(/\d+ ms away/)
+    expect(choice.reason).toContain(`${seen[1]!.latencyMs} ms away`)
     slow.set({ delayMs: 40 })
     cluster.dispose()
   })
