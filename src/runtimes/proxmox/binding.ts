@@ -35,6 +35,7 @@ export const bindJob = async (
   fresh?: Run,
 ): Promise<Outcome> => {
   const now = () => runtime.proxmox.clock.now()
+  const heartbeatSeconds = (fresh ? undefined : details.heartbeatSeconds) ?? runtime.heartbeatSeconds
   const session = sessions.add(run.machine.id, details.tokenHash)
   reception.attend(run.machine.id, details)
   if (session.busy && session.job?.id !== run.job.id) throw busy(run)
@@ -92,7 +93,7 @@ export const bindJob = async (
       now,
       withStart: () => {
         if (fresh) phases.first_callback ??= now() - began
-        return { ...reading.sealed(), ...egress.note, phases }
+        return { ...reading.sealed(), ...egress.note, phases, heartbeatSeconds }
       },
       onTold: () => {
         state.toldAt ??= now()
@@ -124,7 +125,8 @@ export const bindJob = async (
       await run.remember(movedTo(details, node))
     }
     return await follow({
-      ...{ runtime, sessions, run, details, intake, state, phases, present, moved },
+      ...{ sessions, run, details, intake, state, phases, present, moved },
+      runtime: { ...runtime, heartbeatSeconds },
       ...(egress.domains && { domains: egress.domains }),
       collected: () => collection.result(),
     })

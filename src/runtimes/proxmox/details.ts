@@ -30,6 +30,8 @@ export interface Details {
   readonly phases?: Readonly<Record<string, number>>
   /** The job whose command has started in it. */
   readonly started?: { readonly jobId: string; readonly at: number }
+  /** How often that job says that it lives, as its order has it. */
+  readonly heartbeatSeconds?: number
   /** How that job's output is read, sealed with the machine's token. */
   readonly reading?: string
   /** What of its output was held back when so much of it had been taken; sealed, too. */

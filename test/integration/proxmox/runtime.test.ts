@@ -404,6 +404,24 @@ describe.skipIf(!hasCurl)('after the daemon', () => {
     )
     await clean(lab)
   })
+
+  it('was restarted with another heartbeat, a job hears of its end at its own pace', async () => {
+    const lab = await useLab({ runtime: { graceSeconds: 3 } })
+    lab.usePort(await freePort())
+    const first = lab.makeRuntime({ heartbeatSeconds: 9 })
+    const engine = await lab.open(first)
+    const task = 'trap "echo goodbye; exit" TERM; echo ready; while :; do sleep 0.1; done'
+    const { job_id } = await engine.deputy.submit({ task, runtime: 'proxmox' }, 'test')
+    await until(async () => (await engine.deputy.get(job_id)).output_bytes > 0, 'it runs', 30_000)
+    await engine.close()
+    await first.close()
+    const again = await lab.open(lab.makeRuntime({ heartbeatSeconds: 1 }))
+    await again.deputy.cancel(job_id, 'test')
+    const view = await again.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
+    expect(view.status).toBe('cancelled')
+    expect((await again.deputy.result(job_id, {})).output).toMatch(/^ready\ngoodbye\n/)
+    await clean(lab)
+  })
 })
 
 /** Everything that runs in the guests of this cluster. */
