@@ -38,6 +38,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   let current: { spec: StartSpec; run: JobRun } | null = null
   let box: Box | undefined
   let warm: Box | undefined
+  let latest: Box | undefined
   let boots = 0
   let jobs = 0
   let retiring = false
@@ -64,8 +65,12 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   const boot = (shape: SandboxShape): Box => {
     const name = `${config.id}-${boots++}`
     const plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name) : planHost(config, name)
+    // All machines print into the same pipes, one after the other: a reader that the one before has left would take
+    // what this one prints.
+    for (const stream of [latest?.stdout, latest?.stderr]) stream?.destroy()
     try {
-      return bootBox(plan, ownDir)
+      latest = bootBox(plan, ownDir)
+      return latest
     } catch (error) {
       // The home was removed under it: what the plan has set up elsewhere must not stay.
       void plan.cgroup?.remove()

@@ -47,6 +47,20 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       )
     })
 
+    it('cost none of the output, however often they take the place of a machine that waits', async () => {
+      const task = Array.from({ length: 12 }, (_, i) => `echo ${i}`).join('; sleep 0.001; ')
+      const lines = Array.from({ length: 12 }, (_, i) => `${i}\n`).join('')
+      const printed: string[] = []
+      const again = async (): Promise<void> => {
+        for (let time = 0; time < 15; time++) {
+          const { sink } = await harness.run({ task }, { programs: [join(home, 'bin/plain')] })
+          printed.push(sink.text())
+        }
+      }
+      await Promise.all(Array.from({ length: 6 }, again))
+      expect(printed.filter(text => text !== lines)).toEqual([])
+    })
+
     it('fail the job before it starts when they do not exist', async () => {
       const { outcome } = await harness.run({ task: 'x' }, { programs: [join(home, 'bin/nothing')] })
       expect(outcome).toMatchObject({ kind: 'not-started', error: { code: 'invalid' } })
