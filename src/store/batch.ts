@@ -2,9 +2,9 @@ import type { Database } from './database.ts'
 
 /**
  * Group commit. Writes that arrive in the same turn of the event loop, or a moment later when many write at once,
- * share one transaction and one fsync, so that a durable write costs a fraction of a disk flush under load and one flush when alone. Each write keeps
- * its own fate: one that throws is undone and rejects alone; if the commit itself fails, all of them reject and
- * none has happened.
+ * share one transaction and one fsync, so that a durable write costs a fraction of a disk flush under load and one
+ * flush when alone. Each write keeps its own fate: one that throws is undone and rejects alone; if the commit itself
+ * fails, all of them reject and none has happened.
  *
  * What is lazy is safe from the death of this process at once, and from a power cut with the next write that is not.
  */

@@ -89,7 +89,7 @@ export const followRun = async (
         // What was chosen before there was a connection was written down without the life of the node.
         const boot = cluster.ssh.boot(node.id)
         if (command && boot !== undefined && boot !== recordedBoot(run.machine))
-          startedReports.push(run.remember({ boot }))
+          startedReports.push(run.remember({ boot }).catch(() => undefined))
       },
       onOutput: reporter.push,
       onDropped: reporter.skip,
