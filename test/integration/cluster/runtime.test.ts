@@ -153,7 +153,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
       thresholds: { cpu: 100, memory: 100, load: 1000 },
     })
     const home = lab.nodes[0]!.home
-    lab.nodes[0]!.inside(`rm -rf ${home}/.cache; touch ${home}/.cache`)
+    lab.nodes[0]!.inside(blockCache(home))
     const harness = await harnessOf(cluster)
     const task = { task: 'echo ran', network: 'full' } as const
     const first = await harness.launch(task)
@@ -218,7 +218,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
         (error: Error) => error.message,
       )
     const { home, inside } = lab.nodes[0]!
-    inside(`rm -rf ${home}/.cache; touch ${home}/.cache`)
+    inside(blockCache(home))
     for (let failure = 0; failure < 3; failure++)
       expect(await (await harness.launch(task)).outcome).toMatchObject({ kind: 'not-started' })
     expect(await closed()).toMatch(/failed 3 times in a row .*could not be copied.*next try in 5 s/)
@@ -283,3 +283,7 @@ async function* tarOf(name: string, content: string): AsyncGenerator<Uint8Array>
   tar.finalize()
   for await (const chunk of tar) yield chunk as Uint8Array
 }
+
+/** A file where commands are kept, so that none can be: again while a session that is being opened makes it anew. */
+const blockCache = (home: string): string =>
+  `until [ -f ${home}/.cache ]; do rm -rf ${home}/.cache; touch ${home}/.cache; done`
