@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Parameters, requestFor } from '../../../src/cluster/remote/request.ts'
+import { type Parameters, requestFor, standbyFor } from '../../../src/cluster/remote/request.ts'
 import { waitFor } from '../../support/sshlab.ts'
 
 const withoutPerl = spawnSync('perl', ['-e', '1']).status !== 0
@@ -65,6 +65,22 @@ describe.skipIf(withoutPerl)(`what holds a command${withoutPerl ? ' (skipped: no
     expect(existsSync(flag('ran'))).toBe(false)
     expect(readdirSync(jobs())).toEqual(['one'])
     expect(readdirSync(jobs('one'))).toEqual(['never'])
+  })
+
+  it('keeps its record apart from that of another node with the same home and the same number', async () => {
+    writeFileSync(join(home, 'Same.pm'), 'package Same; BEGIN { $$ = 4242 } 1;')
+    const env = { ...process.env, HOME: home, PERL5OPT: '-MSame', PERL5LIB: home }
+    const spares = (): string[] =>
+      existsSync(jobs()) ? readdirSync(jobs()).filter(name => existsSync(jobs(name, 'index'))) : []
+    const waiting = [0, 1].map(() => {
+      const child = spawn('sh', [], { env, stdio: ['pipe', 'ignore', 'inherit'] })
+      started.push(child)
+      child.stdin.write(standbyFor('test').script)
+      return child
+    })
+    await waitFor(() => spares().length === 2)
+    for (const child of waiting) child.stdin.end()
+    await waitFor(() => readdirSync(jobs()).length === 0)
   })
 
   it('is not ended by the news for which it has not yet an ear', async () => {
