@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { type Home, resolveHome } from '../src/config/home.ts'
 import { type Client, connect } from '../src/control/client.ts'
 import { isListening } from '../src/control/daemon-info.ts'
-import { DAEMON_FLAGS } from '../src/control/ensure-daemon.ts'
+import { DAEMON_FLAGS } from '../src/control/spawn-daemon.ts'
 
 const CLI = fileURLToPath(new URL('../src/cli/main.js', import.meta.url))
 

@@ -14,7 +14,7 @@ import type { Artifact, JobEvent } from '../jobs/job.ts'
 import type { Readiness } from '../ports.ts'
 import type { DaemonInfo } from './daemon-info.ts'
 import { followPages } from './follow.ts'
-import { type Call, createTransport } from './transport.ts'
+import { type Call, createTransport, isDisconnected } from './transport.ts'
 import { decodePage, type WirePage } from './wire.ts'
 import { decodeEvent, type WireEvent } from './wire-event.ts'
 
@@ -40,6 +40,9 @@ export interface RoutedView {
   readonly local_node: string
 }
 
+/** How long a call is repeated while daemons die. */
+const RETRY_MS = 30_000
+
 export type Client = ReturnType<typeof connect>
 
 /** The operations of `Deputy`, over the control socket. Nothing is sent before the first call. */
@@ -52,14 +55,18 @@ export const connect = (home: { readonly socket: string }, options: ClientOption
   const { open } = transport
   const follower = { transport, ...(revive && { revive }) }
 
-  /** Asks once more when the daemon died in between; only for what may safely be asked twice. */
+  /** Asks again when the daemon died in between; only for what may safely be asked twice. */
   const json = async <T>(call: Call): Promise<T> => {
-    try {
-      return await transport.json<T>(call)
-    } catch (error) {
-      if (!revive || !(error instanceof AppError) || error.code !== 'unavailable') throw error
-      await revive(call.signal ?? new AbortController().signal)
-      return transport.json<T>(call)
+    const deadline = performance.now() + RETRY_MS
+    for (let isFirst = true; ; isFirst = false) {
+      try {
+        return await transport.json<T>(call)
+      } catch (error) {
+        if (!revive || !(error instanceof AppError) || error.code !== 'unavailable') throw error
+        // A daemon that answers `unavailable` is asked once more; one that died, until the deadline.
+        if (performance.now() > deadline || !(isFirst || isDisconnected(error))) throw error
+        await revive(call.signal ?? new AbortController().signal)
+      }
     }
   }
 

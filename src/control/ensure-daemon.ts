@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process'
-import { closeSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { AppError } from '../jobs/errors.ts'
 import { compareVersions } from '../version.ts'
 import { type DaemonInfo, isListening } from './daemon-info.ts'
-import { logTail, openLog } from './daemon-log.ts'
+import { logTail } from './daemon-log.ts'
+import { type SpawnedDaemon, type SpawnOptions, spawnDaemon } from './spawn-daemon.ts'
 import { createTransport } from './transport.ts'
 
 export interface DaemonHome {
@@ -15,29 +12,26 @@ export interface DaemonHome {
   readonly log: string
 }
 
-export interface EnsureOptions {
+export interface EnsureOptions extends SpawnOptions {
   /** Ours: an older daemon with nothing to do is replaced, a newer one is used as it is. */
   readonly version: string
   readonly signal?: AbortSignal
-  readonly env?: NodeJS.ProcessEnv
-  /** The program that becomes the daemon, for tests. */
-  readonly entry?: string
   readonly deadlineMs?: number
 }
 
-/** A small nursery for garbage: the daemon moves bytes along and must not swell when a job prints a gigabyte. */
-export const DAEMON_FLAGS = ['--max-semi-space-size=2']
-
 const START_MS = 30_000
 const STOP_MS = 10_000
+/** Pauses between two starts: doubled each time, so that many clients do not start daemons in a tight loop. */
+const RESPAWN_MS = { first: 100, longest: 2000 }
 
 /** Resolves when a daemon answers on the home's socket; starts one when none does. */
 export const ensureDaemon = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
   const running = await ask(home.socket)
-  if (running === 'none') return start(home, options)
-  if (running === 'starting') return void (await untilReady(home, options, undefined))
-  if (compareVersions(running.version, options.version) >= 0 || !running.idle) return
-  if (await stopIdle(home, options.signal)) await start(home, options)
+  if (typeof running === 'object') {
+    if (compareVersions(running.version, options.version) >= 0 || !running.idle) return
+    if (!(await stopIdle(home, options.signal))) return
+  }
+  await startUntilReady(home, options)
 }
 
 /** The daemon's own word, `starting` while it listens without being ready, or `none`. */
@@ -70,83 +64,57 @@ const stopIdle = async (home: DaemonHome, signal?: AbortSignal): Promise<boolean
   return true
 }
 
-interface Started {
-  readonly pid: number | undefined
-  /** Set when it ended: two starters at once are fine, the one that lost leaves. */
-  exit: { readonly code: number | null } | undefined
-  readonly logFrom: number
-  kill(): void
-}
-
-const start = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
-  const started = spawnDaemon(home, options)
-  const { pid } = await untilReady(home, options, started)
-  // Somebody else's is up. Ours may still be on its way, and would take over at the next stop.
-  if (pid !== started.pid && started.exit === undefined) started.kill()
-}
-
-const spawnDaemon = (home: DaemonHome, options: EnsureOptions): Started => {
-  const { fd, size } = openLog(home)
-  try {
-    const child = spawn(
-      process.execPath,
-      [...DAEMON_FLAGS, options.entry ?? defaultEntry(), 'daemon', 'run'],
-      {
-        cwd: '/',
-        detached: true,
-        stdio: ['ignore', fd, fd],
-        env: absoluteHome(options.env ?? process.env),
-      },
-    )
-    const started: Started = {
-      pid: child.pid,
-      exit: undefined,
-      logFrom: size,
-      kill: () => void child.kill('SIGTERM'),
-    }
-    child.once('exit', code => {
-      started.exit = { code }
-    })
-    child.once('error', () => {
-      started.exit = { code: null }
-    })
-    child.unref()
-    return started
-  } finally {
-    closeSync(fd)
-  }
-}
-
-const untilReady = async (
-  home: DaemonHome,
-  { deadlineMs = START_MS, signal }: EnsureOptions,
-  started: Started | undefined,
-): Promise<DaemonInfo> => {
+/**
+ * Starts daemons until one answers. A daemon that was killed, or that left the home to another one which is gone as
+ * well, is replaced until the deadline. A daemon that ended with an error is not: the next one would end the same way.
+ */
+const startUntilReady = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
+  const { deadlineMs = START_MS, signal } = options
   const deadline = performance.now() + deadlineMs
+  const spawned: SpawnedDaemon[] = []
+  let respawnMs = RESPAWN_MS.first
+  let respawnAt = Number.NEGATIVE_INFINITY
   for (let pause = 10; ; pause = Math.min(pause * 1.5, 200)) {
     signal?.throwIfAborted()
-    if (await isListening(home.socket)) {
-      const answer = await ask(home.socket)
-      if (typeof answer === 'object') return answer
-    }
-    // One that found another at work ends with 0: that one will answer.
-    if (started?.exit && started.exit.code !== 0)
-      throw await notStarted(home, 'The Deputy daemon ended while starting', started)
+    const answer = (await isListening(home.socket)) ? await ask(home.socket) : 'none'
+    if (typeof answer === 'object') return leaveTo(answer, spawned)
+    const latest = spawned.at(-1)
+    if (latest?.exit && isFinal(latest.exit)) throw await notStarted(home, 'ended while starting', latest)
     if (performance.now() > deadline)
-      throw await notStarted(home, `The Deputy daemon was not ready after ${deadlineMs / 1000} s`, started)
+      throw await notStarted(
+        home,
+        latest?.exit?.signal
+          ? `was ended by ${latest.exit.signal} at each of ${spawned.length} starts`
+          : `was not ready after ${deadlineMs / 1000} s`,
+        latest,
+      )
+    const nobodyStarts = answer === 'none' && (latest === undefined || latest.exit !== undefined)
+    if (nobodyStarts && performance.now() >= respawnAt) {
+      spawned.push(spawnDaemon(home, options))
+      respawnAt = performance.now() + respawnMs
+      respawnMs = Math.min(respawnMs * 2, RESPAWN_MS.longest)
+      pause = 10
+    }
     await sleep(pause, undefined, signal && { signal })
   }
 }
 
-const notStarted = async (home: DaemonHome, what: string, started: Started | undefined) => {
-  const tail = await logTail(home, started?.logFrom)
-  return new AppError('unavailable', `${what}.${tail === '' ? '' : ` Its last words:\n${tail}`}`, {
-    hint: `Its whole log is ${home.log}. To see it start: deputy serve`,
-  })
+/** A daemon of somebody else may have answered first. Ours would wait and take over at its next stop. */
+const leaveTo = ({ pid }: DaemonInfo, spawned: readonly SpawnedDaemon[]): void => {
+  for (const daemon of spawned) if (daemon.pid !== pid && daemon.exit === undefined) daemon.kill()
 }
 
-const defaultEntry = (): string => fileURLToPath(new URL('../cli/main.js', import.meta.url))
+/** Signals that others send. SIGABRT, SIGTRAP and the like are crashes of its own. */
+const KILLED: readonly (NodeJS.Signals | null)[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']
 
-/** The daemon lives in `/`, so a relative home would become another one. */
-const absoluteHome = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
-  env.DEPUTY_HOME ? { ...env, DEPUTY_HOME: resolve(env.DEPUTY_HOME) } : env
+const isFinal = ({ code, signal }: NonNullable<SpawnedDaemon['exit']>): boolean =>
+  code !== 0 && !KILLED.includes(signal)
+
+const notStarted = async (home: DaemonHome, what: string, daemon: SpawnedDaemon | undefined) => {
+  const tail = await logTail(home, daemon?.logFrom)
+  return new AppError(
+    'unavailable',
+    `The Deputy daemon ${what}.${tail.trim() === '' ? '' : ` Its last words:\n${tail}`}`,
+    { hint: `Its whole log is ${home.log}. To see it start: deputy serve` },
+  )
+}

@@ -142,6 +142,9 @@ const GONE = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ECONNABO
 const isGone = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && GONE.has(String(error.code))
 
+/** The error of a call that never got its answer, as opposed to a daemon that answers `unavailable`. */
+export const isDisconnected = (error: AppError): boolean => isGone(error.cause)
+
 const asUnavailable = (error: unknown, socketPath: string): unknown => {
   if (error instanceof AppError || !isGone(error)) return error
   return new AppError('unavailable', `No Deputy daemon answers on ${socketPath}.`, {

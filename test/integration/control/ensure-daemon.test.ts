@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { createServer, type Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { resolveHome } from '../../../src/config/home.ts'
 import { connect } from '../../../src/control/client.ts'
@@ -113,6 +114,42 @@ describe('making sure of a daemon', () => {
       code: 'denied',
       hint: expect.stringContaining('DEPUTY_HOME'),
     })
+  })
+
+  /** A daemon whose first processes end as told, one word a line, and whose next one starts. */
+  const failingFirst = (...ends: readonly ('SIGKILL' | 'exit 0')[]): string => {
+    mkdirSync(directory, { recursive: true })
+    const starts = join(directory, 'starts')
+    const entry = join(directory, 'failing-first.mjs')
+    writeFileSync(
+      entry,
+      `import { appendFileSync, readFileSync } from 'node:fs'
+appendFileSync(${JSON.stringify(starts)}, '.')
+const end = ${JSON.stringify(ends)}[readFileSync(${JSON.stringify(starts)}).length - 1]
+if (end === 'SIGKILL') process.kill(process.pid, 'SIGKILL')
+if (end === 'exit 0') process.exit(0)
+await import(${JSON.stringify(pathToFileURL(MAIN).href)})
+`,
+    )
+    return entry
+  }
+
+  it('starts another when the first ones are killed during their start', async () => {
+    await ensure({ entry: failingFirst('SIGKILL', 'SIGKILL') })
+    expect(await versionNow()).toBe(VERSION)
+  })
+
+  it('starts another when the daemon that held the home is gone before it answered', async () => {
+    // Exit status 0 says that another daemon holds the home; here it never answers.
+    await ensure({ entry: failingFirst('exit 0', 'exit 0') })
+    expect(await versionNow()).toBe(VERSION)
+  })
+
+  it('gives up on one that is killed again and again', async () => {
+    const entry = join(directory, 'killed.mjs')
+    mkdirSync(directory, { recursive: true })
+    writeFileSync(entry, "process.kill(process.pid, 'SIGKILL')")
+    await expect(ensure({ entry, deadlineMs: 1500 })).rejects.toThrow(/SIGKILL/)
   })
 
   it('gives up on one that never answers', async () => {
