@@ -5,7 +5,7 @@ import type { Colors } from './terminal/colors.ts'
 
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Delegate', ['run', 'submit', 'exec']],
-  ['Your machines', ['nodes', 'cluster', 'machines', 'proxmox', 'dev']],
+  ['Your machines', ['nodes', 'cluster', 'machines', 'proxmox']],
   ['Watch', ['status', 'logs', 'events', 'list', 'cancel']],
   ['Bring back', ['result', 'artifacts', 'patch', 'delete']],
   ['Set up', ['mcp', 'doctor', 'config', 'daemon', 'serve', 'completion', 'demo', 'version', 'help']],

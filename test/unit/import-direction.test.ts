@@ -43,7 +43,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // It starts the daemon and the bridge, and asks the daemon for the rest.
   cli: [
     ...['control', 'engine/deputy', 'jobs', 'ports', 'config', 'version', 'workspace', 'proxmox', 'cluster'],
-    ...['routing', 'dev', 'guest', 'daemon/run', 'mcp/bridge'],
+    ...['routing', 'guest', 'daemon/run', 'mcp/bridge'],
   ],
 }
 

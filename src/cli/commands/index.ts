@@ -43,10 +43,6 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Prepare a Proxmox VE cluster for jobs',
     load: () => import('./proxmox.ts'),
   },
-  dev: {
-    summary: 'Emulate a Proxmox VE cluster on this computer',
-    load: () => import('./dev.ts'),
-  },
   completion: { summary: 'Print shell completion', load: () => import('./completion.ts') },
   demo: {
     summary: 'Watch Deputy at work, in a home that is removed afterwards',

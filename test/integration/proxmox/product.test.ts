@@ -1,6 +1,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
@@ -13,9 +14,11 @@ import { send } from '../../support/http/send.ts'
 const never = new AbortController().signal
 const startDaemon = useDaemons()
 
-/** `deputy dev pve` as a user starts it; its settings are what it prints. */
+const PVE = fileURLToPath(new URL('../../../.cache/pve/test/support/pve/main.js', import.meta.url))
+
+/** What `npm run pve` starts; its settings are what it prints. */
 const startPve = async (...flags: string[]) => {
-  const child = spawn(process.execPath, [CLI, 'dev', 'pve', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [PVE, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
   let out = ''
   let err = ''
   child.stdout.on('data', chunk => {
@@ -305,9 +308,9 @@ it('emulates as many nodes as are asked for', async () => {
   const nodes = await proxmox.get<{ node: string }[]>('/nodes')
   expect(nodes.map(({ node }) => node).sort()).toEqual(['pve1', 'pve2', 'pve3'])
   const port = settings.PROXMOX_HOST!.split(',')[0]!.split(':')[1]!
-  const second = spawnSync(process.execPath, [CLI, 'dev', 'pve', '--port', port], { encoding: 'utf8' })
+  const second = spawnSync(process.execPath, [PVE, '--port', port], { encoding: 'utf8' })
   expect(second).toMatchObject({ status: 2, stdout: '' })
-  expect(second.stderr).toContain(`Port ${port} is taken.\nhint: Name another one with --port`)
+  expect(second.stderr).toContain(`Port ${port} is taken. Choose another --port`)
 })
 
 it('prints how to prepare a cluster without reaching one', () => {
