@@ -1,7 +1,7 @@
 import { parse } from 'yaml'
-import type { GuestDriver, GuestSpec } from '../../src/dev/pve/guests/driver.ts'
-import { readIso } from '../../src/guest/iso-reader.ts'
 import { CALLBACK_PATH } from '../../src/guest/seed.ts'
+import { readIso } from '../../test/support/iso-reader.ts'
+import type { GuestDriver, GuestSpec } from '../../test/support/pve/guests/driver.ts'
 
 /**
  * Guests that cost nothing: no process, no shell, a few lines that say to the guest listener what a runner says.

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Pool } from 'undici'
-import type { Emulator } from '../../src/dev/pve/emulator.ts'
 import { buildSeed, seedIso } from '../../src/guest/seed.ts'
+import type { Emulator } from '../../test/support/pve/emulator.ts'
 
 const TEMPLATE = 9000
 const NODE = 'pve1'

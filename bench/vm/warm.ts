@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { qemuGuests } from '../../src/dev/pve/guests/qemu/index.ts'
 import { type TestEngine, until } from '../../test/support/engine.ts'
 import { openLab } from '../../test/support/proxmox-runtime.ts'
+import { qemuGuests } from '../../test/support/pve/guests/qemu/index.ts'
 import { CALLBACK, findImage, freePort } from '../../test/support/vm.ts'
 import { type Bench, percentile } from '../figure.ts'
 

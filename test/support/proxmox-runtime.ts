@@ -1,8 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/dev/pve/emulator.ts'
-import { type FastGuestOptions, fastGuests } from '../../src/dev/pve/guests/fast.ts'
 import type { Runtime } from '../../src/ports.ts'
 import { createProxmox } from '../../src/proxmox/client.ts'
 import { silent } from '../../src/proxmox/logger.ts'
@@ -11,6 +9,8 @@ import type { ProxmoxRuntimeOptions } from '../../src/runtimes/proxmox/options.t
 import { createProxmoxRuntime } from '../../src/runtimes/proxmox/runtime.ts'
 import { createBlobs } from '../../src/store/blobs.ts'
 import { startEngine, type TestEngine } from './engine.ts'
+import { type Emulator, type EmulatorOptions, startEmulator } from './pve/emulator.ts'
+import { type FastGuestOptions, fastGuests } from './pve/guests/fast.ts'
 
 export interface LabOptions {
   readonly emulator?: EmulatorOptions

@@ -1,6 +1,6 @@
-import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/dev/pve/emulator.ts'
 import { createProxmox, type Proxmox, type ProxmoxOptions } from '../../src/proxmox/client.ts'
 import { parseSettings } from '../../src/proxmox/settings.ts'
+import { type Emulator, type EmulatorOptions, startEmulator } from './pve/emulator.ts'
 
 /** An emulated cluster and clients for it, closed together. */
 export const startCluster = async (options: EmulatorOptions = {}) => {

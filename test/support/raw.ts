@@ -1,5 +1,5 @@
 import { request } from 'node:https'
-import type { Emulator } from '../../src/dev/pve/emulator.ts'
+import type { Emulator } from './pve/emulator.ts'
 
 export interface RawAnswer {
   status: number

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { type MachineImage, type Passage, qemuGuests } from '../../src/dev/pve/guests/qemu/index.ts'
 import type { Certificate } from '../../src/guest/certificate.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
 import type { ProxmoxRuntimeOptions } from '../../src/runtimes/proxmox/options.ts'
 import { type TestEngine, until } from './engine.ts'
 import { type Lab, openLab } from './proxmox-runtime.ts'
+import { type MachineImage, type Passage, qemuGuests } from './pve/guests/qemu/index.ts'
 import { CALLBACK, consoleTail, freePort, openLink } from './vm.ts'
 
 export const MINUTES = 60_000

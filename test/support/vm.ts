@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { MachineImage } from '../../src/dev/pve/guests/qemu/index.ts'
+import type { MachineImage } from './pve/guests/qemu/index.ts'
 
 const BUILD = fileURLToPath(new URL('../vm/image/build.sh', import.meta.url))
 

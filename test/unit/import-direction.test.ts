@@ -38,7 +38,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'control/daemon-info',
   ],
   mcp: ['engine', 'jobs', 'ports', 'control', 'config', 'version', 'proxmox', 'cluster', 'routing'],
-  dev: ['proxmox', 'jobs', 'guest', 'version'],
   daemon: ['*'],
   // It starts the daemon and the bridge, and asks the daemon for the rest.
   cli: [

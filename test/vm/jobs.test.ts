@@ -232,7 +232,9 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
 
   it('end with the process that started them, even when that is killed', async () => {
     const home = makeDirectory()
-    const module = fileURLToPath(new URL('../../dist/dev/pve/guests/qemu/index.js', import.meta.url))
+    const module = fileURLToPath(
+      new URL('../../.cache/pve/test/support/pve/guests/qemu/index.js', import.meta.url),
+    )
     const program = `
       const { qemuGuests } = await import(${JSON.stringify(module)})
       const guests = qemuGuests(${JSON.stringify({ image, directory: home })})

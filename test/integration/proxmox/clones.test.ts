@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { GuestAgent, GuestDriver } from '../../../src/dev/pve/guests/driver.ts'
-import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
-import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import { useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
+import type { GuestAgent, GuestDriver } from '../../support/pve/guests/driver.ts'
+import { fastGuests } from '../../support/pve/guests/fast.ts'
+import { newVm, type Vm } from '../../support/pve/state.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
 const noCurl = requireOrSkip(hasCurl ? undefined : 'there is no curl')

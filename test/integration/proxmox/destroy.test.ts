@@ -1,6 +1,4 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { startEmulator } from '../../../src/dev/pve/emulator.ts'
-import { newVm } from '../../../src/dev/pve/state.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { isForOperator } from '../../../src/jobs/for-operator.ts'
 import { newId } from '../../../src/jobs/ids.ts'
@@ -8,6 +6,8 @@ import { createProxmox } from '../../../src/proxmox/client.ts'
 import { parseSettings } from '../../../src/proxmox/settings.ts'
 import { destroyVm } from '../../../src/runtimes/proxmox/destroy.ts'
 import { describe as describeMachine, nameOf, tagsOf } from '../../../src/runtimes/proxmox/identity.ts'
+import { startEmulator } from '../../support/pve/emulator.ts'
+import { newVm } from '../../support/pve/state.ts'
 
 const VMID = 100_042
 const closers: (() => Promise<void>)[] = []

@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
-import { readIso } from '../../../src/guest/iso-reader.ts'
 import { CALLBACK_PATH } from '../../../src/guest/seed.ts'
 import { begin, never } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { until } from '../../support/engine.ts'
+import { readIso } from '../../support/iso-reader.ts'
 import type { Lab } from '../../support/proxmox-runtime.ts'
 
 /** What the machine was told: the address and its token. */

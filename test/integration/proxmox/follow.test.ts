@@ -1,6 +1,4 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { startEmulator } from '../../../src/dev/pve/emulator.ts'
-import { newVm } from '../../../src/dev/pve/state.ts'
 import { newId } from '../../../src/jobs/ids.ts'
 import type { Job } from '../../../src/jobs/job.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
@@ -13,6 +11,8 @@ import { type FollowOptions, follow } from '../../../src/runtimes/proxmox/follow
 import { describe as describeMachine, nameOf } from '../../../src/runtimes/proxmox/identity.ts'
 import { createSessions } from '../../../src/runtimes/proxmox/sessions.ts'
 import { until } from '../../support/engine.ts'
+import { startEmulator } from '../../support/pve/emulator.ts'
+import { newVm } from '../../support/pve/state.ts'
 
 const VMID = 100_007
 const closers: (() => Promise<void>)[] = []

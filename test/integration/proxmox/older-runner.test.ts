@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import type { GuestDriver, GuestSpec } from '../../../src/dev/pve/guests/driver.ts'
-import { readIso } from '../../../src/guest/iso-reader.ts'
 import { CALLBACK_PATH } from '../../../src/guest/seed.ts'
 import { begin as beginLab, never } from '../../support/begin-lab.ts'
 import { until } from '../../support/engine.ts'
+import { readIso } from '../../support/iso-reader.ts'
+import type { GuestDriver, GuestSpec } from '../../support/pve/guests/driver.ts'
 
 const addressIn = ({ cdroms }: GuestSpec): { url: string; token: string } => {
   const userData = readIso(cdroms[0]!)!.files.get('user-data')!.toString()

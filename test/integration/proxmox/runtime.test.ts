@@ -253,7 +253,7 @@ describe.skipIf(!hasCurl)('when the cluster misbehaves', () => {
 
   it('never touches a machine that is not provably ours', async () => {
     const { lab, engine } = await begin()
-    const { newVm } = await import('../../../src/dev/pve/state.ts')
+    const { newVm } = await import('../../support/pve/state.ts')
     const foreign = newVm(100_500, 'pve1', {
       name: 'deputy-somebody',
       tags: 'deputy;deputy-lab',

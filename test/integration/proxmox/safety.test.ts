@@ -1,5 +1,4 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { hashToken } from '../../../src/guest/token.ts'
 import type { AppError } from '../../../src/jobs/errors.ts'
 import type { Machine } from '../../../src/ports.ts'
@@ -13,6 +12,7 @@ import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
 import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
+import { newVm, type Vm } from '../../support/pve/state.ts'
 
 const toError = (error: unknown) => error
 const ID = '018f0000-0000-7000-8000-00000000000c'

@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { newVm } from '../../../src/dev/pve/state.ts'
 import { createProxmox } from '../../../src/proxmox/client.ts'
 import { systemClock } from '../../../src/proxmox/clock.ts'
 import { silent } from '../../../src/proxmox/logger.ts'
@@ -12,6 +11,7 @@ import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
 import type { Lab } from '../../support/proxmox-runtime.ts'
+import { newVm } from '../../support/pve/state.ts'
 
 const beginSeeded = () => begin({ runtime: { injection: 'iso' } })
 

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
 import { createTestCli } from '../../support/cli.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { freePort } from '../../support/free-port.ts'
+import { fastGuests } from '../../support/pve/guests/fast.ts'
 import { startCluster } from '../../support/pve.ts'
 
 const begin = async () => {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { ExecStatus, GuestAgent, GuestDriver } from '../../../src/dev/pve/guests/driver.ts'
+import type { ExecStatus, GuestAgent, GuestDriver } from '../pve/guests/driver.ts'
 
 /** Guests that consist of an agent: its commands are real processes here, its files are in memory. */
 export const agentGuests = (): GuestDriver & { close(): void } => {

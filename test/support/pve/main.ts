@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
-import { startEmulator } from '../../../src/dev/pve/emulator.ts'
-import { fastGuests } from '../../../src/dev/pve/guests/fast.ts'
-import { REAL_TIMING } from '../../../src/dev/pve/state.ts'
+import { startEmulator } from './emulator.ts'
+import { fastGuests } from './guests/fast.ts'
+import { REAL_TIMING } from './state.ts'
 
 const USAGE = `Usage: npm run pve -- [flags]
 

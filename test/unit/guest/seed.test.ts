@@ -8,12 +8,12 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import { writeIso } from '../../../src/guest/iso.ts'
-import { readIso } from '../../../src/guest/iso-reader.ts'
 import { RUNNER } from '../../../src/guest/runner.ts'
 import { buildSeed, callbackText, seedIso } from '../../../src/guest/seed.ts'
 import { smbiosForSeed } from '../../../src/guest/smbios.ts'
 import { encodeSpec } from '../../../src/guest/spec.ts'
 import { has } from '../../support/has.ts'
+import { readIso } from '../../support/iso-reader.ts'
 
 const withImage = <T>(image: Buffer, use: (file: string) => T): T => {
   const dir = mkdtempSync(join(tmpdir(), 'iso-'))

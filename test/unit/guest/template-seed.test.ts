@@ -3,8 +3,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { readIso } from '../../../src/guest/iso-reader.ts'
 import { COMPLETE, templateSeed } from '../../../src/guest/template-seed.ts'
+import { readIso } from '../../support/iso-reader.ts'
 
 const directories: string[] = []
 afterEach(() => {

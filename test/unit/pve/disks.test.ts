@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { GuestDriver } from '../../../src/dev/pve/guests/driver.ts'
+import type { GuestDriver } from '../../support/pve/guests/driver.ts'
 import { type Cluster, startCluster } from '../../support/pve.ts'
 
 let cluster: Cluster

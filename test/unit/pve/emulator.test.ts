@@ -1,6 +1,6 @@
 import { Agent, get } from 'node:https'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { GuestAgent, GuestDriver } from '../../../src/dev/pve/guests/driver.ts'
+import type { GuestAgent, GuestDriver } from '../../support/pve/guests/driver.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
 import { form, rawRequest } from '../../support/raw.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { mayConnect } from '../../../src/dev/pve/filter.ts'
 import { planFirewall } from '../../../src/runtimes/proxmox/firewall.ts'
+import { mayConnect } from '../../support/pve/filter.ts'
 
 const NET = 'virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1'
 const DAEMON = { host: '10.0.2.100', port: 8765 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { newVm, type Vm } from '../../../src/dev/pve/state.ts'
 import { until } from '../../support/engine.ts'
+import { newVm, type Vm } from '../../support/pve/state.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
 import { rawRequest } from '../../support/raw.ts'
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { GuestSpec } from '../../../src/dev/pve/guests/driver.ts'
-import { newVm, type State } from '../../../src/dev/pve/state.ts'
-import { readIso } from '../../../src/guest/iso-reader.ts'
 import { templateSeed } from '../../../src/guest/template-seed.ts'
 import { buildTemplate, templateLines } from '../../../src/proxmox/template.ts'
 import { until } from '../../support/engine.ts'
+import { readIso } from '../../support/iso-reader.ts'
+import type { GuestSpec } from '../../support/pve/guests/driver.ts'
+import { newVm, type State } from '../../support/pve/state.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
 
 let cluster: Cluster

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { newVm } from '../../../../src/dev/pve/state.ts'
 import { ALL_WAYS, type Connected, connect, type Era, type Wire } from '../../../support/mcp/clients.ts'
 import { agentGuests } from '../../../support/proxmox/agent-guests.ts'
 import { proxmoxTools } from '../../../support/proxmox/tools.ts'
+import { newVm } from '../../../support/pve/state.ts'
 import { type Cluster, startCluster } from '../../../support/pve.ts'
 
 /** Real clients of the official SDK, the real Proxmox client, and an emulated cluster over HTTPS. */

@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { agentOver } from '../../../../src/dev/pve/guests/qemu/agent.ts'
-import { type AgentChannel, openAgentChannel } from '../../../../src/dev/pve/guests/qemu/agent-channel.ts'
-import { type Doorway, openDoorway } from '../../../../src/dev/pve/guests/qemu/line-socket.ts'
+import { agentOver } from '../../../support/pve/guests/qemu/agent.ts'
+import { type AgentChannel, openAgentChannel } from '../../../support/pve/guests/qemu/agent-channel.ts'
+import { type Doorway, openDoorway } from '../../../support/pve/guests/qemu/line-socket.ts'
 
 interface Call {
   execute: string

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { qemuArguments } from '../../../../src/dev/pve/guests/qemu/command.ts'
+import { qemuArguments } from '../../../support/pve/guests/qemu/command.ts'
 
 const commandOf = (config: Record<string, string>, more: { serial?: string; cdroms?: string[] } = {}) => {
   const spec = {

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { kvmWorks } from '../../../../src/dev/pve/guests/qemu/kvm.ts'
+import { kvmWorks } from '../../../support/pve/guests/qemu/kvm.ts'
 
 describe.skipIf(process.platform === 'win32')('the trial of KVM', () => {
   let directory: string

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { openWays } from '../../../../src/dev/pve/guests/qemu/passages.ts'
+import { openWays } from '../../../support/pve/guests/qemu/passages.ts'
 
 /** What somebody hears who comes through a passage. */
 const heard = (socket: string): Promise<string> =>

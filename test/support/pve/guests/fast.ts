@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { parse } from 'yaml'
-import { readIso } from '../../../guest/iso-reader.ts'
+import { readIso } from '../../iso-reader.ts'
 import type { ExecStatus, Guest, GuestAgent, GuestDriver, GuestSpec } from './driver.ts'
 
 export interface FastGuestOptions {

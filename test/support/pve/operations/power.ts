@@ -1,4 +1,4 @@
-import { writeIso } from '../../../guest/iso.ts'
+import { writeIso } from '../../../../src/guest/iso.ts'
 import { die } from '../errors.ts'
 import { mayConnect } from '../filter.ts'
 import type { Context } from '../operation.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { parseDiskSize, printDiskSize } from '../../../proxmox/sizes.ts'
+import { parseDiskSize, printDiskSize } from '../../../../src/proxmox/sizes.ts'
 import { check, isRealRoot } from '../acl.ts'
 import { die, PveError } from '../errors.ts'
 import { type Context, NODE, type Operation, VMID } from '../operation.ts'

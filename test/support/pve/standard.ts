@@ -1,4 +1,4 @@
-import { agentPrivileges } from '../../proxmox/privileges.ts'
+import { agentPrivileges } from '../../../src/proxmox/privileges.ts'
 import { freshIdentity, newVm, type State } from './state.ts'
 import { putVolume } from './vm.ts'
 
