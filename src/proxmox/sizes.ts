@@ -5,9 +5,3 @@ export const parseDiskSize = (text: string): number => {
   const match = /^(\d+(?:\.\d+)?)([KMGT]?)$/.exec(text)
   return match ? Math.round(Number(match[1]) * UNITS[match[2]!]!) : 0
 }
-
-/** With the largest unit that divides it. */
-export const printDiskSize = (bytes: number): string => {
-  const unit = ['T', 'G', 'M', 'K'].find(name => bytes % UNITS[name]! === 0) ?? ''
-  return `${bytes / UNITS[unit]!}${unit}`
-}

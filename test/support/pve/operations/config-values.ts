@@ -1,4 +1,4 @@
-import { printDiskSize } from '../../../../src/proxmox/sizes.ts'
+import { printDiskSize } from '../disk-size.ts'
 import { die } from '../errors.ts'
 import type { Context } from '../operation.ts'
 import { DRIVE, parseProps, printProps } from '../properties.ts'

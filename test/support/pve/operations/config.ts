@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { parseDiskSize, printDiskSize } from '../../../../src/proxmox/sizes.ts'
+import { parseDiskSize } from '../../../../src/proxmox/sizes.ts'
 import { check, isRealRoot } from '../acl.ts'
+import { printDiskSize } from '../disk-size.ts'
 import { die, PveError } from '../errors.ts'
 import { type Context, NODE, type Operation, VMID } from '../operation.ts'
 import { parseProps, printProps } from '../properties.ts'
