@@ -1,3 +1,4 @@
+import { own } from '../jobs/own.ts'
 import { normalizeArch, normalizeOs } from './platform.ts'
 
 export interface Requirements {
@@ -46,7 +47,8 @@ export const unmet = (wanted: CompiledRequirements, traits: Traits): string | un
     return `is ${traits.arch ?? 'of unknown architecture'}`
   for (const name of wanted.capabilities) if (!traits.capabilities.has(name)) return `has no ${name}`
   for (const [key, value] of wanted.labels) {
-    if (traits.labels[key] !== value) return `has ${key}=${traits.labels[key] ?? '(nothing)'}`
+    const held = own(traits.labels, key)
+    if (held !== value) return `has ${key}=${held ?? '(nothing)'}`
   }
   return undefined
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
+import { own } from '../jobs/own.ts'
 import type { Secrets } from '../ports.ts'
 
 /** Where a secret comes from: `env:NAME`, `file:/path`, `cmd:program arg…`, or an argv array. */
@@ -29,7 +30,7 @@ const one = async (
   env: Readonly<Record<string, string | undefined>>,
   signal: AbortSignal,
 ): Promise<string> => {
-  const source = sources[name]
+  const source = own(sources, name)
   if (source === undefined)
     throw new AppError(
       'invalid',
@@ -54,7 +55,7 @@ const read = async (
   const [kind, rest] = split(source)
   switch (kind) {
     case 'env': {
-      const value = env[rest]
+      const value = own(env, rest)
       if (value === undefined) throw unusable(name, `is not in the daemon's environment as ${rest}`, source)
       return value
     }

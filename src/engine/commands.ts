@@ -2,6 +2,7 @@ import type { AgentPreset } from '../config/schema.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { didYouMean } from '../jobs/nearest.ts'
+import { own } from '../jobs/own.ts'
 import { WORKSPACE } from '../jobs/paths.ts'
 import type { CommandSpec } from '../ports.ts'
 
@@ -26,7 +27,7 @@ export const planCommand = (manifest: Manifest, context: PlanContext): CommandPl
   return {
     ...plan,
     env: { ...plan.env, ...manifest.env, DEPUTY_JOB_ID: context.jobId, DEPUTY_WORKSPACE: WORKSPACE },
-    secretNames: secretNames.filter(name => manifest.env?.[name] === undefined),
+    secretNames: secretNames.filter(name => own(manifest.env ?? {}, name) === undefined),
     network: manifest.network ?? plan.network,
     timeoutSeconds: context.timeoutSeconds,
   }
@@ -107,7 +108,7 @@ const baseUrlDomain = (url: string | undefined): string[] => {
 }
 
 const preset = (manifest: Manifest, context: PlanContext): AgentPlan => {
-  const found = context.presets[manifest.agentType]
+  const found = own(context.presets, manifest.agentType)
   if (found === undefined) {
     const known = ['script', 'claude', 'custom', ...Object.keys(context.presets)]
     throw new AppError(

@@ -1,3 +1,5 @@
+import { own } from '../jobs/own.ts'
+
 const TYPES: Record<string, string> = {
   txt: 'text/plain',
   log: 'text/plain',
@@ -27,5 +29,5 @@ const TYPES: Record<string, string> = {
 
 /** What a file most likely is, by its name. */
 export const mimeType = (path: string, isText: boolean): string =>
-  TYPES[path.slice(path.lastIndexOf('.') + 1).toLowerCase()] ??
+  own(TYPES, path.slice(path.lastIndexOf('.') + 1).toLowerCase()) ??
   (isText ? 'text/plain' : 'application/octet-stream')

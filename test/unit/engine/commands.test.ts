@@ -15,7 +15,18 @@ const plan = (manifest: object, more: Partial<PlanContext> = {}) =>
 
 const HOSTILE = `"; touch /tmp/pwned; $(id) \`id\` ' \\ \n --help`
 
+const PROTOTYPE_NAMES = ['constructor', 'toString', 'hasOwnProperty', 'valueOf']
+
 describe('what runs', () => {
+  it('is nothing for an agent that is only a name of the prototype', () => {
+    expect(() => plan({ task: 'x', agentType: 'constructor' })).toThrow(/is not known/)
+  })
+
+  it.each(PROTOTYPE_NAMES)('gets a secret called %s', name => {
+    const made = plan({ task: 'x', secrets: [name], env: { A: '1' } }, { secretNames: [name] })
+    expect(made.secretNames).toEqual([name])
+  })
+
   it('for a script is the task, or the command, under bash', () => {
     expect(plan({ task: 'echo $HOME' }).argv).toEqual(['bash', '-c', 'echo $HOME'])
     expect(plan({ task: 'describe', agent: { command: 'make test' } }).argv).toEqual([
