@@ -1,5 +1,5 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, join } from 'node:path'
 
 /** System directories every machine shows anyway. */
 const SYSTEM = ['/usr/', '/bin/', '/sbin/', '/lib/', '/lib64/']
@@ -13,8 +13,7 @@ export const locateProgram = (
     if (!directory.startsWith('/')) continue
     const real = executable(join(directory, program))
     if (real === undefined) continue
-    // Links lead out of a bin directory into a package: the package is what has to be seen.
-    return { path: real, shows: SYSTEM.some(prefix => real.startsWith(prefix)) ? [] : [dirname(real)] }
+    return { path: real, shows: SYSTEM.some(prefix => real.startsWith(prefix)) ? [] : [real] }
   }
   return undefined
 }

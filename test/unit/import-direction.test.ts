@@ -10,18 +10,39 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   jobs: [],
   ports: ['jobs'],
   version: [],
+  // How files of users and of jobs are opened: needs nothing and serves everybody.
+  files: [],
   store: ['ports', 'jobs'],
-  workspace: ['jobs'],
-  config: ['ports', 'jobs', 'proxmox', 'cluster'],
+  workspace: ['jobs', 'files'],
+  config: ['ports', 'jobs', 'files', 'proxmox', 'cluster'],
   observability: ['engine', 'ports', 'jobs'],
   engine: ['ports', 'jobs', 'config'],
   // They know nothing of jobs: only the error family, which belongs to everybody.
-  proxmox: ['jobs/errors', 'jobs/nearest'],
-  cluster: ['jobs/errors', 'jobs/nearest', 'jobs/deadline', 'jobs/abortable', 'workspace'],
+  proxmox: ['jobs/errors', 'jobs/nearest', 'files'],
+  cluster: [
+    'jobs/errors',
+    'jobs/nearest',
+    'jobs/own',
+    'jobs/deadline',
+    'jobs/abortable',
+    'workspace',
+    'files',
+  ],
   // The proxy that keeps a job to its list of domains: for every runtime, and knowing none.
   egress: [],
   guest: ['jobs', 'ports', 'egress'],
-  runtimes: ['ports', 'jobs', 'workspace', 'proxmox', 'cluster', 'guest', 'egress', 'config', 'version'],
+  runtimes: [
+    'ports',
+    'jobs',
+    'files',
+    'workspace',
+    'proxmox',
+    'cluster',
+    'guest',
+    'egress',
+    'config',
+    'version',
+  ],
   // Where a command runs: between the nodes and whoever asks.
   routing: ['cluster', 'jobs', 'engine/deputy'],
   control: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
@@ -37,12 +58,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'control/wire-event',
     'control/daemon-info',
   ],
-  mcp: ['engine', 'jobs', 'ports', 'control', 'config', 'version', 'proxmox', 'cluster', 'routing'],
+  mcp: ['engine', 'jobs', 'ports', 'files', 'control', 'config', 'version', 'proxmox', 'cluster', 'routing'],
   daemon: ['*'],
   // It starts the daemon and the bridge, and asks the daemon for the rest.
   cli: [
     ...['control', 'engine/deputy', 'jobs', 'ports', 'config', 'version', 'workspace', 'proxmox', 'cluster'],
-    ...['routing', 'guest', 'daemon/run', 'mcp/bridge'],
+    ...['files', 'routing', 'guest', 'daemon/run', 'mcp/bridge'],
   ],
 }
 

@@ -1,5 +1,7 @@
-import { existsSync, lstatSync, realpathSync } from 'node:fs'
+import { lstatSync, realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { readRegularFileSync } from '../../files/regular-file.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { bind, type Shown } from './system.ts'
 
@@ -41,12 +43,30 @@ const resolve = (program: string): string => {
   }
 }
 
-/** The package a script belongs to. A directory given as a program stands for itself. */
+const IN_NODE_MODULES = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/.@][^/]*)\//
+
+/**
+ * The package a program belongs to: the one below node_modules, or one whose package.json names the program. Any
+ * other package.json, as `npm install` leaves it in a home, says nothing. A directory stands for itself.
+ */
 const packageRoot = (real: string): string | undefined => {
   if (lstatSync(real).isDirectory()) return undefined
-  for (let dir = dirname(real); dir !== '/'; dir = dirname(dir)) {
-    if (existsSync(join(dir, 'package.json'))) return dir
-    if (dir.endsWith('/node_modules')) return undefined
-  }
+  const installed = IN_NODE_MODULES.exec(real)?.[1]
+  if (installed !== undefined) return installed
+  for (let dir = dirname(real); !isAboveHome(dir); dir = dirname(dir)) if (namesProgram(dir, real)) return dir
   return undefined
+}
+
+/** The home, and the directories it is in: never shown for the sake of one program. */
+const isAboveHome = (dir: string): boolean => dir === '/' || `${homedir()}/`.startsWith(`${dir}/`)
+
+const namesProgram = (dir: string, program: string): boolean => {
+  try {
+    const text = readRegularFileSync(join(dir, 'package.json'), { maxBytes: 1024 * 1024 }).toString('utf8')
+    const { bin = {} } = JSON.parse(text) as { bin?: unknown }
+    const files = typeof bin === 'string' ? [bin] : Object.values(bin as object)
+    return files.some(file => typeof file === 'string' && join(dir, file) === program)
+  } catch {
+    return false // There is none, or it is not JSON.
+  }
 }

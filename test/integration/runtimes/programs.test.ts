@@ -19,7 +19,18 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       mkdirSync(join(home, 'lib/tool/inner'), { recursive: true })
       writeFileSync(join(home, 'private.txt'), 'private')
       writeFileSync(join(home, 'bin/plain'), '#!/bin/sh\necho plain "$@"\n', { mode: 0o755 })
-      writeFileSync(join(home, 'lib/tool/package.json'), '{}')
+      writeFileSync(join(home, 'lib/tool/package.json'), '{"bin": {"tool": "./cli.sh"}}')
+      // As `npm install x` leaves it in the directory it was run in.
+      writeFileSync(join(home, 'package.json'), '{"dependencies": {"x": "1.0.0"}}')
+      mkdirSync(join(home, 'lib/node_modules/@scope/kit/bin'), { recursive: true })
+      writeFileSync(join(home, 'lib/node_modules/@scope/kit/data'), 'kit')
+      writeFileSync(join(home, 'lib/node_modules/neighbour'), '')
+      writeFileSync(
+        join(home, 'lib/node_modules/@scope/kit/bin/kit'),
+        '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/../data"\n',
+        { mode: 0o755 },
+      )
+      symlinkSync('../lib/node_modules/@scope/kit/bin/kit', join(home, 'bin/kit'))
       writeFileSync(join(home, 'lib/tool/inner/data'), 'data')
       writeFileSync(
         join(home, 'lib/tool/cli.sh'),
@@ -34,16 +45,16 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
     })
 
     it('are shown with the package they belong to, and nothing beside them', async () => {
-      const programs = [join(home, 'bin/plain'), join(home, 'bin/tool')]
+      const programs = [join(home, 'bin/plain'), join(home, 'bin/tool'), join(home, 'bin/kit')]
       const { outcome, sink } = await harness.run(
         {
-          task: `plain hello; tool; echo; ls ${home} ${home}/bin; (echo x >>${home}/bin/plain) 2>/dev/null || echo read-only`,
+          task: `plain hello; tool; kit; echo; ls ${home} ${home}/bin ${home}/lib/node_modules; (echo x >>${home}/bin/plain) 2>/dev/null || echo read-only`,
         },
         { programs },
       )
       expect(exitOf(outcome).code).toBe(0)
       expect(sink.text()).toBe(
-        `plain hello\ndata\n${home}:\nbin\nlib\n\n${home}/bin:\nplain\ntool\nread-only\n`,
+        `plain hello\ndatakit\n${home}:\nbin\nlib\n\n${home}/bin:\nkit\nplain\ntool\n\n${home}/lib/node_modules:\n@scope\nread-only\n`,
       )
     })
 

@@ -1,0 +1,70 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+
+export interface OpenOptions {
+  /** Follow a symbolic link at the end of the path: only for paths that the user named. */
+  readonly follow?: boolean
+}
+
+export interface ReadOptions extends OpenOptions {
+  readonly maxBytes: number
+}
+
+/**
+ * Opens a regular file and nothing else. Without O_NONBLOCK, opening a FIFO that nobody writes to would occupy a
+ * thread of the pool for good, and four of them stop every file operation of the process.
+ */
+export const openRegularFile = async (path: string, options: OpenOptions = {}): Promise<FileHandle> => {
+  const handle = await open(path, flagsOf(options))
+  try {
+    if (!(await handle.stat()).isFile()) throw notRegular(path)
+    return handle
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+/** The content of a regular file of at most `maxBytes` bytes. */
+export const readRegularFile = async (path: string, options: ReadOptions): Promise<Buffer> => {
+  const handle = await openRegularFile(path, options)
+  try {
+    return await readAtMost(handle, path, options.maxBytes)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** As readRegularFile, where nothing can wait. */
+export const readRegularFileSync = (path: string, options: ReadOptions): Buffer => {
+  const fd = openSync(path, flagsOf(options))
+  try {
+    const info = fstatSync(fd)
+    if (!info.isFile()) throw notRegular(path)
+    if (info.size > options.maxBytes) throw tooLarge(path, options.maxBytes)
+    const buffer = Buffer.alloc(info.size)
+    return buffer.subarray(0, readSync(fd, buffer, 0, info.size, 0))
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Everything that an open file or pipe gives; more than `maxBytes` is an error, however small it said it was. */
+export const readAtMost = async (handle: FileHandle, path: string, maxBytes: number): Promise<Buffer> => {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of handle.createReadStream({ autoClose: false })) {
+    chunks.push(chunk as Buffer)
+    size += (chunk as Buffer).length
+    if (size > maxBytes) throw tooLarge(path, maxBytes)
+  }
+  return Buffer.concat(chunks)
+}
+
+const flagsOf = ({ follow = false }: OpenOptions): number =>
+  constants.O_RDONLY | constants.O_NONBLOCK | (follow ? 0 : constants.O_NOFOLLOW)
+
+const notRegular = (path: string): Error => new Error(`${path} is not a regular file`)
+
+const tooLarge = (path: string, maxBytes: number): Error =>
+  new Error(`${path} is larger than ${maxBytes} bytes`)
