@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Cgroup } from './cgroups.ts'
-import { openFifo } from './fifo.ts'
+import type { OpenPipe } from './fifo.ts'
 import { createLineReader } from './lines.ts'
 import { descendantsOf, innerPid, isAlive, signalAll } from './processes.ts'
 import { GREETING } from './runner.ts'
@@ -62,9 +61,9 @@ export interface Box {
 const STATUS_LINE_BYTES = 4096
 const BOOT_TEXT_BYTES = 4096
 
-export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
-  const out = openFifo(join(fifoDir, 'out'))
-  const err = openFifo(join(fifoDir, 'err'))
+export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
+  const out = openPipe()
+  const err = openPipe()
   const extra = plan.feeds.length + (plan.tellsInit ? 1 : 0)
   const child = spawn(plan.argv[0]!, plan.argv.slice(1), {
     cwd: '/',
@@ -127,6 +126,9 @@ export const bootBox = (plan: LaunchPlan, fifoDir: string): Box => {
   })
   child.once('exit', (code, signal) => {
     void settle().then(() => {
+      // A stream that no job reads never notices its end and would keep its descriptor.
+      if (!booted) err.reader.off('data', early)
+      for (const { reader } of [out, err]) if (reader.listenerCount('data') === 0) reader.destroy()
       setFailed(new Error(bootText.trim() || `it ended with ${signal ?? code} before it was ready`))
       setGone({ code, signal })
     })

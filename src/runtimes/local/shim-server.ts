@@ -6,7 +6,7 @@ import { planHost } from '../host/plan.ts'
 import { planSandbox, type SandboxShape } from '../sandbox/plan.ts'
 import { type Box, bootBox } from './box.ts'
 import { toLocalError } from './disk-full.ts'
-import { makeFifos } from './fifo.ts'
+import { createPipes } from './fifo.ts'
 import { type JobRun, runJob } from './job-run.ts'
 import {
   type FromShim,
@@ -31,14 +31,13 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   const ownDir = join(config.dir, `${config.id}.d`)
   rmSync(ownDir, { recursive: true, force: true })
   mkdirSync(ownDir, { mode: 0o700 })
-  await makeFifos(ownDir, ['out', 'err'])
+  const openPipe = createPipes(ownDir)
 
   const sockets = new Set<Socket>()
   let machineId: string | null = null
   let current: { spec: StartSpec; run: JobRun } | null = null
   let box: Box | undefined
   let warm: Box | undefined
-  let latest: Box | undefined
   let boots = 0
   let jobs = 0
   let retiring = false
@@ -65,12 +64,8 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   const boot = (shape: SandboxShape): Box => {
     const name = `${config.id}-${boots++}`
     const plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name) : planHost(config, name)
-    // All machines print into the same pipes, one after the other: a reader that the one before has left would take
-    // what this one prints.
-    for (const stream of [latest?.stdout, latest?.stderr]) stream?.destroy()
     try {
-      latest = bootBox(plan, ownDir)
-      return latest
+      return bootBox(plan, openPipe)
     } catch (error) {
       // The home was removed under it: what the plan has set up elsewhere must not stay.
       void plan.cgroup?.remove()

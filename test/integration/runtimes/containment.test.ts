@@ -116,6 +116,26 @@ raise SystemExit(5)
       expect(processesWith(mark)).toEqual([])
     })
 
+    // With a daemon of root, the pipes belong to root and a job cannot change them: run this as an ordinary user, too.
+    it('a job cannot spoil what the next one uses', async () => {
+      const spoil = [
+        'exec 2>&1; setsid sleep 300 & setsid cat </proc/self/fd/1 >/dev/null & ',
+        'chmod 0 /proc/self/fd/* /proc/1/fd/* /proc/$PPID/fd/* /work /tmp /home/job /dev/shm /dev/null /run; ',
+        'for f in /proc/self/fd/1 /proc/$PPID/fd/3 /usr /etc/passwd; do setfattr -n user.x -v y $f; done; ',
+        'mkdir -p /tmp/left /dev/shm/left; exit 0',
+      ].join('\n')
+      for (let time = 0; time < 3; time++) {
+        expect((await attack(spoil)).code).toBe(0)
+        const next = await attack(
+          'echo out; echo err >&2; echo again >/dev/stdout; echo both >/dev/stderr; ls -A /work /tmp /dev/shm; cat /dev/null; ls -A $HOME',
+        )
+        expect(next).toMatchObject({ code: 0 })
+        expect(next.text.split('\n').sort()).toEqual(
+          ['', '', '', '/dev/shm:', '/tmp:', '/work:', 'again', 'both', 'err', 'out'].sort(),
+        )
+      }
+    })
+
     it('leaves no process, mount or cgroup behind', () => {
       expect(leftovers(harness)).toEqual([])
     })
