@@ -1,5 +1,5 @@
-import { matchesWords } from './policy/check.ts'
-import { commandsOf } from './policy/commands-of.ts'
+import { matchesWords } from './match-words.ts'
+import { commandsOf } from './policy/check.ts'
 import { isWrapper } from './policy/wrappers.ts'
 import { onlyAsks, workOf } from './work.ts'
 

@@ -1,7 +1,6 @@
-import { matchesWords } from './policy/check.ts'
-import { commandsOf } from './policy/commands-of.ts'
-import { baseName } from './policy/text.ts'
-import { isWrapper } from './policy/wrappers.ts'
+import { matchesWords } from './match-words.ts'
+import { commandsOf } from './policy/check.ts'
+import { baseName, isWrapper } from './policy/wrappers.ts'
 import { workOf } from './work.ts'
 
 /** First words of the commands that belong to a topic, as the user or we list them. */

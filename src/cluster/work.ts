@@ -1,4 +1,4 @@
-import { baseName } from './policy/text.ts'
+import { baseName } from './policy/wrappers.ts'
 
 /** A command line as the lists know it: without the version in a program's name, and without what only runs it. */
 export const workOf = (argv: readonly string[]): readonly string[] => {

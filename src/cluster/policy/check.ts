@@ -1,9 +1,8 @@
 import { AppError } from '../../jobs/errors.ts'
-import { interpret } from './interpret.ts'
-import { Refused } from './interpreter.ts'
-import { judge, type Refusal } from './rules.ts'
-import { createScope } from './scope.ts'
-import { baseName } from './text.ts'
+import { matchesWords } from '../match-words.ts'
+import { type Action, readActions, TooComplex } from './actions.ts'
+import { judge, type Refusal, readable } from './rules.ts'
+import { Scope } from './scope.ts'
 
 /** A rule of the user's: refuse a program, and only with these words among its arguments, in this order. */
 export interface DenyRule {
@@ -25,14 +24,22 @@ export interface PolicyOptions {
 
 export type Verdict = { allowed: true } | ({ allowed: false } & Refusal)
 
+const MAX_LENGTH = 128 * 1024
+
 /**
- * Reads a command as bash would and says whether it may run. A seat belt against accidents, not a wall against
- * malice: what must not be able to hurt a machine belongs into an isolated runtime.
+ * Reads a command as a shell would and says whether it may run. A seat belt against accidents, not a wall against
+ * malice: run what must not be able to hurt a machine in an isolated one.
  */
 export const checkCommand = (source: string, options: PolicyOptions = {}): Verdict => {
-  const disabled = new Set(options.disable)
-  const refusal = find(source, options, disabled)
-  return refusal ? { allowed: false, ...refusal } : { allowed: true }
+  const { found, missing } = firstRefusal(source, options)
+  if (!found) return { allowed: true }
+  // Most accidents of this kind are a variable that nobody sets.
+  const names = [...missing].filter(name => name.length <= 40).slice(0, 3)
+  const cause =
+    names.length > 0 && found.rule.startsWith('destroy-')
+      ? `; not set here: ${names.map(name => `$${name}`).join(', ')}`
+      : ''
+  return { allowed: false, rule: found.rule, reason: readable(found.reason) + cause }
 }
 
 export const assertAllowed = (source: string, options: PolicyOptions = {}): void => {
@@ -50,55 +57,46 @@ export const assertAllowed = (source: string, options: PolicyOptions = {}): void
   )
 }
 
-const find = (source: string, options: PolicyOptions, disabled: ReadonlySet<string>): Refusal | undefined => {
-  const enabled = (refusal: Refusal | undefined): Refusal | undefined =>
-    refusal && disabled.has(refusal.rule) ? undefined : refusal
-  if (source.includes('\0')) return enabled({ rule: 'nul-byte', reason: 'a command cannot hold a NUL byte' })
-  const scope = createScope({ root: options.root ?? false, env: options.env ?? {}, cwd: options.cwd })
+/** The simple commands of a script, wrappers on and off, for routing; of one that is too complex, the first of them. */
+export const commandsOf = (source: string): readonly (readonly string[])[] => {
+  const commands: (readonly string[])[] = []
+  read(source, new Scope(), action => {
+    if (action.kind === 'run') commands.push(action.argv)
+  })
+  return commands
+}
+
+const firstRefusal = (source: string, { env = {}, deny = [], disable = [], ...options }: PolicyOptions) => {
+  let found: Refusal | undefined
+  const refuse = (refusal: Refusal | undefined): void => {
+    if (refusal && !disable.includes(refusal.rule)) found ??= refusal
+  }
+  if (source.includes('\0')) refuse({ rule: 'nul-byte', reason: 'a command cannot hold a NUL byte' })
+  if (source.length > MAX_LENGTH)
+    refuse({ rule: 'too-complex', reason: `it is longer than ${MAX_LENGTH / 1024} KiB` })
+  const scope = Object.assign(new Scope(), options)
+  for (const [name, value] of Object.entries(env)) scope.set(name, value)
+  if (!found)
+    refuse(
+      read(source, scope, action => {
+        if (action.kind === 'run') refuse(deniedByUser(action.argv, deny))
+        refuse(judge(action))
+      }),
+    )
+  return { found, missing: scope.missing }
+}
+
+const read = (source: string, scope: Scope, report: (action: Action) => void): Refusal | undefined => {
   try {
-    interpret(source, scope, {
-      command: (argv, here) =>
-        byUser(argv, options.deny ?? []) ?? judge({ argv, cwds: here.cwds, root: here.root }),
-      enabled: rule => !disabled.has(rule),
-      wary: true,
-    })
+    readActions(source.replace(/[\uE000-\uE001]/g, '_'), scope, report)
     return undefined
   } catch (error) {
-    if (!(error instanceof Refused)) throw error
-    return enabled(explainMissing(error.refusal, scope.missing))
+    if (!(error instanceof TooComplex)) throw error
+    return { rule: 'too-complex', reason: error.message }
   }
 }
 
-const byUser = (argv: readonly string[], rules: readonly DenyRule[]): Refusal | undefined => {
+const deniedByUser = (argv: readonly string[], rules: readonly DenyRule[]): Refusal | undefined => {
   const rule = rules.find(candidate => matchesWords(argv, candidate.command))
   return rule && { rule: rule.name, reason: rule.reason ?? `"${rule.command}" is not allowed here` }
-}
-
-/** The program is the first word; the others must follow in order, with anything between them. */
-export const matchesWords = (argv: readonly string[], pattern: string): boolean => {
-  const [program, ...words] = pattern.trim().split(/\s+/)
-  if (program !== '*' && baseName(argv[0] ?? '') !== baseName(program!)) return false
-  let at = 1
-  for (const word of words) {
-    const found = argv.findIndex(
-      (arg, index) => index >= at && (word === '*' || arg === word || isFlagIn(word, arg)),
-    )
-    if (found < 0) return false
-    at = found + 1
-  }
-  return true
-}
-
-/** `-r` is in `-rn`. */
-const isFlagIn = (word: string, arg: string): boolean =>
-  /^-[A-Za-z]$/.test(word) && /^-[A-Za-z]+$/.test(arg) && arg.includes(word[1]!)
-
-/** Most accidents of this kind are a variable nobody set; saying so is the help that is needed. */
-const explainMissing = (refusal: Refusal, missing: ReadonlySet<string>): Refusal => {
-  const names = [...missing].filter(name => name.length <= 40).slice(0, 3)
-  if (names.length === 0 || !refusal.rule.startsWith('destroy-')) return refusal
-  return {
-    ...refusal,
-    reason: `${refusal.reason}; not set here: ${names.map(name => `$${name}`).join(', ')}`,
-  }
 }

@@ -1,57 +1,44 @@
-import { dangerOf } from './targets.ts'
+import { protectedBy } from './paths.ts'
+import { baseName } from './wrappers.ts'
 
-/**
- * The commands a `find` runs, with `{}` standing for where it starts and for all that is below. When a test narrows
- * the search, what it runs meets only some files, and only what it says of others is followed.
- */
-export const findCommands = (args: readonly string[], cwds: readonly string[]): string[][] => {
-  const options = args.findIndex(arg => !/^-[HLPD]$|^-O\d$/.test(arg))
-  const rest = options < 0 ? [] : args.slice(options)
+/** Where a `find` starts, left out when its tests keep it from taking everything there. */
+export const findRoots = (args: readonly string[], cwd: string): string[] => {
+  const rest = args.filter(arg => !/^-[HLP]$|^-O\d$/.test(arg))
   const end = rest.findIndex(arg => /^[-(!]/.test(arg))
-  const starts = end < 0 ? rest : rest.slice(0, end)
+  const roots = end < 0 ? rest : rest.slice(0, end)
   const expression = end < 0 ? [] : rest.slice(end)
-  const roots = (starts.length > 0 ? starts : ['.']).filter(
-    root => root !== '' && !isNarrow(expression, root, cwds),
-  )
-  const commands = expression.includes('-delete') ? roots.map(root => ['rm', '-r', root]) : []
-  for (const [index, arg] of expression.entries()) {
+  return (roots.length > 0 ? roots : ['.']).filter(root => root !== '' && !isNarrowed(expression, root, cwd))
+}
+
+/** The commands that a `find` runs, with `{}` standing for where it starts. */
+export const findCommands = (args: readonly string[], cwd: string): string[][] => {
+  const roots = findRoots(args, cwd)
+  const commands = args.includes('-delete') ? roots.map(root => ['rm', '-r', root]) : []
+  for (const [index, arg] of args.entries()) {
     if (!/^-(?:exec|execdir|ok|okdir)$/.test(arg)) continue
-    const tail = expression.slice(index + 1)
+    const tail = args.slice(index + 1)
     const stop = tail.findIndex(word => word === ';' || word === '+')
     const command = stop < 0 ? tail : tail.slice(0, stop)
     if (!command.some(word => word.includes('{}'))) commands.push(command)
     else
-      for (const root of roots)
-        for (const found of [root, `${root}/*/*`]) {
-          const argv = command.map(word => word.replaceAll('{}', found))
-          commands.push(argv, recursive(argv))
-        }
+      for (const root of roots) commands.push(asRecursive(command.map(word => word.replaceAll('{}', root))))
   }
   return commands
 }
 
-/** find visits what is below by itself, so a plain `rm {}` there reaches as far as a recursive one. */
-const recursive = (argv: string[]): string[] => {
-  const at = argv.findIndex(word => /^(?:.*\/)?(?:rm|unlink|shred|truncate|chmod|chown|chgrp)$/.test(word))
-  if (at < 0) return argv
-  const name = /(?:unlink|shred|truncate)$/.test(argv[at]!) ? 'rm' : argv[at]!
-  return [...argv.slice(0, at), name, '-R', ...argv.slice(at + 1)]
-}
+/** find visits what is below by itself, so a plain `rm {}` reaches as far as a recursive one. */
+const asRecursive = ([program = '', ...args]: readonly string[]): string[] =>
+  /^(?:rm|chmod|chown|chgrp)$/.test(baseName(program)) ? [program, '-R', ...args] : [program, ...args]
 
 const BY_NAME =
-  /^-(?:i?name|i?path|i?wholename|i?lname|i?regex|empty|user|group|uid|gid|nouser|nogroup|inum|samefile|fstype)$/
-const BY_NATURE = /^-(?:[acm]?newer\w*|[acm]min|[acm]time|size|perm|links|used)$/
+  /^-(?:i?name|i?path|i?wholename|i?lname|i?regex|empty|nouser|nogroup|user|group|inum|samefile)$/
+const BY_AGE_OR_SIZE = /^-(?:[acm]?newer\w*|[acm]min|[acm]time|size|links|used)$/
 
-/** A test of age, size or rights still meets the system's own files all over the root. */
-const isNarrow = (expression: readonly string[], root: string, cwds: readonly string[]): boolean => {
-  if (expression.some(arg => arg === '-o' || arg === '-or' || arg === ',')) return false
-  const isRoot = dangerOf(root, cwds) === 'root'
-  return expression.some((arg, index) => {
+/** Old or large files are found all over the root, too; there only a name narrows the search. */
+const isNarrowed = (expression: readonly string[], root: string, cwd: string): boolean =>
+  !expression.includes('-o') &&
+  expression.some((arg, index) => {
     const negated = ['!', '-not'].includes(expression[index - 1] ?? '')
-    const value = expression[index + 1] ?? 'x'
-    if (negated || /^[*.?]*$/.test(value)) return false
-    return BY_NAME.test(arg)
-      ? !/^-[ug]/.test(arg) || !/^(?:root|0)$/.test(value)
-      : !isRoot && BY_NATURE.test(arg)
+    if (negated || /^[*.?]+$/.test(expression[index + 1] ?? '')) return false
+    return BY_NAME.test(arg) || (BY_AGE_OR_SIZE.test(arg) && protectedBy(root, cwd) !== 'root')
   })
-}

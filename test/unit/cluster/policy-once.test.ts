@@ -2,7 +2,6 @@ import * as unbash from 'unbash'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { classify } from '../../../src/cluster/classify.ts'
 import { checkCommand } from '../../../src/cluster/policy/check.ts'
-import { memo } from '../../../src/cluster/policy/memo.ts'
 import { topicsOf } from '../../../src/cluster/topics.ts'
 
 vi.mock('unbash', { spy: true })
@@ -25,23 +24,5 @@ describe('a command on its way', () => {
     expect(checkCommand(command, { env: { DIR: '/srv/x' } })).toEqual({ allowed: true })
     expect(checkCommand('rm -rf *', { cwd: '/srv/x' })).toEqual({ allowed: true })
     expect(checkCommand('rm -rf *', { cwd: '/' })).toMatchObject({ rule: 'destroy-root' })
-  })
-})
-
-describe('what is remembered of texts', () => {
-  it('is bounded by their number and their length, the latest staying', () => {
-    const make = vi.fn((text: string) => text.length)
-    const remembering = memo(make)
-    for (let i = 0; i < 1000; i++) remembering(`text ${i}`)
-    make.mockClear()
-    remembering('text 999')
-    expect(make).not.toHaveBeenCalled()
-    remembering('text 0')
-    expect(make).toHaveBeenCalledTimes(1)
-    remembering('x'.repeat(1_000_000))
-    make.mockClear()
-    remembering('x'.repeat(1_000_000))
-    remembering('text 999')
-    expect(make).toHaveBeenCalledTimes(2)
   })
 })

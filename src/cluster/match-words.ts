@@ -1,0 +1,20 @@
+import { baseName } from './policy/wrappers.ts'
+
+/** The program is the first word; the others must follow in order, with anything between them. */
+export const matchesWords = (argv: readonly string[], pattern: string): boolean => {
+  const [program, ...words] = pattern.trim().split(/\s+/)
+  if (program !== '*' && baseName(argv[0] ?? '') !== baseName(program!)) return false
+  let at = 1
+  for (const word of words) {
+    const found = argv.findIndex(
+      (arg, index) => index >= at && (word === '*' || arg === word || isFlagIn(word, arg)),
+    )
+    if (found < 0) return false
+    at = found + 1
+  }
+  return true
+}
+
+/** `-r` is in `-rn`. */
+const isFlagIn = (word: string, arg: string): boolean =>
+  /^-[A-Za-z]$/.test(word) && /^-[A-Za-z]+$/.test(arg) && arg.includes(word[1]!)
