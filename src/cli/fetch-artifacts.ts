@@ -5,7 +5,7 @@ import type { Client } from '../control/client.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Artifact } from '../jobs/job.ts'
 import { didYouMean } from '../jobs/nearest.ts'
-import { pathProblem } from '../jobs/paths.ts'
+import { isGitInternal, pathProblem } from '../jobs/paths.ts'
 import type { Context } from './context.ts'
 
 export interface FetchOptions {
@@ -60,9 +60,13 @@ const find = ({ artifacts, id }: FetchOptions, path: string): Artifact => {
   })
 }
 
-/** The names come from the job: none may leave the directory, by itself or through a link that lies there. */
+/** The names come from the job: none may leave the directory, itself or through a link there, or change git's files. */
 const placeFor = async (top: string, path: string): Promise<string> => {
-  const problem = path.startsWith('/') ? 'is absolute' : pathProblem(path)
+  const problem = path.startsWith('/')
+    ? 'is absolute'
+    : isGitInternal(path)
+      ? "is among git's own files"
+      : pathProblem(path)
   if (problem !== undefined)
     throw new AppError('denied', `The artifact '${path}' is refused: its name ${problem}.`)
   const parts = path.split('/')

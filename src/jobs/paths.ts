@@ -53,3 +53,19 @@ export const isSafePath = (path: string): boolean =>
   path.length <= 4096 &&
   !path.includes('\0') &&
   path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
+
+/**
+ * Whether a path leads into git's own files, where a configuration or a hook would be run by the next git command.
+ * Also as git itself guards against it: in any case, as NTFS shortens or extends names, and with the characters that
+ * HFS+ ignores.
+ */
+export const isGitInternal = (path: string): boolean => path.split(/[/\\]/).some(isGitDirectory)
+
+const isGitDirectory = (name: string): boolean => {
+  const visible = name.replace(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, '')
+  const stream = visible.indexOf(':')
+  let end = stream === -1 ? visible.length : stream
+  while (end > 0 && (visible[end - 1] === '.' || visible[end - 1] === ' ')) end--
+  const plain = visible.slice(0, end).toLowerCase()
+  return plain === '.git' || plain === 'git~1'
+}

@@ -30,5 +30,3 @@ export const isIgnoredFile = (path: string, rules: readonly TreeRules[]): boolea
   }
   return false
 }
-
-export const isGitPath = (path: string): boolean => path.split('/').includes('.git')

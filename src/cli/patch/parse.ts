@@ -1,5 +1,6 @@
 import { parsePatch, type StructuredPatch } from 'diff'
 import { AppError } from '../../jobs/errors.ts'
+import { isGitInternal } from '../../jobs/paths.ts'
 
 /** What a patch does to one file, with paths relative to the workspace. */
 export interface FileChange {
@@ -48,16 +49,6 @@ const problemOf = (path: string): string | undefined => {
   if (path === '' || path.includes('\0')) return 'is no file name'
   if (path.startsWith('/')) return 'is absolute'
   if (parts.includes('..')) return 'leaves the directory'
-  // A hook or a configuration there would be run by the next git command.
-  if (parts.some(isGitsOwn)) return "is among git's own files"
+  if (isGitInternal(path)) return "is among git's own files"
   return undefined
-}
-
-/** Also as file systems that ignore case, trailing dots or invisible characters spell it. */
-const isGitsOwn = (part: string): boolean => {
-  const plain = part
-    .replace(/[^\x21-\x7e]/g, '')
-    .replace(/\.+$/, '')
-    .toLowerCase()
-  return plain === '.git' || plain === 'git~1'
 }

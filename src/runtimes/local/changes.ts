@@ -1,12 +1,7 @@
 import type { SkippedArtifact } from '../../jobs/job.ts'
+import { isGitInternal } from '../../jobs/paths.ts'
 import type { PatchedFile } from '../../workspace/git-patch.ts'
-import {
-  isGitPath,
-  isIgnoredFile,
-  isIgnoreFile,
-  MAX_IGNORE_BYTES,
-  treeRules,
-} from '../../workspace/tree-ignore.ts'
+import { isIgnoredFile, isIgnoreFile, MAX_IGNORE_BYTES, treeRules } from '../../workspace/tree-ignore.ts'
 import type { BaseFile, BaseTree } from './base-tree.ts'
 import type { ListedFile, Listing } from './listing.ts'
 
@@ -70,7 +65,7 @@ export const suspectsAmong = (
   const skipped: SkippedArtifact[] = []
   const files = listing.files.filter(file => {
     const old = wasFile(file.path)
-    if (isGitPath(file.path) || known.has(file.path)) return false
+    if (isGitInternal(file.path) || known.has(file.path)) return false
     if (!old && isIgnoredFile(file.path, rules)) return false
     if (file.type === 'file') return !isUnchanged(file)
     if (old)
@@ -120,7 +115,7 @@ export const changesOf = (
     bytes += size + (old?.size ?? 0)
   }
   for (const [path, old] of listing.truncated ? [] : base.files) {
-    if (present.has(path) || isGitPath(path)) continue
+    if (present.has(path) || isGitInternal(path)) continue
     files.push({ path, before: old.executable, after: null })
     bytes += old.size
   }

@@ -1,5 +1,6 @@
 import { globMatcher } from '../../jobs/globs.ts'
 import type { SkippedArtifact } from '../../jobs/job.ts'
+import { isGitInternal } from '../../jobs/paths.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import type { ListedFile, Listing } from './listing.ts'
 
@@ -21,8 +22,13 @@ export const selectArtifacts = (
   const wanted: ListedFile[] = []
   const skipped: SkippedArtifact[] = []
   let bytes = 0
+  let gitFiles = 0
   const found = listing.files.filter(file => matches(file.path)).sort(byPath)
   for (const file of found) {
+    if (isGitInternal(file.path)) {
+      gitFiles++
+      continue
+    }
     const reason =
       file.type === 'link'
         ? 'it is a symbolic link'
@@ -38,9 +44,14 @@ export const selectArtifacts = (
       bytes += file.size
     } else if (skipped.length < MAX_SKIPPED) skipped.push({ path: file.path, reason })
   }
+  if (gitFiles > 0) skipped.push({ path: '.git', reason: gitReason(gitFiles) })
   if (listing.truncated)
     skipped.push({ path: '.', reason: 'the workspace holds too many files to list all of them' })
   return { wanted, skipped }
 }
+
+/** A configuration or a hook among them would be run by the next git command of whoever fetches the artifacts. */
+const gitReason = (count: number): string =>
+  `${count} of git's own files are left out; to bring back a repository: git bundle create repo.bundle --all`
 
 const byPath = (a: ListedFile, b: ListedFile): number => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)

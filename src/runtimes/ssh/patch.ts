@@ -5,10 +5,9 @@ import {
   type WorkspaceListing,
 } from '../../cluster/sync/workspace.ts'
 import type { BlobRef, SkippedArtifact } from '../../jobs/job.ts'
-import { givenInWorkspace } from '../../jobs/paths.ts'
+import { givenInWorkspace, isGitInternal } from '../../jobs/paths.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import { gitPatch, type PatchedState } from '../../workspace/git-patch.ts'
-import { isGitPath } from '../../workspace/tree-ignore.ts'
 import { ignoreFilesOf, suspectsAmong } from '../local/changes.ts'
 import { type CollectRequest, readFiles } from './collect.ts'
 
@@ -60,7 +59,7 @@ export const fetchPatch = async (
 const goneOf = (before: BaseListing, listing: WorkspaceListing, given: readonly string[]): string[] => {
   if (listing.truncated) return []
   const there = new Set(listing.files.filter(file => file.type === 'file').map(file => file.path))
-  return [...before.files].filter(path => !there.has(path) && !given.includes(path) && !isGitPath(path))
+  return [...before.files].filter(path => !there.has(path) && !given.includes(path) && !isGitInternal(path))
 }
 
 const tooLarge = (reason: string): FetchedPatch => ({

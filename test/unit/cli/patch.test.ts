@@ -136,6 +136,10 @@ new file mode 100644
     'sub/.GIT/config',
     '.git./config',
     'git~1/config',
+    'GIT~1 /config',
+    'sub/.g\u200cit/config',
+    '.git::$INDEX_ALLOCATION/config',
+    'a\\.git\\config',
     '/etc/passwd',
   ])('is refused before anything is touched: %s', path => {
     expect(() => parseChanges(touching(path))).toThrow(/The patch is refused/)

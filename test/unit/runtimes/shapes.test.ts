@@ -76,6 +76,23 @@ describe('choosing artifacts', () => {
     ])
   })
 
+  it('leaves out the files of git, whatever the file system would call them', () => {
+    const hostile = [
+      '.git/config',
+      'sub/.GIT/commondir',
+      '.git./HEAD',
+      'git~1/x',
+      '.git::$INDEX_ALLOCATION/x',
+    ]
+    const harmless = ['.gitignore', '.github/x', 'repo.git/config', 'a']
+    const listing = { files: [...hostile, ...harmless].map(path => file(path)), truncated: false }
+    const chosen = selectArtifacts(listing, ['**'], { files: 20, bytes: 100 })
+    expect(chosen.wanted.map(({ path }) => path)).toEqual([...harmless].sort())
+    expect(chosen.skipped).toEqual([
+      { path: '.git', reason: expect.stringContaining("5 of git's own files") },
+    ])
+  })
+
   it('tells when the list itself was cut', () => {
     expect(
       selectArtifacts({ files: [], truncated: true }, ['*'], { files: 1, bytes: 1 }).skipped,
