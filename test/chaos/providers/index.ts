@@ -1,0 +1,6 @@
+import { host, sandbox } from './local.ts'
+import type { Provider } from './provider.ts'
+import { proxmox } from './proxmox.ts'
+import { ssh } from './ssh.ts'
+
+export const PROVIDERS: readonly Provider[] = [sandbox, host, ssh, proxmox]

@@ -1,0 +1,26 @@
+import type { Fault } from '../fault.ts'
+import type { Random } from '../random.ts'
+import type { World } from '../world.ts'
+
+/** A way to run jobs. A new one needs a file here and a line in `index.ts`. */
+export interface Provider {
+  readonly name: string
+  /** What this computer lacks for it. */
+  missing(): string | undefined
+  open(world: World): Promise<OpenProvider>
+}
+
+export interface OpenProvider {
+  /** Sections of the configuration file. */
+  readonly config?: Readonly<Record<string, unknown>>
+  readonly env?: Readonly<Record<string, string>>
+  /** The part of a manifest that sends a job here. */
+  place(random: Random): Readonly<Record<string, unknown>>
+  /** Faults that only this provider knows. */
+  readonly faults: readonly Fault[]
+  /** Processes that belong to the test, not to the product. */
+  pids(): readonly number[]
+  /** What is still there when no job and no machine is recorded any more. */
+  leftovers(): Promise<readonly string[]>
+  close(): Promise<void>
+}

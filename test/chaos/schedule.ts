@@ -1,0 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Fault } from './fault.ts'
+import type { Journal } from './journal.ts'
+import type { Random } from './random.ts'
+
+export interface Strike {
+  readonly atMs: number
+  readonly fault: Fault
+  readonly random: Random
+}
+
+/** All faults of a run, known before it begins. Faults may overlap. */
+export const planStrikes = (random: Random, faults: readonly Fault[], lengthMs: number): Strike[] => {
+  const strikes: Strike[] = []
+  // The first jobs run undisturbed: a run that proves nothing else shows that the driver works.
+  for (let atMs = 2000; atMs < lengthMs; atMs += random.between(200, 4000))
+    strikes.push({ atMs, fault: random.weighted(faults), random: random.fork() })
+  return strikes
+}
+
+/** Resolves when all have struck and everything they did is undone. */
+export const carryOut = async (strikes: readonly Strike[], journal: Journal): Promise<void> => {
+  const began = performance.now()
+  const underWay: Promise<void>[] = []
+  for (const { atMs, fault, random } of strikes) {
+    await sleep(Math.max(0, atMs - (performance.now() - began)))
+    underWay.push(
+      (async () => {
+        journal.note(`fault ${fault.name}`)
+        const hit = await fault.strike(random)
+        journal.note(`fault ${fault.name} over: ${hit}`)
+      })().catch(error => journal.violation(`the fault ${fault.name} could not be carried out: ${error}`)),
+    )
+  }
+  await Promise.all(underWay)
+}
