@@ -22,6 +22,8 @@ export interface ClientOptions {
   /** Who asks: `cli`, … */
   readonly origin?: string
   readonly version?: string
+  /** For a daemon that is reached over TCP. */
+  readonly token?: string
   /** Brings the daemon back when it dies in the middle of a stream, which then goes on where it was. */
   readonly revive?: (signal: AbortSignal) => Promise<void>
 }
@@ -45,9 +47,10 @@ const RETRY_MS = 30_000
 
 export type Client = ReturnType<typeof connect>
 
-/** The operations of `Deputy`, over the control socket. Nothing is sent before the first call. */
-export const connect = (home: { readonly socket: string }, options: ClientOptions = {}) => {
+/** The operations of `Deputy`, over the control socket or HTTP. Nothing is sent before the first call. */
+export const connect = (home: { readonly socket: string | URL }, options: ClientOptions = {}) => {
   const transport = createTransport(home.socket, {
+    ...(options.token && { authorization: `Bearer ${options.token}` }),
     'x-deputy-origin': options.origin ?? 'cli',
     ...(options.version && { 'x-deputy-version': options.version }),
   })

@@ -1,4 +1,11 @@
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import {
+  Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http'
+import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { Readable } from 'node:stream'
 import { AppError, type ErrorBody } from '../jobs/errors.ts'
 
@@ -14,7 +21,7 @@ export interface Call {
   readonly signal?: AbortSignal
 }
 
-/** HTTP over the control socket. Every failure is an AppError: the daemon's own, or `unavailable`. */
+/** HTTP to a daemon. Every failure is an AppError: the daemon's own, or `unavailable`. */
 export interface Transport {
   open(call: Call): Promise<IncomingMessage>
   json<T>(call: Call): Promise<T>
@@ -23,11 +30,13 @@ export interface Transport {
 
 const ANSWER_MS = 30_000
 
-export const createTransport = (socketPath: string, headers: Record<string, string>): Transport => {
-  const agent = new Agent({ keepAlive: true, maxFreeSockets: 4 })
+/** Talks to a control socket (a path) or to a daemon's HTTP address. */
+export const createTransport = (address: string | URL, headers: Record<string, string>): Transport => {
+  const isTls = address instanceof URL && address.protocol === 'https:'
+  const agent = new (isTls ? TlsAgent : Agent)({ keepAlive: true, maxFreeSockets: 4 })
 
   const open = async (call: Call): Promise<IncomingMessage> => {
-    const response = await exchange({ socketPath, agent, headers, call })
+    const response = await exchange({ address, agent, headers, call })
     const status = response.statusCode ?? 0
     if (status >= 200 && status < 300) return response
     throw await errorOf(response, call)
@@ -36,7 +45,7 @@ export const createTransport = (socketPath: string, headers: Record<string, stri
   return {
     open,
     json: async <T>(call: Call): Promise<T> => {
-      const text = await readText(await open(call), socketPath)
+      const text = await readText(await open(call), address)
       return (text === '' ? undefined : JSON.parse(text)) as T
     },
     close: () => agent.destroy(),
@@ -44,7 +53,7 @@ export const createTransport = (socketPath: string, headers: Record<string, stri
 }
 
 interface Exchange {
-  socketPath: string
+  address: string | URL
   agent: Agent
   headers: Record<string, string>
   call: Call
@@ -53,18 +62,15 @@ interface Exchange {
 }
 
 const exchange = (options: Exchange): Promise<IncomingMessage> => {
-  const { socketPath, agent, call, again = true } = options
+  const { address, agent, call, again = true } = options
   const method = call.method ?? 'GET'
   const payload = call.json === undefined ? undefined : Buffer.from(JSON.stringify(call.json))
   return new Promise((resolve, reject) => {
-    const request = httpRequest({
-      socketPath,
+    const request = send(address, {
       agent,
       method,
       path: pathOf(call),
       headers: {
-        // Any name does on a Unix socket, but HTTP/1.1 wants one.
-        host: 'localhost',
         ...options.headers,
         ...call.headers,
         ...(payload && { 'content-type': 'application/json', 'content-length': payload.length }),
@@ -82,15 +88,31 @@ const exchange = (options: Exchange): Promise<IncomingMessage> => {
       clearTimeout(timer)
       if (again && request.reusedSocket && method === 'GET' && !call.signal?.aborted && isGone(error))
         exchange({ ...options, again: false }).then(resolve, reject)
-      else reject(call.signal?.aborted ? call.signal.reason : asUnavailable(error, socketPath))
+      else reject(call.signal?.aborted ? call.signal.reason : asUnavailable(error, address))
     })
     if (call.body) upload(request, call.body)
     else request.end(payload)
   })
 }
 
+const send = (
+  address: string | URL,
+  options: Omit<RequestOptions, 'headers'> & { path: string; headers: Record<string, string | number> },
+): ClientRequest => {
+  // Any name does on a Unix socket, but HTTP/1.1 wants one.
+  if (typeof address === 'string')
+    return httpRequest({
+      ...options,
+      socketPath: address,
+      headers: { host: 'localhost', ...options.headers },
+    })
+  const path = address.pathname.replace(/\/$/, '') + options.path
+  const target = { hostname: address.hostname, port: address.port, path }
+  return (address.protocol === 'https:' ? httpsRequest : httpRequest)({ ...options, ...target })
+}
+
 /** The source's own failure ends the request; the daemon's early answer (too large) ends the upload. */
-const upload = (request: ReturnType<typeof httpRequest>, body: AsyncIterable<Uint8Array>): void => {
+const upload = (request: ClientRequest, body: AsyncIterable<Uint8Array>): void => {
   const source = Readable.from(body, { objectMode: false })
   source.on('error', error => request.destroy(error))
   request.once('close', () => source.destroy())
@@ -126,12 +148,12 @@ const parseErrorBody = (text: string): ErrorBody | undefined => {
   }
 }
 
-const readText = async (response: IncomingMessage, socketPath: string): Promise<string> => {
+const readText = async (response: IncomingMessage, address: string | URL): Promise<string> => {
   const chunks: Buffer[] = []
   try {
     for await (const chunk of response) chunks.push(chunk as Buffer)
   } catch (error) {
-    throw asUnavailable(error, socketPath)
+    throw asUnavailable(error, address)
   }
   return Buffer.concat(chunks).toString('utf8')
 }
@@ -145,9 +167,9 @@ const isGone = (error: unknown): boolean =>
 /** The error of a call that never got its answer, as opposed to a daemon that answers `unavailable`. */
 export const isDisconnected = (error: AppError): boolean => isGone(error.cause)
 
-const asUnavailable = (error: unknown, socketPath: string): unknown => {
+const asUnavailable = (error: unknown, address: string | URL): unknown => {
   if (error instanceof AppError || !isGone(error)) return error
-  return new AppError('unavailable', `No Deputy daemon answers on ${socketPath}.`, {
+  return new AppError('unavailable', `No Deputy daemon answers on ${address}.`, {
     hint: 'Look at it with: deputy daemon status. Start it with: deputy daemon restart',
     cause: error,
   })

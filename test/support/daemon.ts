@@ -95,4 +95,4 @@ export const useDaemons = (): typeof startDaemon => {
 }
 
 export const removeHome = (directory: string): void =>
-  rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20 })

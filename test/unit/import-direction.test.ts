@@ -46,6 +46,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // Where a command runs: between the nodes and whoever asks.
   routing: ['cluster', 'jobs', 'engine/deputy'],
   control: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
+  // The library for other programs: the client of the daemon under a public name.
+  client: ['control', 'engine/deputy', 'jobs', 'config', 'version'],
   // Of the client only what both sides must agree on: the form of pages, events and the daemon's own word.
   http: [
     'engine',

@@ -1,0 +1,93 @@
+import type { Client } from '../control/client.ts'
+import type { JobResult, JobView } from '../engine/deputy.ts'
+import type { Artifact, JobEvent } from '../jobs/job.ts'
+import type { ManifestInput } from '../jobs/manifest.ts'
+import { isTerminal } from '../jobs/states.ts'
+
+/** A piece of a job's output. `skipped` counts the bytes that were dropped before it. */
+export interface OutputText {
+  readonly stream: 'stdout' | 'stderr'
+  readonly text: string
+  readonly skipped: number
+}
+
+/** One job of the daemon. It goes on whether anybody holds a handle or not. */
+export interface JobHandle {
+  readonly id: string
+  status(signal?: AbortSignal): Promise<JobView>
+  /** Resolves when the job has ended, however it ended. */
+  wait(signal?: AbortSignal): Promise<JobView>
+  /** Waits for the end and returns output, artifacts and how it ended. */
+  result(options?: { maxBytes?: number; signal?: AbortSignal }): Promise<JobResult>
+  /** Output as it is printed, to its end; survives restarts of the daemon. */
+  follow(signal?: AbortSignal): AsyncIterable<OutputText>
+  /** State changes, progress and warnings, to the end of the job. */
+  events(signal?: AbortSignal): AsyncIterable<JobEvent>
+  cancel(): Promise<JobView>
+  /** Deletes the finished job with its output, artifacts and kept machine. */
+  delete(): Promise<void>
+  artifacts(): Promise<readonly Artifact[]>
+  readArtifact(path: string, signal?: AbortSignal): Promise<Uint8Array>
+  /** The changes to the workspace as a patch of git. */
+  patch(signal?: AbortSignal): Promise<string>
+  /** Runs another command in the machine that this job left (`lifecycle: 'persistent'`). */
+  exec(manifest: string | ManifestInput, signal?: AbortSignal): Promise<JobHandle>
+}
+
+const WAIT_MS = 25_000
+
+export const createJobHandle = (client: Client, id: string): JobHandle => {
+  const wait = async (signal: AbortSignal = new AbortController().signal): Promise<JobView> => {
+    for (;;) {
+      const job = await client.wait(id, { timeoutMs: WAIT_MS, signal })
+      if (isTerminal(job.status)) return job
+      signal.throwIfAborted()
+    }
+  }
+
+  async function* follow(signal: AbortSignal = new AbortController().signal): AsyncGenerator<OutputText> {
+    const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+    let skipped = 0
+    for await (const page of client.follow(id, { signal })) {
+      for (const piece of page.pieces) {
+        if ('skipped' in piece) {
+          skipped += piece.skipped
+          continue
+        }
+        const text = decoders[piece.stream].decode(piece.data, { stream: true })
+        if (text === '') continue
+        yield { stream: piece.stream, text, skipped }
+        skipped = 0
+      }
+    }
+  }
+
+  return {
+    id,
+    status: signal => client.get(id, signal),
+    wait,
+    result: async ({ maxBytes, signal } = {}) => {
+      await wait(signal)
+      return client.result(id, maxBytes === undefined ? {} : { maxBytes })
+    },
+    follow,
+    events: (signal = new AbortController().signal) => client.followEvents({ id, signal }),
+    cancel: () => client.cancel(id),
+    delete: () => client.delete(id),
+    artifacts: () => client.artifacts(id),
+    readArtifact: async (path, signal) => readAll(await client.openArtifact(id, path, signal)),
+    patch: async signal => new TextDecoder().decode(await readAll(await client.openPatch(id, signal))),
+    exec: async (manifest, signal) => {
+      const { machine_id } = await client.get(id, signal)
+      const rest = typeof manifest === 'string' ? { task: manifest } : manifest
+      const job = await client.submit({ ...rest, ...(machine_id && { machine: machine_id }) }, signal)
+      return createJobHandle(client, job.job_id)
+    },
+  }
+}
+
+const readAll = async (download: { bytes: AsyncIterable<Uint8Array> }): Promise<Uint8Array> => {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of download.bytes) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
