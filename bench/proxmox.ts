@@ -100,7 +100,12 @@ const guests: Bench['run'] = () =>
       )
     }
     const tool = proxmoxToolsets(service)[0]!.tools.find(({ name }) => name === 'get_cluster_resources')!
-    const context = { deputy: undefined as never, origin: 'bench', signal: new AbortController().signal }
+    const context = {
+      deputy: undefined as never,
+      origin: 'bench',
+      directories: [],
+      signal: new AbortController().signal,
+    }
     const before = emulator.requests.length
     const began = performance.now()
     const { data } = await tool.call({ type: 'vm' }, context)

@@ -39,6 +39,13 @@ export const resolveHome = (env: Readonly<Record<string, string | undefined>>): 
   }
 }
 
+/** What no job may be given to read: it holds the database, the tokens, the configuration and the socket. */
+export const ownDirectories = ({ stateDir, configDir, runtimeDir }: Home): string[] => [
+  stateDir,
+  configDir,
+  runtimeDir,
+]
+
 const SOCKET = 'deputy.sock'
 
 /** The kernel takes 107 bytes for the path of a Unix socket; a deeper home gets a directory of its own in /tmp. */

@@ -115,6 +115,14 @@ export const configSchema = z.strictObject({
   proxmox: proxmoxRuntimeSchema,
   cluster: clusterSchema,
   proxmoxTools: proxmoxToolsSchema,
+  workspaces: z.strictObject({
+    allow: z
+      .array(z.string().startsWith('/', 'must be absolute'))
+      .default([])
+      .describe(
+        'Directories that MCP and HTTP clients may name as a workspace, with what is below them, besides the project a client was started in',
+      ),
+  }),
   secrets: z
     .record(name, source)
     .default({

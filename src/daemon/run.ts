@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import type { Home } from '../config/home.ts'
+import { type Home, ownDirectories } from '../config/home.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createSecrets } from '../config/secrets.ts'
 import { missingSettings } from '../config/setting-names.ts'
@@ -20,6 +21,7 @@ import { createBlobs } from '../store/blobs.ts'
 import { takeLock } from '../store/lock.ts'
 import { openStore } from '../store/store.ts'
 import { VERSION } from '../version.ts'
+import { createDirectoryGuard } from '../workspace/directory-guard.ts'
 import { packDirectory } from '../workspace/pack.ts'
 import { systemClock } from './clock.ts'
 import { openCluster } from './cluster.ts'
@@ -101,6 +103,12 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     log,
     locate: program => locateProgram(program, env.PATH),
     pack: packDirectory,
+    checkDirectory: createDirectoryGuard({
+      own: ownDirectories(home),
+      allow: config.workspaces.allow,
+      homes: [homedir(), ...(env.HOME ? [env.HOME] : [])],
+      configFile: home.configFile,
+    }),
     fault: faultsFrom(env.DEPUTY_FAULT_POINT),
   })
   const { deputy } = engine
@@ -142,7 +150,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     },
     cluster: {
       status: signal => cluster.status(deputy, signal),
-      submit: (command, origin) => submitRouted(cluster, deputy, command, origin),
+      submit: (command, origin, options) => submitRouted(cluster, deputy, command, origin, options),
     },
     tokens: await ensureTokens(home.stateDir),
     allowedHosts: config.http.allowedHosts,

@@ -1,3 +1,4 @@
+import type { Directories } from '../jobs/directories.ts'
 import type { Artifact, JobError, JobEvent, Phases, SkippedArtifact, Usage } from '../jobs/job.ts'
 import type { JobState } from '../jobs/states.ts'
 import type { Readiness } from '../ports.ts'
@@ -8,7 +9,7 @@ import type { Readiness } from '../ports.ts'
  */
 export interface Deputy {
   /** Durable when it resolves. The same idempotency key and manifest give the same job. */
-  submit(manifest: unknown, origin: string, options?: { parentId?: string }): Promise<JobView>
+  submit(manifest: unknown, origin: string, options?: SubmitOptions): Promise<JobView>
   get(id: string): Promise<JobView>
   /** Waits until the job's status differs from `since` (or is terminal when absent), or until the time is over. */
   wait(id: string, options: WaitOptions): Promise<JobView>
@@ -36,6 +37,12 @@ export interface Deputy {
   /** Called at every change of any job, after it is durable. Returns how to stop. */
   onChange(listener: (change: JobChange) => void): () => void
   stats(): Promise<Stats>
+}
+
+export interface SubmitOptions {
+  readonly parentId?: string
+  /** What the client may name as a workspace besides the directories of the configuration. Absent: nothing. */
+  readonly directories?: Directories
 }
 
 export interface JobChange {

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
+import type { CheckDirectory } from '../jobs/directories.ts'
 import { AppError } from '../jobs/errors.ts'
 import { isId } from '../jobs/ids.ts'
 import type { Job } from '../jobs/job.ts'
@@ -35,6 +36,7 @@ export interface EngineOptions {
   readonly log: Logger
   readonly locate: PlanContext['locate']
   readonly pack: PackDirectory
+  readonly checkDirectory: CheckDirectory
   readonly fault?: EngineContext['fault']
 }
 
@@ -97,9 +99,9 @@ export const createEngine = (options: EngineOptions): Engine => {
     })
 
   const deputy: Deputy = {
-    submit: async (manifest, origin, { parentId } = {}) => {
-      const submission = { manifest, origin, ...(parentId !== undefined && { parentId }) }
-      const { job, created, position } = await submit(context, options.pack, submission, dispatcher.kick)
+    submit: async (manifest, origin, submitOptions = {}) => {
+      const submission = { manifest, origin, ...submitOptions }
+      const { job, created, position } = await submit(context, options, submission, dispatcher.kick)
       if (created) {
         signals.emit({ jobId: job.id, kind: 'state' })
         dispatcher.kick()

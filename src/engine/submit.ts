@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { batchCommand, parseBatch } from '../jobs/batch.ts'
+import type { CheckDirectory } from '../jobs/directories.ts'
 import { AppError } from '../jobs/errors.ts'
 import { newId } from '../jobs/ids.ts'
 import { WORKSPACE_LABEL } from '../jobs/labels.ts'
@@ -9,22 +11,27 @@ import type { Inserted } from '../ports.ts'
 import { chooseRuntime } from './choose.ts'
 import { planCommand, withNetwork } from './commands.ts'
 import type { EngineContext } from './context.ts'
+import type { SubmitOptions } from './deputy.ts'
 import { titleOf } from './views.ts'
 
-export interface Submission {
+export interface Submission extends SubmitOptions {
   readonly manifest: unknown
   readonly origin: string
-  readonly parentId?: string
 }
 
 /** Packs a local directory for a job; given from outside because it reads the user's files. */
 export type PackDirectory = (path: string) => AsyncIterable<Uint8Array>
 
+export interface LocalDirectories {
+  readonly pack: PackDirectory
+  readonly checkDirectory: CheckDirectory
+}
+
 /** Everything that can be wrong with a job is found here, before it has an id. */
 export const submit = async (
   context: EngineContext,
-  pack: PackDirectory,
-  { manifest: input, origin, parentId }: Submission,
+  local: LocalDirectories,
+  { manifest: input, origin, parentId, directories = [] }: Submission,
   onWriting: (runtime: string) => void,
 ): Promise<Inserted> => {
   const asked = parseManifest(input)
@@ -41,7 +48,9 @@ export const submit = async (
   })
   const runtime = await runtimeFor(context, withNetwork(asked, plan))
   const manifestHash = digest(asked)
-  const manifest = await withWorkspace(context, pack, asked)
+  const checkDirectory = (path: string) => local.checkDirectory(path, directories)
+  const checked = await withRealDirectories(asked, runtime, checkDirectory)
+  const manifest = await withWorkspace(context, local.pack, checked)
   const inserting = store.insertJob({
     id,
     manifest,
@@ -92,6 +101,22 @@ const keptRuntime = async ({ store }: EngineContext, id: string): Promise<string
       hint: 'deputy machines lists the ones that are kept. Their lease may have ended.',
     })
   return machine.runtime
+}
+
+/** Every path that names a directory of this computer, checked for this client and resolved. */
+const withRealDirectories = async (
+  manifest: Manifest,
+  runtime: string,
+  checkDirectory: (path: string) => Promise<string>,
+): Promise<Manifest> => {
+  const { workspace, agent } = manifest
+  if (workspace?.path !== undefined)
+    return { ...manifest, workspace: { ...workspace, path: await checkDirectory(workspace.path) } }
+  // The jobs of a batch are submitted later, by the daemon itself: their directory is checked now.
+  const batch = runtime === 'batch' ? parseBatch(agent?.command) : undefined
+  if (batch?.cwd === undefined) return manifest
+  const command = batchCommand({ ...batch, cwd: await checkDirectory(batch.cwd) })
+  return { ...manifest, agent: { ...agent, command } }
 }
 
 /** A directory becomes a blob now: what the user changes afterwards is not part of the job. */

@@ -1,4 +1,4 @@
-import type { Deputy, JobView } from '../engine/deputy.ts'
+import type { Deputy, JobView, SubmitOptions } from '../engine/deputy.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -26,7 +26,7 @@ export interface ControlDeps {
 /** The user's own machines, as this front asks for them. */
 export interface ClusterFront {
   status(signal: AbortSignal): Promise<object>
-  submit(command: CommandRequest, origin: string): Promise<{ readonly job: JobView }>
+  submit(command: CommandRequest, origin: string, options: SubmitOptions): Promise<{ readonly job: JobView }>
 }
 
 export interface CommandRequest {

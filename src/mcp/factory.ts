@@ -1,8 +1,11 @@
-import { McpServer, type McpServerFactory, type RegisteredTool } from '@modelcontextprotocol/server'
+import { McpServer, type RegisteredTool } from '@modelcontextprotocol/server'
 import type { Deputy } from '../engine/deputy.ts'
+import { DirectoryRefused } from '../jobs/directories.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { askOf, toQuestion } from './ask.ts'
 import { knowsTasks, originOf } from './client-of.ts'
+import { askForRoots, directoriesOf } from './directories.ts'
+import type { Front, ServerFactory } from './front.ts'
 import { type InstructionsContext, instructions } from './instructions.ts'
 import { jobTasks, taskOf } from './job-tasks.ts'
 import { listedSchema } from './listed-schema.ts'
@@ -34,7 +37,7 @@ const LIST_TTL_MS = 60_000
  * Makes servers: one for each HTTP request, or for each stdio connection. All that is costly happens here, once;
  * the factory itself only puts things together.
  */
-export const createMcpFactory = (options: McpOptions): McpServerFactory => {
+export const createMcpFactory = (options: McpOptions): ServerFactory => {
   const { deputy, available, version, readOnly = false } = options
   const selected = selectTools(available, options)
   const listed = selected.tools.map(tool => ({
@@ -52,7 +55,7 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
   const tasks = options.tasks ?? jobTasks({ deputy, readOnly })
   const fixedList = { ttlMs: LIST_TTL_MS, cacheScope: 'private' as const }
 
-  return ({ era }) => {
+  return ({ era }, front) => {
     const server = new McpServer(
       { name: 'deputy', title: 'Deputy', version },
       {
@@ -74,7 +77,7 @@ export const createMcpFactory = (options: McpOptions): McpServerFactory => {
         },
       },
     )
-    const handles = listed.map(({ tool, config }) => registerTool({ server, options, tool, config }))
+    const handles = listed.map(({ tool, config }) => registerTool({ server, options, tool, config, front }))
     if (canSleep)
       keepAwake(server, selected, new Map(handles.map((handle, i) => [listed[i]!.tool.name, handle])))
     registerResources(server, deputy)
@@ -88,13 +91,14 @@ interface Registration {
   server: McpServer
   options: McpOptions
   tool: Tool
+  front: Front | undefined
   config: Omit<Parameters<McpServer['registerTool']>[1], 'inputSchema' | 'outputSchema'> & {
     inputSchema: ReturnType<typeof listedSchema>
     outputSchema: ReturnType<typeof listedSchema>
   }
 }
 
-const registerTool = ({ server, options, tool, config }: Registration): RegisteredTool => {
+const registerTool = ({ server, options, tool, config, front }: Registration): RegisteredTool => {
   const { deputy, onerror } = options
   return server.registerTool(tool.name, config, async (args, ctx) => {
     const progress = progressOf(ctx)
@@ -103,6 +107,7 @@ const registerTool = ({ server, options, tool, config }: Registration): Register
       const outcome = await tool.call(args, {
         deputy,
         origin: originOf(server, ctx),
+        directories: await directoriesOf(front, ctx),
         signal: ctx.mcpReq.signal,
         ...(progress && { progress }),
         ...(ask && { ask }),
@@ -114,6 +119,9 @@ const registerTool = ({ server, options, tool, config }: Registration): Register
         : result
     } catch (thrown) {
       const error = toAppError(thrown)
+      // Nothing was done yet: the call is made again when the client has told its roots.
+      const question = error instanceof DirectoryRefused ? askForRoots(server, front, ctx) : undefined
+      if (question !== undefined) return question
       // Whoever has given up gets no answer, and what that broke is nobody's defect.
       if (error.code === 'internal' && !ctx.mcpReq.signal.aborted) onerror?.(error)
       return toErrorResult(error)

@@ -4,10 +4,9 @@ import {
   isJsonContentType,
   isLegacyRequest,
   type McpHttpHandler,
-  McpServer,
-  type McpServerFactory,
   type ServerEventBus,
 } from '@modelcontextprotocol/server'
+import type { ServerFactory } from './front.ts'
 import { createLegacySessions } from './legacy-sessions.ts'
 import { MOST_MESSAGE_BYTES } from './message-limit.ts'
 import { selectionKey, selectionOf } from './selection.ts'
@@ -15,7 +14,7 @@ import type { Selection } from './toolset.ts'
 import { announceUpdates, type Updates } from './updates.ts'
 
 export interface McpHttpOptions {
-  factoryFor(selection: Selection): McpServerFactory
+  factoryFor(selection: Selection): ServerFactory
   readonly updates: Updates
   /** What listening clients hear comes from here; absent: nothing but the updates. */
   readonly bus?: ServerEventBus
@@ -50,7 +49,9 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
     const key = selectionKey(selection)
     const known = handlers.get(key)
     if (known !== undefined) return known
-    const handler = createMcpHandler(factoryFor(selection), {
+    const factory = factoryFor(selection)
+    // Called with a context and nothing else: over HTTP there is no front.
+    const handler = createMcpHandler(context => factory(context), {
       legacy: 'reject',
       bus,
       maxRequestBodySize: MOST_MESSAGE_BYTES,
@@ -68,7 +69,7 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
         era: 'legacy',
         requestInfo: request,
       })
-      if (server instanceof McpServer) announceUpdates(server, 'legacy', updates)
+      announceUpdates(server, 'legacy', updates)
       return server
     },
   })

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { McpServerFactory } from '@modelcontextprotocol/server'
 import { createMcpFactory, type McpOptions } from './factory.ts'
+import type { ServerFactory } from './front.ts'
 import { createMcpHttp, type McpHttp } from './http.ts'
 import { selectionKey } from './selection.ts'
 import type { Selection } from './toolset.ts'
@@ -28,8 +28,8 @@ export interface Mcp {
 const MOST_FACTORIES = 64
 
 export const createMcp = (dependencies: McpDependencies): Mcp => {
-  const factories = new Map<string, McpServerFactory>()
-  const factoryFor = (selection: Selection): McpServerFactory => {
+  const factories = new Map<string, ServerFactory>()
+  const factoryFor = (selection: Selection): ServerFactory => {
     const key = selectionKey(selection)
     const known = factories.get(key)
     if (known !== undefined) return known

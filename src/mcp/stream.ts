@@ -1,11 +1,12 @@
 import type { Duplex } from 'node:stream'
-import type { McpServer, McpServerFactory } from '@modelcontextprotocol/server'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
+import type { Front, ServerFactory } from './front.ts'
 import { MOST_MESSAGE_BYTES } from './message-limit.ts'
 import { announceUpdates, type Updates } from './updates.ts'
 
 export interface StreamOptions {
-  readonly factory: McpServerFactory
+  readonly factory: ServerFactory
+  readonly front: Front
   readonly updates: Updates
   readonly onerror?: (error: Error) => void
 }
@@ -19,8 +20,8 @@ export const serveMcpStream = (stream: Duplex, options: StreamOptions): Promise<
   const { onerror } = options
   serveStdio(
     async context => {
-      const server = await options.factory(context)
-      if (isMcpServer(server)) announceUpdates(server, context.era, options.updates)
+      const server = await options.factory(context, options.front)
+      announceUpdates(server, context.era, options.updates)
       return server
     },
     { transport, ...(onerror && { onerror }) },
@@ -33,6 +34,3 @@ export const serveMcpStream = (stream: Duplex, options: StreamOptions): Promise<
   }
   return new Promise(resolve => stream.once('close', () => resolve()))
 }
-
-const isMcpServer = (server: Awaited<ReturnType<McpServerFactory>>): server is McpServer =>
-  'registerTool' in server

@@ -34,6 +34,8 @@ export interface ToolContext {
   readonly deputy: Deputy
   /** Who asked, as jobs record it: `mcp:claude-code`. */
   readonly origin: string
+  /** Directories of this computer that the client may name as a workspace. */
+  readonly directories: readonly string[]
   /** Ends with the request. A job must never be tied to it. */
   readonly signal: AbortSignal
   /** Tells how a long call goes on; absent when the client did not ask for that. */

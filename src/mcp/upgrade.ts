@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { McpServerFactory } from '@modelcontextprotocol/server'
+import { frontOf, type ServerFactory } from './front.ts'
 import { selectionOf } from './selection.ts'
 import { STOPPING } from './stopping.ts'
 import { type StreamOptions, serveMcpStream } from './stream.ts'
@@ -9,9 +9,9 @@ import type { Selection } from './toolset.ts'
 const UPGRADE_PATH = '/mcp/stdio'
 const UPGRADE_PROTOCOL = 'deputy-mcp'
 
-export interface UpgradeOptions extends Omit<StreamOptions, 'factory'> {
+export interface UpgradeOptions extends Omit<StreamOptions, 'factory' | 'front'> {
   readonly version: string
-  factoryFor(selection: Selection): McpServerFactory
+  factoryFor(selection: Selection): ServerFactory
 }
 
 /**
@@ -37,9 +37,12 @@ export const createMcpUpgrade = (options: UpgradeOptions) => {
       streams.add(socket)
       const { updates, onerror } = options
       const factory = options.factoryFor(selectionOf(headers))
-      void serveMcpStream(socket, { factory, updates, ...(onerror && { onerror }) }).then(() =>
-        streams.delete(socket),
-      )
+      void serveMcpStream(socket, {
+        factory,
+        front: frontOf(headers),
+        updates,
+        ...(onerror && { onerror }),
+      }).then(() => streams.delete(socket))
     },
     /** Says goodbye; bridges find the next daemon when they need one. */
     close: (): void => {

@@ -1,4 +1,4 @@
-import type { Deputy, JobView } from '../engine/deputy.ts'
+import type { Deputy, JobView, SubmitOptions } from '../engine/deputy.ts'
 import { AppError } from '../jobs/errors.ts'
 import { planRouted, type RoutedCommand, type Routing } from './plan.ts'
 
@@ -17,10 +17,11 @@ export const submitRouted = async (
   deputy: Pick<Deputy, 'submit'>,
   request: RoutedCommand,
   origin: string,
+  options: SubmitOptions,
 ): Promise<SubmittedCommand> => {
   if (routing.cluster.nodes.length === 0)
     throw new AppError('not_found', 'There are no nodes.', { hint: 'Add one: deputy nodes add user@host' })
   const plan = await planRouted(request, routing)
-  const job = await deputy.submit(plan.manifest, origin)
+  const job = await deputy.submit(plan.manifest, origin, options)
   return { job, auto_routed: plan.autoRouted, routing: plan.because, local_node: routing.localName }
 }

@@ -38,7 +38,7 @@ export interface TestEngine extends Engine {
 export const startEngine = async (
   runtimes: Runtime[],
   options: { directory?: string; config?: (config: Config) => void; clock?: TestClock } & Partial<
-    Pick<EngineOptions, 'fault' | 'secrets'>
+    Pick<EngineOptions, 'checkDirectory' | 'fault' | 'secrets'>
   > = {},
 ): Promise<TestEngine> => {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'deputy-engine-'))
@@ -57,6 +57,7 @@ export const startEngine = async (
     log: pino({ level: 'silent' }),
     locate: () => undefined,
     pack: packDirectory,
+    checkDirectory: options.checkDirectory ?? (async path => path),
     ...(options.fault && { fault: options.fault }),
   })
   await engine.start()

@@ -7,6 +7,7 @@ import { json } from '../respond.ts'
 import { type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
 import { jobSchema } from '../views.ts'
+import { directoriesOf } from './directories.ts'
 
 const text = z.string().trim().min(1)
 
@@ -65,7 +66,7 @@ export const clusterRoutes = (cluster: ClusterFront, { closing }: Pick<ControlDe
       }
       const { auto_route, timeout, ...rest } = parsed.data
       const request = { ...rest, autoRoute: auto_route, timeoutSeconds: timeout }
-      const submitted = await cluster.submit(request, call.origin)
+      const submitted = await cluster.submit(request, call.origin, { directories: directoriesOf(call) })
       return json(submitted, 201, { location: `/api/jobs/${submitted.job.job_id}` })
     },
   }),

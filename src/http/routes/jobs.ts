@@ -9,6 +9,7 @@ import { json, noContent } from '../respond.ts'
 import { type Call, queryRoute, type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
 import { jobPageSchema, jobSchema, resultSchema, stateSchema } from '../views.ts'
+import { directoriesOf } from './directories.ts'
 
 export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
   route({
@@ -24,7 +25,7 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     },
     handle: async call => {
       const manifest = withKey(await readJson(call, LIMITS.manifestBytes), call)
-      const view = await deputy.submit(manifest, call.origin)
+      const view = await deputy.submit(manifest, call.origin, { directories: directoriesOf(call) })
       return view.deduplicated === true
         ? json(view)
         : json(view, 201, { location: `/api/jobs/${view.job_id}` })

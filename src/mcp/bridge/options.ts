@@ -1,4 +1,5 @@
 import { settingNames } from '../../config/setting-names.ts'
+import { directoryHeader } from '../front.ts'
 
 export interface BridgeHeaders {
   readonly headers: Readonly<Record<string, string>>
@@ -24,6 +25,7 @@ export const bridgeHeaders = (argv: readonly string[], env: NodeJS.ProcessEnv): 
       ...(settings !== '' && { 'x-deputy-settings': settings }),
       ...(toolsets !== '' && { 'x-deputy-toolsets': toolsets }),
       ...(readOnly && { 'x-deputy-read-only': '1' }),
+      ...directoryHeader(() => process.cwd()),
     },
     problems,
   }

@@ -11,7 +11,7 @@ export interface Children {
   submit(
     manifest: unknown,
     origin: string,
-    options: { parentId: string },
+    options: { parentId: string; directories: readonly string[] },
   ): Promise<{ job_id: string; status: JobState }>
   wait(id: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<ChildView>
   cancel(id: string, by: string): Promise<unknown>
@@ -79,7 +79,7 @@ const conduct = async (
   /** Its children may be there already; submitting them finds them, to be cancelled as well. */
   isKnown: boolean,
 ): Promise<Outcome> => {
-  const commands = commandsOf(run.manifest) ?? []
+  const { commands = [], cwd } = parseBatch(run.manifest.agent?.command) ?? {}
   const startedAt = run.job.startedAt ?? Date.now()
   await run.sink.started(startedAt)
   const log = createLog(run, await linesOf(options.children(), run))
@@ -109,7 +109,10 @@ const conduct = async (
       const key = `${run.job.id}-${index}`
       const child = await options
         .children()
-        .submit({ ...(manifest as object), idempotency_key: key }, run.job.origin, { parentId: run.job.id })
+        .submit({ ...(manifest as object), idempotency_key: key }, run.job.origin, {
+          parentId: run.job.id,
+          directories: cwd === undefined ? [] : [cwd],
+        })
       ids.set(index, child.job_id)
       if (run.stop.aborted) onStop()
       const end = await untilEnd(options.children(), child.job_id, run.detach)

@@ -45,6 +45,7 @@ export const startControl = async (options: ControlOptions = {}) => {
     log: pino({ level: 'silent' }),
     locate: () => undefined,
     pack: async function* () {},
+    checkDirectory: async path => path,
   })
   await engine.start()
   const { deputy } = engine

@@ -26,7 +26,7 @@ export interface Bridge {
   /** Sends a request without waiting. */
   start(method: string, params?: object): { id: number; answer: Promise<Answer> }
   next(what: string, matches: (message: Answer) => boolean): Promise<Answer>
-  initialize(): Promise<Answer>
+  initialize(capabilities?: object): Promise<Answer>
   /** The exit code, or the signal that ended it. */
   readonly ended: Promise<number | string>
 }
@@ -36,6 +36,8 @@ export interface BridgeSettings {
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly cli?: string
+  /** Where the client starts it. */
+  readonly cwd?: string
 }
 
 export const bridgeEnv = (
@@ -50,9 +52,10 @@ export const bridgeEnv = (
 })
 
 /** `deputy mcp` in a process of its own, spoken to line by line. */
-export const startBridge = ({ directory, args = [], env = {}, cli = CLI }: BridgeSettings): Bridge => {
+export const startBridge = ({ directory, args = [], env = {}, cli = CLI, cwd }: BridgeSettings): Bridge => {
   const child = spawn(process.execPath, [cli, 'mcp', ...args], {
     env: bridgeEnv(directory, env),
+    cwd,
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   return talkTo(child)
@@ -95,10 +98,10 @@ export const talkTo = (child: ChildProcess): Bridge => {
     },
     ask: (method, params) => bridge.start(method, params).answer,
     next,
-    initialize: async () => {
+    initialize: async (capabilities = {}) => {
       const answer = await bridge.ask('initialize', {
         protocolVersion: '2025-11-25',
-        capabilities: {},
+        capabilities,
         clientInfo: { name: 'raw', version: '1' },
       })
       bridge.send({ method: 'notifications/initialized' })
@@ -110,11 +113,11 @@ export const talkTo = (child: ChildProcess): Bridge => {
 }
 
 /** What makes a request one of the current revision. */
-export const envelope = (more: object = {}) => ({
+export const envelope = (more: object = {}, capabilities: object = {}) => ({
   _meta: {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
     'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
-    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
   },
   ...more,
 })

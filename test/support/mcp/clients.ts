@@ -83,7 +83,7 @@ export const connect = async (options: ConnectOptions): Promise<Connected> => {
   } else {
     const [ours, theirs] = duplexPair()
     const factory = createMcpFactory({ ...dependencies(deputy, options.more), ...options.selection })
-    void serveMcpStream(theirs, { factory, updates })
+    void serveMcpStream(theirs, { factory, updates, front: { directory: undefined } })
     transport = streamTransport(ours)
   }
   await client.connect(transport)

@@ -1,11 +1,8 @@
-import {
-  InMemoryServerEventBus,
-  type McpServerFactory,
-  type ServerEventBus,
-} from '@modelcontextprotocol/server'
+import { InMemoryServerEventBus, type ServerEventBus } from '@modelcontextprotocol/server'
 import { createControlApp } from '../../../src/http/app.ts'
 import { listenLoopback } from '../../../src/http/listen.ts'
 import { createMcpFactory } from '../../../src/mcp/factory.ts'
+import type { ServerFactory } from '../../../src/mcp/front.ts'
 import { createMcpHttp } from '../../../src/mcp/http.ts'
 import type { Selection } from '../../../src/mcp/toolset.ts'
 import { createUpdates } from '../../../src/mcp/updates.ts'
@@ -21,7 +18,7 @@ export interface HttpServer {
 
 export interface HttpServerOptions {
   /** Absent: the plain product. */
-  makeFactory?(bus: ServerEventBus): (selection: Selection) => McpServerFactory
+  makeFactory?(bus: ServerEventBus): (selection: Selection) => ServerFactory
 }
 
 /**

@@ -48,6 +48,7 @@ const findTool = (service: ProxmoxService, toolsets: readonly Toolset[], name: s
 const toolContext = (own: Partial<ToolContext>): ToolContext => ({
   deputy: refusingDeputy,
   origin: 'mcp:test',
+  directories: [],
   signal: new AbortController().signal,
   ...own,
 })

@@ -18,6 +18,7 @@ const tool = (name: string, annotations = reads()) =>
   })
 
 const context = {
+  directories: [],
   signal: AbortSignal.timeout(10_000),
   origin: 'test',
 }

@@ -54,7 +54,9 @@ export const runCommand = async (
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   const plan = await planRouted(request, tools)
-  const job = await context.deputy.submit(plan.manifest, context.origin)
+  const job = await context.deputy.submit(plan.manifest, context.origin, {
+    directories: context.directories,
+  })
   await waitForEnd(job.job_id, waitSeconds, context)
   const answer = await answerOf(context.deputy, job.job_id, tools.localName, context.signal)
   return {

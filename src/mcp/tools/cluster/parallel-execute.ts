@@ -32,7 +32,9 @@ export const parallelExecute = (tools: Routing): Tool =>
       const requires = requirementsOf(input)
       const timeout = input.timeout ?? tools.cluster.config.timeouts.command
       const manifest = batchManifest({ commands: input.commands, requires, timeout, cwd: input.cwd })
-      const job = await context.deputy.submit(manifest, context.origin)
+      const job = await context.deputy.submit(manifest, context.origin, {
+        directories: context.directories,
+      })
       const last = await waitForEnd(job.job_id, input.wait_seconds, context)
       const each = { requires, cwd: input.cwd, autoRoute: true, spread: true }
       const requests = input.commands.map(command => ({ ...each, command }))

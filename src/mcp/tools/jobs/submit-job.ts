@@ -24,8 +24,8 @@ export const submitJob = defineTool({
     log_uri: z.string(),
     next: z.string(),
   }),
-  run: async (input, { deputy, origin }) => {
-    const job = await deputy.submit(parsed(input.manifest), origin)
+  run: async (input, { deputy, origin, directories }) => {
+    const job = await deputy.submit(parsed(input.manifest), origin, { directories })
     const data = prune({
       job_id: job.job_id,
       status: job.status,

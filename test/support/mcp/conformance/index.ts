@@ -1,5 +1,6 @@
-import { McpServer, type McpServerFactory, type ServerEventBus } from '@modelcontextprotocol/server'
+import { McpServer, type ServerEventBus } from '@modelcontextprotocol/server'
 import { createMcpFactory } from '../../../../src/mcp/factory.ts'
+import type { ServerFactory } from '../../../../src/mcp/front.ts'
 import type { Selection } from '../../../../src/mcp/toolset.ts'
 import { createMemoryDeputy } from '../../memory-deputy.ts'
 import { dependencies } from '../clients.ts'
@@ -8,7 +9,7 @@ import { registerInteraction } from './interaction.ts'
 import { createFixtureTasks } from './tasks.ts'
 
 /** The product's factory, with everything on top that the official conformance suite wants to find. */
-export const createFixtureFactory = (bus: ServerEventBus): ((selection: Selection) => McpServerFactory) => {
+export const createFixtureFactory = (bus: ServerEventBus): ((selection: Selection) => ServerFactory) => {
   const tasks = createFixtureTasks()
   return selection => {
     const factory = createMcpFactory({

@@ -1,0 +1,35 @@
+import { realpath, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { AppError } from '../jobs/errors.ts'
+
+/**
+ * Refuses a directory that holds Deputy's own state, configuration or socket, or lies in one of them: they hold the
+ * tokens that give full rights. Compares by inode, so that links and bind mounts are seen through.
+ */
+export const refuseOwn = async (directory: string, own: readonly string[]): Promise<void> => {
+  const chain = await identities(directory)
+  for (const ours of own) {
+    const real = await realpath(ours).catch(() => undefined)
+    const isBelow = real !== undefined && chain.includes(await identity(real))
+    const isAbove = (await identities(real ?? (await nearestExisting(ours)))).includes(chain[0]!)
+    if (isBelow || isAbove)
+      throw new AppError('denied', `The directory '${directory}' holds Deputy's own files (${ours}).`, {
+        hint: 'Name the directory of one project instead.',
+      })
+  }
+}
+
+const identity = async (path: string): Promise<string> => {
+  const { dev, ino } = await stat(path, { bigint: true })
+  return `${dev}:${ino}`
+}
+
+/** Of a real path and of each directory above it. */
+const identities = async (path: string): Promise<string[]> => {
+  const parent = dirname(path)
+  return [await identity(path), ...(parent === path ? [] : await identities(parent))]
+}
+
+/** Where a directory of ours that does not exist yet will be made. */
+const nearestExisting = async (path: string): Promise<string> =>
+  (await realpath(path).catch(() => undefined)) ?? nearestExisting(dirname(path))

@@ -1,0 +1,51 @@
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { batchCommand } from '../../../src/jobs/batch.ts'
+import { createDirectoryGuard } from '../../../src/workspace/directory-guard.ts'
+import { begin } from '../../support/begin-engine.ts'
+import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+
+let files: string
+
+beforeEach(() => {
+  files = realpathSync(mkdtempSync(join(tmpdir(), 'deputy-files-')))
+  for (const name of ['project', 'other']) mkdirSync(join(files, name))
+})
+
+afterEach(() => rmSync(files, { recursive: true }))
+
+const guard = () => createDirectoryGuard({ own: [], allow: [], homes: [], configFile: '/config.yaml' })
+
+describe('the directory of a batch', () => {
+  const batch = (cwd: string) => ({
+    task: 'two commands',
+    agentType: 'custom',
+    agent: { command: batchCommand({ commands: ['ls'], cwd }) },
+    runtime: 'batch',
+  })
+
+  it('is one that its client may read, although its commands are submitted later', async () => {
+    const runtime = createScriptedRuntime('batch')
+    const { deputy, store } = await begin([runtime], { checkDirectory: guard() })
+    const directories = [join(files, 'project')]
+    symlinkSync(join(files, 'other'), join(files, 'project/link'))
+    for (const cwd of [join(files, 'other'), join(files, 'project/link'), '/etc'])
+      await expect(deputy.submit(batch(cwd), 'mcp', { directories }), cwd).rejects.toMatchObject({
+        code: 'denied',
+      })
+    await expect(deputy.submit(batch(join(files, 'other')), 'mcp')).rejects.toMatchObject({ code: 'denied' })
+    const { job_id } = await deputy.submit(batch(`${files}/other/../project`), 'mcp', { directories })
+    const { agent } = (await store.getManifest(job_id)) ?? {}
+    expect(agent?.command).toEqual(batchCommand({ commands: ['ls'], cwd: join(files, 'project') }))
+  })
+
+  it('is not another one by the time its commands are submitted', async () => {
+    const check = guard()
+    const cwd = await check(join(files, 'project'), [files])
+    renameSync(join(files, 'project'), join(files, 'moved'))
+    symlinkSync(join(files, 'other'), join(files, 'project'))
+    await expect(check(cwd, [cwd])).rejects.toMatchObject({ code: 'denied' })
+  })
+})
