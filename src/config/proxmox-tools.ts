@@ -28,7 +28,7 @@ export const proxmoxToolsSchema = z.strictObject({
     .enum(['user', 'token'])
     .default('user')
     .describe(
-      'For destructive calls of clients that cannot ask. user: the plan token goes to a file that only the user reads; token: the model is shown it',
+      'For destructive calls of clients that cannot ask. user: the user approves the call with deputy proxmox approve; token: the model is shown a token that approves it',
     ),
   rules: z.array(ruleSchema).default([]).describe('The first that fits decides'),
   protectedVmids: z.array(range).default([]).describe('Guests no tool changes'),

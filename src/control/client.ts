@@ -45,6 +45,17 @@ export interface RoutedView {
 /** How long a call is repeated while daemons die. */
 const RETRY_MS = 30_000
 
+/** A call to the Proxmox cluster that waits for the user. */
+export interface ApprovalView {
+  readonly id: string
+  readonly who: string
+  readonly call: string
+  readonly params: Readonly<Record<string, unknown>>
+  readonly guests: readonly string[]
+  readonly expires_at: string
+  readonly approved: boolean
+}
+
 export type Client = ReturnType<typeof connect>
 
 /** The operations of `Deputy`, over the control socket or HTTP. Nothing is sent before the first call. */
@@ -192,6 +203,16 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
     /** Runs a command where it fits best. */
     routeCommand: (command: object): Promise<RoutedView> =>
       transport.json({ method: 'POST', path: '/api/cluster/commands', json: command, answerMs: 120_000 }),
+
+    approvals: async (): Promise<readonly ApprovalView[]> => {
+      const { approvals } = await json<{ approvals: readonly ApprovalView[] }>({
+        path: '/api/proxmox/approvals',
+      })
+      return approvals
+    },
+
+    approve: (id: string): Promise<ApprovalView> =>
+      transport.json({ method: 'POST', path: `/api/proxmox/approvals/${encodeURIComponent(id)}` }),
 
     machines: async (): Promise<readonly MachineView[]> => {
       const { machines } = await json<{ machines: readonly MachineView[] }>({ path: '/api/machines' })

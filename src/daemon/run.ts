@@ -26,6 +26,7 @@ import { packDirectory } from '../workspace/pack.ts'
 import { systemClock } from './clock.ts'
 import { openCluster } from './cluster.ts'
 import { faultsFrom } from './faults.ts'
+import { guardApprovals } from './guard-approvals.ts'
 import { locateProgram } from './locate.ts'
 import { reloaded } from './reloaded.ts'
 import { createRuntimes } from './runtimes.ts'
@@ -152,6 +153,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
       status: signal => cluster.status(deputy, signal),
       submit: (command, origin, options) => submitRouted(cluster, deputy, command, origin, options),
     },
+    ...(toolsets.approvals && { approvals: guardApprovals(toolsets.approvals, deputy) }),
     tokens: await ensureTokens(home.stateDir),
     allowedHosts: config.http.allowedHosts,
     mcp: (request, access) => mcp.http.fetch(request, access),

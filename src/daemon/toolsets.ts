@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { type ClusterTools, createClusterToolset } from '../mcp/tools/cluster/index.ts'
 import { jobsToolset } from '../mcp/tools/jobs/index.ts'
+import type { Approvals } from '../mcp/tools/proxmox/policy/approvals.ts'
 import type { Toolset } from '../mcp/toolset.ts'
 import { isConfigured, parseSettings } from '../proxmox/settings.ts'
 
@@ -20,6 +21,8 @@ export interface Toolsets {
   readonly available: Toolset[]
   /** What is wrong with the settings of some, in sentences for whoever connects. */
   readonly notes: string[]
+  /** Calls to the cluster that wait for the user; absent without a cluster. */
+  readonly approvals?: Approvals
   close(): Promise<void>
 }
 
@@ -32,8 +35,8 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
   const nothing: Toolsets = { available: own, notes: [], close: async () => {} }
   if (!isConfigured(options.env)) return { ...nothing, notes: [NOT_CONFIGURED] }
   try {
-    const { toolsets, close } = await proxmox(options)
-    return { available: [...own, ...toolsets], notes: [], close }
+    const { toolsets, approvals, close } = await proxmox(options)
+    return { available: [...own, ...toolsets], notes: [], approvals, close }
   } catch (error) {
     // A wrong setting of the cluster must not take the jobs away.
     const { message, hint } = toAppError(error)
@@ -49,14 +52,14 @@ const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
     import('../mcp/tools/proxmox/index.ts'),
   ])
   const client = createProxmox(parseSettings(env), { logger: log, cacheDir: join(home.cacheDir, 'proxmox') })
-  const toolsets = createProxmoxToolsets({
+  const { toolsets, approvals } = createProxmoxToolsets({
     api: client,
     config: config.proxmoxTools,
     env,
     stateDir: home.stateDir,
     own: ownMachines(config.proxmox),
   })
-  return { toolsets, close: () => client.close() }
+  return { toolsets, approvals, close: () => client.close() }
 }
 
 /** How the machines of jobs are known: by their ids, and by the tag they get. */

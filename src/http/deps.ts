@@ -8,6 +8,8 @@ export interface ControlDeps {
   readonly daemon: DaemonInfo
   /** The user's own machines; without it there are no routes for them. */
   readonly cluster?: ClusterFront
+  /** Calls to a Proxmox cluster that wait for the user; without it there are no routes for them. */
+  readonly approvals?: ApprovalFront
   readonly tokens: Tokens
   /** More names for the Host and Origin headers, for reverse proxies. */
   readonly allowedHosts?: readonly string[]
@@ -27,6 +29,21 @@ export interface ControlDeps {
 export interface ClusterFront {
   status(signal: AbortSignal): Promise<object>
   submit(command: CommandRequest, origin: string, options: SubmitOptions): Promise<{ readonly job: JobView }>
+}
+
+export interface ApprovalFront {
+  list(): readonly ApprovalPlan[]
+  approve(id: string): Promise<ApprovalPlan>
+}
+
+export interface ApprovalPlan {
+  readonly id: string
+  readonly who: string
+  readonly summary: string
+  readonly params: Readonly<Record<string, unknown>>
+  readonly guests: readonly string[]
+  readonly expiresAt: number
+  readonly approved: boolean
 }
 
 export interface CommandRequest {

@@ -115,6 +115,18 @@ export const artifactListSchema = z.looseObject({ artifacts: z.array(artifact) }
 
 export const blobSchema = z.looseObject({ sha256, size: count })
 
+export const approvalSchema = z.looseObject({
+  id: z.string(),
+  who: z.string().describe('The client that wants to make the call'),
+  call: z.string(),
+  params: z.looseObject({}),
+  guests: z.array(z.string()).describe('What it reaches'),
+  expires_at: time,
+  approved: z.boolean(),
+})
+
+export const approvalListSchema = z.looseObject({ approvals: z.array(approvalSchema) })
+
 export const machineListSchema = z.looseObject({
   machines: z.array(
     z.looseObject({

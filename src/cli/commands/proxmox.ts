@@ -6,16 +6,18 @@ import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTED } from '../exit-status.ts'
 import { onInterrupt } from '../interrupt.ts'
+import { approveCall } from '../proxmox/approve.ts'
 import { applySetup, printSetup } from '../proxmox/setup.ts'
 import { withCluster } from '../proxmox/with-cluster.ts'
 
 export default defineCommand({
   name: 'proxmox',
-  summary: 'Prepare a Proxmox VE cluster for jobs',
-  usage: 'setup | template [flags]',
+  summary: 'Prepare a Proxmox VE cluster for jobs, approve calls of agents',
+  usage: 'approve [ID] | setup | template [flags]',
   description:
-    'setup prints the lines that give a token exactly the rights that jobs need; with --apply it does so itself, as the administrator that PROXMOX_USER and PROXMOX_PASSWORD name. template tells how to make a template; with --image it makes one of a cloud image on a storage: it boots it once to install what it lacks of curl and qemu-guest-agent, which takes a storage for the seed and, for what is missing, a network. Ctrl-C removes what was made.',
+    'approve shows a destructive call that an agent wants to make and asks you for it, on a terminal; without an id it lists the calls that wait. setup prints the lines that give a token exactly the rights that jobs need; with --apply it does so itself, as the administrator that PROXMOX_USER and PROXMOX_PASSWORD name. template tells how to make a template; with --image it makes one of a cloud image on a storage: it boots it once to install what it lacks of curl and qemu-guest-agent, which takes a storage for the seed and, for what is missing, a network. Ctrl-C removes what was made.',
   examples: [
+    ['deputy proxmox approve', 'List the calls of agents that wait for your consent'],
     ['deputy proxmox setup --template 9000', 'Print what an administrator types on a node'],
     ['deputy proxmox setup --template 9000 --apply', 'Do it, and print the token'],
     [
@@ -41,8 +43,9 @@ export default defineCommand({
     node: { type: 'string', value: 'NODE', summary: 'template: node to make it on' },
     name: { type: 'string', value: 'NAME', summary: 'template: its name (agent-template)' },
   },
-  words: ['setup', 'template'],
+  words: ['approve', 'setup', 'template'],
   async run(context, { flags, args }) {
+    if (args[0] === 'approve') return approveCall(context, args[1])
     const template = flags.template ?? 9000
     const { config } = loadConfig(context.home, context.env)
     const bridge = flags.bridge ?? config.proxmox.bridge ?? 'vmbr0'
@@ -64,7 +67,7 @@ export default defineCommand({
     }
     const storage = disks?.[0] ?? 'local-lvm'
     if (args[0] !== 'template')
-      throw usage('What is to be prepared? deputy proxmox setup | template', 'proxmox')
+      throw usage('No subcommand given: deputy proxmox approve | setup | template', 'proxmox')
     const name = flags.name ?? 'agent-template'
     if (flags.image === undefined) {
       return context.print(`${templateLines({ vmid: template, name, storage, bridge }).join('\n')}\n`)

@@ -1,5 +1,6 @@
 import type { ControlDeps } from '../deps.ts'
 import type { Route } from '../route.ts'
+import { approvalRoutes } from './approvals.ts'
 import { artifactRoutes } from './artifacts.ts'
 import { clusterRoutes } from './cluster.ts'
 import { daemonRoutes } from './daemon.ts'
@@ -20,6 +21,7 @@ export const controlRoutes = (deps: ControlDeps): Route[] => {
     ...artifactRoutes(deps),
     ...machineRoutes(deps),
     ...(deps.cluster ? clusterRoutes(deps.cluster, deps) : []),
+    ...(deps.approvals ? approvalRoutes(deps.approvals) : []),
     ...daemonRoutes(deps),
     ...healthRoutes(deps),
     ...mcpRoutes(deps),

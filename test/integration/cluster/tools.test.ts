@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -12,6 +12,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
   let lab: SshLab
   let directory: string
   let daemon: TestDaemon
+  let project: string
   let bridge: Bridge
 
   const configure = (more: object = {}): void => {
@@ -52,7 +53,8 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     directory = newHome()
     configure()
     daemon = await startDaemon({ directory })
-    bridge = startBridge({ directory })
+    project = realpathSync(mkdtempSync(join(tmpdir(), 'dpw')))
+    bridge = startBridge({ directory, cwd: project })
     await bridge.initialize()
   })
   afterAll(async () => {
@@ -60,6 +62,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     await daemon?.kill()
     await lab?.close()
     if (directory) removeHome(directory)
+    if (project) rmSync(project, { recursive: true })
   })
 
   it('are listed', async () => {
@@ -172,7 +175,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
   })
 
   it('take a directory along and bring its changes back', async () => {
-    const work = mkdtempSync(join(tmpdir(), 'dpw'))
+    const work = mkdtempSync(join(project, 'sub-'))
     writeFileSync(join(work, 'in.txt'), 'one\n')
     const done = await call('offload_to', {
       command: 'cat in.txt; echo two >> in.txt',
@@ -187,6 +190,24 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     const local = await call('cluster_bash', { command: 'pwd; cat in.txt', cwd: work })
     expect(local).toMatchObject({ executed_on: 'here', stdout: `${work}\none\n` })
     rmSync(work, { recursive: true })
+  })
+
+  it('take no directory along that the client may not read', async () => {
+    const refused = { isError: true, text: expect.stringContaining('may not read the directory') }
+    for (const cwd of ['/etc', directory, tmpdir()]) {
+      expect(await call('offload_to', { command: 'ls', node_id: 'n1', cwd }), cwd).toMatchObject(refused)
+      expect(await call('parallel_execute', { commands: ['ls'], cwd }), cwd).toMatchObject(refused)
+    }
+    await expect(
+      daemon.client.routeCommand({ command: 'ls', node: 'n1', cwd: join(directory, 'state') }),
+    ).rejects.toMatchObject({ code: 'denied', message: expect.stringContaining("holds Deputy's own files") })
+  })
+
+  it('take a directory along for each command of a batch', async () => {
+    const work = mkdtempSync(join(project, 'sub-'))
+    writeFileSync(join(work, 'in.txt'), 'one\n')
+    const done = await call('parallel_execute', { commands: ['cat in.txt'], cwd: work })
+    expect(done).toMatchObject({ success: true, results: [{ stdout: 'one\n' }] })
   })
 
   it('tell how every node fares', async () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createTestCli } from '../../support/cli.ts'
 import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { bridgeEnv } from '../../support/mcp/bridge.ts'
 import { type Cluster, startCluster } from '../../support/pve.ts'
@@ -36,7 +37,7 @@ describe('a daemon with a cluster', () => {
     }
     daemon = await startDaemon({
       directory,
-      env: { ...cluster.emulator.env(), ...root, PROXMOX_ALLOW_ELEVATED: 'true' },
+      env: { ...cluster.emulator.env(), ...root, PROXMOX_ALLOW_ELEVATED: 'true', DEPUTY_ALLOW_HOST: 'true' },
     })
   })
   afterAll(async () => {
@@ -74,6 +75,53 @@ describe('a daemon with a cluster', () => {
     const audit = readFileSync(join(directory, 'state/proxmox/audit.jsonl'), 'utf8')
     expect(audit).toContain('"who":"mcp:stdio-test"')
     expect(audit).toContain('/nodes/pve1/qemu/9000/clone')
+  })
+
+  it('destroys a guest only when the user has approved it on a terminal', async () => {
+    await using session = await open(directory, ['--toolsets', 'proxmox-guests'])
+    const cli = createTestCli({ DEPUTY_HOME: directory })
+    const destroy = async () => {
+      const { structuredContent } = await session.client.callTool({
+        name: 'proxmox_guest_delete',
+        arguments: { vmid: 9001 },
+      })
+      return structuredContent as Record<string, unknown>
+    }
+    const id = String((await destroy()).plan_id)
+    const { url } = await daemon.client.daemon()
+    const overTcp = await fetch(`${url}/api/proxmox/approvals/${id}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${readFileSync(join(directory, 'state/token'), 'utf8').trim()}` },
+    })
+    expect(overTcp.status).toBe(403)
+    const piped = await cli.run(['proxmox', 'approve', id], { input: 'y\n' })
+    expect(piped).toMatchObject({ code: 2, stderr: expect.stringContaining('on a terminal') })
+    expect((await cli.tty(['proxmox', 'approve', id], {}, 'n\n')).stdout).toContain('Not approved')
+    expect(await destroy()).toMatchObject({ status: 'needs_confirmation', plan_id: id })
+    expect((await cli.run(['proxmox', 'approve'])).stdout).toContain('DELETE /nodes/pve1/qemu/9001')
+
+    const { stdout } = await cli.tty(['proxmox', 'approve', id], {}, 'y\n')
+    expect(stdout).toContain('mcp:stdio-test wants to: DELETE /nodes/pve1/qemu/9001')
+    expect(stdout).toContain('Approved until')
+    expect(await destroy()).toMatchObject({ state: 'ok' })
+    expect(cluster.emulator.state.vms.has(9001)).toBe(false)
+  })
+
+  it('takes no approval while a job has the rights of the user', async () => {
+    await using session = await open(directory, ['--toolsets', 'proxmox-guests'])
+    const { structuredContent } = await session.client.callTool({
+      name: 'proxmox_guest_delete',
+      arguments: { vmid: 9000 },
+    })
+    const { plan_id } = structuredContent as { plan_id: string }
+    const job = await daemon.client.submit({ task: 'sleep 600', runtime: 'host' })
+    await expect(daemon.client.approve(plan_id)).rejects.toMatchObject({
+      code: 'conflict',
+      message: `The job ${job.job_id} runs on this computer without isolation.`,
+    })
+    await daemon.client.cancel(job.job_id)
+    await daemon.client.wait(job.job_id, { timeoutMs: 30_000, signal: new AbortController().signal })
+    expect(await daemon.client.approve(plan_id)).toMatchObject({ approved: true })
   })
 })
 

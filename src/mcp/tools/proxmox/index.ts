@@ -3,6 +3,7 @@ import type { ProxmoxToolsConfig } from '../../../config/proxmox-tools.ts'
 import type { Environment } from '../../../proxmox/environment.ts'
 import type { Toolset } from '../../toolset.ts'
 import type { ProxmoxApi } from './context.ts'
+import type { Approvals } from './policy/approvals.ts'
 import type { Protection } from './policy/protect.ts'
 import { createProxmoxService } from './service.ts'
 import { createLxcExec } from './ssh/lxc-exec.ts'
@@ -26,7 +27,7 @@ export const createProxmoxToolsets = ({
   env,
   stateDir,
   own,
-}: ProxmoxToolsOptions): Toolset[] => {
+}: ProxmoxToolsOptions): { toolsets: Toolset[]; approvals: Approvals } => {
   const directory = join(stateDir, 'proxmox')
   const ssh = parseSshSettings(env)
   const service = createProxmoxService({
@@ -36,5 +37,5 @@ export const createProxmoxToolsets = ({
     stateDir: directory,
     ...(ssh && { lxc: createLxcExec({ settings: ssh, stateDir: directory }) }),
   })
-  return proxmoxToolsets(service)
+  return { toolsets: proxmoxToolsets(service), approvals: service.approvals }
 }

@@ -114,19 +114,19 @@ const askText = ({ summary, operation, guests }: Question): string =>
     ...guests.map(guest => `Reaches ${guest}`),
   ].join('\n')
 
-const planOf = ({ operation, guests, expiresAt, file, token }: Question) => ({
+const planOf = ({ operation, guests, expiresAt, planId, token }: Question) => ({
   status: 'needs_confirmation',
   done: false,
   plan: operation,
   ...(guests.length > 0 && { guests }),
   expires_at: new Date(expiresAt).toISOString(),
-  ...(file === undefined
+  ...(planId === undefined
     ? {
         plan_token: token,
         next: 'Show the plan to the user. Only if they agree, repeat the same call with plan_token.',
       }
     : {
-        plan_file: file,
-        next: 'Nothing was done. Show the plan to the user; if they agree, they find a plan token in plan_file and tell it to you. Then repeat the same call with plan_token.',
+        plan_id: planId,
+        next: `Nothing was done. Show the plan to the user. Only they can approve it, in a terminal: deputy proxmox approve ${planId}. When they say they did, repeat exactly the same call.`,
       }),
 })

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { ProxmoxToolsConfig } from '../../../config/proxmox-tools.ts'
 import type { LxcExec, ProxmoxApi } from './context.ts'
 import { createGuestIndex, type GuestIndex } from './guest-index.ts'
+import { type Approvals, createApprovals } from './policy/approvals.ts'
 import { createAudit } from './policy/audit.ts'
-import { createPlanFiles } from './policy/confirm.ts'
 import { createGate, type Gate } from './policy/gate.ts'
 import { createPlans } from './policy/plan.ts'
 import type { Protection } from './policy/protect.ts'
@@ -16,7 +16,7 @@ export interface ServiceOptions {
   readonly settings: ProxmoxToolsConfig
   /** How the machines of our own jobs are recognised, so that no tool touches them. */
   readonly own: Protection['own']
-  /** Audit log, plans, secrets and restored files are kept below it. */
+  /** Audit log, secrets and restored files are kept below it. */
   readonly stateDir: string
   readonly lxc?: LxcExec
   readonly now?: () => number
@@ -26,6 +26,8 @@ export interface ServiceOptions {
 export interface ProxmoxService {
   readonly api: ProxmoxApi
   readonly gate: Gate
+  /** Calls that wait for the user. */
+  readonly approvals: Approvals
   readonly guests: GuestIndex
   readonly settings: ProxmoxToolsConfig
   readonly filesDir: string
@@ -36,13 +38,14 @@ export interface ProxmoxService {
 export const createProxmoxService = (options: ServiceOptions): ProxmoxService => {
   const { api, settings, own, stateDir, lxc, now = Date.now } = options
   const guests = createGuestIndex(api, { now })
+  const approvals = createApprovals({ now })
   const gate = createGate({
     settings,
     own,
     guests,
     now,
     plans: createPlans({ now }),
-    planFiles: createPlanFiles(join(stateDir, 'plans')),
+    approvals,
     audit: createAudit(join(stateDir, 'audit.jsonl'), now),
     rate: createRate({
       perMinute: settings.callsPerMinute,
@@ -53,6 +56,7 @@ export const createProxmoxService = (options: ServiceOptions): ProxmoxService =>
   return {
     api,
     gate,
+    approvals,
     guests,
     settings,
     filesDir: join(stateDir, 'files'),

@@ -98,8 +98,11 @@ describe.each(ALL_WAYS)('over $wire, $era', way => {
     for (const answer of ['cancel', 'none'] as const) {
       await using talk = await open(way, { answer })
       const plan = await call(talk.session, 'proxmox_guest_delete', { vmid: 9001 })
-      expect(plan.data).toMatchObject({ status: 'needs_confirmation', plan_file: expect.any(String) })
-      expect(readFileSync(String(plan.data.plan_file), 'utf8')).toContain('DELETE /nodes/pve1/qemu/9001')
+      expect(plan.data).toMatchObject({
+        status: 'needs_confirmation',
+        plan_id: expect.any(String),
+        plan: { path: '/nodes/pve1/qemu/9001' },
+      })
     }
   })
 })

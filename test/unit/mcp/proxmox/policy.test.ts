@@ -236,23 +236,55 @@ describe('a plan', () => {
   const policy = { allowElevated: true }
   const args = { vmid: 101 }
 
-  it('keeps its token from the model unless the user wants it otherwise', async () => {
-    const { call, stateDir } = proxmoxTools(createFakeCluster(), { policy })
+  it('waits for the user, who approves it where no tool reads: nothing on disk stands for consent', async () => {
+    const api = createFakeCluster()
+    const { call, service, stateDir } = proxmoxTools(api, { policy })
     const { data } = await call('proxmox_guest_delete', args)
-    const [file] = readdirSync(join(stateDir, 'plans'))
-    const path = join(stateDir, 'plans', file!)
-    const text = readFileSync(path, 'utf8')
-    const token = text.trim().split('\n').at(-1)!
     expect(data).toMatchObject({
-      plan_file: path,
+      status: 'needs_confirmation',
+      plan_id: expect.any(String),
+      next: expect.stringContaining(`deputy proxmox approve ${data.plan_id}`),
       plan: { method: 'DELETE', path: '/nodes/pve2/lxc/101' },
       guests: ['Guest 101 (db), stopped, on pve2'],
     })
-    expect(JSON.stringify(data)).not.toContain(token)
-    expect(statSync(path).mode & 0o777).toBe(0o600)
-    expect((await call('proxmox_guest_delete', { ...args, plan_token: token })).data).toMatchObject({
-      state: 'ok',
+    expect(readdirSync(stateDir)).toEqual(['audit.jsonl'])
+    expect(service.approvals.list()).toMatchObject([
+      { id: data.plan_id, who: 'mcp:test', summary: 'DELETE /nodes/pve2/lxc/101', approved: false },
+    ])
+    const again = await call('proxmox_guest_delete', args)
+    expect(again.data.plan_id).toBe(data.plan_id)
+    await expect(call('proxmox_guest_delete', { ...args, plan_token: data.plan_id })).rejects.toThrow(
+      'Plan tokens are not used',
+    )
+    expect(writes(api)).toEqual([])
+    service.approvals.approve(String(data.plan_id))
+    expect((await call('proxmox_guest_delete', args)).data).toMatchObject({ state: 'ok' })
+    expect((await call('proxmox_guest_delete', args)).data).toMatchObject({ status: 'needs_confirmation' })
+  })
+
+  it.each([
+    ['another guest', { vmid: 103, node: 'pve2', type: 'lxc' }, {}],
+    ['other parameters', { ...args, purge: true }, {}],
+    ['another client', args, { origin: 'mcp:other' }],
+  ])('that was approved is not good for %s', async (_, other, context) => {
+    const { call, service } = proxmoxTools(createFakeCluster(), { policy })
+    const { data } = await call('proxmox_guest_delete', args)
+    service.approvals.approve(String(data.plan_id))
+    expect((await call('proxmox_guest_delete', other, context)).data).toMatchObject({
+      status: 'needs_confirmation',
     })
+  })
+
+  it('that was approved is good for minutes only, and so is the question', async () => {
+    let now = 1_000_000
+    const { call, service } = proxmoxTools(createFakeCluster(), { policy, now: () => now })
+    const { data } = await call('proxmox_guest_delete', args)
+    now += 11 * 60_000
+    expect(() => service.approvals.approve(String(data.plan_id))).toThrow('No call waits')
+    const next = await call('proxmox_guest_delete', args)
+    service.approvals.approve(String(next.data.plan_id))
+    now += 11 * 60_000
+    expect((await call('proxmox_guest_delete', args)).data).toMatchObject({ status: 'needs_confirmation' })
   })
 
   it.each([
@@ -296,7 +328,7 @@ describe('a plan', () => {
       call('proxmox_guest_delete', { ...args, purge: true }, { ask: answer('accept') }),
     ).rejects.toThrow('exact call')
     expect((await call('proxmox_guest_delete', args, { ask: answer('cancel') })).data).toMatchObject({
-      plan_file: expect.any(String),
+      plan_id: expect.any(String),
     })
     expect(writes(api)).toEqual([])
     expect((await call('proxmox_guest_delete', args, { ask: answer('accept') })).data).toMatchObject({

@@ -1,5 +1,3 @@
-import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { AppError } from '../../../../jobs/errors.ts'
 import type { Guest } from '../context.ts'
 import { auditLine } from './audit.ts'
@@ -42,86 +40,61 @@ export interface Question {
   readonly state?: string
   /** Only where the model may see it. */
   readonly token?: string
-  /** Where the user finds the token. */
-  readonly file?: string
-}
-
-export type PlanFiles = (id: string, text: string) => Promise<string>
-
-export const createPlanFiles =
-  (directory: string): PlanFiles =>
-  async (id, text) => {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
-    await removeOld(directory)
-    const file = join(directory, `${id}.txt`)
-    await writeFile(file, text, { mode: 0o600, flag: 'wx' })
-    return file
-  }
-
-const KEPT_MS = 60 * 60_000
-
-/** Plans are void after minutes; their files need not stay for years. */
-const removeOld = async (directory: string): Promise<void> => {
-  for (const name of await readdir(directory)) {
-    const file = join(directory, name)
-    const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }))
-    if (Date.now() - mtimeMs > KEPT_MS) await rm(file, { force: true })
-  }
+  /** What the user approves on the command line. */
+  readonly planId?: string
 }
 
 /** Returns only when the user has agreed to this very call. */
 export const confirmOrAsk = async (
-  { plans, planFiles, settings }: GateOptions,
+  { plans, approvals, settings }: GateOptions,
   operation: Operation,
   caller: Caller,
   guests: readonly (Guest | { readonly vmid: number })[],
 ): Promise<void> => {
   const call = digestOf(caller.who, operation)
   const { confirmation } = caller
-  if (confirmation.kind === 'ask' && confirmation.answer) {
-    if (!confirmation.answer.accepted) throw declined(operation)
-    return plans.redeem(confirmation.answer.state, call)
+  if (confirmation.kind === 'ask' && confirmation.answer?.accepted === false) throw declined(operation)
+  if (approvals.take(call)) return
+  if (confirmation.kind === 'ask' && confirmation.answer) return plans.redeem(confirmation.answer.state, call)
+  if (confirmation.kind === 'token' && confirmation.token !== undefined) {
+    if (settings.confirm === 'token') return plans.redeem(confirmation.token, call)
+    throw noTokens()
   }
-  if (confirmation.kind === 'token' && confirmation.token !== undefined)
-    return plans.redeem(confirmation.token, call)
 
-  const plan = plans.issue(call)
   const { params } = auditLine({
     ...caller,
     operation,
     tier: tierOf(operation),
     event: 'unconfirmed',
-    id: plan.id,
+    id: '',
   })
-  const question: Question = {
+  const asked = {
     summary: `${operation.method} ${showPath(operation)}`,
     operation: { method: operation.method, path: showPath(operation), params },
     guests: guests.slice(0, 20).map(describe),
-    expiresAt: plan.expiresAt,
   }
-  if (confirmation.kind === 'ask') throw new ConfirmationNeeded({ ...question, state: plan.token })
-  if (settings.confirm === 'token') throw new ConfirmationNeeded({ ...question, token: plan.token })
+  if (confirmation.kind === 'token' && settings.confirm === 'user') {
+    const { summary, guests: reached } = asked
+    const { id, expiresAt } = approvals.propose(call, { who: caller.who, summary, params, guests: reached })
+    throw new ConfirmationNeeded({ ...asked, expiresAt, planId: id })
+  }
+  const { token, expiresAt } = plans.issue(call)
   throw new ConfirmationNeeded({
-    ...question,
-    file: await planFiles(plan.id, planText(question, plan.token, caller)),
+    ...asked,
+    expiresAt,
+    ...(confirmation.kind === 'ask' ? { state: token } : { token }),
   })
 }
 
 const describe = (guest: Guest | { readonly vmid: number }): string =>
   'node' in guest ? `${nameOf(guest)}, ${guest.status ?? 'unknown'}, on ${guest.node}` : nameOf(guest)
 
-const planText = (question: Question, token: string, caller: Caller): string =>
-  [
-    `${caller.who} wants to: ${question.summary}`,
-    ...Object.entries(question.operation.params).map(([key, value]) => `  ${key} = ${String(value)}`),
-    ...question.guests.map(guest => `  reaches ${guest}`),
-    '',
-    `To agree before ${new Date(question.expiresAt).toISOString()}, give the agent this plan token:`,
-    token,
-    '',
-  ].join('\n')
-
 const declined = (operation: Operation) =>
   new AppError('denied', `The user declined ${operation.method} ${showPath(operation)}.`, {
     hint: 'Do not try again unless the user asks for it.',
+  })
+
+const noTokens = () =>
+  new AppError('denied', 'Plan tokens are not used here: the user approves a call on the command line.', {
+    hint: 'Make the call without plan_token and show its plan to the user.',
   })

@@ -4,8 +4,9 @@ import { AppError, toAppError } from '../../../../jobs/errors.ts'
 import type { Guest } from '../context.ts'
 import type { GuestIndex } from '../guest-index.ts'
 import type { Tier } from '../table/define.ts'
+import type { Approvals } from './approvals.ts'
 import type { Audit, AuditEntry } from './audit.ts'
-import { type Confirmation, confirmOrAsk, type PlanFiles } from './confirm.ts'
+import { type Confirmation, confirmOrAsk } from './confirm.ts'
 import { namesOf } from './equivalents.ts'
 import { type Reach, reachOf } from './guests.ts'
 import { type Operation, showPath } from './operation.ts'
@@ -30,7 +31,7 @@ export interface GateOptions {
   readonly own: Protection['own']
   readonly guests: GuestIndex
   readonly plans: Plans
-  readonly planFiles: PlanFiles
+  readonly approvals: Approvals
   readonly audit: Audit
   readonly rate: { take(who: string): void }
   readonly now?: () => number

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto'
+import { AppError } from '../../../../jobs/errors.ts'
+
+/** A call that waits for the user. Nothing in it can be used in place of the user's consent. */
+export interface Plan {
+  readonly id: string
+  /** Who wants to make the call. */
+  readonly who: string
+  readonly summary: string
+  readonly params: Readonly<Record<string, unknown>>
+  readonly guests: readonly string[]
+  readonly expiresAt: number
+  readonly approved: boolean
+}
+
+export type Proposal = Omit<Plan, 'id' | 'expiresAt' | 'approved'>
+
+export interface ApprovalOptions {
+  readonly ttlMs?: number
+  readonly now?: () => number
+}
+
+const MOST_PLANS = 100
+
+/**
+ * Calls that wait for the user, in the memory of the daemon alone: consent that is written down can be read by
+ * whoever it was meant to keep out. `call` is the digest of the exact call.
+ */
+export const createApprovals = ({ ttlMs = 10 * 60_000, now = Date.now }: ApprovalOptions = {}) => {
+  const plans = new Map<string, Plan>()
+
+  const forgetExpired = () => {
+    for (const [call, plan] of plans) if (plan.expiresAt <= now()) plans.delete(call)
+  }
+
+  return {
+    /** The same call has one plan, however often it is made. */
+    propose(call: string, proposal: Proposal): Plan {
+      forgetExpired()
+      const known = plans.get(call)
+      if (known !== undefined) return known
+      const [oldest] = plans.keys()
+      if (plans.size >= MOST_PLANS && oldest !== undefined) plans.delete(oldest)
+      const plan = {
+        ...proposal,
+        id: randomBytes(4).toString('hex'),
+        expiresAt: now() + ttlMs,
+        approved: false,
+      }
+      plans.set(call, plan)
+      return plan
+    },
+    list(): Plan[] {
+      forgetExpired()
+      return [...plans.values()]
+    },
+    /** The user has agreed: the call may be made once, within the same time again. */
+    approve(id: string): Plan {
+      forgetExpired()
+      for (const [call, plan] of plans) {
+        if (plan.id !== id) continue
+        const approved = { ...plan, approved: true, expiresAt: now() + ttlMs }
+        plans.set(call, approved)
+        return approved
+      }
+      throw new AppError('not_found', `No call waits under the id '${id.slice(0, 40)}'.`, {
+        hint: 'deputy proxmox approve lists the calls that wait. They expire after ten minutes.',
+      })
+    },
+    /** True once for each approval. */
+    take(call: string): boolean {
+      forgetExpired()
+      if (plans.get(call)?.approved !== true) return false
+      plans.delete(call)
+      return true
+    },
+  }
+}
+
+export type Approvals = ReturnType<typeof createApprovals>
