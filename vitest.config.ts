@@ -5,6 +5,7 @@ import { defineConfig } from 'vitest/config'
 // in QEMU; minutes long, so CI runs it, too. They run one after the other: each group has its own number of workers.
 export default defineConfig({
   test: {
+    reporters: ['default', './test/support/skipped-reporter.ts'],
     projects: [
       {
         test: {
