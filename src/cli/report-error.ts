@@ -7,7 +7,7 @@ import { PipeClosed } from './terminal/writer.ts'
 const SIGPIPE_STATUS = 141
 
 /** Says what went wrong on stderr and gives the exit status: 2 for the operator's errors, 1 for defects. */
-export const reportError = (context: Context, thrown: unknown): number => {
+export const reportError = (context: Pick<Context, 'env' | 'errColors'>, thrown: unknown): number => {
   if (thrown instanceof PipeClosed) return SIGPIPE_STATUS
   const error = toAppError(thrown)
   const { red, dim } = context.errColors

@@ -245,7 +245,8 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
     config: async (): Promise<unknown> =>
       (await json<{ settings: unknown }>({ path: '/api/config' })).settings,
 
-    daemon: (): Promise<DaemonInfo> => json({ path: '/api/daemon' }),
+    daemon: (answerMs?: number): Promise<DaemonInfo> =>
+      json({ path: '/api/daemon', ...(answerMs !== undefined && { answerMs }) }),
 
     stopDaemon: (options: { ifIdle?: boolean } = {}): Promise<void> =>
       transport.json({

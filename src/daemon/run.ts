@@ -4,11 +4,13 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type Home, ownDirectories } from '../config/home.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { requireProcessLimits } from '../config/process-limits.ts'
 import { createSecrets } from '../config/secrets.ts'
 import { missingSettings } from '../config/setting-names.ts'
+import { removeDaemonPid, writeDaemonPid } from '../control/daemon-pid.ts'
 import { createEngine } from '../engine/engine.ts'
 import { createControlApp } from '../http/app.ts'
-import { type LoopbackListener, listenLoopback, listenUnix } from '../http/listen.ts'
+import { type Listener, type LoopbackListener, listenLoopback, listenUnix } from '../http/listen.ts'
 import { ensureTokens } from '../http/tokens.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import { createMcp } from '../mcp/mcp.ts'
@@ -51,11 +53,14 @@ export const runDaemon = async ({ home, env, signal }: DaemonOptions): Promise<D
   const lock = takeLock(join(home.stateDir, 'daemon.lock'))
   if (lock === undefined) return 'another'
   try {
+    writeDaemonPid(home)
     const loaded = loadConfig(home, env)
+    requireProcessLimits(loaded.config.limits)
     const log = createLog(loaded.config.log.level)
     await serve({ home, env, log, loaded, ...(signal && { signal }) })
     return 'stopped'
   } finally {
+    removeDaemonPid(home)
     lock.release()
   }
 }
@@ -65,7 +70,24 @@ interface ServeOptions extends DaemonOptions {
   readonly loaded: LoadedConfig
 }
 
-const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<void> => {
+const serve = async (options: ServeOptions): Promise<void> => {
+  const closers: Closer[] = []
+  try {
+    await run(options, closer => closers.push(closer))
+  } finally {
+    // Also after a failed start: an engine must never run on without the lock.
+    for (const close of closers.reverse())
+      await close().catch((error: unknown) => options.log.error({ err: error }, 'closing failed'))
+  }
+}
+
+type Closer = () => Promise<unknown>
+
+/** Starts everything and stays until it is to stop. What was opened is given to `defer`, to be closed in reverse order. */
+const run = async (
+  { home, env, log, loaded, signal }: ServeOptions,
+  defer: (closer: Closer) => void,
+): Promise<void> => {
   const { config } = loaded
   let { settings } = loaded
   for (const warning of loaded.warnings) log.warn(warning)
@@ -80,6 +102,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   observeProcess(metrics, VERSION)
   const callbacks = metrics.counter('deputy_callbacks_total', 'Calls of machines by kind and status.')
   const cluster = openCluster({ home, config, env, stopping: stopping.signal })
+  defer(async () => cluster.cluster.close())
   const runtimes = await createRuntimes({
     home,
     config,
@@ -112,9 +135,15 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     }),
     fault: faultsFrom(env.DEPUTY_FAULT_POINT),
   })
+  defer(engine.close)
   const { deputy } = engine
+  let unix: Listener | undefined
+  let loopback: LoopbackListener | undefined
+  defer(() => Promise.all([unix?.close(), loopback?.close()]))
   const jobMetrics = observeJobs(metrics, deputy)
+  defer(jobMetrics.close)
   const toolsets = await createToolsets({ home, config, env, log, cluster })
+  defer(toolsets.close)
   const mcp = createMcp({
     deputy,
     available: toolsets.available,
@@ -128,7 +157,7 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
     onerror: error => log.error({ err: error }, 'an MCP tool failed'),
     onrefused: error => log.debug({ err: error }, 'MCP'),
   })
-  let loopback: LoopbackListener | undefined
+  defer(mcp.close)
   const app = createControlApp({
     deputy,
     daemon: {
@@ -167,17 +196,17 @@ const serve = async ({ home, env, log, loaded, signal }: ServeOptions): Promise<
   await engine.start()
   if (config.http.enabled) loopback = await listenTcp(app, config.http, log)
   // The socket comes last: whoever can connect finds a daemon that is ready.
-  const unix = await listenUnix(app, home.socket, { onUpgrade: mcp.upgrade })
+  unix = await listenUnix(app, home.socket, {
+    onUpgrade: mcp.upgrade,
+    onVanished: error =>
+      error === undefined
+        ? log.warn({ socket: home.socket }, 'the socket had vanished and was made again')
+        : log.error({ socket: home.socket, err: error }, 'the socket has vanished'),
+  })
   log.info({ pid: process.pid, version: VERSION, socket: home.socket, url: loopback?.url }, 'ready')
 
   await stopping.stopped
   log.info('stopping; running jobs go on without me')
-  await mcp.close()
-  await jobMetrics.close()
-  await toolsets.close()
-  await Promise.all([unix.close(), loopback?.close()])
-  await engine.close()
-  cluster.cluster.close()
 }
 
 type HttpSettings = LoadedConfig['config']['http']

@@ -23,14 +23,53 @@ export interface Listener {
 export interface UnixOptions {
   /** Takes over a connection that asks for another protocol, such as the MCP bridge's; it answers by itself. */
   onUpgrade?(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** The socket had vanished and was made again, or the error why it could not be. */
+  onVanished?(error?: unknown): void
 }
 
-/** The socket of the fronts. Only its owner can reach it: the directory is 0700 and the socket 0600. */
+/** How often the socket is looked for: cleaners of /tmp and of runtime directories remove it. */
+const LOOK_MS = 1000
+
+/**
+ * The socket of the fronts. Only its owner can reach it: the directory is 0700 and the socket 0600. A socket that
+ * vanishes is made again; connections made through the old one go on.
+ */
 export const listenUnix = async (
   app: Fetcher,
   socketPath: string,
   options: UnixOptions = {},
 ): Promise<Listener> => {
+  let current = await bindSocket(app, socketPath, options)
+  // Servers of vanished sockets keep their connections until the end.
+  const closers = [current.close]
+  let busy: Promise<void> | undefined
+  const look = async (): Promise<void> => {
+    const id = await fileId(socketPath)
+    if (id !== undefined && id === current.id) return
+    try {
+      current = await bindSocket(app, socketPath, options)
+      closers.push(current.close)
+      options.onVanished?.()
+    } catch (error) {
+      options.onVanished?.(error)
+    }
+  }
+  const timer = setInterval(() => {
+    busy ??= look().finally(() => {
+      busy = undefined
+    })
+  }, LOOK_MS)
+  timer.unref()
+  return {
+    close: async deadlineMs => {
+      clearInterval(timer)
+      await busy
+      await Promise.all(closers.map(close => close(deadlineMs)))
+    },
+  }
+}
+
+const bindSocket = async (app: Fetcher, socketPath: string, { onUpgrade }: UnixOptions) => {
   await ownDirectory(dirname(socketPath))
   if (await isListening(socketPath))
     throw new AppError('conflict', `Another daemon already listens on ${socketPath}.`, {
@@ -39,13 +78,18 @@ export const listenUnix = async (
   // Left behind by a daemon that was killed.
   await rm(socketPath, { force: true })
   const server = serverFor(app, 'socket')
-  const { onUpgrade } = options
   if (onUpgrade !== undefined) server.on('upgrade', onUpgrade)
   const close = closeServer(server)
   await listening(server, () => server.listen(socketPath))
   await chmod(socketPath, 0o600)
-  return { close }
+  return { close, id: await fileId(socketPath) }
 }
+
+const fileId = (path: string): Promise<string | undefined> =>
+  lstat(path).then(
+    ({ dev, ino }) => `${dev}/${ino}`,
+    () => undefined,
+  )
 
 export interface LoopbackListener extends Listener {
   readonly url: string

@@ -4,7 +4,8 @@ import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
-import { daemonStatus, stopDaemon } from '../daemon-control.ts'
+import { daemonStatus } from '../daemon-status.ts'
+import { stopDaemon } from '../stop-daemon.ts'
 
 const VERBS = ['status', 'start', 'stop', 'restart', 'run'] as const
 
@@ -13,7 +14,8 @@ export default defineCommand({
   summary: 'Look at, stop or restart the daemon',
   usage: 'status|start|stop|restart|run',
   description: `One daemon for each home owns the jobs; every command and MCP client starts it when none runs. Jobs on this
-computer outlive it: stop and restart end none of them.`,
+computer outlive it: stop and restart end none of them. A daemon that does not answer is found by its lock; stop and
+restart send it SIGTERM, then SIGKILL.`,
   flags: {
     'if-idle': { type: 'boolean', summary: 'stop: only when no job waits or runs' },
     json: JSON_FLAG,

@@ -1,7 +1,7 @@
 import { isTerminal } from '../../jobs/states.ts'
 import { defineCommand } from '../command.ts'
 import { type Context, createContext } from '../context.ts'
-import { stopDaemon } from '../daemon-control.ts'
+import { stopDaemon } from '../stop-daemon.ts'
 
 export default defineCommand({
   name: 'demo',
