@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Cgroup } from './cgroups.ts'
+import { type DiskUse, openDisks } from './disk-use.ts'
 import type { OpenPipe } from './fifo.ts'
 import { createLineReader } from './lines.ts'
-import { descendantsOf, innerPid, isAlive, signalAll } from './processes.ts'
+import { descendantsOf, findByInnerPid, innerPid, isAlive, signalAll } from './processes.ts'
 import { GREETING } from './runner.ts'
 
 /** How a machine is brought up: made by the sandbox or the host runtime, executed here. */
@@ -23,6 +24,7 @@ export interface LaunchPlan {
   readonly filesRoot: string
   /** Whether the machine has a pid namespace of its own. */
   readonly ownPids: boolean
+  /** A directory in each file system that jobs write to, where they have a size. */
   readonly disks: readonly string[]
   /** A program to start beside the jobs; it reports `proxied` with its id when it is ready. */
   readonly helper?: readonly string[]
@@ -55,6 +57,8 @@ export interface Box {
   readonly spared: Set<number>
   /** Host ids of everything the job started. */
   jobProcesses(): number[]
+  /** Null where nothing is known of it. */
+  diskUse(): DiskUse | null
   kill(): void
 }
 
@@ -87,6 +91,7 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
   let booted = false
   let bootText = ''
   const spared = new Set([1])
+  let disks = openDisks(undefined, [])
   const listeners = new Set<(line: string) => void>()
   const { promise: ready, resolve: setReady, reject: setFailed } = withResolvers<void>()
   ready.catch(() => {})
@@ -99,7 +104,10 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
     createLineReader(STATUS_LINE_BYTES, line => {
       if (!booted && line.startsWith('ready ')) {
         booted = true
-        spared.add(Number(line.slice(6)))
+        const runner = Number(line.slice(6))
+        spared.add(runner)
+        if (plan.disks.length > 0 && child.pid !== undefined)
+          disks = openDisks(findByInnerPid(child.pid, runner), plan.disks)
         err.reader.off('data', early)
         err.reader.pause()
         setReady()
@@ -125,6 +133,7 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
     setGone({ code: null, signal: null })
   })
   child.once('exit', (code, signal) => {
+    disks.close()
     void settle().then(() => {
       // A stream that no job reads never notices its end and would keep its descriptor.
       if (!booted) err.reader.off('data', early)
@@ -166,6 +175,7 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
       if (!plan.ownPids) return all
       return all.filter(pid => pid !== init && !spared.has(innerPid(pid) ?? 1))
     },
+    diskUse: () => disks.use(),
     kill: () => {
       const pid = child.pid
       if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return

@@ -1,5 +1,5 @@
 import type { Box } from './box.ts'
-import { parseDisk } from './limits-hit.ts'
+import type { DiskUse } from './disk-use.ts'
 import type { Output } from './output.ts'
 import type { StartSpec } from './protocol.ts'
 import { jobText } from './runner.ts'
@@ -9,29 +9,31 @@ export interface End {
   /** As the shell tells it: 128 + n for a signal. Null when the machine ended with the job in it. */
   readonly code: number | null
   readonly alive: boolean
-  readonly fullDisks: readonly string[]
+  /** What it had written when it failed; null when it did not, or when that is not known. */
+  readonly disk: DiskUse | null
 }
 
 /** Sends the command and waits for its end, or for the end of the machine. */
 export const execute = (box: Box, spec: StartSpec, output: Output): Promise<End> =>
   new Promise(resolve => {
     let code: number | null = null
-    const fullDisks: string[] = []
+    let disk: DiskUse | null = null
     const settle = (end: End) => {
       off()
       resolve(end)
     }
     const off = box.onStatus(line => {
-      if (line.startsWith('exit ')) code = Number(line.slice(5))
-      else if (line.startsWith('df ')) fullDisks.push(...parseDisk(line.slice(3)))
-      else if (line === 'settled') {
+      if (line.startsWith('exit ')) {
+        code = Number(line.slice(5))
+        if (code !== 0) disk = box.diskUse()
+      } else if (line === 'settled') {
         // Everything printed before this line is in the pipes already; one turn of the loop reads it.
         if (spec.lifecycle === 'persistent')
-          setImmediate(() => setImmediate(() => settle({ code, alive: true, fullDisks })))
-        else settle({ code, alive: true, fullDisks })
+          setImmediate(() => setImmediate(() => settle({ code, alive: true, disk })))
+        else settle({ code, alive: true, disk })
       }
     })
-    void box.gone.then(() => settle({ code, alive: false, fullDisks }))
+    void box.gone.then(() => settle({ code, alive: false, disk }))
     listen(box, output)
     box.send(
       jobText({
@@ -48,7 +50,6 @@ export const execute = (box: Box, spec: StartSpec, output: Output): Promise<End>
             : { processes: spec.limits.processes }),
         },
         killLeftovers: spec.lifecycle === 'ephemeral' && box.plan.ownPids,
-        disks: box.plan.disks,
       }),
     )
   })

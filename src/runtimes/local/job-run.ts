@@ -125,7 +125,7 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
         stopped,
         oomKills: after.memory - before.memory + Number(usage.memoryExceeded),
         refusedForks: after.processes - before.processes + Number(usage.processesExceeded),
-        fullDisks: end.fullDisks,
+        disk: end.disk,
         symptoms: end.code === 0 ? new Set() : symptomsOf(output.symptoms, box.plan.cgroup?.keeps),
       }),
       agentError: told.error,

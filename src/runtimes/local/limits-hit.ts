@@ -1,5 +1,6 @@
 import { formatSize } from '../../jobs/sizes.ts'
 import type { StopReason } from '../../ports.ts'
+import type { DiskUse } from './disk-use.ts'
 import type { MachineLimits } from './protocol.ts'
 import type { Symptom, Symptoms } from './symptoms.ts'
 
@@ -9,7 +10,7 @@ export interface LimitSigns {
   readonly stopped: StopReason['kind'] | null
   readonly oomKills: number
   readonly refusedForks: number
-  readonly fullDisks: readonly string[]
+  readonly disk: DiskUse | null
   /** What a failing job printed, counted where the kernel does not count for us. */
   readonly symptoms: ReadonlySet<Symptom>
 }
@@ -23,16 +24,10 @@ export const limitsHit = (signs: LimitSigns): string[] => {
     hit.push(`memory: it used more than ${formatSize(limits.memory)}, with what it keeps on disk`)
   if (signs.refusedForks > 0 || signs.symptoms.has('processes'))
     hit.push(`processes: it wanted more than ${limits.processes} at once`)
-  const full = signs.fullDisks.join(', ')
-  if (full !== '') hit.push(`disk: ${full} is full (${formatSize(limits.disk)})`)
-  else if (signs.symptoms.has('disk')) hit.push(`disk: no space was left (${formatSize(limits.disk)})`)
+  if (signs.disk?.outOfFiles) hit.push(`disk: it made more files than fit into ${formatSize(limits.disk)}`)
+  else if (signs.disk?.full || signs.symptoms.has('disk'))
+    hit.push(`disk: it wrote more than ${formatSize(limits.disk)}`)
   return hit
-}
-
-/** A line of `df -kP`: the mount point when it has no room left. */
-export const parseDisk = (line: string): string[] => {
-  const match = /^\S+\s+\d+\s+\d+\s+(\d+)\s+\d+%\s+(\/\S*)$/.exec(line)
-  return match !== null && Number(match[1]) < 4 ? [match[2]!] : []
 }
 
 /** Where the kernel counts, only its word is taken. */

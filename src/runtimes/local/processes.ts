@@ -30,6 +30,17 @@ export const descendantsOf = (root: number, processes: readonly Proc[] = listPro
   return found
 }
 
+/** The process below `root` that has this id in its own pid namespace, found without a look at all others. */
+export const findByInnerPid = (root: number, inner: number): number | undefined => {
+  const queue = [root]
+  for (let pid = queue.shift(); pid !== undefined; pid = queue.shift()) {
+    if (pid !== root && innerPid(pid) === inner) return pid
+    const children = readText(`/proc/${pid}/task/${pid}/children`)?.trim()
+    if (children) queue.push(...children.split(' ').map(Number))
+  }
+  return undefined
+}
+
 /** The id a process has in its own, innermost pid namespace. */
 export const innerPid = (pid: number): number | undefined => {
   const line = readText(`/proc/${pid}/status`)?.match(/^NSpid:(.*)$/m)?.[1]

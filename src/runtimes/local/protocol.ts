@@ -63,7 +63,13 @@ export interface ShimConfig {
 }
 
 export type Backend =
-  | { readonly type: 'bwrap'; readonly path: string; readonly disableUserns: boolean }
+  | {
+      readonly type: 'bwrap'
+      readonly path: string
+      readonly disableUserns: boolean
+      /** Whether everything a job writes lies in one file system, with one size and number of files. */
+      readonly oneDisk: boolean
+    }
   | { readonly type: 'unshare'; readonly seccompLoader: 'setpriv' | 'perl' | null }
   | { readonly type: 'none' }
 

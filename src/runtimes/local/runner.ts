@@ -14,8 +14,6 @@ export interface JobText {
   readonly limits: { readonly files: number; readonly processes?: number; readonly dataBytes?: number }
   /** End everything the job left running. Only ever true inside a pid namespace of its own. */
   readonly killLeftovers: boolean
-  /** Mounts whose free space tells whether the disk was the limit. */
-  readonly disks: readonly string[]
 }
 
 export const jobText = (job: JobText): string => {
@@ -31,15 +29,10 @@ export const jobText = (job: JobText): string => {
     ),
     `exec ${job.argv.map(quote).join(' ')}`,
     ') </dev/null',
-    'code=$?',
-    'echo "exit $code" >&3',
+    'echo "exit $?" >&3',
   ]
   // Only the first processes of a pid namespace have such low ids: on the host this line must never run.
   if (job.killLeftovers) lines.push('[ $$ -le 9 ] && kill -9 -1 2>/dev/null')
-  if (job.disks.length > 0)
-    lines.push(
-      `[ $code -ne 0 ] && df -kP ${job.disks.map(quote).join(' ')} 2>/dev/null </dev/null | sed 's/^/df /' >&3`,
-    )
   lines.push('echo "settled" >&3', '')
   return lines.join('\n')
 }

@@ -1,11 +1,13 @@
 import type { MachineLimits } from '../local/protocol.ts'
-import { DEV_SHM_BYTES, JOB_UID, type Shown } from './system.ts'
+import { DISK_PARTS, JOB_UID, type Shown } from './system.ts'
 
 export interface BwrapOptions {
   readonly shown: readonly Shown[]
   /** Shown on top of everything: programs may lie below /tmp or another place that is private to the job. */
   readonly onTop: readonly Shown[]
   readonly limits: MachineLimits
+  /** Where the parts of the job's disk are prepared; null: each becomes a file system of its own. */
+  readonly diskDir: string | null
   readonly hostNetwork: boolean
   /** Newer versions can forbid further user namespaces. */
   readonly disableUserns: boolean
@@ -25,7 +27,6 @@ export interface BwrapCall {
 export const bwrapCall = (options: BwrapOptions): BwrapCall => {
   const feeds: Buffer[] = [Buffer.alloc(0)]
   const feed = (data: Buffer): string => String(options.firstFd + feeds.push(data) - 1)
-  const { disk } = options.limits
   const args = [
     ...['--unshare-all', '--unshare-user', ...(options.disableUserns ? ['--disable-userns'] : [])],
     ...(options.hostNetwork ? ['--share-net'] : []),
@@ -34,10 +35,12 @@ export const bwrapCall = (options: BwrapOptions): BwrapCall => {
     ...['--setenv', 'PATH', SYSTEM_PATH, '--dir', '/etc', '--dir', '/run'],
     ...options.shown.flatMap(item => showArgs(item, feed)),
     ...['--proc', '/proc', '--ro-bind', '/proc/sys', '/proc/sys', '--dev', '/dev'],
-    ...['--size', String(DEV_SHM_BYTES), '--perms', '1777', '--tmpfs', '/dev/shm'],
-    ...['--size', String(disk), '--perms', '1777', '--tmpfs', '/tmp'],
-    ...['--size', String(disk), '--perms', '0700', '--tmpfs', '/home/job'],
-    ...['--size', String(disk), '--perms', '0755', '--tmpfs', '/work', '--chdir', '/work'],
+    ...DISK_PARTS.flatMap(({ name, target, mode }) =>
+      options.diskDir === null
+        ? ['--size', String(options.limits.disk), '--perms', mode, '--tmpfs', target]
+        : ['--bind', `${options.diskDir}/${name}`, target, '--chmod', mode, target],
+    ),
+    ...['--chdir', '/work'],
     ...options.onTop.flatMap(item => showArgs(item, feed)),
     // Last: until then / and /dev are writable and without a size.
     ...['--remount-ro', '/dev', '--remount-ro', '/'],

@@ -5,6 +5,7 @@ import type { CgroupFinding } from '../local/cgroup-root.ts'
 import type { MachineLimits } from '../local/protocol.ts'
 import type { Probe } from './probe.ts'
 import { seccompFilter } from './seccomp.ts'
+import { DISK_PARTS } from './system.ts'
 import type { UidRange } from './uids.ts'
 
 export interface CheckOptions {
@@ -22,6 +23,7 @@ export const checkSandbox = ({ probe, cgroup, uids, defaults }: CheckOptions): R
     seccompCheck(probe),
     identityCheck(uids),
     ...limitChecks(cgroup, defaults),
+    diskCheck(probe, defaults),
   ]
   return { runtime: 'sandbox', ready: checks.every(check => check.status !== 'failed'), checks }
 }
@@ -94,9 +96,18 @@ const limitChecks = (cgroup: CgroupFinding, defaults: MachineLimits): Check[] =>
     keeps.cpu
       ? { name: 'cpu', status: 'ok', message: `limited to ${defaults.cpu} processors${by}` }
       : { name: 'cpu', status: 'warning', message: `not limited: ${why}`, fix },
-    { name: 'disk', status: 'ok', message: `limited to ${formatSize(defaults.disk)}, held in memory` },
   ]
 }
+
+const diskCheck = ({ backend }: Probe, { disk }: MachineLimits): Check =>
+  backend.type === 'bwrap' && !backend.oneDisk
+    ? {
+        name: 'disk',
+        status: 'warning',
+        message: `${DISK_PARTS.map(part => part.target).join(', ')} may hold ${formatSize(disk)} each, in any number of files: only bubblewrap may mount here`,
+        fix: namespaceFix(),
+      }
+    : { name: 'disk', status: 'ok', message: `limited to ${formatSize(disk)}, held in memory` }
 
 /** Processes of a systemd service may make cgroups when the service says so. */
 const delegationFix = (): string =>

@@ -4,11 +4,11 @@ import { createCgroup } from '../local/cgroups.ts'
 import { endMarked } from '../local/marked.ts'
 import type { Backend, MachineLimits, ShimConfig } from '../local/protocol.ts'
 import { bwrapCall, SYSTEM_PATH } from './bwrap.ts'
+import { enter } from './enter.ts'
 import { outlet } from './outlet.ts'
 import { programView } from './programs.ts'
 import { seccompFilter } from './seccomp.ts'
-import { stage } from './stage.ts'
-import { type Shown, systemView } from './system.ts'
+import { DISK_PARTS, diskOptions, type Shown, systemView } from './system.ts'
 import { unshareCommand } from './unshare.ts'
 
 export interface SandboxShape {
@@ -30,16 +30,24 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
   const hostNetwork = shape.network === 'full'
   const exit = shape.proxySocket === undefined ? undefined : outlet(shape.proxySocket, [...shape.network])
   const shown = systemView(hostNetwork)
-  const staged = stage([...shown, ...programs.shown, ...(exit?.shown ?? [])], config.uid)
-  const build = builderOf(config.backend)({
-    shown: staged.shown.slice(0, shown.length),
-    onTop: staged.shown.slice(shown.length),
+  const { backend } = config
+  const bindsDisk = backend.type === 'bwrap' && backend.oneDisk
+  const cgroup = config.cgroup === null ? null : createCgroup(config.cgroup, `${config.cgroupPrefix}${name}`)
+  const entry = enter({
+    joinFiles: cgroup?.joinFiles ?? [],
+    uid: config.uid,
+    shown: [...shown, ...programs.shown, ...(exit?.shown ?? [])],
+    disk: bindsDisk ? diskOptions(shape.limits.disk) : null,
+  })
+  const build = builderOf(backend)({
+    shown: entry.shown.slice(0, shown.length),
+    onTop: entry.shown.slice(shown.length),
     limits: shape.limits,
+    diskDir: bindsDisk ? entry.stageDir : null,
     hostNetwork,
   })
-  const cgroup = config.cgroup === null ? null : createCgroup(config.cgroup, `${config.cgroupPrefix}${name}`)
   return {
-    argv: [...staged.prefix, ...entering(cgroup?.joinFiles ?? [], config.uid), ...build.argv],
+    argv: [...entry.prefix, ...build.argv],
     env: { PATH: SYSTEM_PATH, [BOX_MARK]: `${config.cgroupPrefix}${name}` },
     feeds: build.feeds,
     tellsInit: build.tellsInit,
@@ -50,7 +58,7 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
     ownPids: true,
     ...(exit === undefined ? {} : { helper: exit.command }),
     endBroken: () => endMarked(BOX_MARK, `${config.cgroupPrefix}${name}`),
-    disks: ['/work', '/tmp', '/home/job', '/dev/shm'],
+    disks: backend.type === 'bwrap' && !backend.oneDisk ? DISK_PARTS.map(part => part.target) : ['/work'],
     jobEnv: {
       PATH: [SYSTEM_PATH, ...programs.path].join(':'),
       HOME: '/home/job',
@@ -68,6 +76,7 @@ interface View {
   readonly shown: readonly Shown[]
   readonly onTop: readonly Shown[]
   readonly limits: MachineLimits
+  readonly diskDir: string | null
   readonly hostNetwork: boolean
 }
 
@@ -105,18 +114,6 @@ const builderOf = (backend: Backend): ((view: View) => Build) => {
     hint: 'Run: deputy doctor',
   })
 }
-
-/** Joins the cgroup and becomes the job's own user before anything else runs. */
-const entering = (joinFiles: readonly string[], uid: number | null): string[] => {
-  const identity = uid === null ? [] : [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
-  // Whatever happens to this process, the sandbox ends with it.
-  const drop = ['setpriv', ...identity, '--no-new-privs', '--pdeathsig', 'KILL', '--']
-  if (joinFiles.length === 0) return drop
-  return ['/bin/sh', '-c', JOIN, 'sh', String(joinFiles.length), ...joinFiles, ...drop]
-}
-
-const JOIN =
-  'n=$1; shift; while [ $n -gt 0 ]; do echo $$ >"$1" || exit 97; shift; n=$((n-1)); done; exec "$@"'
 
 interface Description {
   readonly config: ShimConfig

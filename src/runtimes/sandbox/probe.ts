@@ -30,8 +30,8 @@ export const probeBackend = async ({ force, ...trial }: ProbeOptions): Promise<P
       run(path, ['--version'], { signal }),
       run(path, ['--help'], { signal }),
     ])
-    const backend: Backend = { type: 'bwrap', path, disableUserns: help.stdout.includes('--disable-userns') }
-    const trialProblem = await trySandbox(backend, trial)
+    const disableUserns = help.stdout.includes('--disable-userns')
+    const { backend, trialProblem } = await tryBwrap(path, disableUserns, trial)
     const bwrapVersion = version.stdout.trim().replace(/^bubblewrap /, '')
     if (trialProblem === null || force === 'bwrap')
       return { backend, bwrapProblem: null, bwrapVersion, trialProblem }
@@ -39,6 +39,13 @@ export const probeBackend = async ({ force, ...trial }: ProbeOptions): Promise<P
   } catch (error) {
     return fallBack((error as Error).message, trial)
   }
+}
+
+/** Where only bubblewrap may make namespaces, as AppArmor can have it, nothing can be mounted for it. */
+const tryBwrap = async (path: string, disableUserns: boolean, trial: TrialOptions) => {
+  const make = (oneDisk: boolean): Backend => ({ type: 'bwrap', path, disableUserns, oneDisk })
+  if ((await trySandbox(make(true), trial)) === null) return { backend: make(true), trialProblem: null }
+  return { backend: make(false), trialProblem: await trySandbox(make(false), trial) }
 }
 
 const fallBack = async (bwrapProblem: string, trial: TrialOptions): Promise<Probe> => {

@@ -36,7 +36,23 @@ const GROUP = 'root:x:0:\njob:x:1000:\nnogroup:x:65534:\n'
 const HOSTS = '127.0.0.1 localhost sandbox\n::1 localhost\n'
 
 export const JOB_UID = 1000
-export const DEV_SHM_BYTES = 64 * 1024 * 1024
+/** Where a job can write. */
+export const DISK_PARTS = [
+  { name: 'shm', target: '/dev/shm', mode: '1777' },
+  { name: 'tmp', target: '/tmp', mode: '1777' },
+  { name: 'home', target: '/home/job', mode: '0700' },
+  { name: 'work', target: '/work', mode: '0755' },
+] as const
+
+const BYTES_A_FILE = 4096
+const FEWEST_FILES = 1024
+
+/**
+ * Options of a tmpfs of this size. Each file costs about a kilobyte of kernel memory besides its contents, so their
+ * number is bounded with the size: one for each page.
+ */
+export const diskOptions = (bytes: number): string =>
+  `mode=755,nosuid,nodev,size=${bytes},nr_inodes=${Math.max(FEWEST_FILES, Math.ceil(bytes / BYTES_A_FILE))}`
 /** Places to mount over, in a mount namespace that is ours alone. */
 export const STAGE_DIRS = ['/mnt', '/media', '/srv', '/tmp']
 

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import type { MachineLimits } from '../local/protocol.ts'
 import { quote } from '../local/shell.ts'
-import { DEV_SHM_BYTES, JOB_UID, type Shown, STAGE_DIRS } from './system.ts'
+import { diskOptions, JOB_UID, type Shown, STAGE_DIRS } from './system.ts'
 
 export interface UnshareOptions {
   readonly shown: readonly Shown[]
@@ -35,9 +35,8 @@ export const unshareCommand = (options: UnshareOptions): string[] => [
   ...['--propagation', 'private', '--', '/bin/sh', '-c', setupScript(options)],
 ]
 
-const setupScript = (options: UnshareOptions): string => {
-  const disk = `size=${options.limits.disk},nosuid,nodev`
-  return [
+const setupScript = (options: UnshareOptions): string =>
+  [
     'set -e',
     'fail() { echo "sandbox: $1" >&2; exit 98; }',
     `for stage in ${STAGE_DIRS.join(' ')} none; do [ -d $stage ] && break; done`,
@@ -53,11 +52,11 @@ const setupScript = (options: UnshareOptions): string => {
     'for device in null zero full random urandom tty; do : >dev/$device; mount --bind /dev/$device dev/$device; done',
     'mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts',
     'ln -s pts/ptmx dev/ptmx; ln -s /proc/self/fd dev/fd; n=0; for name in in out err; do ln -s /proc/self/fd/$n dev/std$name; n=$((n+1)); done',
-    `mount -t tmpfs -o mode=1777,size=${DEV_SHM_BYTES},nosuid,nodev tmpfs dev/shm`,
     'mount -o remount,ro,nosuid,noexec tmpfs dev',
-    `mount -t tmpfs -o mode=1777,${disk} tmpfs tmp`,
-    `mount -t tmpfs -o mode=700,${disk} tmpfs home/job`,
-    `mount -t tmpfs -o mode=755,${disk} tmpfs work`,
+    // One file system in four places; the last covers where it was mounted.
+    `mount -t tmpfs -o ${diskOptions(options.limits.disk)} tmpfs tmp || fail "a disk cannot be mounted"`,
+    'mkdir -m 1777 tmp/shm tmp/tmp; mkdir -m 755 tmp/work; mkdir -m 700 tmp/home',
+    'mount --bind tmp/shm dev/shm; mount --bind tmp/home home/job; mount --bind tmp/work work; mount --bind tmp/tmp tmp',
     makeDirectories(directoriesOf(options.onTop)),
     ...options.onTop.flatMap(showLines),
     ...(options.hostNetwork ? [] : ['ip link set lo up 2>/dev/null || true']),
@@ -69,7 +68,6 @@ const setupScript = (options: UnshareOptions): string => {
     'cd /; umount -l old; rmdir old; mount -o remount,bind,ro,nosuid,nodev / || fail "the root directory stays writable"; cd /work',
     `exec unshare --user --map-user=${JOB_UID} --map-group=${JOB_UID} --keep-caps -- setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs --pdeathsig KILL -- ${loader(options)} /bin/sh`,
   ].join('\n')
-}
 
 const ROOT_DIRS = ['proc', 'dev', 'tmp', 'home/job', 'work', 'run', 'etc']
 

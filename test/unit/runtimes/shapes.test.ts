@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
-import { limitsHit, parseDisk } from '../../../src/runtimes/local/limits-hit.ts'
+import { limitsHit } from '../../../src/runtimes/local/limits-hit.ts'
 import { createLineReader } from '../../../src/runtimes/local/lines.ts'
 import { readListing } from '../../../src/runtimes/local/listing.ts'
 import { createProgressScanner } from '../../../src/runtimes/local/progress.ts'
@@ -107,24 +107,22 @@ describe('limits in words', () => {
     stopped: null,
     oomKills: 0,
     refusedForks: 0,
-    fullDisks: [],
+    disk: null,
     symptoms: new Set<never>(),
   }
 
   it('names each limit that was hit, and nothing else', () => {
     expect(limitsHit(signs)).toEqual([])
     expect(limitsHit({ ...signs, stopped: 'timeout' })).toEqual(['time: it ran longer than 5 s'])
-    expect(limitsHit({ ...signs, oomKills: 1, refusedForks: 2, fullDisks: ['/work'] })).toEqual([
+    const disk = { bytes: 64 * MIB, full: true, outOfFiles: false }
+    expect(limitsHit({ ...signs, oomKills: 1, refusedForks: 2, disk })).toEqual([
       expect.stringMatching(/^memory: .*512\.0 MB/),
       'processes: it wanted more than 64 at once',
-      'disk: /work is full (64.0 MB)',
+      'disk: it wrote more than 64.0 MB',
     ])
-  })
-
-  it('reads df', () => {
-    expect(parseDisk('tmpfs 65536 65536 0 100% /work')).toEqual(['/work'])
-    expect(parseDisk('tmpfs 65536 1 65535 1% /tmp')).toEqual([])
-    expect(parseDisk('Filesystem 1024-blocks Used Available Capacity Mounted on')).toEqual([])
+    expect(limitsHit({ ...signs, disk: { bytes: 0, full: false, outOfFiles: true } })).toEqual([
+      'disk: it made more files than fit into 64.0 MB',
+    ])
   })
 })
 
@@ -166,6 +164,7 @@ describe('what bubblewrap is told', () => {
     limits: LIMITS,
     hostNetwork: false,
     disableUserns: true,
+    diskDir: null,
     firstFd: 6,
     seccomp: Buffer.from('bpf'),
   })
