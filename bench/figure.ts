@@ -12,7 +12,10 @@ export interface Figure {
 /** A group of figures; runs alone and leaves nothing behind. */
 export interface Bench {
   readonly name: string
-  run(): Promise<Figure[]>
+  /** Part of `--quick`: it promises ratios to something that is measured by turns with it. */
+  readonly quick?: boolean
+  /** With `quick` it takes seconds, and gives only what its promises need. */
+  run(quick: boolean): Promise<Figure[]>
 }
 
 export const ratioOf = (figure: Figure): number | undefined =>
@@ -23,6 +26,17 @@ export const isMet = (figure: Figure): boolean | undefined => {
   if (target === undefined) return undefined
   const measured = target.of === 'value' ? figure.value : (ratioOf(figure) ?? Number.NaN)
   return target.at === 'most' ? measured <= target.limit : measured >= target.limit
+}
+
+/**
+ * Twice the promised ratio: what misses that on a busy computer has lost a factor. Counts, which have no unit, promise
+ * what they always do; times and rates without something beside them promise nothing here.
+ */
+export const relaxed = (figure: Figure): Figure => {
+  const { target, ...rest } = figure
+  if (target === undefined || (target.of === 'value' && figure.unit === '')) return figure
+  if (target.of === 'value') return rest
+  return { ...rest, target: { ...target, limit: target.at === 'most' ? target.limit * 2 : target.limit / 2 } }
 }
 
 /** The value below which a share of all samples lies. */

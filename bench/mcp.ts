@@ -12,6 +12,7 @@ import { load } from './load.ts'
 
 const CLI = fileURLToPath(new URL('../src/cli/main.js', import.meta.url))
 const STARTS = 40
+const QUICK_STARTS = 15
 const JOBS = 100_000
 const CALLS = 1500
 
@@ -62,7 +63,7 @@ const bareNode = async (): Promise<number> => {
 }
 
 /** From the start of the process a client starts to the tools it offers, a daemon running. */
-const start: Bench['run'] = async () => {
+const start: Bench['run'] = async quick => {
   const daemon = await startDaemon()
   const listed = async (): Promise<number> => {
     const began = performance.now()
@@ -75,7 +76,7 @@ const start: Bench['run'] = async () => {
   }
   try {
     const [ours, bare]: [number[], number[]] = [[], []]
-    for (let i = 0; i < STARTS; i++) {
+    for (let i = 0; i < (quick ? QUICK_STARTS : STARTS); i++) {
       ours.push(await listed())
       bare.push(await bareNode())
     }
@@ -154,6 +155,6 @@ const figures = (what: string, times: readonly number[], rest: readonly number[]
   }))
 
 export const mcpBenches: Bench[] = [
-  { name: 'mcp-start', run: start },
+  { name: 'mcp-start', quick: true, run: start },
   { name: 'mcp-lookups', run: lookups },
 ]

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { cliBenches } from './cli.ts'
 import { clusterBenches } from './cluster.ts'
-import { type Bench, type Figure, isMet, ratioOf } from './figure.ts'
+import { type Bench, type Figure, isMet, ratioOf, relaxed } from './figure.ts'
 import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
 import { mcpBenches } from './mcp.ts'
@@ -19,15 +19,30 @@ const BENCHES: Bench[] = [
   ...clusterBenches,
 ]
 
-/** `npm run bench [-- NAME…] [--json FILE]`: a table, and the same as JSON. */
+/** How often a quick bench that misses a limit is run: noise does not miss it each time. */
+const TRIES = 3
+
+const measureQuickly = async (bench: Bench): Promise<Figure[]> => {
+  for (let left = TRIES - 1; ; left--) {
+    const figures = (await bench.run(true)).map(relaxed)
+    if (figures.length === 0 && process.env.DEPUTY_REQUIRE_E2E)
+      throw new Error(`${bench.name} has no figures here, but must have some`)
+    if (left === 0 || figures.every(figure => isMet(figure) !== false)) return figures
+    for (const figure of figures) process.stderr.write(`  measured again: ${line(figure).trim()}\n`)
+  }
+}
+
+/** `npm run bench [-- NAME…] [--quick] [--json FILE]`: a table, and the same as JSON. */
 const main = async (args: string[]): Promise<void> => {
+  const quick = args.includes('--quick')
   const json = args.indexOf('--json')
   const file = json === -1 ? undefined : args[json + 1]
   const wanted = args.filter((arg, i) => !arg.startsWith('--') && (json === -1 || i !== json + 1))
   const figures: (Figure & { bench: string })[] = []
-  for (const bench of BENCHES.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
+  const benches = BENCHES.filter(bench => !quick || bench.quick)
+  for (const bench of benches.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
     process.stderr.write(`${bench.name}…\n`)
-    for (const figure of await bench.run()) {
+    for (const figure of await (quick ? measureQuickly(bench) : bench.run(false))) {
       figures.push({ bench: bench.name, ...figure })
       process.stdout.write(`${line(figure)}\n`)
     }

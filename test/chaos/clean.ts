@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { utimesSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { Client } from '../../src/control/client.ts'
@@ -54,10 +54,7 @@ export const checkStopped = async (options: {
   before: readonly string[]
 }): Promise<void> => {
   const { world, open, before } = options
-  const { stderr, status } = spawnSync(process.execPath, [CLI, 'daemon', 'stop'], {
-    env: world.env,
-    encoding: 'utf8',
-  })
+  const { stderr, status } = await stopDaemon(world)
   if (status !== 0) world.journal.violation(`daemon stop ended with ${status}: ${stderr}`)
   const left = await untilNone(
     () => [
@@ -72,3 +69,17 @@ export const checkStopped = async (options: {
   )
   for (const one of left) world.journal.violation(`left after the daemon was stopped: ${one}`)
 }
+
+const stopDaemon = (world: World): Promise<{ status: number | null; stderr: string }> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [CLI, 'daemon', 'stop'], {
+      env: world.env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let stderr = ''
+    child.stderr.on('data', chunk => {
+      stderr += chunk
+    })
+    child.once('error', reject)
+    child.once('close', status => resolve({ status, stderr }))
+  })
