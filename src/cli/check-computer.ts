@@ -6,7 +6,7 @@ import { toAppError } from '../jobs/errors.ts'
 import type { Check } from '../ports.ts'
 import type { Context } from './context.ts'
 
-/** What doctor can tell without a daemon: also why there is none. */
+/** The checks that need no daemon, and why the daemon does not start. */
 export const checkThisComputer = async (
   context: Context,
 ): Promise<{ checks: Check[]; client: Client | undefined }> => {
@@ -36,7 +36,7 @@ const node = (): Check => {
   }
 }
 
-/** Of the server that this one replaces: taken without complaint, but of no use. */
+/** Settings of mcp-delegation-server that are accepted and have no effect. */
 const obsolete = ({ env }: Context): Check[] =>
   env.PROXMOX_ADMIN_PATH
     ? [
@@ -49,7 +49,7 @@ const obsolete = ({ env }: Context): Check[] =>
       ]
     : []
 
-/** A daemon has the settings of whoever started it: what was set since then has no effect. Tells names, no values. */
+/** Warns about variables that were set after the daemon started. Prints names only, never values. */
 const outdated = ({ env }: Context, pid: number): Check[] => {
   const known = environmentOf(pid)
   const changed = known === undefined ? [] : settingNames(env).filter(name => known.get(name) !== env[name])
@@ -65,7 +65,7 @@ const outdated = ({ env }: Context, pid: number): Check[] => {
   ]
 }
 
-/** Undefined where a process cannot be asked for it. */
+/** The environment of a process; undefined where it cannot be read. */
 const environmentOf = (pid: number): Map<string, string> | undefined => {
   try {
     const entries = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')

@@ -14,7 +14,7 @@ export interface Command<F extends FlagSpecs = FlagSpecs> {
   readonly words?: readonly string[]
   /** Its arguments are ids of jobs. */
   readonly takesJobs?: boolean
-  /** Whether a word begins a foreign command, whose flags are its own. */
+  /** Whether a word starts the command to run: its flags are not ours. */
   readonly stopAt?: (word: string, place: number) => boolean
   /** Resolves with the exit status. */
   run(context: Context, input: Parsed<F>): Promise<number>

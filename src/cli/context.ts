@@ -5,7 +5,7 @@ import { VERSION } from '../version.ts'
 import { type Colors, chooseColors } from './terminal/colors.ts'
 import { createWriter, type Writer } from './terminal/writer.ts'
 
-/** What a command has to work with. */
+/** What every command gets. */
 export interface Context {
   readonly env: NodeJS.ProcessEnv
   readonly home: Home
@@ -14,9 +14,9 @@ export interface Context {
   /** For stdout; `errColors` for stderr: one may be a terminal and the other a pipe. */
   readonly colors: Colors
   readonly errColors: Colors
-  /** A client of a daemon that runs; it is started when none does. */
+  /** Connects to the daemon and starts it when none runs. */
   client(): Promise<Client>
-  /** A client of whatever is there, without starting anything. */
+  /** Connects without starting a daemon. */
   plainClient(): Promise<Client>
   /** Writes to stdout; resolves with exit status 0. */
   print(text: string): Promise<number>

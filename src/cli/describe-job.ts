@@ -4,7 +4,7 @@ import type { Colors } from './terminal/colors.ts'
 import { age, duration, phases, statusColor, statusMark } from './terminal/format.ts'
 import { oneLine, visible } from './terminal/visible.ts'
 
-/** A job for people: one fact a line, nothing that is not known. */
+/** Formats a job, one fact per line; unknown facts are left out. */
 export const describeJob = (job: JobView, colors: Colors): string => {
   const end = job.signal ?? (job.exit_code === null ? undefined : String(job.exit_code))
   const labels = Object.entries(job.labels).map(([name, value]) => (value === '' ? name : `${name}=${value}`))

@@ -2,7 +2,7 @@ import type { Check, Readiness } from '../ports.ts'
 import type { Colors } from './terminal/colors.ts'
 import { visible } from './terminal/visible.ts'
 
-/** What doctor found, for people. */
+/** Formats the checks of doctor. */
 export const doctorReport = (
   checks: readonly Check[],
   runtimes: readonly Readiness[],
@@ -23,7 +23,7 @@ export const doctorReport = (
   return `${sections.join('\n')}\n${end}${more(runtimes, colors)}`
 }
 
-/** Runtimes on the same machines find the same; it is told once. */
+/** Providers on the same machines report the same checks; show them once. */
 const merged = (runtimes: readonly Readiness[]): Readiness[] => {
   const sections: Readiness[] = []
   for (const next of runtimes) {
@@ -55,13 +55,13 @@ const describe = ({ name, status, message, fix }: Check, colors: Colors): string
   const mark = { ok: colors.green('✓'), warning: colors.yellow('!'), failed: colors.red('✗') }[status]
   const told = `  ${mark} ${visible(name)}: ${indented(message)}\n`
   if (fix === undefined) return told
-  // Several lines are there to be copied, so none of them shares its line with a word of ours.
+  // Start a multi-line fix on its own line, so that it can be copied.
   return `${told}    ${colors.dim('fix:')}${fix.includes('\n') ? `\n      ${indented(fix)}` : ` ${visible(fix)}`}\n`
 }
 
 const indented = (text: string): string => text.split('\n').map(visible).join('\n      ')
 
-/** The ways to more machines that are not taken yet. */
+/** Providers that are not configured yet. */
 const more = (runtimes: readonly Readiness[], colors: Colors): string => {
   if (runtimes.length === 0) return ''
   const known = new Set(runtimes.map(({ runtime }) => runtime))

@@ -4,13 +4,13 @@ import type { Context } from './context.ts'
 import { reportError } from './report-error.ts'
 import { resolveJobId } from './resolve-id.ts'
 
-/** Does the same to several jobs; one that fails does not stop the others, but is told by the exit status. */
+/** Applies an action to several jobs. A failure does not stop the others; it sets the exit status. */
 export const eachJob = async <T>(
   context: Context,
   ids: readonly string[],
   options: { json: boolean; act: (client: Client, id: string) => Promise<T>; say: (done: T) => string },
 ): Promise<number> => {
-  if (ids.length === 0) throw new AppError('invalid', 'Which job? Give its id.', { hint: 'deputy list' })
+  if (ids.length === 0) throw new AppError('invalid', 'No job given.', { hint: 'deputy list' })
   const client = await context.client()
   const done: T[] = []
   let status = 0

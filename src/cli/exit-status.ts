@@ -5,13 +5,13 @@ import type { JobView } from '../engine/deputy.ts'
 const TIMED_OUT = 124
 export const INTERRUPTED = 130
 
-/** The exit status of a command that stands for a finished job: the job's own wherever it has one. */
+/** The exit status for a finished job: the job's own if it has one. */
 export const exitStatusOf = (job: Pick<JobView, 'status' | 'exit_code' | 'signal'>): number => {
   if (job.status === 'timeout') return TIMED_OUT
   if (job.status === 'cancelled') return INTERRUPTED
   if (job.signal !== null) return 128 + signalNumber(job.signal)
   if (job.status === 'success') return job.exit_code ?? 0
-  // Failed without a status of its own: the machinery, or an agent that says so although its process ended well.
+  // The machine failed, or an agent reported failure although its process exited with 0.
   return job.exit_code === null || job.exit_code === 0 ? 1 : job.exit_code & 0xff
 }
 

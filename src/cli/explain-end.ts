@@ -3,7 +3,7 @@ import type { Context } from './context.ts'
 import { duration } from './terminal/format.ts'
 import { visible } from './terminal/visible.ts'
 
-/** Says on stderr why a job ended when its own output cannot: a timeout, a cancel, a failed machine. */
+/** Prints to stderr why a job ended when its output does not show it: timeout, cancel, failed machine. */
 export const explainEnd = async (context: Context, job: JobView): Promise<void> => {
   const reason = reasonOf(job)
   if (reason === undefined) return
@@ -17,7 +17,7 @@ const reasonOf = (job: JobView): string | undefined => {
     return job.error?.message ?? `The job ran longer than its ${duration(job.timeout_seconds)}.`
   if (job.status === 'cancelled') return job.error?.message ?? 'The job was cancelled.'
   if (job.status !== 'failed') return undefined
-  // An exit status of its own speaks for itself.
+  // A plain exit status needs no explanation.
   if (job.exit_code !== null && job.exit_code !== 0) return undefined
   if (job.signal !== null) return job.error?.message ?? `The job was ended by ${job.signal}.`
   return job.error?.message ?? 'The job failed.'

@@ -11,7 +11,7 @@ import type { Context } from './context.ts'
 export interface FetchOptions {
   readonly id: string
   readonly artifacts: readonly Artifact[]
-  /** Which; none: all. */
+  /** Paths to download; empty means all. */
   readonly paths: readonly string[]
   readonly directory: string
   readonly force: boolean
@@ -29,8 +29,8 @@ export const fetchArtifacts = async (
   for (const artifact of chosen) {
     const target = await placeFor(top, artifact.path)
     if (!options.force && (await lstat(target).catch(() => undefined)))
-      throw new AppError('conflict', `${target} is there already.`, {
-        hint: 'Replace it with --force, or write elsewhere with --output DIR.',
+      throw new AppError('conflict', `${target} already exists.`, {
+        hint: 'Overwrite it with --force, or choose another directory with --output DIR.',
       })
     await download(client, options.id, artifact, target)
     written.push({ path: target, size: artifact.size })
@@ -38,7 +38,7 @@ export const fetchArtifacts = async (
   return written
 }
 
-/** One artifact to stdout. */
+/** Writes one artifact to stdout. */
 export const fetchArtifact = async (
   context: Context,
   client: Client,
@@ -55,12 +55,12 @@ const find = ({ artifacts, id }: FetchOptions, path: string): Artifact => {
     path,
     artifacts.map(artifact => artifact.path),
   )
-  throw new AppError('not_found', `The job brought back no '${path}'${guess || '.'}`, {
+  throw new AppError('not_found', `The job has no artifact '${path}'${guess || '.'}`, {
     hint: `deputy artifacts ${id}`,
   })
 }
 
-/** The names come from the job: none may leave the directory, itself or through a link there, or change git's files. */
+/** Artifact names come from the job: refuse those that leave the directory, follow a link, or change git's files. */
 const placeFor = async (top: string, path: string): Promise<string> => {
   const problem = path.startsWith('/')
     ? 'is absolute'
@@ -91,7 +91,9 @@ const download = async (client: Client, id: string, artifact: Artifact, target: 
     }
     await file.close()
     if (hash.digest('hex') !== artifact.sha256)
-      throw new AppError('internal', `The artifact '${artifact.path}' arrived damaged.`, { retryable: true })
+      throw new AppError('internal', `The artifact '${artifact.path}' does not match its checksum.`, {
+        retryable: true,
+      })
     await rename(temporary, target)
   } catch (error) {
     await file.close().catch(() => {})

@@ -25,7 +25,7 @@ ${dim('$')} claude mcp add deputy -- deputy mcp
 
 ${sections.join('\n\n')}
 
-deputy COMMAND --help tells more about one of them.
+Run deputy COMMAND --help for details.
 `
 }
 
@@ -46,7 +46,7 @@ export const commandHelp = (command: AnyCommand, { bold, dim, cyan }: Colors): s
   return `${parts.join('\n\n')}\n`
 }
 
-/** As wide as people like to read. */
+/** Widest line of help text. */
 const LINE = 100
 
 const wrapped = (text: string): string =>

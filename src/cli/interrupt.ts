@@ -1,4 +1,4 @@
-/** Ctrl-C and SIGTERM, counted. The first asks politely; the second leaves at once. */
+/** Counts Ctrl-C and SIGTERM. The first cancels the job; the second exits immediately. */
 export interface Interrupts {
   readonly count: number
   dispose(): void

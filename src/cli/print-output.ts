@@ -12,8 +12,8 @@ export interface OutputPrinter {
 }
 
 /**
- * Prints a job's output, its stdout to ours and its stderr to ours. A pipe gets the bytes as they are; a
- * terminal gets them without the power to command it, unless `raw`.
+ * Prints a job's stdout to stdout and its stderr to stderr. A pipe gets the bytes unchanged; on a terminal,
+ * control sequences are made harmless unless `raw` is set.
  */
 export const createOutputPrinter = (context: Context, options: { raw: boolean }): OutputPrinter => {
   const targets = {
@@ -24,7 +24,7 @@ export const createOutputPrinter = (context: Context, options: { raw: boolean })
 
   const printPiece = async (piece: OutputPiece): Promise<void> => {
     if ('skipped' in piece) {
-      const note = `${atLineStart ? '' : '\n'}[… ${formatSize(piece.skipped)} of output were not kept …]\n`
+      const note = `${atLineStart ? '' : '\n'}[… ${formatSize(piece.skipped)} of output skipped …]\n`
       await context.err.write(context.errColors.dim(note))
       atLineStart = true
       return

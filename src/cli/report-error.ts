@@ -11,11 +11,11 @@ export const reportError = (context: Pick<Context, 'env' | 'errColors'>, thrown:
   if (thrown instanceof PipeClosed) return SIGPIPE_STATUS
   const error = toAppError(thrown)
   const { red, dim } = context.errColors
-  const lines = [`${red('deputy:')} ${multiline(error.message)}`]
+  const lines = [`${red('error:')} ${multiline(error.message)}`]
   if (error.hint !== undefined) lines.push(`${dim('hint:')} ${multiline(error.hint)}`)
   if (!(thrown instanceof AppError) && thrown instanceof Error && context.env.DEPUTY_DEBUG)
     lines.push(dim(thrown.stack ?? ''))
-  // Straight to the stream: this is the last word, and nobody waits for it.
+  // Write directly: the process exits next, and nothing waits for the writer.
   process.stderr.write(`${lines.join('\n')}\n`)
   return error.exitStatus
 }

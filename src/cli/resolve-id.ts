@@ -2,19 +2,19 @@ import type { Client } from '../control/client.ts'
 import { AppError } from '../jobs/errors.ts'
 import { isId } from '../jobs/ids.ts'
 
-/** Shortened ids are looked for among so many of the latest jobs. */
+/** How many of the latest jobs are searched for a shortened id. */
 const LOOK_BACK = 5000
 const SHORTEST = 6
 
 /** A whole id, any unique beginning or end of one, or `last`. */
 export const resolveJobId = async (client: Client, text: string | undefined): Promise<string> => {
-  if (text === undefined) throw new AppError('invalid', 'Which job? Give its id.', { hint: 'deputy list' })
+  if (text === undefined) throw new AppError('invalid', 'No job given.', { hint: 'deputy list' })
   if (isId(text.toLowerCase())) return text.toLowerCase()
   if (text === 'last') return latest(client)
   return pick(text, recentIds(client))
 }
 
-/** The same for machines; the id of a job stands for the machine that it ran in. */
+/** The same for machines. A job id means the machine that job ran in. */
 export const resolveMachineId = async (client: Client, text: string): Promise<string> => {
   const ids = (await client.machines()).map(machine => machine.machine_id)
   if (text !== 'last') {
@@ -26,15 +26,15 @@ export const resolveMachineId = async (client: Client, text: string): Promise<st
 }
 
 const noMachine = (text: string): never => {
-  throw new AppError('not_found', `There is no machine '${text}', and no job that left one.`, {
-    hint: 'deputy machines lists them; run --keep leaves one.',
+  throw new AppError('not_found', `No machine '${text}', and no job with that id kept one.`, {
+    hint: 'List machines: deputy machines. Keep one: deputy run --keep -- COMMAND',
   })
 }
 
 const latest = async (client: Client): Promise<string> => {
   const { jobs } = await client.list({ limit: 1 })
   if (jobs[0]) return jobs[0].job_id
-  throw new AppError('not_found', 'There is no job yet.', { hint: 'deputy run -- echo hello' })
+  throw new AppError('not_found', 'No jobs yet.', { hint: 'deputy run -- echo hello' })
 }
 
 async function* recentIds(client: Client): AsyncGenerator<string> {
@@ -53,18 +53,18 @@ async function* recentIds(client: Client): AsyncGenerator<string> {
 
 const pick = async (text: string, ids: AsyncIterable<string>): Promise<string> => {
   const hint = 'deputy list'
-  if (!/^[0-9a-f-]+$/i.test(text)) throw new AppError('invalid', `'${text}' is no job id.`, { hint })
+  if (!/^[0-9a-f-]+$/i.test(text)) throw new AppError('invalid', `Invalid job id '${text}'.`, { hint })
   if (text.replaceAll('-', '').length < SHORTEST)
-    throw new AppError('invalid', `'${text}' is too short: give at least ${SHORTEST} characters of the id.`, {
+    throw new AppError('invalid', `Job id '${text}' is too short: use at least ${SHORTEST} characters.`, {
       hint,
     })
   const found: string[] = []
   for await (const id of ids) if (fits(id, text)) found.push(id)
   if (found.length === 1) return found[0]!
-  if (found.length === 0) throw new AppError('not_found', `No job has an id like '${text}'.`, { hint })
+  if (found.length === 0) throw new AppError('not_found', `No job matches '${text}'.`, { hint })
   const shown = `${found.slice(0, 4).join(', ')}${found.length > 4 ? ', …' : ''}`
-  throw new AppError('conflict', `'${text}' fits ${found.length} jobs: ${shown}.`, {
-    hint: 'Give more characters; ids differ most at their end.',
+  throw new AppError('conflict', `'${text}' matches ${found.length} jobs: ${shown}.`, {
+    hint: 'Use more characters; ids differ most at the end.',
   })
 }
 

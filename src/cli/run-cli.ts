@@ -8,7 +8,7 @@ import { COMMANDS } from './commands/index.ts'
 import { createContext } from './context.ts'
 import { reportError } from './report-error.ts'
 
-/** The whole life of one invocation; ends by setting the exit status. */
+/** Runs one invocation and sets the exit status. */
 export const runCli = async (argv: readonly string[]): Promise<void> => {
   const context = createContext({ env: process.env, argv })
   try {
@@ -49,7 +49,7 @@ const dispatch = async (context: Context, argv: readonly string[]): Promise<numb
   return command.run(context, parsed as never)
 }
 
-/** What other programs call it. */
+/** Names of the same commands in other programs. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   jobs: 'list',
   ls: 'list',

@@ -3,7 +3,7 @@ import { AppError } from '../jobs/errors.ts'
 import type { Context } from './context.ts'
 import { reportError } from './report-error.ts'
 
-/** Becomes the daemon of this home and ends the process with it. Returns only when there is a daemon already. */
+/** Runs the daemon of this home until it stops, then exits. Returns only when another daemon is running. */
 export const serve = async (context: Pick<Context, 'home' | 'env' | 'errColors'>): Promise<'another'> => {
   try {
     // Before the daemon is loaded, which takes most of what is needed.
@@ -14,11 +14,11 @@ export const serve = async (context: Pick<Context, 'home' | 'env' | 'errColors'>
   } catch (error) {
     process.exit(reportError(context, error))
   }
-  // Everything is let go of by now; a connection that is slow to close must not keep the process.
+  // Everything is closed by now. Exit, so that a connection that is slow to close does not keep the process.
   process.exit(0)
 }
 
 export const alreadyServed = ({ home }: Pick<Context, 'home'>): AppError =>
-  new AppError('conflict', `Another daemon serves ${home.stateDir} already.`, {
-    hint: 'Look at it with: deputy daemon status. End it with: deputy daemon stop',
+  new AppError('conflict', `Another daemon is already running for ${home.stateDir}.`, {
+    hint: 'Check it: deputy daemon status. Stop it: deputy daemon stop',
   })

@@ -66,7 +66,7 @@ const isAlive = (pid: number): boolean => {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // Somebody else's process is alive, too.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -10,13 +10,13 @@ import { resolveMachineId } from './resolve-id.ts'
 
 type Input = Pick<Parsed<typeof MANIFEST_FLAGS>, 'flags' | 'args' | 'rest'>
 
-/** From the command line to a job that is durable. */
+/** Builds the manifest, uploads the workspace and submits the job. */
 export const submitFromInput = async (
   context: Context,
   input: Input,
   options: { command: string; patch?: boolean },
 ): Promise<{ client: Client; job: JobView }> => {
-  // Everything that can be wrong on this side is found before a daemon is started.
+  // Validate everything local before starting a daemon.
   const manifest = await manifestFromInput(input, { command: options.command, env: context.env })
   const client = await context.client()
   if (input.flags.machine !== undefined)
@@ -26,7 +26,7 @@ export const submitFromInput = async (
     const blob = await uploadWorkspace(context, client, input.flags.workspace, { quiet: input.flags.json })
     const given = typeof manifest.workspace === 'object' ? manifest.workspace : {}
     manifest.workspace = { ...given, blob, ...(options.patch && { patch: true }) }
-    // The daemon sees only the bytes; the name of where they come from spares sending them all again to a node.
+    // The daemon sees only the bytes. The path lets it send a node only the files that changed.
     const from = resolve(input.flags.workspace).slice(0, 256)
     manifest.labels = { [WORKSPACE_LABEL]: from, ...(typeof manifest.labels === 'object' && manifest.labels) }
   }

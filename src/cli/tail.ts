@@ -5,7 +5,7 @@ const LINE_BYTES = 200
 const MOST_BYTES = 1024 * 1024
 const NEWLINE = 10
 
-/** The last lines of a job's output so far, cut at a line's beginning; long lines may make it fewer. */
+/** The last lines of the output so far; fewer when lines are long. */
 export const lastLines = async (
   client: Client,
   id: string,

@@ -16,8 +16,8 @@ export interface WatchOptions {
 }
 
 /**
- * Stays with a job to its end: prints its output as it comes, shows its phase on a terminal, and cancels it
- * at Ctrl-C. Resolves with its last view.
+ * Follows a job to its end: prints its output, shows its phase on a terminal, and cancels it on Ctrl-C.
+ * Resolves with its last view.
  */
 export const watchJob = async (
   context: Context,
@@ -32,7 +32,7 @@ export const watchJob = async (
     client.cancel(job.job_id).catch(() => {})
   }
   const interrupts = onInterrupt(cancel, () => process.exit(130))
-  // Nobody reads any more: a command of this computer would be ended by SIGPIPE here.
+  // The reader closed the pipe. A local command would get SIGPIPE here, so cancel the job.
   context.out.closed.addEventListener('abort', cancel)
   if (!options.quiet)
     void showPhase({ client, job, line, signal: leave.signal, busy: () => interrupts.count > 0 })
@@ -94,7 +94,7 @@ const showPhase = async (options: {
     while (!signal.aborted && !isTerminal(view.status))
       view = await client.wait(view.job_id, { since: view.status, timeoutMs: 2000, signal })
   } catch {
-    // The stream of output tells of trouble; this one only decorates.
+    // The output stream reports errors; this one only updates the status line.
   } finally {
     clearInterval(timer)
   }

@@ -170,7 +170,7 @@ export const isDisconnected = (error: AppError): boolean => isGone(error.cause)
 const asUnavailable = (error: unknown, address: string | URL): unknown => {
   if (error instanceof AppError || !isGone(error)) return error
   return new AppError('unavailable', `No Deputy daemon answers on ${address}.`, {
-    hint: 'Look at it with: deputy daemon status. Start it with: deputy daemon restart',
+    hint: 'Check it: deputy daemon status. Start it: deputy daemon restart',
     cause: error,
   })
 }

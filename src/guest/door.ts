@@ -22,7 +22,7 @@ export const createDoor = (secure: Server, plain: Server): Door => {
       clearTimeout(timer)
       socket.off('end', leave)
       admit(socket, first, first[0] === HANDSHAKE ? secure : plain)
-      // The secure server reads by itself what is there already.
+      // The secure server reads by itself what already exists.
       if (first[0] !== HANDSHAKE) socket.resume()
     })
   })

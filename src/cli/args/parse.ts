@@ -5,7 +5,7 @@ import type { FlagSpec, FlagSpecs, FlagValues, Parsed } from './spec.ts'
 export interface ParseOptions<F extends FlagSpecs> {
   readonly flags: F
   readonly argv: readonly string[]
-  /** Whether a word ends the flags: it and what follows belong to somebody else's command. */
+  /** Whether a word ends our flags: it and the following words are the command to run. */
   readonly stopAt?: (word: string, place: number) => boolean
   /** For the hint of an error. */
   readonly command: string

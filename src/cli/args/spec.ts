@@ -23,7 +23,7 @@ export type FlagValues<F extends FlagSpecs> = {
 
 export interface Parsed<F extends FlagSpecs> {
   readonly flags: FlagValues<F>
-  /** Words that are no flags, before `--`. */
+  /** Words before `--` that are not flags. */
   readonly args: readonly string[]
   /** Everything after `--` as it was typed, or undefined without `--`. */
   readonly rest: readonly string[] | undefined
@@ -31,8 +31,8 @@ export interface Parsed<F extends FlagSpecs> {
 
 /** Flags that every command takes. */
 export const GLOBAL_FLAGS = {
-  help: { type: 'boolean', short: 'h', summary: 'Tell how to use this command' },
-  'no-color': { type: 'boolean', summary: 'No colours, as with NO_COLOR=1' },
+  help: { type: 'boolean', short: 'h', summary: 'Show this help' },
+  'no-color': { type: 'boolean', summary: 'Disable colours, like NO_COLOR=1' },
 } as const satisfies FlagSpecs
 
-export const JSON_FLAG = { type: 'boolean', summary: 'Print JSON and nothing else' } as const
+export const JSON_FLAG = { type: 'boolean', summary: 'Print JSON' } as const

@@ -8,7 +8,7 @@ import { visible } from '../terminal/visible.ts'
 
 export default defineCommand({
   name: 'artifacts',
-  summary: 'List or fetch the files a job brought back',
+  summary: 'List or download the artifacts of a job',
   usage: '[get] ID [PATH…]',
   takesJobs: true,
   examples: [
@@ -49,7 +49,7 @@ export default defineCommand({
     }
     const { fetchArtifact, fetchArtifacts } = await import('../fetch-artifacts.ts')
     if (flags.output === '-') {
-      if (paths.length !== 1) throw usage('Only one file fits on stdout: name it.', 'artifacts')
+      if (paths.length !== 1) throw usage('--stdout takes exactly one file.', 'artifacts')
       await fetchArtifact(context, client, { id, path: paths[0]! })
       return 0
     }

@@ -4,16 +4,17 @@ import { eachJob } from '../each-job.ts'
 
 export default defineCommand({
   name: 'cancel',
-  summary: 'End jobs',
+  summary: 'Cancel jobs',
   usage: 'ID…',
   takesJobs: true,
   description:
-    'A running job is asked to end and killed after a grace time; its output and artifacts are kept.',
+    'A running job gets SIGTERM, then SIGKILL after a grace period. Its output and artifacts are kept.',
   flags: { json: JSON_FLAG },
   run: (context, { flags, args }) =>
     eachJob(context, args, {
       json: flags.json,
       act: (client, id) => client.cancel(id),
-      say: job => `${job.job_id} ${job.status === 'cancelled' ? 'cancelled' : `${job.status}, will end`}`,
+      say: job =>
+        `${job.job_id} ${job.status === 'cancelled' ? 'cancelled' : `${job.status}, cancellation requested`}`,
     }),
 })

@@ -3,10 +3,10 @@ import { defineCommand } from '../command.ts'
 
 export default defineCommand({
   name: 'cluster',
-  summary: 'Send a command where it fits best, or look at the cluster',
+  summary: "Run a command on the best node, or show the cluster's status",
   usage: 'submit COMMAND… | status TASK_ID | cluster-status',
-  description: `Simple commands stay on this computer (where host.allow is set), heavy ones go to the least loaded node that
-fits. Installed as cluster-router as well.`,
+  description: `Light commands run on this computer if host.allow is set; heavy ones run on the least loaded node that fits. Also
+installed as cluster-router.`,
   examples: [
     ['deputy cluster submit make test', 'routed by what it is and how busy the machines are'],
     ['deputy cluster cluster-status', 'every node, as JSON'],
@@ -24,18 +24,19 @@ fits. Installed as cluster-router as well.`,
     json: { type: 'boolean', summary: 'submit: print the result as JSON; the others always do' },
   },
   words: ['submit', 'status', 'cluster-status'],
-  // What follows the verb belongs to the command: `submit ls -la`.
+  // Words after the subcommand belong to the command: `submit ls -la`.
   stopAt: (_, place) => place > 0,
   async run(context, { flags, args, rest }) {
     const [verb, ...words] = [...args, ...(rest ?? [])]
     const { submitRouted, routedStatus } = await import('../nodes/routed.ts')
     switch (verb) {
       case 'submit':
-        if (words.length === 0) throw usage('Which command? deputy cluster submit COMMAND…', 'cluster')
+        if (words.length === 0)
+          throw usage('No command given. Usage: deputy cluster submit COMMAND…', 'cluster')
         return submitRouted(context, words, flags)
       case 'status': {
         const [id] = words
-        if (id === undefined) throw usage('Which task? deputy cluster status TASK_ID', 'cluster')
+        if (id === undefined) throw usage('No task given. Usage: deputy cluster status TASK_ID', 'cluster')
         return context.printJson(await routedStatus(context, id))
       }
       case 'cluster-status': {
@@ -45,8 +46,8 @@ fits. Installed as cluster-router as well.`,
       default:
         throw usage(
           verb === undefined
-            ? 'What to do? submit, status or cluster-status.'
-            : `cluster does not know '${verb}'; it knows submit, status and cluster-status.`,
+            ? 'No subcommand given. Use submit, status or cluster-status.'
+            : `Unknown subcommand 'cluster ${verb}'. Use submit, status or cluster-status.`,
           'cluster',
         )
     }

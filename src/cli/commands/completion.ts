@@ -5,7 +5,7 @@ import { completionScript, SHELLS, type Shell } from '../completion/script.ts'
 
 export default defineCommand({
   name: 'completion',
-  summary: 'Print shell completion',
+  summary: 'Print the shell completion script',
   usage: 'bash|zsh|fish',
   examples: [
     ['eval "$(deputy completion bash)"', 'bash, for example in ~/.bashrc'],

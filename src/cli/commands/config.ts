@@ -15,7 +15,7 @@ interface Setting {
 
 export default defineCommand({
   name: 'config',
-  summary: 'Explain the configuration: values and where they come from',
+  summary: 'Show the configuration and where each value comes from',
   usage: 'explain [SETTING]',
   description: `Environment wins over the file, the file over the defaults. A running daemon is asked what it uses; without
 one, what it would use is worked out here.`,
@@ -27,7 +27,10 @@ one, what it would use is worked out here.`,
     const file = context.home.configFile
     if (verb === 'path') return flags.json ? context.printJson({ path: file }) : context.print(`${file}\n`)
     if (verb !== 'explain')
-      throw usage(`config does not know '${verb}'${didYouMean(verb, ['explain', 'path']) || '.'}`, 'config')
+      throw usage(
+        `Unknown subcommand 'config ${verb}'${didYouMean(verb, ['explain', 'path']) || '.'}`,
+        'config',
+      )
     const all = await settings(context)
     const some = all.filter(
       setting => wanted === undefined || setting.path === wanted || setting.path.startsWith(`${wanted}.`),
@@ -52,7 +55,7 @@ const settings = async (context: Context): Promise<readonly Setting[]> => {
 
 const unknown = (wanted: string, all: readonly Setting[]): AppError => {
   const names = [...new Set(all.flatMap(({ path }) => [path, path.split('.')[0]!]))]
-  return new AppError('not_found', `There is no setting '${wanted}'${didYouMean(wanted, names) || '.'}`, {
+  return new AppError('not_found', `Unknown setting '${wanted}'${didYouMean(wanted, names) || '.'}`, {
     hint: 'deputy config explain',
   })
 }

@@ -11,10 +11,10 @@ const VERBS = ['status', 'start', 'stop', 'restart', 'run'] as const
 
 export default defineCommand({
   name: 'daemon',
-  summary: 'Look at, stop or restart the daemon',
+  summary: 'Show, start, stop or restart the daemon',
   usage: 'status|start|stop|restart|run',
-  description: `One daemon for each home owns the jobs; every command and MCP client starts it when none runs. Jobs on this
-computer outlive it: stop and restart end none of them. A daemon that does not answer is found by its lock; stop and
+  description: `One daemon per home owns the jobs; every command and MCP client starts it when none runs. Jobs on this computer
+keep running while it is stopped or restarted. A daemon that does not answer is found by its lock; stop and
 restart send it SIGTERM, then SIGKILL.`,
   flags: {
     'if-idle': { type: 'boolean', summary: 'stop: only when no job waits or runs' },
@@ -35,7 +35,9 @@ restart send it SIGTERM, then SIGKILL.`,
         const stopped = await stopDaemon(context, { ifIdle: flags['if-idle'] })
         if (flags.json) return context.printJson({ stopped })
         if (await isListening(context.home.socket))
-          await context.err.write('somebody who follows a job or speaks MCP has started the next one\n')
+          await context.err.write(
+            'a client that follows a job or speaks MCP has already started a new daemon\n',
+          )
         return context.print(stopped ? 'stopped\n' : 'no daemon was running\n')
       }
       case 'restart':
@@ -43,15 +45,15 @@ restart send it SIGTERM, then SIGKILL.`,
         await context.client()
         return daemonStatus(context, flags.json)
       default:
-        throw usage(`daemon does not know '${verb}'${didYouMean(verb, VERBS) || '.'}`, 'daemon')
+        throw usage(`Unknown subcommand 'daemon ${verb}'${didYouMean(verb, VERBS) || '.'}`, 'daemon')
     }
   },
 })
 
-/** The background daemon itself; its log is whatever stdout and stderr are. */
+/** Runs the background daemon; stdout and stderr are its log. */
 const runDaemon = async (context: Context): Promise<number> => {
   const { serve } = await import('../serve-daemon.ts')
-  // Two starters at once are fine: whoever is second leaves the field to the first.
+  // Two clients may start a daemon at once: the second daemon exits.
   await serve(context)
   return 0
 }

@@ -4,7 +4,7 @@ import { eachJob } from '../each-job.ts'
 
 export default defineCommand({
   name: 'delete',
-  summary: 'Forget finished jobs with all they left',
+  summary: 'Delete finished jobs with their output and artifacts',
   usage: 'ID…',
   takesJobs: true,
   description: 'Removes the record, the output, the artifacts and a kept machine.',

@@ -5,10 +5,9 @@ import { stopDaemon } from '../stop-daemon.ts'
 
 export default defineCommand({
   name: 'demo',
-  summary: 'Watch Deputy at work, in a home that is removed afterwards',
+  summary: 'Run four example jobs in a temporary home',
   usage: '',
-  description:
-    'Starts a daemon of its own in a temporary directory, delegates four jobs, and leaves nothing behind.',
+  description: 'Starts a separate daemon in a temporary directory, runs four jobs and removes everything.',
   flags: {},
   async run(outer) {
     const { buildStage } = await import('../demo/scene.ts')
@@ -27,7 +26,7 @@ export default defineCommand({
       )
       const client = await context.client()
       const { pid } = await client.daemon()
-      await context.print(`${dim(`A daemon of its own (process ${pid}) runs in ${stage.deputyHome}.`)}\n`)
+      await context.print(`${dim(`Started a separate daemon (pid ${pid}) in ${stage.deputyHome}.`)}\n`)
       const played = []
       for (const job of demoJobs(stage)) played.push(await playJob(context, client, job, interrupted.signal))
       const last = played.at(-1)!.result
@@ -36,7 +35,7 @@ export default defineCommand({
       if (last.isolation.length > 0) await context.print(`\n${isolation.map(dim).join('\n')}\n`)
       const good = played.every(({ demo, result }) => demo.expect(result))
       await context.print(
-        `\n${good ? green('Everything went as it should.') : red('Not everything went as it should: deputy doctor tells more.')}\n\n` +
+        `\n${good ? green('All jobs ended as expected.') : red('Some jobs did not end as expected. Run deputy doctor.')}\n\n` +
           `${bold('Now try')}\n` +
           `  ${cyan('deputy run -- uname -a')}                  ${dim('a command of your own')}\n` +
           `  ${cyan('deputy run --workspace . -- make test')}   ${dim('on a copy of this directory')}\n` +
@@ -58,7 +57,7 @@ export default defineCommand({
   },
 })
 
-/** Jobs outlive their daemon, but this daemon's home is about to go. */
+/** Jobs outlive their daemon, but the demo removes its home. */
 const endJobs = async (context: Context): Promise<void> => {
   const client = await context.plainClient()
   const { jobs } = await client.list({ limit: 20 })

@@ -5,7 +5,7 @@ import { doctorReport } from '../doctor-report.ts'
 
 export default defineCommand({
   name: 'doctor',
-  summary: 'Tell what works here and how to mend the rest',
+  summary: "Check this computer's setup and print fixes",
   usage: '[flags]',
   description:
     'Exits with 0 when at least one runtime can take jobs, with 1 when none can. Whether a VM reaches this computer is known only to a VM: --probe boots one as jobs get it, waits for its call, and destroys it. Ctrl-C ends that, and the VM goes too.',

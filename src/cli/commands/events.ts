@@ -9,12 +9,12 @@ import { oneLine } from '../terminal/visible.ts'
 
 export default defineCommand({
   name: 'events',
-  summary: 'Show what happened to a job, or to all as it happens',
+  summary: 'Show the events of a job, or follow all events',
   usage: '[flags] [ID]',
   takesJobs: true,
   flags: {
-    follow: { type: 'boolean', short: 'f', summary: 'Stay and show what happens; always so without an ID' },
-    json: { ...JSON_FLAG, summary: 'Print JSON, one event a line when following' },
+    follow: { type: 'boolean', short: 'f', summary: 'Follow new events; the default without an ID' },
+    json: { ...JSON_FLAG, summary: 'Print JSON; one event per line when following' },
   },
   async run(context, { flags, args }) {
     const client = await context.client()

@@ -12,18 +12,18 @@ export default defineCommand({
   summary: 'Run a command in a kept machine',
   usage: '[flags] MACHINE -- COMMAND [ARG…]',
   takesJobs: true,
-  description: `MACHINE is the id of a machine, or of the job that left it (run --keep). The command is a job of its own, with
-the same workspace. Output and exit status are as with run.`,
+  description: `MACHINE is the id of a kept machine, or of the job that kept it (run --keep). The command is a new job with the
+same workspace. Output and exit status are those of deputy run.`,
   examples: [['deputy run --keep -- npm ci && deputy exec last -- npm test', 'two commands, one machine']],
   flags: { timeout, env, secret, file, artifact, label, json, ...WATCH_FLAGS },
   stopAt: () => true,
   async run(context, { flags, args, rest }) {
     const [machine, ...words] = args
     if (machine === undefined)
-      throw usage('Which machine? Give its id, or that of the job that left it.', 'exec')
-    // Parsing stops at the machine, so the dashes that end the flags are among the words.
+      throw usage('No machine given. Pass the id of a machine, or of the job that kept it.', 'exec')
+    // Parsing stops at the machine, so `--` is among the words.
     const command = rest ?? (words[0] === '--' ? words.slice(1) : words)
-    if (command.length === 0) throw usage('What shall run? deputy exec MACHINE -- COMMAND', 'exec')
+    if (command.length === 0) throw usage('No command given. Usage: deputy exec MACHINE -- COMMAND', 'exec')
     const unset = parseArgs({ flags: MANIFEST_FLAGS, argv: [], command: 'exec' }).flags
     const input = { flags: { ...unset, ...flags, machine }, args: [], rest: command }
     const { client, job } = await submitFromInput(context, input, { command: 'exec' })

@@ -6,7 +6,7 @@ import { COMMANDS } from './index.ts'
 
 export default defineCommand({
   name: 'help',
-  summary: 'Tell how to use a command',
+  summary: 'Show the help of a command',
   usage: '[COMMAND]',
   flags: {},
   async run(context, { args }) {

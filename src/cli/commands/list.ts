@@ -15,7 +15,7 @@ export default defineCommand({
     status: { type: 'string', value: 'STATE', choices: STATES, summary: `Only ${STATES.join(', ')}` },
     label: { type: 'string', short: 'l', value: 'K[=V]', summary: 'Only jobs with this label' },
     limit: { type: 'number', short: 'n', value: 'N', summary: 'How many (default 20)' },
-    cursor: { type: 'string', value: 'TEXT', summary: 'Go on where the last page ended' },
+    cursor: { type: 'string', value: 'TEXT', summary: 'Start after this cursor' },
     json: JSON_FLAG,
   },
   async run(context, { flags }) {
@@ -27,7 +27,7 @@ export default defineCommand({
     })
     if (flags.json) return context.printJson(page)
     if (page.jobs.length === 0) {
-      await context.err.write('There are no such jobs. Start one: deputy run -- echo hello\n')
+      await context.err.write('No jobs found. Start one: deputy run -- echo hello\n')
       return 0
     }
     const { out, colors } = context
@@ -38,7 +38,7 @@ export default defineCommand({
   },
 })
 
-/** As many as asked for, over the pages of the daemon. */
+/** Reads as many pages as needed. */
 const listJobs = async (client: Client, limit: number, filter: ListFilter): Promise<JobPage> => {
   const jobs: JobSummary[] = []
   let cursor = filter.cursor

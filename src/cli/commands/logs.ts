@@ -11,17 +11,17 @@ const PAGE_BYTES = 256 * 1024
 
 export default defineCommand({
   name: 'logs',
-  summary: 'Show what a job prints',
+  summary: 'Show the output of a job',
   usage: '[flags] ID',
   takesJobs: true,
-  description: `The job's stdout goes to stdout and its stderr to stderr, byte for byte. On a terminal, control sequences
-other than colours are shown instead of obeyed.`,
+  description: `The job's stdout goes to stdout and its stderr to stderr, byte for byte. On a terminal, control sequences other
+than colours are printed as text.`,
   examples: [['deputy logs -f last', 'follow the latest job to its end']],
   flags: {
-    follow: { type: 'boolean', short: 'f', summary: 'Stay and print what comes, to the end of the job' },
-    tail: { type: 'number', short: 'n', value: 'LINES', summary: 'Only the last lines of what is there' },
+    follow: { type: 'boolean', short: 'f', summary: 'Follow the output until the job ends' },
+    tail: { type: 'number', short: 'n', value: 'LINES', summary: 'Print only the last lines' },
     raw: WATCH_FLAGS.raw,
-    json: { ...JSON_FLAG, summary: 'Print pages of pieces as JSON, one a line with --follow' },
+    json: { ...JSON_FLAG, summary: 'Print JSON; one page per line with --follow' },
   },
   async run(context, { flags, args }) {
     const client = await context.client()
@@ -45,7 +45,7 @@ other than colours are shown instead of obeyed.`,
     await printer.end()
     return 0
 
-    /** What is there now, page by page; a job that still prints does not keep us here. */
+    /** The output so far, page by page; stops at the current end even if the job keeps printing. */
     async function* pages(): AsyncGenerator<OutputPage> {
       const end = (await client.output(id, { cursor: -1, maxBytes: 1, signal })).next_cursor
       for (let at = 0; ; ) {

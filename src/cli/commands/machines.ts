@@ -11,15 +11,14 @@ export default defineCommand({
   name: 'machines',
   summary: 'List or destroy machines',
   usage: '[rm ID…]',
-  description:
-    'Machines exist while a job runs in them, while they wait in a pool, or because they are kept (run --keep).',
+  description: 'Lists machines that run a job, wait in a pool, or are kept (run --keep).',
   flags: { json: JSON_FLAG },
   words: ['rm'],
   async run(context, { flags, args }) {
     const client = await context.client()
     const [verb, ...ids] = args
     if (verb === 'rm') {
-      if (ids.length === 0) throw usage('Which machine? deputy machines rm ID', 'machines')
+      if (ids.length === 0) throw usage('No machine given. Usage: deputy machines rm ID', 'machines')
       const gone: string[] = []
       for (const text of ids) {
         const id = await resolveMachineId(client, text)
@@ -29,10 +28,10 @@ export default defineCommand({
       }
       return flags.json ? context.printJson(gone.map(id => ({ machine_id: id, destroyed: true }))) : 0
     }
-    if (verb !== undefined) throw usage(`machines does not know '${verb}'; it knows rm.`, 'machines')
+    if (verb !== undefined) throw usage(`Unknown subcommand 'machines ${verb}'. Use rm.`, 'machines')
     const machines = await client.machines()
     if (flags.json) return context.printJson(machines)
-    if (machines.length === 0) return context.print('There are no machines.\n')
+    if (machines.length === 0) return context.print('No machines.\n')
     const rows = table(machines, COLUMNS, { width: context.out.columns, heading: context.colors.dim })
     const problems = machines
       .filter(machine => machine.problem !== null)

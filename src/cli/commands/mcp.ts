@@ -6,7 +6,7 @@ import { CLIENT_NAMES } from '../mcp-clients/clients.ts'
 
 export default defineCommand({
   name: 'mcp',
-  summary: 'Serve an MCP client on stdio, or set one up',
+  summary: 'Serve an MCP client on stdio, or configure one',
   usage: '[flags] | install CLIENT [flags]',
   description: `Without a word it speaks MCP on stdin and stdout, for clients to start. With install it adds itself to the
 configuration of a client: ${CLIENT_NAMES.join(', ')}.`,
@@ -26,8 +26,8 @@ configuration of a client: ${CLIENT_NAMES.join(', ')}.`,
   async run(context, { flags, args }) {
     const [verb, client] = args
     if (verb !== 'install')
-      throw usage(`mcp does not know '${verb}'${didYouMean(verb ?? '', ['install']) || '.'}`, 'mcp')
-    if (client === undefined) throw usage(`Which client? One of ${CLIENT_NAMES.join(', ')}.`, 'mcp')
+      throw usage(`Unknown subcommand 'mcp ${verb}'${didYouMean(verb ?? '', ['install']) || '.'}`, 'mcp')
+    if (client === undefined) throw usage(`No client given. Use one of ${CLIENT_NAMES.join(', ')}.`, 'mcp')
     const { installClient } = await import('../mcp-clients/install.ts')
     return installClient(context, {
       client,

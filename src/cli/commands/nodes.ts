@@ -10,14 +10,14 @@ import { type Column, table } from '../terminal/table.ts'
 
 export default defineCommand({
   name: 'nodes',
-  summary: 'List, check, add or remove machines of your own',
+  summary: 'List, check, add or remove your SSH machines',
   usage: '[list | check [ID…] | add [USER@]HOST[:PORT] | remove ID | reload]',
-  description: `Nodes are machines that Deputy reaches by SSH, with your ssh_config, agent and keys. add looks at the machine
-first and writes down what it is and has; nothing is installed there. A running daemon learns of it at once; reload makes it
-read the cluster section of a file that was edited by hand.`,
+  description: `Nodes are machines that Deputy reaches by SSH, with your ssh_config, agent and keys. add probes the machine and
+writes it to the configuration file; nothing is installed on it. The running daemon picks up the change immediately. Run
+reload after you edit the configuration file by hand.`,
   examples: [
-    ['deputy nodes add ann@builder.local --alias linux', 'look at a machine and remember it'],
-    ['deputy nodes check', 'which nodes answer, and how busy they are'],
+    ['deputy nodes add ann@builder.local --alias linux', 'probe a machine and add it'],
+    ['deputy nodes check', 'probe all nodes and show their load'],
     ['deputy run --node builder -- make test', 'a job on that node'],
     ['deputy run --requires os=macos,arch=arm64 -- uname -a', 'a job on a node that fits'],
   ],
@@ -57,7 +57,7 @@ read the cluster section of a file that was edited by hand.`,
       case 'add': {
         const [destination] = names
         if (destination === undefined || names.length > 1)
-          throw usage('Which machine? deputy nodes add user@host', 'nodes')
+          throw usage('No machine given. Usage: deputy nodes add user@host', 'nodes')
         const { nodeFromFlags, describedNode, entryOf, withNode } = await import('../nodes/add.ts')
         const { addNodeTo } = await import('../nodes/config-file.ts')
         const { tellDaemon } = await import('../nodes/tell-daemon.ts')
@@ -71,20 +71,20 @@ read the cluster section of a file that was edited by hand.`,
         const told = await tellDaemon(context)
         if (flags.json) return context.printJson(node)
         await context.print(
-          `${node.id}: ${report.os} ${report.arch}, ${report.cores} cores, ${Math.round(report.memoryTotalMb / 1024)} GiB, ${report.tools.length} tools; jobs there ${report.isolates ? 'are kept apart by bubblewrap' : 'are not kept apart: bubblewrap is missing'}\n`,
+          `${node.id}: ${report.os} ${report.arch}, ${report.cores} cores, ${Math.round(report.memoryTotalMb / 1024)} GiB, ${report.tools.length} tools; jobs ${report.isolates ? 'are isolated by bubblewrap' : 'are not isolated: bubblewrap is missing'}\n`,
         )
         return context.print(`Written to ${context.home.configFile}. ${told}\n`)
       }
       case 'remove':
       case 'rm': {
         const [name] = names
-        if (name === undefined) throw usage('Which node? deputy nodes remove ID', 'nodes')
+        if (name === undefined) throw usage('No node given. Usage: deputy nodes remove ID', 'nodes')
         const { removeNodeFrom } = await import('../nodes/config-file.ts')
         const { tellDaemon } = await import('../nodes/tell-daemon.ts')
         const { id } = findNode(config.nodes, name)
         if (!removeNodeFrom(context.home.configFile, id)) {
           throw new AppError('not_found', `${context.home.configFile} has no node '${id}'.`, {
-            hint: 'deputy config explain tells where it comes from.',
+            hint: 'deputy config explain shows where it comes from.',
           })
         }
         const told = await tellDaemon(context)
@@ -95,11 +95,11 @@ read the cluster section of a file that was edited by hand.`,
         const change = await client.reload()
         if (flags.json) return context.printJson(change)
         const { restart = [], ...nodes } = change
-        const waits = restart.length > 0 && `Waits for deputy daemon restart: ${restart.join(', ')}\n`
+        const waits = restart.length > 0 && `Needs deputy daemon restart: ${restart.join(', ')}\n`
         return context.print(`${describeChange(nodes)}\n${waits || ''}`)
       }
       default:
-        throw usage(`nodes does not know '${verb}'; it knows list, check, add, remove and reload.`, 'nodes')
+        throw usage(`Unknown subcommand 'nodes ${verb}'. Use list, check, add, remove or reload.`, 'nodes')
     }
   },
 })
@@ -108,11 +108,11 @@ const describeChange = (change: Readonly<Record<string, readonly string[]>>): st
   Object.entries(change)
     .filter(([, ids]) => ids.length > 0)
     .map(([what, ids]) => `${what}: ${ids.join(', ')}`)
-    .join('; ') || 'The nodes are the same as before.'
+    .join('; ') || 'No nodes changed.'
 
 const show = <T>(context: Context, rows: readonly T[], columns: Column<T>[]): Promise<number> =>
   rows.length === 0
-    ? context.print('There are no nodes. Add one: deputy nodes add user@host\n')
+    ? context.print('No nodes. Add one: deputy nodes add user@host\n')
     : context.print(table(rows, columns, { width: context.out.columns, heading: context.colors.dim }))
 
 const showChecks = async (context: Context, statuses: readonly NodeStatus[]): Promise<void> => {
@@ -124,7 +124,7 @@ const showChecks = async (context: Context, statuses: readonly NodeStatus[]): Pr
   }
 }
 
-/** In the words of cluster_status. */
+/** Uses the field names of cluster_status. */
 const statusJson = ({ id, health, reason, since, at, latencyMs, report, error }: NodeStatus) => ({
   id,
   status: health,

@@ -12,12 +12,12 @@ import { withCluster } from '../proxmox/with-cluster.ts'
 
 export default defineCommand({
   name: 'proxmox',
-  summary: 'Prepare a Proxmox VE cluster for jobs, approve calls of agents',
+  summary: 'Prepare a Proxmox VE cluster, approve the calls of agents',
   usage: 'approve [ID] | setup | template [flags]',
   description:
-    'approve shows a destructive call that an agent wants to make and asks you for it, on a terminal; without an id it lists the calls that wait. setup prints the lines that give a token exactly the rights that jobs need; with --apply it does so itself, as the administrator that PROXMOX_USER and PROXMOX_PASSWORD name. template tells how to make a template; with --image it makes one of a cloud image on a storage: it boots it once to install what it lacks of curl and qemu-guest-agent, which takes a storage for the seed and, for what is missing, a network. Ctrl-C removes what was made.',
+    'approve shows a destructive call that an agent requests and asks you to confirm it; without an id it lists the pending calls. setup prints the commands that create a token with the rights jobs need; with --apply it runs them as the administrator in PROXMOX_USER and PROXMOX_PASSWORD. template prints how to make a template; with --image it makes one from a cloud image: it boots the image once and installs curl and qemu-guest-agent if they are missing, which needs a seed storage and a network. Ctrl-C removes the unfinished VM.',
   examples: [
-    ['deputy proxmox approve', 'List the calls of agents that wait for your consent'],
+    ['deputy proxmox approve', 'List the pending calls of agents'],
     ['deputy proxmox setup --template 9000', 'Print what an administrator types on a node'],
     ['deputy proxmox setup --template 9000 --apply', 'Do it, and print the token'],
     [
@@ -67,17 +67,17 @@ export default defineCommand({
     }
     const storage = disks?.[0] ?? 'local-lvm'
     if (args[0] !== 'template')
-      throw usage('No subcommand given: deputy proxmox approve | setup | template', 'proxmox')
+      throw usage('No subcommand given. Usage: deputy proxmox approve | setup | template', 'proxmox')
     const name = flags.name ?? 'agent-template'
     if (flags.image === undefined) {
       return context.print(`${templateLines({ vmid: template, name, storage, bridge }).join('\n')}\n`)
     }
     const { image, node } = flags
-    if (node === undefined) throw usage('On which node? --node NAME', 'proxmox')
+    if (node === undefined) throw usage('No node given. Pass --node NAME.', 'proxmox')
     const seeds = flags.seeds ?? config.proxmox.seedStorage
     if (seeds === undefined && !flags.prepared)
       throw usage(
-        'Where may the seed for the first boot go? --seeds STORAGE, or --prepared when the image holds curl and qemu-guest-agent',
+        'No storage given for the seed of the first boot. Pass --seeds STORAGE, or --prepared if the image has curl and qemu-guest-agent.',
         'proxmox',
       )
     const prepare =
@@ -103,14 +103,14 @@ export default defineCommand({
   },
 })
 
-/** What is half made is removed at the first Ctrl-C, and left at the second. */
+/** The first Ctrl-C removes the unfinished VM; the second keeps it. */
 const interruptible = async (
   context: Context,
   work: (signal: AbortSignal) => Promise<number>,
 ): Promise<number> => {
   const stop = new AbortController()
   const begin = (): void => {
-    void context.err.write('removing what was made; Ctrl-C again leaves it\n')
+    void context.err.write('removing the unfinished VM; press Ctrl-C again to keep it\n')
     stop.abort()
   }
   const interrupts = onInterrupt(begin, () => process.exit(INTERRUPTED))

@@ -9,12 +9,12 @@ import { visible } from '../terminal/visible.ts'
 
 export default defineCommand({
   name: 'result',
-  summary: 'Show how a job ended, with its output',
+  summary: 'Show the result of a job: exit status, output, artifacts',
   usage: '[flags] ID',
   takesJobs: true,
   flags: {
-    'max-bytes': { type: 'number', value: 'N', summary: 'How much of the output to show, from both ends' },
-    'exit-code': { type: 'boolean', summary: "Exit with the job's own status" },
+    'max-bytes': { type: 'number', value: 'N', summary: 'Limit the output; its head and tail are kept' },
+    'exit-code': { type: 'boolean', summary: "Exit with the job's exit status" },
     json: JSON_FLAG,
   },
   async run(context, { flags, args }) {

@@ -2,10 +2,10 @@ import { defineCommand } from '../command.ts'
 
 export default defineCommand({
   name: 'serve',
-  summary: 'Be the daemon, in the foreground',
+  summary: 'Run the daemon in the foreground',
   usage: '[flags]',
-  description: `For service managers and containers, and to watch it work. Listens on a Unix socket and, unless the
-configuration says otherwise, on 127.0.0.1:8764. Ends at SIGINT and SIGTERM; jobs on this computer go on.`,
+  description: `For service managers, containers and debugging. Listens on a Unix socket and, by default, on 127.0.0.1:8764. Stops
+on SIGINT and SIGTERM; jobs on this computer keep running.`,
   flags: {
     host: { type: 'string', value: 'ADDRESS', summary: 'Address to listen on' },
     port: { type: 'number', value: 'N', summary: 'Port to listen on; a busy one moves to a free one' },

@@ -5,11 +5,11 @@ import { resolveJobId } from '../resolve-id.ts'
 
 export default defineCommand({
   name: 'status',
-  summary: 'Tell how a job is doing',
+  summary: 'Show the status of a job',
   usage: '[flags] ID',
   takesJobs: true,
   description:
-    'An ID may be shortened to six or more characters of its beginning or end; `last` is the latest job.',
+    'An ID can be shortened to six or more characters of its start or end; `last` is the latest job.',
   examples: [['deputy status last --wait', 'wait for the end of the latest job']],
   flags: { wait: { type: 'boolean', short: 'w', summary: 'Wait until the job has ended' }, json: JSON_FLAG },
   async run(context, { flags, args }) {

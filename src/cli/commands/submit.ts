@@ -5,9 +5,9 @@ import { MANIFEST_FLAGS } from './job-flags.ts'
 
 export default defineCommand({
   name: 'submit',
-  summary: 'Hand over a job and print its id',
+  summary: 'Submit a job and print its id',
   usage: '[flags] -- COMMAND [ARG…]',
-  description: 'The job is durable when its id is printed: it runs on whatever happens to this shell.',
+  description: 'The job is stored when its id is printed. It runs whatever happens to this shell.',
   examples: [
     ['id=$(deputy submit -- make test)', 'and later: deputy result "$id"'],
     ['deputy submit --manifest - < job.json', 'a manifest from stdin'],

@@ -9,7 +9,7 @@ export interface Candidate {
   readonly summary: string
 }
 
-/** What could stand where the cursor is. `words` follow the program's name; the last one is being typed. */
+/** Completion candidates for the last of `words`, which follow the program's name. */
 export const candidates = async (context: Context, words: readonly string[]): Promise<Candidate[]> => {
   const typed = words.at(-1) ?? ''
   const all = words.length <= 1 ? commands() : await inCommand(context, words)
@@ -23,7 +23,7 @@ const inCommand = async (context: Context, words: readonly string[]): Promise<Ca
   const [name = '', ...given] = words
   if (name === 'help') return commands()
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  // After the dashes, a command of somebody else is typed.
+  // After `--` comes the user's own command.
   if (!entry || given.slice(0, -1).includes('--')) return []
   const { default: command } = await entry.load()
   const flags: FlagSpecs = { ...command.flags, ...GLOBAL_FLAGS }
@@ -43,7 +43,7 @@ const flagNamed = (flags: FlagSpecs, word: string): FlagSpec | undefined => {
 
 const choices = ({ choices = [] }: FlagSpec): Candidate[] => choices.map(value => ({ value, summary: '' }))
 
-/** The latest jobs, by the ends of their ids; a tab starts no daemon. */
+/** Short ids of the latest jobs. Completion never starts a daemon. */
 const jobs = async (context: Context, command: AnyCommand): Promise<Candidate[]> => {
   if (!command.takesJobs || !(await isListening(context.home.socket))) return []
   const client = await context.plainClient()

@@ -1,7 +1,7 @@
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
-/** What a shell evaluates: it asks `deputy __complete` at each tab, so it never has to be renewed. */
+/** The script that a shell evaluates. It calls `deputy __complete`, so it never becomes outdated. */
 export const completionScript = (shell: Shell): string => SCRIPTS[shell]
 
 const SCRIPTS: Record<Shell, string> = {

@@ -2,10 +2,10 @@ import type { JobView } from '../../engine/deputy.ts'
 
 export interface DemoJob {
   readonly title: string
-  /** What the reader should notice. */
+  /** The point of the example, shown to the reader. */
   readonly says: string
   readonly manifest: Readonly<Record<string, unknown>>
-  /** What must come out of it for the demo to be a success. */
+  /** The expected result. */
   readonly expect: (job: JobView) => boolean
 }
 
@@ -18,7 +18,7 @@ export interface DemoScene {
   readonly port: number
 }
 
-/** A few jobs that show what delegating means. */
+/** The example jobs. */
 export const demoJobs = (scene: DemoScene): readonly DemoJob[] => [
   {
     title: 'A script with a file, a variable and something to bring back',

@@ -13,7 +13,7 @@ export interface Played {
   readonly result: JobResult
 }
 
-/** Runs one job of the demo and shows its output as it comes, behind a bar. */
+/** Runs one job of the demo and prints its output behind a bar. */
 export const playJob = async (
   context: Context,
   client: Client,
@@ -82,7 +82,7 @@ const phaseList = (phases: Readonly<Record<string, number>>): string =>
     .map(([name, ms]) => `${name} ${ms < 1000 ? `${Math.round(ms)}ms` : `${(ms / 1000).toFixed(1)}s`}`)
     .join(' · ')
 
-/** How the jobs were kept apart, broken into lines. */
+/** The isolation list, wrapped into lines. */
 export const isolationText = (parts: readonly string[], width: number): string[] => {
   const lines = ['']
   for (const part of parts) {

@@ -9,7 +9,7 @@ export interface Stage extends DemoScene {
   strike(): Promise<void>
 }
 
-/** A home for the demo's daemon, a file worth stealing and a server worth reaching; all gone after `strike`. */
+/** A temporary home, a file to steal and a server to reach for the demo's jobs; `strike` removes them. */
 export const buildStage = async (): Promise<Stage> => {
   const deputyHome = await mkdtemp(join(tmpdir(), 'deputy-demo-'))
   const secretFile = join(deputyHome, 'a-file-of-yours.txt')

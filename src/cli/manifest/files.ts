@@ -24,14 +24,14 @@ const readOne = async (flag: string): Promise<ManifestFile> => {
   }
 }
 
-/** A colon may be part of the name: what exists as it stands is taken as it stands. */
+/** A colon may be part of the name: an existing path is used unchanged. */
 const split = async (flag: string): Promise<{ local: string; as: string }> => {
   const at = flag.lastIndexOf(':')
   if (at <= 0 || (await exists(flag))) return { local: flag, as: placeOf(flag) }
   return { local: flag.slice(0, at), as: flag.slice(at + 1) || placeOf(flag.slice(0, at)) }
 }
 
-/** A file below this directory keeps its place; one from elsewhere lands at the top. */
+/** A file below the working directory keeps its relative path; any other goes to the top of the workspace. */
 const placeOf = (path: string): string => {
   const normal = normalize(path)
   return isAbsolute(normal) || normal.split(sep).includes('..') ? basename(normal) : normal

@@ -17,7 +17,7 @@ interface Options {
 
 /**
  * The manifest that a command line asks for: a file or stdin to start from, the command, then the flags.
- * The daemon checks it; here only what the shell could not say is put in order.
+ * The daemon validates it; this only converts flags.
  */
 export const manifestFromInput = async (
   { flags, args, rest }: Pick<Parsed<typeof MANIFEST_FLAGS>, 'flags' | 'args' | 'rest'>,
@@ -32,7 +32,7 @@ export const manifestFromInput = async (
   const argv = rest === undefined ? words : [...words, ...rest]
   if (argv.length > 0) addCommand(manifest, argv, flags)
   else if (source === undefined)
-    throw usage(`What shall run? Give a command: deputy ${options.command} -- COMMAND.`, options.command)
+    throw usage(`No command given. Usage: deputy ${options.command} -- COMMAND`, options.command)
   await addFlags(manifest, flags, options)
   // A submit that is sent again after a cut connection must not become a second job.
   manifest.idempotency_key ??= `cli-${randomUUID()}`

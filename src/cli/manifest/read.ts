@@ -12,7 +12,7 @@ export const readManifest = async (source: string): Promise<Record<string, unkno
   const shown = source === '-' ? 'stdin' : source
   const parsed = await parse(text, shown)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
-    throw new AppError('invalid', `${shown} holds no manifest.`, {
+    throw new AppError('invalid', `${shown} does not contain a manifest.`, {
       hint: 'The smallest manifest is {"task": "echo hello"}.',
     })
   return parsed as Record<string, unknown>
@@ -56,6 +56,6 @@ const parse = async (text: string, shown: string): Promise<unknown> => {
 
 const reason = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  if ('code' in error && error.code === 'ENOENT') return 'there is no such file'
+  if ('code' in error && error.code === 'ENOENT') return 'the file does not exist'
   return error.message.split('\n')[0] ?? ''
 }

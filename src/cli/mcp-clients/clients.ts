@@ -6,9 +6,9 @@ export interface ServerEntry {
   readonly args: readonly string[]
 }
 
-/** How one MCP client is told of a server. */
+/** How a server is added to one MCP client. */
 export interface McpClient {
-  /** A program of the client that does it, with its arguments. */
+  /** The client's own command for it. */
   readonly program?: (server: ServerEntry) => readonly string[]
   /** Its JSON file, and the key under which servers are listed. */
   readonly file?: (home: string, platform: NodeJS.Platform) => string

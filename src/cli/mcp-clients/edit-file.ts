@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 
-/** Sets `file[key][name]`, and leaves the rest as it is. Resolves with whether anything changed. */
+/** Sets `file[key][name]` and keeps the rest. Resolves with whether the file changed. */
 export const addToJson = async (
   file: string,
   { key, name, entry }: { key: string; name: string; entry: unknown },
@@ -45,13 +45,13 @@ const parseObject = (
     if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed))
       return parsed as Record<string, unknown>
   } catch {
-    // Comments, most likely: rewriting the file would lose them.
+    // Probably a file with comments, which rewriting would lose.
   }
   throw notEditable(file, { [key]: { [name]: entry } })
 }
 
 const notEditable = (file: string, wanted: unknown): AppError =>
-  new AppError('conflict', `${file} is not plain JSON, so it was left alone.`, {
+  new AppError('conflict', `${file} is not plain JSON and was not changed.`, {
     hint: `Add this to it by hand:\n${JSON.stringify(wanted, null, 2)}`,
   })
 
@@ -61,7 +61,7 @@ const readOrEmpty = (file: string): Promise<string> =>
     throw new AppError('denied', `${file} cannot be read: ${error.message}.`, { cause: error })
   })
 
-/** In one step, with the permissions it had: such files may hold other servers' tokens. */
+/** Replaces the file atomically and keeps its mode: it may hold other servers' tokens. */
 const replace = async (file: string, text: string): Promise<void> => {
   await mkdir(dirname(file), { recursive: true })
   const mode = await stat(file).then(

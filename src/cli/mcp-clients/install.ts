@@ -18,7 +18,7 @@ export interface InstallOptions {
   readonly flags: readonly string[]
 }
 
-/** Tells a client of Deputy, or prints how. Whatever else is in its configuration stays. */
+/** Adds Deputy to a client's configuration, or prints how. The rest of the configuration stays. */
 export const installClient = async (context: Context, options: InstallOptions): Promise<number> => {
   const client = clientOf(options.client)
   const { command, args } = serverCommand(context.env)
@@ -28,7 +28,7 @@ export const installClient = async (context: Context, options: InstallOptions): 
   if (options.print) return context.print(preview(client, server, file))
   if (client.program) {
     await runProgram(client.program(server))
-    return context.print(`${options.client} knows Deputy now.\n`)
+    return context.print(`Added Deputy to ${options.client}.\n`)
   }
   const changed = client.text
     ? await addText(file!, client.text(server))
@@ -41,14 +41,14 @@ const clientOf = (name: string): McpClient => {
     ? CLIENTS[name as keyof typeof CLIENTS]
     : undefined
   if (client) return client
-  throw new AppError('invalid', `The client '${name}' is not known${didYouMean(name, CLIENT_NAMES) || '.'}`, {
-    hint: `Known are ${CLIENT_NAMES.join(', ')}. For any other: deputy mcp install project --print`,
+  throw new AppError('invalid', `Unknown client '${name}'${didYouMean(name, CLIENT_NAMES) || '.'}`, {
+    hint: `Known clients: ${CLIENT_NAMES.join(', ')}. For any other: deputy mcp install project --print`,
   })
 }
 
 const nameOf = (name: string): string => {
   if (/^[A-Za-z0-9_-]{1,64}$/.test(name)) return name
-  throw new AppError('invalid', `'${name}' is no name for a server: letters, digits, - and _ are.`)
+  throw new AppError('invalid', `Invalid server name '${name}': use letters, digits, - and _.`)
 }
 
 const preview = (client: McpClient, server: ServerEntry, file: string | undefined): string => {

@@ -2,10 +2,10 @@ import { accessSync, constants, realpathSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The command line that starts this very program again, in the form that lives longest. */
+/** The command line that starts this installation of Deputy, in its most durable form. */
 export const serverCommand = (env: NodeJS.ProcessEnv): { command: string; args: string[] } => {
   const main = fileURLToPath(new URL('../main.js', import.meta.url))
-  // npx keeps its copy only for a while; asking npx again finds the next one.
+  // The copy of npx is temporary, so write the npx call itself.
   if (/[/\\]_npx[/\\]/.test(main)) return { command: 'npx', args: ['-y', 'deputy-mcp', 'mcp'] }
   for (const directory of (env.PATH ?? '').split(delimiter))
     if (directory !== '' && isSame(join(directory, 'deputy'), main))

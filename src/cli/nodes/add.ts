@@ -18,7 +18,7 @@ export interface AddFlags {
   readonly 'max-tasks'?: number | undefined
 }
 
-/** The entry of a node as the user described it; the rest is found out by looking. */
+/** The node entry from the flags; the probe fills in the rest. */
 export const nodeFromFlags = (destination: string, flags: AddFlags): ClusterNode => {
   const parsed = parseDestination(destination)
   if (!parsed) throw usage(`'${destination}' is not [user@]host[:port].`, 'nodes')
@@ -38,7 +38,7 @@ export const nodeFromFlags = (destination: string, flags: AddFlags): ClusterNode
   })
 }
 
-/** What is wrong with a value is said of the flag that brought it. */
+/** Reports an invalid value under the name of its flag. */
 const parsedNode = (entry: Record<string, unknown>): ClusterNode => {
   try {
     return parseNode(entry)
@@ -60,14 +60,14 @@ const FLAGS: Readonly<Record<string, string>> = {
   max_tasks: '--max-tasks',
 }
 
-/** The daemon reads it from another directory. */
+/** Absolute, because the daemon runs in another directory. */
 const keyFile = (path: string): string => {
   const file = resolve(path)
-  if (!existsSync(file)) throw usage(`There is no key ${file}.`, 'nodes')
+  if (!existsSync(file)) throw usage(`Key file ${file} does not exist.`, 'nodes')
   return file
 }
 
-/** What the probe found, written down: requirements are then met without asking. */
+/** Stores what the probe found, so that requirements can be checked without connecting. */
 export const describedNode = (node: ClusterNode, report: ProbeReport): ClusterNode => ({
   ...node,
   os: report.os,
@@ -77,7 +77,7 @@ export const describedNode = (node: ClusterNode, report: ProbeReport): ClusterNo
   capabilities: report.tools,
 })
 
-/** Only what says something: an entry is read by people. */
+/** Leaves out defaults: people read the entry. */
 export const entryOf = (node: ClusterNode): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(node).filter(([key, value]) => {
@@ -90,8 +90,8 @@ export const entryOf = (node: ClusterNode): Record<string, unknown> =>
 /** Throws when the inventory has a node of that name. */
 export const withNode = (config: ClusterConfig, node: ClusterNode): ClusterConfig => {
   if (config.nodes.some(({ id }) => id.toLowerCase() === node.id.toLowerCase())) {
-    throw new AppError('conflict', `There is a node '${node.id}' already.`, {
-      hint: `Take it out first (deputy nodes remove ${node.id}), or name this one otherwise: --id NAME`,
+    throw new AppError('conflict', `Node '${node.id}' already exists.`, {
+      hint: `Remove it first: deputy nodes remove ${node.id}. Or choose another name: --id NAME`,
     })
   }
   return parseCluster({ ...config, nodes: [...config.nodes, node] })

@@ -7,7 +7,7 @@ import { AppError } from '../../jobs/errors.ts'
 export const addNodeTo = (file: string, node: Readonly<Record<string, unknown>>): void =>
   edit(file, (nodes, document) => {
     const entry = document.createNode(node)
-    // A list of thirty tools is one line to read over, not thirty.
+    // Write a list of thirty tools on one line, not thirty.
     visit(entry, {
       Seq: (_, list) => {
         list.flow = true
@@ -16,7 +16,7 @@ export const addNodeTo = (file: string, node: Readonly<Record<string, unknown>>)
     nodes.add(entry)
   })
 
-/** Takes a node out; false when the file has none of that id. */
+/** Removes a node; false when the file has no node with that id. */
 export const removeNodeFrom = (file: string, id: string): boolean => {
   let removed = false
   edit(file, nodes => {
@@ -46,7 +46,7 @@ const edit = (file: string, change: (nodes: YAMLSeq, document: Document) => void
   nodes.flow = false
   change(nodes, document)
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // Never half a configuration: whoever reads meanwhile finds the old one or the new one.
+  // Write to a temporary file and rename it, so that readers never see half a configuration.
   writeFileSync(`${file}.new`, document.toString({ lineWidth: 0 }), { mode: 0o600 })
   renameSync(`${file}.new`, file)
 }

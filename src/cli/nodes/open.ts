@@ -11,7 +11,7 @@ export const clusterConfig = async (context: Context): Promise<ClusterConfig> =>
   return config.cluster
 }
 
-/** The nodes, asked from here: it works without a daemon, and with the keys and agents of this very shell. */
+/** Connects to the nodes from this process: works without a daemon, with the keys and agent of this shell. */
 export const withCluster = async <T>(
   context: Context,
   config: ClusterConfig,

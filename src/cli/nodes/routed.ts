@@ -16,7 +16,7 @@ interface RoutedFlags {
   readonly json: boolean
 }
 
-/** Submits, stays to the end, and tells what a script wants to know: id, status, node, output. */
+/** Submits a routed command, waits for its end and prints id, status, node and output. */
 export const submitRouted = async (
   context: Context,
   words: readonly string[],
@@ -43,7 +43,7 @@ export const submitRouted = async (
   const result = await client.result(last.job_id)
   const executedOn = result.executed_on?.node ?? (result.runtime === 'host' ? local_node : '–')
   await context.print(`Status: ${result.status}\nNode: ${executedOn}\n`)
-  // That it was sent there says no more than that it was asked for there.
+  // 'Requested node' adds nothing when the user named the node.
   const why = auto_routed ? [routing, result.executed_on?.because] : [result.executed_on?.because ?? routing]
   await context.print(`Why: ${why.filter(Boolean).join(' ')}\n`)
   if (result.output !== '')

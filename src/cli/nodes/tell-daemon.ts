@@ -2,7 +2,7 @@ import { isListening } from '../../control/daemon-info.ts'
 import { toAppError } from '../../jobs/errors.ts'
 import type { Context } from '../context.ts'
 
-/** Makes a running daemon read the nodes again; a sentence on what it knows now. The file is written either way. */
+/** Makes a running daemon reload its nodes; returns a sentence about the result. */
 export const tellDaemon = async (context: Context): Promise<string> => {
   if (!(await isListening(context.home.socket))) return 'The daemon reads it when it starts.'
   try {
@@ -11,7 +11,7 @@ export const tellDaemon = async (context: Context): Promise<string> => {
     return 'The daemon knows.'
   } catch (thrown) {
     const { code, message } = toAppError(thrown)
-    // A daemon of an earlier version has nothing to be told by.
+    // An older daemon has no reload route.
     if (code === 'not_found') return 'The daemon learns of it when it restarts: deputy daemon restart'
     return `The daemon did not take it: ${message}`
   }

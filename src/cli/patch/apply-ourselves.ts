@@ -10,7 +10,7 @@ interface Write {
   readonly executable: boolean
 }
 
-/** For computers without git: text changes, new, deleted and renamed files. All is worked out before anything is written. */
+/** Applies text changes, new, deleted and renamed files without git. Computes everything before writing anything. */
 export const applyOurselves = async (
   changes: readonly FileChange[],
   bytes: Uint8Array,

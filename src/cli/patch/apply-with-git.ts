@@ -16,7 +16,7 @@ const git = (
   input: Uint8Array | undefined,
 ): Promise<{ code: number; stderr: string }> =>
   new Promise(resolve => {
-    // A repository above the directory must not change what the paths of the patch mean.
+    // Keep git from finding a repository above the directory: paths are relative to the directory.
     const env = { ...process.env, GIT_CEILING_DIRECTORIES: dirname(cwd), LC_ALL: 'C' }
     const child = spawn('git', args, { cwd, env, stdio: ['pipe', 'ignore', 'pipe'] })
     let stderr = ''
@@ -25,7 +25,7 @@ const git = (
     })
     child.on('error', error => resolve({ code: -1, stderr: error.message }))
     child.on('close', code => resolve({ code: code ?? -1, stderr }))
-    // It may end before it has read everything.
+    // git may exit before it has read all of the input.
     child.stdin.on('error', () => {})
     child.stdin.end(input)
   })

@@ -23,6 +23,6 @@ export const applyPatch = async (
 
 export const doesNotApply = (why: string, cause?: unknown): AppError =>
   new AppError('conflict', `The patch does not apply: ${why}. Nothing was changed.`, {
-    hint: 'The directory has changed since the job took its copy. Save the patch (deputy patch ID > job.patch) and merge it by hand.',
+    hint: 'The directory has changed since the job copied it. Save the patch (deputy patch ID > job.patch) and merge it by hand.',
     cause,
   })

@@ -18,19 +18,19 @@ export const reviewPatch = async (
   if (patch !== undefined && patch.length > 0)
     await err.write(showPatch(new TextDecoder().decode(patch), errColors))
   for (const { path, reason } of result.skipped_artifacts)
-    await err.write(errColors.yellow(`not in it: ${visible(path)}: ${visible(reason)}\n`))
+    await err.write(errColors.yellow(`not in the patch: ${visible(path)}: ${visible(reason)}\n`))
   if (patch === undefined || patch.length === 0) {
-    await err.write(patch === undefined ? 'The job left no patch.\n' : 'The job changed nothing.\n')
+    await err.write(patch === undefined ? 'The job has no patch.\n' : 'The job changed nothing.\n')
     return false
   }
   const later = `deputy patch --apply ${quoteArgv([options.directory])} ${options.id}`
   if (!options.yes) {
     if (!process.stdin.isTTY) {
-      await err.write(`Nothing was applied: there is nobody to ask. Later: ${later}\n`)
+      await err.write(`Not applied: no terminal to confirm on. Apply it later: ${later}\n`)
       return false
     }
     if (!(await confirm(`Apply this to ${options.directory}?`))) {
-      await err.write(`Nothing was applied. Later: ${later}\n`)
+      await err.write(`Not applied. Apply it later: ${later}\n`)
       return false
     }
   }

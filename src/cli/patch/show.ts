@@ -1,7 +1,7 @@
 import type { Colors } from '../terminal/colors.ts'
 import { visible } from '../terminal/visible.ts'
 
-/** A patch in colours. Its text comes from a job, so nothing in it can command the terminal. */
+/** Formats a patch in colours, with the job's control sequences made harmless. */
 export const showPatch = (text: string, colors: Colors): string =>
   text
     .replace(/\n$/, '')

@@ -13,7 +13,7 @@ export type Wish = Omit<SetupWish, 'diskStorages' | 'major'> & Partial<Pick<Setu
 
 const USUAL_STORAGES = ['local-lvm']
 
-/** What an administrator types on a node, and what to set afterwards. */
+/** Prints the commands for an administrator and the settings to use afterwards. */
 export const printSetup = async (context: Context, wish: Wish): Promise<number> => {
   const major = await versionOf(context)
   const lines = setupLines({ ...wish, diskStorages: wish.diskStorages ?? USUAL_STORAGES, major })
@@ -38,11 +38,11 @@ export const applySetup = (context: Context, wish: Wish): Promise<number> =>
       secret === undefined
         ? ['The token existed; its value cannot be read again.']
         : ['The value of the token is told once. Set:', ...settingsFor(wish, secret)]
-    const missing = `There is no template ${wish.template} yet: deputy proxmox template tells how to make one.`
+    const missing = `There is no template ${wish.template} yet: deputy proxmox template shows how to make one.`
     return context.print(`${[...steps, '', ...(found === undefined ? [missing] : []), ...told].join('\n')}\n`)
   })
 
-/** The rights of a token are what this is to make: to whom they are missing here is another matter. */
+/** A missing right here is the administrator's, not the token's: replace the hint. */
 const asAdministrator = ({ settings: { credentials } }: Proxmox, error: unknown): unknown =>
   credentials.kind === 'token' && proxmoxDetails(error)?.kind === 'permission'
     ? new AppError('denied', (error as Error).message, {
@@ -51,7 +51,7 @@ const asAdministrator = ({ settings: { credentials } }: Proxmox, error: unknown)
       })
     : error
 
-/** The rights on the guest agent have other names before 9; without a cluster to ask, the newest are meant. */
+/** Privileges of the guest agent were renamed in version 9. Without a connection, assume the newest. */
 const versionOf = async (context: Context): Promise<number> => {
   if (!isConfigured(context.env)) return 9
   return withCluster(context, async proxmox => (await proxmox.version()).major).catch(() => 9)

@@ -4,7 +4,7 @@ import { asPerson } from '../../proxmox/credentials.ts'
 import { parseSettings } from '../../proxmox/settings.ts'
 import type { Context } from '../context.ts'
 
-/** The cluster of the environment, as the person who is named there rather than as a token. */
+/** Connects as the user of the environment variables instead of the token. */
 export const withCluster = async <T>(
   context: Context,
   work: (proxmox: Proxmox) => Promise<T>,

@@ -24,7 +24,7 @@ export const phases = (value: Readonly<Record<string, number>>): string =>
     .map(([name, ms]) => `${name} ${ms < 1000 ? `${Math.round(ms)} ms` : duration(ms / 1000)}`)
     .join(', ')
 
-/** `running` is the daemon's view of the same time as `run`, which is the machine's own. */
+/** `running` (measured by the daemon) and `run` (measured by the machine) are the same time; show one. */
 export const toldPhases = (value: Readonly<Record<string, number>>): [string, number][] =>
   Object.entries(value).filter(([name]) => name !== 'running' || value.run === undefined)
 

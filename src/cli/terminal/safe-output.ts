@@ -24,7 +24,7 @@ export const createSafeOutput = (options: { colors: boolean }) => {
       held = cut ? cut[0] : ''
       return clean(cut ? text.slice(0, cut.index) : text)
     },
-    /** What was held back, and an end to any colour that is still on. */
+    /** Returns the held-back text and resets a colour that is still on. */
     end(): string {
       const text = clean(held + decoder.decode())
       held = ''

@@ -5,10 +5,10 @@ import type { Writer } from './writer.ts'
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const
 const CLEAR = '\r\x1b[2K'
 
-/** One live line at the bottom of a terminal. Anything else that is printed hides it first. */
+/** One live line at the bottom of a terminal. Hide it before printing anything else. */
 export interface StatusLine {
   set(text: string): void
-  /** Takes the line away until `show`; what is printed in between stays above it. */
+  /** Clears the line until `show` is called. */
   hide(): Promise<void>
   show(): void
   stop(): Promise<void>

@@ -5,7 +5,7 @@ export interface Column<T> {
   readonly value: (row: T) => string
   readonly paint?: (text: string, row: T) => string
   readonly align?: 'right'
-  /** Takes what is left of the line, and is cut to it. */
+  /** Gets the rest of the line and is truncated to it. */
   readonly rest?: boolean
 }
 

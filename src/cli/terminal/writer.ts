@@ -1,6 +1,6 @@
 import type { WriteStream } from 'node:tty'
 
-/** A standard stream that waits for slow readers and takes a closed pipe for what it is: the end. */
+/** A standard stream that waits for slow readers and treats a closed pipe as the end. */
 export interface Writer {
   readonly isTTY: boolean
   readonly columns: number
@@ -33,7 +33,7 @@ export const createWriter = (stream: NodeJS.WriteStream | WriteStream): Writer =
   }
 }
 
-/** The reader of our output left; not an error of anybody. */
+/** The reader closed the pipe. Not an error. */
 export class PipeClosed extends Error {
   override name = 'PipeClosed'
 }

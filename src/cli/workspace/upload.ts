@@ -34,7 +34,7 @@ export const uploadWorkspace = async (
   }
 }
 
-/** The real directory; the root and a home hold what no job should be handed by a slip of the finger. */
+/** Resolves links, and refuses the root and the home: uploading them is almost always a mistake. */
 export const workspaceDirectory = async (directory: string): Promise<string> => {
   const top = await realpath(directory).catch(() => undefined)
   if (top === undefined || !(await stat(top)).isDirectory())

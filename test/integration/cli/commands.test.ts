@@ -35,14 +35,14 @@ describe('errors', () => {
     [['constructor'], "Unknown command 'constructor'"],
     [['run', '--env', 'constructor', '--', 'x'], "--env needs NAME=VALUE, not 'constructor'"],
     [['run', '--agent', 'constructor', 'x'], "The agent 'constructor' is not known"],
-    [['status', 'zzz'], "'zzz' is no job id"],
+    [['status', 'zzz'], "Invalid job id 'zzz'"],
     [['status', 'abc'], 'too short'],
     [['status', '01a1dd95-0000-7000-8000-000000000000'], 'There is no job'],
-    [['status', 'abcdef12'], "No job has an id like 'abcdef12'"],
-    [['status'], 'Which job?'],
-    [['run'], 'What shall run?'],
+    [['status', 'abcdef12'], "No job matches 'abcdef12'"],
+    [['status'], 'No job given'],
+    [['run'], 'No command given'],
     [['run', '--apply', '--', 'x'], '--apply needs --workspace'],
-    [['mcp', 'install', 'emacs'], "The client 'emacs' is not known"],
+    [['mcp', 'install', 'emacs'], "Unknown client 'emacs'"],
     [['config', 'explain', 'limtis'], "did you mean 'limits'?"],
   ])('%j is explained in words and ends with 2', async (args, text) => {
     const done = await cli.run(args)
@@ -136,7 +136,7 @@ describe.skipIf(missing)('jobs', () => {
       expect((await cli.json<Summary>(['status', text, '--json'])).job_id).toBe(one)
     expect((await cli.json<Summary>(['status', 'last', '--json'])).job_id).toBe(two)
     const both = await cli.run(['status', one.slice(0, 6)])
-    expect(both).toMatchObject({ code: 2, stderr: expect.stringMatching(/fits \d+ jobs/) })
+    expect(both).toMatchObject({ code: 2, stderr: expect.stringMatching(/matches \d+ jobs/) })
   })
 
   it('are listed, filtered and paged', async () => {
@@ -201,7 +201,7 @@ describe.skipIf(missing)('jobs', () => {
       done.stdout.trim(),
     )
     const cancelled = await cli.run(['cancel', ...ids, 'ffffffffffff'])
-    expect(cancelled).toMatchObject({ code: 2, stderr: expect.stringContaining('No job has an id like') })
+    expect(cancelled).toMatchObject({ code: 2, stderr: expect.stringContaining('No job matches') })
     for (const id of ids)
       expect(await cli.json(['status', id, '--wait', '--json'])).toMatchObject({ status: 'cancelled' })
     expect((await cli.run(['delete', ...ids])).code).toBe(0)

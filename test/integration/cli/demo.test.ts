@@ -8,7 +8,7 @@ const cli = createTestCli()
 afterAll(() => cli.close())
 
 const stageOf = (stdout: string): { home: string; pid: number } => {
-  const [, pid, home] = /process (\d+)\) runs in (\S+)\./.exec(stdout) ?? []
+  const [, pid, home] = /pid (\d+)\) in (\S+)\./.exec(stdout) ?? []
   return { home: home ?? '', pid: Number(pid) }
 }
 
@@ -52,7 +52,7 @@ describe.skipIf(missing)('the demo', () => {
     expect(done.stdout).toMatch(/failed +3 /)
     expect(done.stdout).toMatch(/timeout +/)
     expect(done.stdout).toMatch(/PHASES/)
-    expect(done.stdout).toContain('Everything went as it should.')
+    expect(done.stdout).toContain('All jobs ended as expected.')
     await expectNothingLeft(done.stdout)
   })
 

@@ -83,7 +83,7 @@ describe.skipIf(missing !== undefined)(
       const wrong = await cli.run(['nodes', 'add', '--', '-oProxyCommand=x'])
       expect(wrong.code).toBe(2)
       for (const [flags, problem] of [
-        [['-i', '/no/such/key'], 'There is no key /no/such/key.'],
+        [['-i', '/no/such/key'], 'Key file /no/such/key does not exist.'],
         [['--priority', '99'], '--priority too big'],
         [['--id', 'local'], '--id "local" is the name of this computer.'],
         [['--jump', 'a b'], '--jump must be [user@]host[:port]'],

@@ -101,11 +101,11 @@ describe.skipIf(missing !== undefined)(
       expect(refused.stderr).toContain("unknown setting 'nonsense'")
       writeFileSync(file(), good.replace('- id: one', '- id: one\n      priority: 3'))
       expect((await cli.run(['nodes', 'reload'])).stdout).toBe('changed: one\n')
-      expect((await cli.run(['nodes', 'reload'])).stdout).toBe('The nodes are the same as before.\n')
+      expect((await cli.run(['nodes', 'reload'])).stdout).toBe('No nodes changed.\n')
       const before = readFileSync(file(), 'utf8')
       appendFileSync(file(), 'limits: { upload: 3G }\n')
       expect((await cli.run(['nodes', 'reload'])).stdout).toBe(
-        'The nodes are the same as before.\nWaits for deputy daemon restart: limits.upload\n',
+        'No nodes changed.\nNeeds deputy daemon restart: limits.upload\n',
       )
       writeFileSync(file(), before)
       const run = await cli.run(['run', '--node', 'one', '--', 'echo', 'still'])

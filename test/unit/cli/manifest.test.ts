@@ -155,12 +155,12 @@ describe('a manifest from the command line', () => {
   })
 
   it.each([
-    [[], 'What shall run? Give a command: deputy run -- COMMAND.'],
+    [[], 'No command given. Usage: deputy run -- COMMAND'],
     [['--env', 'NOT_SET', '--', 'x'], "--env needs NAME=VALUE, not 'NOT_SET'."],
     [['--env', '=x', '--', 'x'], "--env needs a name before '=', not '=x'."],
     [
       ['--manifest', '/nowhere/job.json'],
-      'The manifest /nowhere/job.json cannot be read: there is no such file.',
+      'The manifest /nowhere/job.json cannot be read: the file does not exist.',
     ],
     [['--file', '/nowhere/x', '--', 'x'], /^--file \/nowhere\/x cannot be read: ENOENT/],
   ])('refuses %j', async (argv, message) => {
@@ -168,7 +168,7 @@ describe('a manifest from the command line', () => {
   })
 
   it('names what is wrong with a file that is no manifest', async () => {
-    await expect(manifest(file('list.json', '[1]'))).rejects.toThrow(/holds no manifest/)
+    await expect(manifest(file('list.json', '[1]'))).rejects.toThrow(/does not contain a manifest/)
     await expect(manifest(file('bad.yaml', 'a: [b'))).rejects.toThrow(/is neither JSON nor YAML/)
   })
 })

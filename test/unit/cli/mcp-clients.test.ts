@@ -43,7 +43,7 @@ describe('the configuration of a client', () => {
     async text => {
       const file = join(mkdtempSync(join(tmpdir(), 'deputy-clients-')), 'mcp.json')
       writeFileSync(file, text)
-      await expect(addToJson(file, change)).rejects.toThrow(/left alone/)
+      await expect(addToJson(file, change)).rejects.toThrow(/was not changed/)
       expect(readFileSync(file, 'utf8')).toBe(text)
     },
   )
