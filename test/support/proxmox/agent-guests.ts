@@ -21,6 +21,9 @@ const createAgent = (children: Set<ChildProcess>): GuestAgent => {
   return {
     exec: async (argv, input) => {
       const child = spawn(argv[0]!, argv.slice(1))
+      child.on('error', () => {})
+      if (child.pid === undefined)
+        throw new Error(`Failed to execute child process "${argv[0]}" (No such file or directory)`)
       children.add(child)
       const out: Buffer[] = []
       const err: Buffer[] = []
@@ -32,7 +35,7 @@ const createAgent = (children: Set<ChildProcess>): GuestAgent => {
         end = { code, signal }
         children.delete(child)
       })
-      const pid = child.pid!
+      const { pid } = child
       running.set(pid, () => ({
         exited: end !== undefined,
         ...(end?.code !== null && end !== undefined && { exitcode: end.code }),

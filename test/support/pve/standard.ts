@@ -15,6 +15,8 @@ const GIB = 1024 ** 3
  * A small cluster as a user would have it: a template, a pool for jobs, a storage for seeds, and a token
  * with the least rights that jobs need.
  */
+const HOSTS = '127.0.0.1 localhost\n'
+
 export const buildStandard = (state: State, nodes: readonly string[]): Standard => {
   const standard = {
     user: 'deputy@pve',
@@ -23,7 +25,15 @@ export const buildStandard = (state: State, nodes: readonly string[]): Standard 
     rootPassword: 'emulator',
   }
   for (const name of nodes) {
-    state.nodes.set(name, { name, up: true, maxcpu: 16, maxmem: 64 * GIB, cpu: 0.1, mem: 8 * GIB })
+    state.nodes.set(name, {
+      name,
+      up: true,
+      maxcpu: 16,
+      maxmem: 64 * GIB,
+      cpu: 0.1,
+      mem: 8 * GIB,
+      hosts: HOSTS,
+    })
   }
   addStorages(state)
   addTemplate(state, { vmid: 9000, node: nodes[0]!, name: 'agent-template', storage: 'shared' })

@@ -11,6 +11,8 @@ export interface Node {
   /** Load of other guests, for tests of placement. */
   cpu: number
   mem: number
+  /** Content of /etc/hosts. */
+  hosts: string
 }
 
 export interface Storage {

@@ -227,6 +227,7 @@ const createAgent = (machine: Machine): GuestAgent => {
         env: machine.env,
         detached: true,
       })
+      child.on('error', () => {})
       const out = capped(child.stdout)
       const err = capped(child.stderr)
       child.stdin.on('error', () => {})

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { check } from '../acl.ts'
-import { die } from '../errors.ts'
+import { die, PveError } from '../errors.ts'
 import type { GuestAgent } from '../guests/driver.ts'
 import { type Context, NODE, type Operation, VMID } from '../operation.ts'
 import { agentRight } from '../roles.ts'
@@ -50,9 +50,8 @@ export const agentOperations: readonly Operation[] = [
       const argv = context.params.command as string[]
       const input = context.params['input-data']
       await wedgeOnWide(context, [...argv, String(input ?? '')])
-      return {
-        pid: await agent.exec(argv, input === undefined ? undefined : Buffer.from(String(input), 'latin1')),
-      }
+      const bytes = input === undefined ? undefined : Buffer.from(String(input), 'latin1')
+      return { pid: await agent.exec(argv, bytes).catch(() => loseWorker(context)) }
     },
     { command: { type: 'array' }, 'input-data': { type: 'string', optional: true, maxLength: 65_536 } },
   ),
@@ -135,6 +134,12 @@ const wedgeOnWide = async (context: Context, texts: readonly string[]): Promise<
   vmOf(context).wedged = true
   await sleep(context.state.timing.agentCommandMs)
   die("VM agent command 'guest-exec' failed - got timeout")
+}
+
+/** The agent's words about a missing program have curly quotes, of which the worker dies. */
+const loseWorker = async (context: Context): Promise<never> => {
+  await sleep(context.state.timing.agentCommandMs)
+  throw new PveError(596, 'Broken pipe')
 }
 
 const encoded = (content: string): Buffer => {

@@ -7,6 +7,7 @@ import { configOperations } from './config.ts'
 import { firewallOperations } from './firewall.ts'
 import { lifecycleOperations } from './lifecycle.ts'
 import { migrateOperations } from './migrate.ts'
+import { nodeOperations } from './node.ts'
 import { poolOperations } from './pools.ts'
 import { snapshotOperations } from './snapshots.ts'
 import { storageOperations } from './storage.ts'
@@ -16,6 +17,7 @@ import { taskOperations } from './tasks.ts'
 export const OPERATIONS: readonly Operation[] = [
   ...clusterOperations,
   ...accessOperations,
+  ...nodeOperations,
   ...poolOperations,
   ...lifecycleOperations,
   ...configOperations,

@@ -210,6 +210,21 @@ describe('guests', () => {
   })
 })
 
+describe('firewall rules', () => {
+  it.each([
+    ['proxmox_cluster_firewall_rule', { action: 'create', rule_action: 'ACCEPT', type: 'in' }],
+    ['proxmox_cluster_firewall', { action: 'update_options' }],
+  ])('of %s are switched on and off by a boolean or a number', async (name, args) => {
+    for (const [enable, sent] of [
+      [true, true],
+      [1, true],
+      ['0', false],
+      [false, false],
+    ])
+      expect((await act(name, { ...args, enable })).params).toMatchObject({ enable: sent })
+  })
+})
+
 describe('the guest agent', () => {
   it('gets a list of words and answers text as it was', async () => {
     const { data, params } = await act('proxmox_agent_exec', {
@@ -344,13 +359,19 @@ describe('nodes', () => {
       name: 'pve1.new pve1',
       comment: 'me',
     })
-    expect(params).toEqual({ data: '127.0.0.1 localhost\n192.0.2.1 pve1.new pve1 # me\n', digest: 'ab12' })
+    expect(params).toEqual({ data: '127.0.0.1 localhost\n# me\n192.0.2.1 pve1.new pve1\n', digest: 'ab12' })
     expect(data).toMatchObject({ replaced: '192.0.2.1 pve1.lab pve1' })
     const { data: hosts } = await act('proxmox_node_config', { action: 'get_hosts', node: 'pve1' })
     expect(hosts.rows).toEqual([
       ['127.0.0.1', 'localhost'],
       ['192.0.2.1', 'pve1.lab pve1'],
     ])
+  })
+
+  it('and the cluster drop options without setting any', async () => {
+    const { sent, params } = await act('proxmox_cluster', { action: 'update_options', delete: 'keyboard' })
+    expect(sent).toBe('PUT /cluster/options')
+    expect(params).toEqual({ delete: 'keyboard' })
   })
 
   it('keep the DNS servers that were not named', async () => {

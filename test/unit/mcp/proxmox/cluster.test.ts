@@ -17,6 +17,36 @@ afterAll(async () => {
   await cluster.close()
 })
 
+describe('/etc/hosts of a node', () => {
+  const set = async (more: object) => {
+    await using talk = await open(ALL_WAYS[0]!)
+    const { text, failed, data } = await call(talk.session, 'proxmox_node_config', {
+      action: 'set_hosts',
+      node: 'pve1',
+      ...more,
+    })
+    expect(failed, text).toBe(false)
+    return data
+  }
+  const file = () => cluster.emulator.state.nodes.get('pve1')!
+
+  it('takes a comment, once, and tells it', async () => {
+    file().hosts = '127.0.0.1 localhost\n'
+    await set({ ip: '192.0.2.7', name: 'seven', comment: 'the seventh' })
+    await set({ ip: '192.0.2.7', name: 'seven.lab', comment: 'the seventh' })
+    expect(file().hosts).toBe('127.0.0.1 localhost\n# the seventh\n192.0.2.7 seven.lab\n')
+    await using talk = await open(ALL_WAYS[0]!)
+    const told = await call(talk.session, 'proxmox_node_config', { action: 'get_hosts', node: 'pve1' })
+    expect(told.data.rows).toContainEqual(['192.0.2.7', 'seven.lab', 'the seventh'])
+  })
+
+  it('is changed although it has comments behind addresses, which are kept', async () => {
+    file().hosts = '# head\n127.0.0.1 localhost # loop\n\n192.0.2.1 pve1\n'
+    expect(await set({ ip: '192.0.2.1', name: 'pve1.lab pve1' })).toMatchObject({ comments_moved: 1 })
+    expect(file().hosts).toBe('# head\n# loop\n127.0.0.1 localhost\n\n192.0.2.1 pve1.lab pve1\n')
+  })
+})
+
 type Answers = 'accept' | 'decline' | 'cancel' | 'none'
 
 const open = async (
@@ -217,6 +247,27 @@ describe('inside of a guest', () => {
       'input-data': 'line',
     })
     expect(fed.data).toMatchObject({ exitcode: 0, stdout: 'line' })
+  })
+
+  it('a command without args is one for a shell', async () => {
+    await using talk = await enter()
+    const exec = (more: object) => call(talk.session, 'proxmox_agent_exec', { action: 'exec', vmid, ...more })
+    expect((await exec({ command: 'echo one; exit 3' })).data).toMatchObject({ exitcode: 3, stdout: 'one\n' })
+    expect((await exec({ command: 'no-such-program' })).data).toMatchObject({ exitcode: 127 })
+    expect((await exec({ command: 'true', args: [] })).data).toMatchObject({ exitcode: 0 })
+  })
+
+  it('a program that is missing is named, and is no riddle', async () => {
+    await using talk = await enter()
+    const failed = await call(talk.session, 'proxmox_agent_exec', {
+      action: 'exec',
+      vmid,
+      command: 'no-such-program',
+      args: ['-x'],
+    })
+    expect(failed.failed).toBe(true)
+    expect(failed.text).toContain("could not start 'no-such-program'")
+    expect(failed.text).not.toContain('It is not known')
   })
 
   it('a command that goes on is followed by its pid, and its end is told once', async () => {

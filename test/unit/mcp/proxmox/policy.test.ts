@@ -490,6 +490,7 @@ describe('the rate limit', () => {
     await expect(call('list_nodes', {})).rejects.toMatchObject({
       code: 'rate_limited',
       retryable: true,
+      message: 'More than 30 Proxmox calls at once: after the first 30, 60 a minute are allowed.',
       hint: expect.stringContaining('1 s'),
     })
     await call('list_nodes', {}, { origin: 'mcp:other' })

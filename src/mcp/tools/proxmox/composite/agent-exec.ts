@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { AppError } from '../../../../jobs/errors.ts'
 import { path } from '../../../../proxmox/encode.ts'
+import { proxmoxDetails } from '../../../../proxmox/errors.ts'
 import type { Args, Composite, RowContext } from '../context.ts'
 import type { Item } from '../shape/fields.ts'
 import { asciiOnly, fromGuest } from './agent-text.ts'
@@ -9,21 +11,35 @@ const OUTPUT_CHARS = 16_000
 
 export const agentExec: Composite = async (args, context) => {
   const { node, vmid } = args
-  const command = [args.command, ...(Array.isArray(args.args) ? args.args : [])].map(part =>
-    asciiOnly('command', String(part)),
-  )
+  // A command without a list of arguments is a line for a shell.
+  const words = Array.isArray(args.args) ? [args.command, ...args.args] : ['/bin/sh', '-c', args.command]
+  const command = words.map(part => asciiOnly('command', String(part)))
   const input = text(args, 'input-data')
   if (input !== undefined) asciiOnly('input-data', input)
   const started = item(
-    await context.call(
-      'POST /nodes/{node}/qemu/{vmid}/agent/exec',
-      without({ node, vmid, command, 'input-data': input }),
-    ),
+    await context
+      .call(
+        'POST /nodes/{node}/qemu/{vmid}/agent/exec',
+        without({ node, vmid, command, 'input-data': input }),
+      )
+      .catch(error => {
+        throw isBrokenPipe(error) ? notStarted(vmid, command[0]!, error) : error
+      }),
   )
   const pid = Number(started.pid)
   const seconds = args['capture-output'] === false ? 0 : Number(args.timeout ?? 30)
   return poll({ node, vmid, pid }, context, seconds)
 }
+
+/** The worker of Proxmox VE dies of the quotes in the agent's words when the guest cannot start a program. */
+const isBrokenPipe = (error: unknown): boolean =>
+  proxmoxDetails(error)?.status === 596 && /broken pipe/i.test((error as Error).message)
+
+const notStarted = (vmid: unknown, program: string, cause: unknown) =>
+  new AppError('not_found', `The guest agent of VM ${String(vmid)} could not start '${program}'.`, {
+    hint: `The guest has no such program, or may not run it: Proxmox VE answers 596 Broken pipe then. Leave 'args' out to run a line through /bin/sh, e.g. "command -v ${program}"; in a guest without /bin/sh give the full path and 'args'.`,
+    cause,
+  })
 
 export const agentStatus: Composite = async ({ node, vmid, pid }, { call }) =>
   report(pid, item(await call('GET /nodes/{node}/qemu/{vmid}/agent/exec-status', { node, vmid, pid })))

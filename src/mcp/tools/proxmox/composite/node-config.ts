@@ -20,23 +20,43 @@ export const setDns: Composite = async (args, { call }) => {
 
 export const getHosts: Composite = async ({ node }, { call }) => {
   const file = text(item(await call('GET /nodes/{node}/hosts', { node })), 'data') ?? ''
-  return file
-    .split('\n')
-    .map(parseLine)
-    .filter(line => line !== undefined)
+  const lines = file.split('\n')
+  return lines.flatMap((line, at) => {
+    const entry = parseLine(line)
+    return entry ? [{ ...entry, comment: entry.comment ?? commentOf(lines[at - 1]) }] : []
+  })
 }
 
-/** The file is sent back whole, so its digest guards what others wrote meanwhile. */
+/**
+ * The file is sent back whole, so its digest guards what others wrote meanwhile. Proxmox VE refuses the whole file for
+ * one comment behind an address, so comments get lines of their own.
+ */
 export const setHosts: Composite = async ({ node, ip, name, comment, digest }, { call }) => {
   const file = item(await call('GET /nodes/{node}/hosts', { node }))
-  const line = `${String(ip)} ${String(name)}${comment === undefined ? '' : ` # ${String(comment)}`}`
-  const lines = (text(file, 'data') ?? '').replace(/\n$/, '').split('\n')
+  const before = (text(file, 'data') ?? '').replace(/\n$/, '').split('\n')
+  const lines = before.flatMap(withCommentAbove)
+  const line = `${String(ip)} ${String(name)}`
   const at = lines.findIndex(one => parseLine(one)?.ip === ip)
-  const changed = at < 0 ? [...lines, line] : lines.with(at, line)
+  const place = at < 0 ? lines.length : at
+  const isNew = comment !== undefined && commentOf(lines[place - 1]) !== String(comment)
+  const changed = lines.toSpliced(place, at < 0 ? 0 : 1, ...(isNew ? [`# ${String(comment)}`] : []), line)
   const data = `${changed.join('\n')}\n`
   await call('POST /nodes/{node}/hosts', { node, data, digest: digest ?? text(file, 'digest') })
-  return { ok: true, line, replaced: at < 0 ? null : lines[at] }
+  return {
+    ok: true,
+    line,
+    replaced: at < 0 ? null : lines[at],
+    ...(lines.length > before.length && { comments_moved: lines.length - before.length }),
+  }
 }
+
+const withCommentAbove = (line: string): string[] => {
+  const entry = parseLine(line)
+  return entry?.comment ? [`# ${entry.comment}`, line.slice(0, line.indexOf('#')).trimEnd()] : [line]
+}
+
+const commentOf = (line: string | undefined): string | null =>
+  /^\s*#\s*(.+?)\s*$/.exec(line ?? '')?.[1] ?? null
 
 const parseLine = (line: string) => {
   const [content = '', ...comment] = line.split('#')

@@ -21,9 +21,11 @@ export const createRate = ({ perMinute, burst, now = Date.now }: RateOptions) =>
       if (tokens < 1) {
         buckets.set(who, { tokens, at: time })
         const seconds = Math.ceil((1 - tokens) / perMs / 1000)
-        throw new AppError('rate_limited', `More than ${perMinute} Proxmox calls a minute.`, {
-          hint: `Try again in ${seconds} s, or read more at once: lists take filter and fields.`,
-        })
+        throw new AppError(
+          'rate_limited',
+          `More than ${burst} Proxmox calls at once: after the first ${burst}, ${perMinute} a minute are allowed.`,
+          { hint: `Try again in ${seconds} s, or read more at once: lists take filter and fields.` },
+        )
       }
       buckets.set(who, { tokens: tokens - 1, at: time })
     },

@@ -32,10 +32,10 @@ export const agent: Toolset = {
       users: read('GET /nodes/{node}/qemu/{vmid}/agent/get-users', AT, rows('user domain login-time:time', result)),
     }),
 
-    tool('proxmox_agent_exec', 'Run a program in a VM and get its output. No shell: give `args`, or `sh` with args ["-c","…"].', {
+    tool('proxmox_agent_exec', 'Run a command in a VM and get its output: a line for /bin/sh, or with `args` a program.', {
       ...guest,
-      command: p.text('program'),
-      args: p.strings(),
+      command: p.text('shell line, or program when args are given'),
+      args: p.strings('no shell'),
       'input-data': p.text('stdin', { maxLength: 65_536 }),
       'capture-output': p.bool('default true; false returns the pid at once'),
       timeout: p.int(0, 50, 'seconds to wait, default 30'),

@@ -17,7 +17,7 @@ export const cluster: Toolset = {
     tool('proxmox_cluster', 'Health (quorum, nodes) and options of the cluster.', { options: p.spread('e.g. {"keyboard":"de"}'), delete: p.unset }, {
       status: read('GET /cluster/status', '', record(), { run: clusterStatus }),
       options: read('GET /cluster/options', '', record()),
-      update_options: elevated('PUT /cluster/options', 'options* delete', done),
+      update_options: elevated('PUT /cluster/options', 'options delete', done),
     }),
 
     tool('proxmox_get_next_vmid', 'Next free VMID. Nothing is reserved.', { vmid: p.int(100, 999_999_999, 'check this one') },

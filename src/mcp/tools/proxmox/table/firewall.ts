@@ -18,7 +18,7 @@ export const firewallRule = (typeName: 'type' | 'rule_type'): Record<string, p.P
     pattern: /^[A-Za-z][A-Za-z0-9_-]{1,19}$/,
   }),
   [typeName]: p.oneOf('in|out|forward|group', undefined, { api: 'type' }),
-  enable: p.int(0, 1),
+  enable: p.bool(),
   macro: p.name(),
   proto: p.text(),
   source: p.text('address, CIDR, alias or +ipset', { maxLength: 512 }),
@@ -67,7 +67,7 @@ export const firewall: Toolset = {
     }),
 
     tool('proxmox_cluster_firewall', 'Firewall options, macros and references.', {
-      enable: p.int(0, 1, 'of the whole cluster'), policy_in: policy, policy_out: policy, policy_forward: p.oneOf('ACCEPT|DROP'),
+      enable: p.bool('of the whole cluster'), policy_in: policy, policy_out: policy, policy_forward: p.oneOf('ACCEPT|DROP'),
       ebtables: p.bool(), log_ratelimit: p.text(), delete: p.unset, digest: p.digest, type: p.oneOf('alias|ipset'), ...p.paging,
     }, {
       get_options: read('GET /cluster/firewall/options', '', record()),

@@ -105,7 +105,7 @@ export const nodes: Toolset = {
       set_dns: elevated('PUT /nodes/{node}/dns', 'node* search dns1 dns2 dns3', done, { run: setDns }),
       get_hosts: read('GET /nodes/{node}/hosts', 'node*', rows('ip names comment'), { run: getHosts }),
       set_hosts: elevated('POST /nodes/{node}/hosts', 'node* ip* name* comment digest', record(),
-        { run: setHosts, note: 'Replaces the line of this address, or adds one; keeps the rest of the file.' }),
+        { run: setHosts, note: 'Replaces the line of this address, or adds one; keeps the rest of the file. Comments get lines of their own: Proxmox VE takes no others.' }),
     }),
 
     tool('proxmox_node_subscription', 'Subscription of a node.', {
