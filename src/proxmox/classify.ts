@@ -2,6 +2,8 @@ export type Kind =
   | 'parameters'
   | 'unauthorized'
   | 'permission'
+  | 'root_only'
+  | 'ticket_only'
   | 'unknown_call'
   | 'missing'
   | 'elsewhere'
@@ -32,7 +34,7 @@ export const classify = (
   errors?: Readonly<Record<string, string>>,
 ): Kind => {
   if (status === 401) return 'unauthorized'
-  if (status === 403) return 'permission'
+  if (status === 403) return FORBIDDEN.find(([pattern]) => pattern.test(message))?.[1] ?? 'permission'
   if (status === 501) return 'unknown_call'
   if (status === 502 || status === 503 || status === 504) return 'unreachable'
   if (status === 400) return /no such task/.test(errors?.upid ?? message) ? 'missing' : 'parameters'
@@ -42,7 +44,15 @@ export const classify = (
 /** Kinds that go away by themselves when the other operation ends. */
 export const isLockKind = (kind: Kind | undefined): boolean => kind === 'locked' || kind === 'stale_lock'
 
+const FORBIDDEN: readonly (readonly [RegExp, Kind])[] = [
+  [/need proper ticket/i, 'ticket_only'],
+  [/user != root@pam|only root |only allowed for root/i, 'root_only'],
+]
+
 const WORDS: readonly (readonly [RegExp, Kind])[] = [
+  ...FORBIDDEN,
+  // A program that the node lacks says nothing about a guest.
+  [/unable to find command|command not found/i, 'server'],
   [/can't lock file .* got timeout/i, 'locked'],
   [/cfs-lock .*(got lock (request )?timeout|error: got)/i, 'locked'],
   [/is locked \(\S+\)/i, 'stale_lock'],

@@ -4,6 +4,7 @@ import { type Clock, systemClock } from './clock.ts'
 import { encodeBody, type Params, path } from './encode.ts'
 import { errorFromAnswer, wrongPassword } from './errors.ts'
 import { createFailover } from './failover.ts'
+import { withGrantLines } from './grant.ts'
 import { createLimiter } from './limiter.ts'
 import { type Logger, silent } from './logger.ts'
 import { type CallOptions, createRequest, type Method, type Request } from './request.ts'
@@ -105,9 +106,12 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
     call: CallOptions = {},
   ) => {
     await keeper.verify({ method, path: at }, params, call.signal)
-    const data = await send<T>(method, at, params, call)
+    const data = await send<T>(method, at, params, call).catch(explained)
     if (options.cacheDir !== undefined) keeper.stir()
     return data
+  }
+  const explained = async (error: unknown): Promise<never> => {
+    throw await withGrantLines(send, settings.credentials, error)
   }
   const waiting = { request, clock }
 
@@ -121,7 +125,7 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
     delete: (at, params, call) => request('DELETE', at, params, call),
     upload: async file =>
       waitTask(waiting, await upload(request, file), file.signal ? { signal: file.signal } : {}),
-    waitTask: (upid, wait) => waitTask(waiting, upid, wait),
+    waitTask: (upid, wait) => waitTask(waiting, upid, wait).catch(explained),
     cancelTask: async (upid, call) => {
       await request('DELETE', path`/nodes/${parseUpid(upid).node}/tasks/${upid}`, {}, call)
     },

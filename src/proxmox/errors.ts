@@ -55,14 +55,14 @@ export const errorFromAnswer = (call: Call, answer: Answer): AppError => {
   if (call.method !== 'GET' && (answer.status === 502 || answer.status === 504))
     return new UncertainError(call, `${answer.status} ${told}`, { status: answer.status })
   const kind = classify(answer.status, told, errors)
-  const extra = kind === 'permission' ? parsePermissionFailure(told) : {}
+  const extra = kind === 'permission' ? parsePermissionFailure(told) : undefined
   const listed = errors
     ? ` (${Object.entries(errors)
         .map(([name, text]) => `${name}: ${text.trim()}`)
         .join('; ')})`
     : ''
   return new AppError(CODES[kind].code, `Proxmox VE refused ${call.method} ${call.path}: ${told}${listed}`, {
-    hint: hintFor(kind, extra),
+    hint: hintFor(kind, call),
     retryable: CODES[kind].retryable,
     details: details(kind, call, { status: answer.status, ...(errors ? { errors } : {}), ...extra }),
   })
@@ -77,10 +77,11 @@ export const errorFromTask = (
 ): AppError => {
   const kind = classify(500, exitStatus)
   const found = kind === 'server' ? 'task_failed' : kind
+  const extra = kind === 'permission' ? parsePermissionFailure(exitStatus) : undefined
   return new AppError(CODES[found].code, `The Proxmox VE task ${type} failed: ${exitStatus}`, {
     hint: CODES[found].hint,
     retryable: CODES[found].retryable,
-    details: { source: 'proxmox', kind: found, upid, exitStatus, log } satisfies ProxmoxDetails,
+    details: { source: 'proxmox', kind: found, upid, exitStatus, log, ...extra } satisfies ProxmoxDetails,
   })
 }
 
@@ -126,11 +127,12 @@ const proxyFailure = (call: Call, status: number, told: string): AppError => {
   )
 }
 
-const hintFor = (kind: Kind, extra: { aclPath?: string; privileges?: readonly string[] }): string => {
-  if (extra.aclPath === undefined) return CODES[kind].hint
-  const wanted = extra.privileges?.join(', ') ?? 'a role that allows this'
-  return `Grant ${wanted} on ${extra.aclPath} to the user and to the token: deputy proxmox setup prints the pveum lines.`
-}
+const hintFor = (kind: Kind, { method, path }: Call): string =>
+  kind === 'root_only' || kind === 'ticket_only'
+    ? `${CODES[kind].hint} pvesh ${PVESH[method] ?? 'get'} ${path}`
+    : CODES[kind].hint
+
+const PVESH: Readonly<Record<string, string>> = { POST: 'create', PUT: 'set', DELETE: 'delete' }
 
 /** Before PVE 8.4 the message is in the reason phrase alone, and 501 answers are plain text. */
 const readBody = (answer: Answer): { message: string; errors?: Record<string, string> } => {
@@ -164,6 +166,16 @@ const CODES: Record<Kind, Meaning> = {
     code: 'denied',
     retryable: false,
     hint: 'The token lacks a right; with privilege separation user and token both need it: deputy doctor',
+  },
+  root_only: {
+    code: 'denied',
+    retryable: false,
+    hint: 'Only root@pam may do this, logged in with a password: no token and no privilege helps. On a node, as root:',
+  },
+  ticket_only: {
+    code: 'denied',
+    retryable: false,
+    hint: 'No API token may do this: set PROXMOX_USER and PROXMOX_PASSWORD instead of the token, or on a node, as root:',
   },
   unknown_call: {
     code: 'unsupported',

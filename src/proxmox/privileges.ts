@@ -15,6 +15,8 @@ export interface Place {
 }
 
 export interface Needed {
+  /** Always with the same privileges, because users share it. */
+  readonly role: string
   readonly path: string
   readonly privileges: readonly string[]
   readonly why: string
@@ -30,51 +32,52 @@ export const privilegeTable = ({
   seedStorage,
   bridge,
   zone = 'localnetwork',
-}: Place): Needed[] =>
-  byPath([
-    { path: `/vms/${template}`, privileges: ['VM.Clone', 'VM.Audit'], why: 'to clone the template' },
-    {
-      path: `/pool/${pool}`,
-      privileges: [...JOB_PRIVILEGES, ...agentPrivileges(major), 'Pool.Audit'],
-      why: 'to configure, start, watch and destroy the machines of jobs',
-    },
-    ...diskStorages.map(storage => ({
-      path: `/storage/${storage}`,
-      privileges: ['Datastore.AllocateSpace', 'Datastore.Audit'],
-      why: 'to make the disks of the clones',
-    })),
-    ...imageStorages.map(storage => ({
-      path: `/storage/${storage}`,
-      privileges: ['Datastore.Audit'],
-      why: 'to clone the CD-ROM drives of the template',
-    })),
-    ...(seedStorage === undefined
-      ? []
-      : [
-          {
-            path: `/storage/${seedStorage}`,
-            privileges: ['Datastore.AllocateTemplate', 'Datastore.Audit', 'Datastore.Allocate'],
-            why: 'to upload and remove seed images; give it a storage of its own',
-          },
-        ]),
-    ...(bridge === undefined || major < 8
-      ? []
-      : [{ path: `/sdn/zones/${zone}/${bridge}`, privileges: ['SDN.Use'], why: 'to connect the machines' }]),
-  ])
-
-/** One line a path: a role is set as a whole, and the second one on a path would take back what the first gave. */
-const byPath = (needed: readonly Needed[]): Needed[] => {
-  const merged = new Map<string, Needed>()
-  for (const { path, privileges, why } of needed) {
-    const present = merged.get(path)
-    merged.set(path, {
-      path,
-      privileges: [...new Set([...(present?.privileges ?? []), ...privileges])],
-      why: [...new Set([...(present ? [present.why] : []), why])].join('; '),
-    })
-  }
-  return [...merged.values()]
-}
+}: Place): Needed[] => [
+  {
+    role: 'DeputyTemplate',
+    path: `/vms/${template}`,
+    privileges: ['VM.Clone', 'VM.Audit'],
+    why: 'to clone the template',
+  },
+  {
+    role: 'DeputyJobs',
+    path: `/pool/${pool}`,
+    privileges: [...JOB_PRIVILEGES, ...agentPrivileges(major), 'Pool.Audit'],
+    why: 'to configure, start, watch and destroy the machines of jobs',
+  },
+  ...diskStorages.map(storage => ({
+    role: 'DeputyDisks',
+    path: `/storage/${storage}`,
+    privileges: ['Datastore.AllocateSpace', 'Datastore.Audit'],
+    why: 'to make the disks of the clones',
+  })),
+  ...imageStorages.map(storage => ({
+    role: 'DeputyImages',
+    path: `/storage/${storage}`,
+    privileges: ['Datastore.Audit'],
+    why: 'to clone the CD-ROM drives of the template',
+  })),
+  ...(seedStorage === undefined
+    ? []
+    : [
+        {
+          role: 'DeputySeeds',
+          path: `/storage/${seedStorage}`,
+          privileges: SEED_PRIVILEGES,
+          why: 'to upload and remove seed images; give it a storage of its own',
+        },
+      ]),
+  ...(bridge === undefined || major < 8
+    ? []
+    : [
+        {
+          role: 'DeputyNetwork',
+          path: `/sdn/zones/${zone}/${bridge}`,
+          privileges: ['SDN.Use'],
+          why: 'to connect the machines',
+        },
+      ]),
+]
 
 export const agentPrivileges = (major: number): readonly string[] =>
   major >= 9
@@ -85,6 +88,8 @@ export const agentPrivileges = (major: number): readonly string[] =>
         'VM.GuestAgent.Unrestricted',
       ]
     : ['VM.Monitor']
+
+export const SEED_PRIVILEGES = ['Datastore.AllocateTemplate', 'Datastore.Audit', 'Datastore.Allocate']
 
 const JOB_PRIVILEGES = [
   'VM.Allocate',

@@ -15,17 +15,26 @@ export const pveumLines = (wanted: Wanted): string[] => {
   const paths = wanted.missing && new Set(wanted.missing.map(one => one.path))
   return privilegeTable(wanted)
     .filter(({ path }) => paths?.has(path) ?? true)
-    .flatMap(({ path, privileges }) => {
-      const role = roleFor(path)
-      return [
-        roleLine(role, privileges),
-        `pveum acl modify ${quote(path)} --users ${quote(wanted.user)} --roles ${role}`,
-        ...(wanted.tokenId === undefined
-          ? []
-          : [`pveum acl modify ${quote(path)} --tokens ${quote(wanted.tokenId)} --roles ${role}`]),
-      ]
-    })
+    .flatMap(needed => grantLines({ ...wanted, ...needed }))
 }
+
+interface Grant {
+  readonly user: string
+  readonly tokenId?: string
+  readonly path: string
+  readonly role: string
+  readonly privileges: readonly string[]
+}
+
+/** Makes the role, or adds to it, and gives it to user and token on a path. */
+export const grantLines = ({ user, tokenId, path, role, privileges }: Grant): string[] => [
+  roleLine(role, privileges),
+  // root@pam may do everything, and takes no rule.
+  ...(user === 'root@pam' ? [] : [`pveum acl modify ${quote(path)} --users ${quote(user)} --roles ${role}`]),
+  ...(tokenId === undefined
+    ? []
+    : [`pveum acl modify ${quote(path)} --tokens ${quote(tokenId)} --roles ${role}`]),
+]
 
 /** Everything from nothing: pool, user, token, roles and rules. The token's value is printed by the third line. */
 export const setupLines = (wanted: Wanted & { tokenName: string }): string[] => [
@@ -54,18 +63,10 @@ export const watchLines = (
   }),
 ]
 
-/** `role add` fails when the role is there and `role modify` when it is not: one of them does it. */
+/** `role add` fails when the role is there and `role modify` when it is not: one of them does it, and takes nothing away. */
 const roleLine = (role: string, privileges: readonly string[]): string => {
   const rest = `${role} --privs "${privileges.join(' ')}"`
-  return `pveum role add ${rest} || pveum role modify ${rest}`
-}
-
-export const roleFor = (path: string): string => {
-  if (path.startsWith('/vms/')) return 'DeputyTemplate'
-  if (path.startsWith('/pool/')) return 'DeputyJobs'
-  if (path.startsWith('/sdn/')) return 'DeputyNetwork'
-  // Every character of a storage's name is good in a role's, so no two storages share one.
-  return `DeputyStorage-${path.split('/').at(-1)}`
+  return `pveum role add ${rest} || pveum role modify ${rest} --append 1`
 }
 
 /** Single quotes, for `!` means history to an interactive bash even within double ones. */

@@ -1,7 +1,6 @@
 import { path } from './encode.ts'
 import { proxmoxDetails } from './errors.ts'
 import { type Place, privilegeTable } from './privileges.ts'
-import { roleFor } from './pveum.ts'
 import type { CallOptions, Request } from './request.ts'
 
 export interface SetupWish extends Place {
@@ -44,13 +43,14 @@ export const performSetup = async (
   const token = await step(`token ${user}!${tokenName}`, () =>
     request('POST', path`/access/users/${user}/token/${tokenName}`, { privsep: true }, options),
   )
-  for (const { path: at, privileges } of privilegeTable(wish)) {
-    const roleid = roleFor(at)
+  for (const { role: roleid, path: at, privileges } of privilegeTable(wish)) {
     const privs = privileges.join(',')
     const made = await step(`role ${roleid}`, () =>
       request('POST', '/access/roles', { roleid, privs }, options).then(() => true),
     )
-    if (made === undefined) await request('PUT', path`/access/roles/${roleid}`, { privs }, options)
+    // Other users may have the role, and an administrator may have added to it.
+    if (made === undefined)
+      await request('PUT', path`/access/roles/${roleid}`, { privs, append: true }, options)
     // With privilege separation both need the rule.
     await request(
       'PUT',

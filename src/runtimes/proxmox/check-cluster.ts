@@ -1,7 +1,8 @@
 import type { Check } from '../../ports.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
-import { watchLines } from '../../proxmox/pveum.ts'
+import { identityOf } from '../../proxmox/grant.ts'
+import { grantLines, watchLines } from '../../proxmox/pveum.ts'
 import { datacenterFirewall } from './firewall.ts'
 import { listNodes, listStorages, type Template } from './inventory.ts'
 import { bridgeOf } from './net-device.ts'
@@ -55,7 +56,7 @@ export const checkBridge = async (
     // Without a right on any of them, none is shown: then the rights are what is wrong.
     status: seen.length === 0 ? 'warning' : 'failed',
     message: `${bridge} is not among the bridges of ${node} that the token sees: ${seen.join(', ') || 'none'}`,
-    fix: 'Set PROXMOX_BRIDGE to one of them, or grant SDN.Use on it: deputy proxmox setup',
+    fix: `Set PROXMOX_BRIDGE to one of them, or let the token use it:\n${useLines(proxmox, bridge, network.zone)}`,
   }
 }
 
@@ -138,9 +139,13 @@ export const checkNodes = async ({ proxmox }: ProxmoxRuntimeOptions, signal: Abo
   }
 }
 
-const watch = ({ settings: { credentials } }: Proxmox, path: '/nodes' | '/'): string => {
-  const { user } = credentials
-  return watchLines({ user, ...(credentials.kind === 'token' && { tokenId: credentials.id }) }, [path]).join(
-    '\n',
-  )
-}
+const useLines = ({ settings }: Proxmox, bridge: string, zone = 'localnetwork'): string =>
+  grantLines({
+    ...identityOf(settings.credentials),
+    role: 'DeputyNetwork',
+    path: `/sdn/zones/${zone}/${bridge}`,
+    privileges: ['SDN.Use'],
+  }).join('\n')
+
+const watch = ({ settings }: Proxmox, path: '/nodes' | '/'): string =>
+  watchLines(identityOf(settings.credentials), [path]).join('\n')

@@ -1,4 +1,8 @@
 import type { Check } from '../../ports.ts'
+import type { Proxmox } from '../../proxmox/client.ts'
+import { identityOf } from '../../proxmox/grant.ts'
+import { SEED_PRIVILEGES } from '../../proxmox/privileges.ts'
+import { grantLines } from '../../proxmox/pveum.ts'
 import { drivesOf } from './drives.ts'
 import { hasAgent, type Injection } from './injection.ts'
 import { listNodes, listStorages, type Template } from './inventory.ts'
@@ -67,7 +71,7 @@ export const checkSeed = async (
       name,
       status: 'failed',
       message: `storage ${seedStorage} is not to be seen on ${template.node}: it is not there, is disabled, or the token may not see it`,
-      fix: `On a node: pvesm status --storage ${seedStorage}. If it is there, grant the rights that are missing: deputy proxmox setup --seeds ${seedStorage}`,
+      fix: `On a node: pvesm status --storage ${seedStorage}. If it is there, let the token use it:\n${seedLines(proxmox, String(seedStorage))}`,
     }
   if (!seeds.content.includes('iso'))
     return {
@@ -95,3 +99,11 @@ export const checkSeed = async (
     fix: `pvesm set ${seeds.storage} --delete nodes   # the directory must exist on every node`,
   }
 }
+
+const seedLines = ({ settings }: Proxmox, storage: string): string =>
+  grantLines({
+    ...identityOf(settings.credentials),
+    role: 'DeputySeeds',
+    path: `/storage/${storage}`,
+    privileges: SEED_PRIVILEGES,
+  }).join('\n')

@@ -1,4 +1,4 @@
-import type { AppError } from '../../jobs/errors.ts'
+import { type AppError, toAppError } from '../../jobs/errors.ts'
 import { forOperator } from '../../jobs/for-operator.ts'
 import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
@@ -134,12 +134,12 @@ const deleteSeed = async (
   } catch (error) {
     const kind = proxmoxDetails(error)?.kind
     if (kind === 'missing') return
-    throw kind === 'permission' ? undeletable(node, volid, storage) : error
+    throw kind === 'permission' ? undeletable(node, volid, error) : error
   }
 }
 
-const undeletable = (node: string, volid: string, storage: string): AppError =>
+const undeletable = (node: string, volid: string, error: unknown): AppError =>
   forOperator(
     `The token may not delete the seed image ${volid} on ${node}.`,
-    `Grant Datastore.Allocate on /storage/${storage}, a storage of its own: deputy proxmox setup. Or on ${node}: pvesm free ${volid}`,
+    `Delete it on ${node}: pvesm free ${volid}. ${toAppError(error).hint ?? ''}`,
   )

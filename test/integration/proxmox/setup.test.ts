@@ -70,7 +70,7 @@ describe('deputy proxmox setup', () => {
     expect(refused.stderr).toContain('PROXMOX_USER=root@pam PROXMOX_PASSWORD=')
     const admin = { PROXMOX_USER: 'root@pam', PROXMOX_PASSWORD: cluster.emulator.standard.rootPassword }
     const early = await cli.run(['proxmox', 'setup', '--apply', '--template', '777'], { env: admin })
-    expect(early.stdout).toContain('granted DeputyStorage-local-lvm on /storage/local-lvm')
+    expect(early.stdout).toContain('granted DeputyDisks on /storage/local-lvm')
     expect(early.stdout).toContain('There is no template 777 yet: deputy proxmox template')
   })
 })

@@ -32,7 +32,9 @@ export const check = (
   any = false,
 ): void => {
   if (may(state, auth, path, privileges, any)) return
-  throw forbidden(`${path}, ${privileges.join('|')}`)
+  // Of several that are needed, the first that is missing is named; of those of which one is enough, all are.
+  const named = any ? privileges.join('|') : privileges.find(name => !may(state, auth, path, [name]))
+  throw forbidden(`${path}, ${named}`)
 }
 
 /** No token passes this, not even one of root without separation. */

@@ -53,7 +53,7 @@ export const dispatch = async (backend: Backend, incoming: Incoming): Promise<Ou
   const { operation, inPath } = found
   const { raw, file } = readParams(operation, inPath, incoming)
   if (operation.tokenForbidden && incoming.headers.authorization !== undefined)
-    throw new PveError(403, 'API tokens are not allowed')
+    throw forbidden(`URI '${incoming.path}' not available with API token, need proper ticket.\n`)
   authorise(state, auth, operation, raw)
   const node = inPath.node
   if (node !== undefined) refuseMissingNode(state, node)

@@ -52,11 +52,26 @@ describe('answers of Proxmox VE', () => {
     )
     expect(error.code).toBe('denied')
     expect(error.message).toContain('Permission check failed (/storage/local, Datastore.AllocateSpace)')
-    expect(error.hint).toContain('Datastore.AllocateSpace on /storage/local')
     expect(proxmoxDetails(error)).toMatchObject({
       aclPath: '/storage/local',
       privileges: ['Datastore.AllocateSpace'],
     })
+  })
+
+  it.each([
+    [
+      "Permission check failed (URI '/access/password' not available with API token, need proper ticket.\n)",
+      403,
+    ],
+    ['Permission check failed (user != root@pam)', 403],
+    ["only root can set 'args' config", 500],
+    ['Permission check failed (changing feature flags (except nesting) is only allowed for root@pam)', 403],
+  ])('does not take a refusal for want of root for one of a path: %s', (message, status) => {
+    const error = errorFromAnswer(POST, answer(status, { data: null, message: `${message}\n` }))
+    expect(error.code).toBe('denied')
+    expect(proxmoxDetails(error)?.kind).toMatch(/^(root|ticket)_only$/)
+    expect(proxmoxDetails(error)?.aclPath).toBeUndefined()
+    expect(error.hint).toContain('pvesh create /x')
   })
 
   it('survives a 403 that names nothing', () => {
@@ -78,6 +93,7 @@ describe('answers of Proxmox VE', () => {
     ['QEMU guest agent is not running', 'agent_down', 'unavailable', true],
     ['No QEMU guest agent configured', 'agent_off', 'unsupported', false],
     ['no space left on device', 'no_space', 'unavailable', true],
+    ["unable to find command 'sendmail'", 'server', 'internal', false],
     ['something else entirely', 'server', 'internal', false],
   ])('reads "%s" as %s', (message, kind, code, retryable) => {
     const error = errorFromAnswer(POST, answer(500, { data: null, message: `${message}\n` }))

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { checkRights } from '../../../src/proxmox/permissions.ts'
+import { pveumLines } from '../../../src/proxmox/pveum.ts'
 import { performSetup } from '../../../src/proxmox/setup.ts'
+import { runPveum } from '../../support/pve/pveum.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
 
 let cluster: Cluster
@@ -66,6 +68,32 @@ describe('the set-up', () => {
     expect(again.secret).toBeUndefined()
     expect(again.steps).toContain('pool work is there')
     expect(cluster.emulator.state.roles.get('DeputyJobs')!.has('VM.Allocate')).toBe(true)
+  })
+
+  it('for a second user who needs less takes nothing from the first', async () => {
+    const root = cluster.root()
+    const first = { ...WISH, diskStorages: ['shared'], seedStorage: 'shared' }
+    const { secret } = await performSetup(root.request, first)
+    const { seedStorage: _, ...second } = { ...first, user: 'other@pve' }
+    await performSetup(root.request, second)
+    const token = cluster.connect({
+      PROXMOX_USER: 'worker@pve',
+      PROXMOX_TOKEN_NAME: 'one',
+      PROXMOX_TOKEN_VALUE: secret!,
+    })
+    expect((await checkRights(token.request, first)).missing).toEqual([])
+  })
+
+  it('keeps what an administrator has added to a role', async () => {
+    const root = cluster.root()
+    await performSetup(root.request, WISH)
+    cluster.emulator.state.roles.get('DeputyJobs')!.add('VM.Snapshot')
+    await performSetup(root.request, { ...WISH, user: 'other@pve' })
+    await runPveum(
+      root.request,
+      pveumLines(WISH).filter(line => line.includes('DeputyJobs')),
+    )
+    expect(cluster.emulator.state.roles.get('DeputyJobs')!.has('VM.Snapshot')).toBe(true)
   })
 
   it('is refused to those who are no administrator, in the words of Proxmox VE', async () => {

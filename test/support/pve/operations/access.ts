@@ -39,6 +39,17 @@ export const accessOperations: readonly Operation[] = [
     },
   },
   {
+    method: 'PUT',
+    path: '/access/password',
+    name: 'change_password',
+    description: 'Changes the password of a user.',
+    params: { userid: USERID, password: { type: 'string' }, 'confirmation-password': S },
+    permission: { user: 'all' },
+    tokenForbidden: true,
+    returns: 'null',
+    run: () => null,
+  },
+  {
     method: 'GET',
     path: '/access/permissions',
     name: 'permissions',

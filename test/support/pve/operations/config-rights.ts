@@ -1,5 +1,5 @@
 import { check, isRealRoot, may } from '../acl.ts'
-import { badParams, PveError } from '../errors.ts'
+import { badParams, die } from '../errors.ts'
 import type { Context } from '../operation.ts'
 import { DRIVE, parseProps } from '../properties.ts'
 import type { Values } from '../schema.ts'
@@ -11,7 +11,7 @@ export const checkConfigRights = ({ state, auth }: Context, at: string, params: 
   for (const [key, given] of Object.entries(params)) {
     const right = rightFor(key, String(given))
     if (right === 'root') {
-      if (!isRealRoot(auth)) throw new PveError(403, `only root can set '${key}' config`)
+      if (!isRealRoot(auth)) die(`only root can set '${key}' config`)
       continue
     }
     const rights =
