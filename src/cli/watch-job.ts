@@ -103,6 +103,7 @@ const showPhase = async (options: {
 const phaseText = (view: JobView): string => {
   const since = (Date.now() - Date.parse(view.started_at ?? view.created_at)) / 1000
   const clock = since < 60 ? `${Math.max(0, since).toFixed(1)} s` : duration(since)
+  if (view.status === 'pending' && view.progress !== null) return `${view.progress} · ${clock}`
   if (view.status === 'pending')
     return `waiting${view.queue_position === null ? '' : `, place ${view.queue_position} in the queue`} · ${clock}`
   if (view.status === 'provisioning')

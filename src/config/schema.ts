@@ -39,6 +39,12 @@ export const configSchema = z.strictObject({
       .max(LIMITS.leaseSeconds)
       .default(86_400)
       .describe('Seconds a persistent machine is kept'),
+    queueTimeout: z
+      .number()
+      .min(1)
+      .max(LIMITS.queueSeconds)
+      .default(7 * 86_400)
+      .describe('Seconds a job may wait to start'),
   }),
   limits: z.strictObject({
     running: z

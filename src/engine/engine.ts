@@ -242,6 +242,7 @@ export const createEngine = (options: EngineOptions): Engine => {
   return {
     deputy,
     start: async () => {
+      await context.blobs.removeUnfinished()
       await recover(context, runner, disposal)
       void context.readiness.checkAll(closing.signal)
       dispatcher.kick()

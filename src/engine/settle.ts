@@ -1,4 +1,4 @@
-import { isWaiting } from '../jobs/errors.ts'
+import { type AppError, isWaiting } from '../jobs/errors.ts'
 import type { Job, JobError, JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { JobState } from '../jobs/states.ts'
@@ -23,6 +23,7 @@ export const verdict = (
       return settled(outcome.exit, job, now)
     case 'not-started':
       if (isWaiting(outcome.error)) return waitsOn(job, outcome.error.message, now)
+      if (isNodeAway(manifest, outcome.error)) return waitsForNode(job, outcome.error.message, now)
       if (outcome.error.retryable && job.attempts <= manifest.retries)
         return again(job, outcome.error.message, now)
       return failed(
@@ -59,6 +60,8 @@ const again = (job: Job, why: string, now: number): Verdict => ({
     notBefore: now + Math.min(60_000, 500 * 2 ** job.attempts),
     machineId: null,
     startedAt: null,
+    progress: null,
+    ...(job.startedAt !== null && { queueUntil: null }),
     position: 0,
     outputBase: job.outputBytes,
   },
@@ -71,6 +74,19 @@ const waitsOn = (job: Job, why: string, now: number): Verdict => ({
   change: { notBefore: now, machineId: null, attempts: Math.max(0, job.attempts - 1) },
   reason: `it goes on waiting: ${why}`,
 })
+
+/** A job that names its node can run nowhere else: it waits for the node, up to its time in the queue. */
+const isNodeAway = (manifest: Manifest, error: AppError): boolean =>
+  manifest.requires?.node !== undefined &&
+  error.retryable &&
+  (error.code === 'unavailable' || error.code === 'timeout')
+
+/** Tried often at first, later every half minute. */
+const waitsForNode = (job: Job, why: string, now: number): Verdict => {
+  const verdict = waitsOn(job, why, now)
+  const pause = Math.min(30_000, Math.max(500, (now - job.createdAt) / 4))
+  return { ...verdict, change: { ...verdict.change, notBefore: now + pause, progress: `waiting: ${why}` } }
+}
 
 const settled = (exit: Exit, job: Job, now: number): Verdict => {
   const result: JobOutcome = {

@@ -60,6 +60,7 @@ export const submit = async (
     origin: origin.slice(0, 100),
     createdAt: clock.now(),
     timeoutSeconds,
+    queueUntil: clock.now() + (asked.queueTimeout ?? config.defaults.queueTimeout) * 1000,
     ...(parentId !== undefined && { parentId }),
   })
   onWriting(runtime)

@@ -17,8 +17,12 @@ const GRACE_MS = 60_000
 /** An uploaded workspace waits this long for the job that uses it. */
 const UPLOAD_MS = 3_600_000
 const DAY_MS = 86_400_000
-const JOBS_MS = 300_000
+const JOBS_MS = 60_000
+/** How late a job may be told that its time in the queue is over. */
+const OVERDUE_MS = 1_000
 const BLOBS_MS = 3_600_000
+/** Share a transaction; more would keep others waiting for it. */
+const DELETED_AT_ONCE = 50
 
 export const createSweeper = (
   context: EngineContext,
@@ -113,18 +117,42 @@ export const createSweeper = (
     }
   }
 
+  /** By the wall clock, as it has to count through restarts; not while that clock is in doubt. */
+  const failOverdue = async (): Promise<void> => {
+    if (clockJumped()) return
+    const now = clock.now()
+    for (const job of await store.overdueJobs(now)) {
+      const { queueTimeout = config.defaults.queueTimeout } = (await store.getManifest(job.id)) ?? {}
+      const message = `It did not start within ${queueTimeout} s${job.progress === null ? '.' : ` (${job.progress}).`}`
+      await store.move(
+        job.id,
+        'failed',
+        { completedAt: now, error: { code: 'machine', message, hint: "Set a longer 'queueTimeout'." } },
+        { at: now, data: { reason: message } },
+        { from: ['pending'] },
+      )
+      context.signals.emit({ jobId: job.id, kind: 'state' })
+    }
+  }
+
   const sweepJobs = async (): Promise<void> => {
     const before = clockJumped() ? Number.NEGATIVE_INFINITY : clock.now() - config.keep.days * DAY_MS
-    const expired = await store.expiredJobs({
-      jobs: config.keep.jobs,
-      bytes: parseSize(config.keep.bytes),
-      before,
-    })
-    for (const id of expired)
-      for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.remove(blob)
-    if (expired.length === 0) return
-    log.info({ jobs: expired.length }, 'forgot old jobs')
-    await store.compact()
+    const policy = { jobs: config.keep.jobs, bytes: parseSize(config.keep.bytes), before }
+    let forgotten = 0
+    // Until nothing is due: jobs may come in faster than one batch a sweep.
+    while (!context.closing.aborted) {
+      const expired = await store.expiredJobs(policy)
+      if (expired.length === 0) break
+      for (let at = 0; at < expired.length; at += DELETED_AT_ONCE)
+        await Promise.all(expired.slice(at, at + DELETED_AT_ONCE).map(forget))
+      forgotten += expired.length
+      await store.compact()
+    }
+    if (forgotten > 0) log.info({ jobs: forgotten }, 'forgot old jobs')
+  }
+
+  const forget = async (id: string): Promise<void> => {
+    for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.remove(blob)
   }
 
   const sweepBlobs = async (): Promise<void> => {
@@ -152,11 +180,12 @@ export const createSweeper = (
     rarely(JOBS_MS, sweepJobs),
     rarely(BLOBS_MS, sweepBlobs),
   ]
+  const attempt = (part: () => Promise<void>): Promise<void> =>
+    part().catch(error => {
+      if (!context.closing.aborted) log.error({ err: error }, 'a sweep failed')
+    })
   const sweep = async (): Promise<void> => {
-    for (const part of parts)
-      await part().catch(error => {
-        if (!context.closing.aborted) log.error({ err: error }, 'a sweep failed')
-      })
+    for (const part of parts) await attempt(part)
   }
 
   return {
@@ -170,8 +199,11 @@ export const createSweeper = (
           busy = false
         })
       }
-      const timer = setInterval(tick, config.supervision.cleanup * 1000)
-      context.closing.addEventListener('abort', () => clearInterval(timer), { once: true })
+      const timers = [
+        setInterval(tick, config.supervision.cleanup * 1000),
+        setInterval(() => void attempt(failOverdue), OVERDUE_MS),
+      ]
+      context.closing.addEventListener('abort', () => timers.forEach(clearInterval), { once: true })
       void tick()
     },
   }

@@ -20,8 +20,11 @@ export const jobView = (job: Job, { queuePosition, where, outputTail }: ViewExtr
   ...(where !== undefined && { where }),
   parent_id: job.parentId,
   origin: job.origin,
-  // What its machine waits for is no word of the job's own.
-  progress: job.statusMode === 'simple' && job.state !== 'provisioning' ? null : job.progress,
+  // Before the start this is what its machine waits for, which every mode shows.
+  progress:
+    job.statusMode === 'simple' && job.state !== 'provisioning' && job.state !== 'pending'
+      ? null
+      : job.progress,
   ...(outputTail !== undefined && { output_tail: outputTail }),
   queue_position: queuePosition,
   created_at: iso(job.createdAt),

@@ -16,6 +16,7 @@ export const LIMITS = {
   domains: 100,
   timeoutSeconds: 86_400,
   leaseSeconds: 7 * 86_400,
+  queueSeconds: 30 * 86_400,
   pathBytes: 1024,
   progressBytes: 1 * KIB,
 } as const

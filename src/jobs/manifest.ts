@@ -105,6 +105,12 @@ export const manifestSchema = z.strictObject({
     })
     .optional(),
   timeout: z.number().min(1).max(LIMITS.timeoutSeconds).optional().describe('Seconds'),
+  queueTimeout: z
+    .number()
+    .min(1)
+    .max(LIMITS.queueSeconds)
+    .optional()
+    .describe('Seconds it may wait to start, then it fails'),
   network: z
     .union([
       z.enum(['none', 'full']),

@@ -11,6 +11,8 @@ export interface Blobs {
   /** The file itself, for a runtime that hands it to a process. */
   path(sha256: string): string
   remove(sha256: string): Promise<void>
+  /** Removes what an earlier daemon had begun to store. Only before anything is stored. */
+  removeUnfinished(): Promise<void>
   /** Every stored blob, for the sweep of unreferenced ones. */
   list(): AsyncIterable<{ sha256: string; size: number; modifiedAt: number }>
 }

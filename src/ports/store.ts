@@ -14,6 +14,8 @@ export interface Store {
   listJobs(query: JobQuery): Promise<Job[]>
   /** Jobs whose machine may exist: not pending, not finished. */
   activeJobs(): Promise<Job[]>
+  /** Pending jobs whose time in the queue is over. */
+  overdueJobs(now: number): Promise<Job[]>
   /** Pending jobs that wait for a kept machine which is no more. */
   strandedJobs(): Promise<Job[]>
   counts(): Readonly<Record<JobState, number>>
@@ -82,6 +84,8 @@ export interface NewJob {
   readonly origin: string
   readonly createdAt: number
   readonly timeoutSeconds: number
+  /** When it fails unless it has started. */
+  readonly queueUntil?: number
   readonly parentId?: string
 }
 
@@ -104,6 +108,8 @@ export type JobChanges = Partial<
     | 'result'
   >
 > & {
+  /** Null after a start: a retry may wait as long as it takes. */
+  queueUntil?: null
   /** Earliest time of the next claim, after a retry. */
   notBefore?: number
   /** Added to what is known. */

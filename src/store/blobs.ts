@@ -55,6 +55,7 @@ export const createBlobs = (directory: string): Blobs => {
     read: (sha256, range) => createReadStream(pathOf(sha256), range),
     path: pathOf,
     remove: sha256 => rm(pathOf(sha256), { force: true }),
+    removeUnfinished: () => rm(incoming, { recursive: true, force: true }),
     async *list() {
       for await (const folder of entries(directory)) {
         if (!/^[0-9a-f]{2}$/.test(folder)) continue

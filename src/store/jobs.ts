@@ -24,8 +24,8 @@ export const insertJob = (database: Database, job: NewJob): { job: Job; created:
   const { lastId } = database.run(
     `insert into jobs (id, state, title, agent_type, runtime_wanted, runtime, wants_machine, parent_id, priority,
        status_mode, labels,
-       origin, created_at, timeout_seconds, idempotency_key, manifest_hash)
-     values (?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       origin, created_at, timeout_seconds, queue_until, idempotency_key, manifest_hash)
+     values (?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     job.id,
     job.title,
     manifest.agentType,
@@ -39,6 +39,7 @@ export const insertJob = (database: Database, job: NewJob): { job: Job; created:
     job.origin,
     job.createdAt,
     job.timeoutSeconds,
+    job.queueUntil ?? null,
     key,
     job.manifestHash,
   )
@@ -96,6 +97,16 @@ export const activeJobs = (database: Database): Job[] =>
   database
     .all(
       `select * from jobs where completed_at is null and state in ('provisioning', 'running') order by seq`,
+    )
+    .map(toJob)
+
+export const overdueJobs = (database: Database, now: number): Job[] =>
+  database
+    .all(
+      `select * from jobs
+       where completed_at is null and state = 'pending' and queue_until is not null and queue_until <= ?
+       order by queue_until limit 500`,
+      now,
     )
     .map(toJob)
 

@@ -91,6 +91,11 @@ const MIGRATIONS: readonly string[] = [
   drop table output;
   alter table pieces rename to output;
   `,
+  `
+  alter table jobs add column queue_until integer;
+  create index jobs_queue_until on jobs (queue_until)
+    where completed_at is null and state = 'pending' and queue_until is not null;
+  `,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length

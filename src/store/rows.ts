@@ -79,6 +79,7 @@ const JOB_COLUMNS: Columns<Omit<JobChanges, 'phases'>> = {
   error: ['error', asJson],
   result: ['result', asJson],
   notBefore: ['not_before', asIs],
+  queueUntil: ['queue_until', asIs],
 }
 
 const MACHINE_COLUMNS: Columns<Omit<MachineRecord, 'id' | 'runtime'>> = {

@@ -60,6 +60,7 @@ const createStore = (database: Database): Store => {
     getManifest: async id => jobs.getManifest(database, id),
     listJobs: async query => jobs.listJobs(database, query),
     activeJobs: async () => jobs.activeJobs(database),
+    overdueJobs: async now => jobs.overdueJobs(database, now),
     strandedJobs: async () => jobs.strandedJobs(database),
     counts: () => ({ ...counts }),
     waiting: queue.of,

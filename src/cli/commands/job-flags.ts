@@ -16,6 +16,11 @@ export const MANIFEST_FLAGS = {
   },
   model: { type: 'string', value: 'NAME', summary: 'Model of the claude agent' },
   timeout: { type: 'duration', short: 't', value: 'TIME', summary: 'Cancel the job after 90, 90s, 5m, 2h…' },
+  'queue-timeout': {
+    type: 'duration',
+    value: 'TIME',
+    summary: 'Fail the job unless it starts within this time',
+  },
   env: {
     type: 'list',
     short: 'e',

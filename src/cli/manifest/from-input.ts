@@ -65,6 +65,7 @@ const addFlags = async (manifest: LooseManifest, flags: Flags, options: Options)
   set('agentType', flags.agent)
   merge('agent', { claudeModel: flags.model })
   set('timeout', flags.timeout)
+  set('queueTimeout', flags['queue-timeout'])
   merge(
     'env',
     pairs(flags.env, '--env', options.command, name => own(options.env, name)),

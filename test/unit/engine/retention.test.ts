@@ -1,7 +1,11 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
+import { newId } from '../../../src/jobs/ids.ts'
+import { parseManifest } from '../../../src/jobs/manifest.ts'
 import { createBlobs } from '../../../src/store/blobs.ts'
+import { openStore } from '../../../src/store/store.ts'
 import { removeDirectory, startEngine, until } from '../../support/engine.ts'
 import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
 
@@ -47,4 +51,50 @@ it('forgets the oldest finished jobs with their artifacts, and never one that is
   await expect(successor.deputy.get(ids[0]!)).rejects.toMatchObject({ code: 'not_found' })
   await successor.close()
   removeDirectory(engine.directory)
+})
+
+it('forgets as many jobs as are due in one sweep', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'deputy-retention-'))
+  const store = openStore(join(directory, 'deputy.db'))
+  const ids = Array.from({ length: 1200 }, () => newId())
+  await Promise.all(
+    ids.map(id =>
+      store.insertJob({
+        id,
+        manifest: parseManifest({ task: 'true' }),
+        manifestHash: id,
+        title: 'true',
+        runtime: 'sandbox',
+        origin: 'test',
+        createdAt: 1,
+        timeoutSeconds: 60,
+      }),
+    ),
+  )
+  await Promise.all(
+    ids.map(id => store.move(id, 'cancelled', { completedAt: Date.now() }, { at: 1, data: {} })),
+  )
+  await store.close()
+  const engine = await startEngine([createScriptedRuntime('sandbox')], {
+    directory,
+    config: config => {
+      config.keep.jobs = 10
+    },
+  })
+  await until(() => engine.store.counts().cancelled === 10, 'all but ten are forgotten')
+  await engine.close()
+  removeDirectory(directory)
+})
+
+it('removes uploads that an earlier daemon had not finished', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'deputy-retention-'))
+  const unfinished = join(directory, 'blobs', 'incoming', 'half')
+  mkdirSync(dirname(unfinished), { recursive: true })
+  writeFileSync(unfinished, 'half an upload')
+  const engine = await startEngine([createScriptedRuntime('sandbox')], { directory })
+  expect(existsSync(unfinished)).toBe(false)
+  const { sha256 } = await engine.deputy.putBlob(bytes('a whole upload'))
+  expect(existsSync(createBlobs(join(directory, 'blobs')).path(sha256))).toBe(true)
+  await engine.close()
+  removeDirectory(directory)
 })

@@ -332,6 +332,7 @@ describe('a database of an earlier version', () => {
     const id = await submit(store)
     await store.close()
     const database = openDatabase(path)
+    database.exec('drop index jobs_queue_until; alter table jobs drop column queue_until')
     database.exec('alter table jobs drop column output_base')
     database.exec(`
       drop table output;

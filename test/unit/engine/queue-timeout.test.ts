@@ -1,0 +1,93 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { AppError } from '../../../src/jobs/errors.ts'
+import { removeDirectory, startEngine, type TestEngine, until } from '../../support/engine.ts'
+import { createScriptedRuntime, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
+
+const never = new AbortController().signal
+const away = (): AppError => new AppError('unavailable', 'node n1 does not answer')
+
+let engine: TestEngine
+afterEach(async () => {
+  await engine.close()
+  removeDirectory(engine.directory)
+})
+
+/** A runtime whose only node is away until `back` is called. */
+const startWithNodeAway = async (): Promise<{ runtime: ScriptedRuntime; back(): void }> => {
+  const runtime = createScriptedRuntime('ssh')
+  let isAway = true
+  const { provision } = runtime
+  runtime.provision = async request => {
+    if (isAway) {
+      runtime.calls.push('away')
+      throw away()
+    }
+    return provision(request)
+  }
+  engine = await startEngine([runtime])
+  return {
+    runtime,
+    back: () => {
+      isAway = false
+    },
+  }
+}
+
+const submit = async (manifest: object): Promise<string> =>
+  (await engine.deputy.submit({ task: 'true', runtime: 'ssh', ...manifest }, 'test')).job_id
+
+describe('a job for a node that is away', () => {
+  it('waits, says for what, and runs when the node is back', async () => {
+    const { runtime, back } = await startWithNodeAway()
+    const id = await submit({ requires: { node: 'n1' }, retries: 0 })
+    await until(async () => (await engine.deputy.get(id)).progress !== null, 'it says what it waits for')
+    const waiting = await engine.deputy.get(id)
+    expect(waiting.progress).toContain('node n1 does not answer')
+    await until(() => runtime.calls.filter(call => call === 'away').length > 1, 'it is tried again')
+    expect(['pending', 'provisioning']).toContain((await engine.deputy.get(id)).status)
+    back()
+    ;(await runtime.started(id)).finish()
+    const done = await engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
+    expect(done).toMatchObject({ status: 'success', attempts: 1 })
+  })
+
+  it('fails when its time in the queue is over, with what it waited for', async () => {
+    await startWithNodeAway()
+    const id = await submit({ requires: { node: 'n1' }, queueTimeout: 1 })
+    const done = await engine.deputy.wait(id, { timeoutMs: 15_000, signal: never })
+    expect(done.status).toBe('failed')
+    expect(done.error).toMatchObject({ code: 'machine', hint: expect.stringContaining('queueTimeout') })
+    expect(done.error?.message).toMatch(/within 1 s.*node n1 does not answer/)
+  })
+
+  it('fails at once for what no waiting mends', async () => {
+    const { runtime } = await startWithNodeAway()
+    runtime.provision = async () => {
+      throw new AppError('denied', 'the key is not accepted')
+    }
+    const id = await submit({ requires: { node: 'n1' }, retries: 0 })
+    const done = await engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
+    expect(done.error?.message).toBe('the key is not accepted')
+  })
+
+  it('is tried as often as it says when it may run elsewhere', async () => {
+    const { runtime } = await startWithNodeAway()
+    const id = await submit({ retries: 1 })
+    const done = await engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
+    expect(done.status).toBe('failed')
+    expect(runtime.calls.filter(call => call === 'away')).toHaveLength(2)
+  })
+})
+
+describe('the time in the queue', () => {
+  it('ends for any job that waits, and not for one that has started', async () => {
+    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
+    engine = await startEngine([runtime])
+    const [first, second] = await Promise.all(
+      ['one', 'two'].map(task => engine.deputy.submit({ task, queueTimeout: 1 }, 'test')),
+    )
+    const done = await engine.deputy.wait(second!.job_id, { timeoutMs: 15_000, signal: never })
+    expect(done.error?.message).toMatch(/did not start within 1 s/)
+    expect((await engine.deputy.get(first!.job_id)).status).toBe('running')
+  })
+})
