@@ -55,6 +55,8 @@ export interface Box {
   leave(): void
   /** Inner ids of processes that belong to the machine, not to a job. */
   readonly spared: Set<number>
+  /** Host ids of everything in it, its own processes included: a job can write into their memory. */
+  processes(): number[]
   /** Host ids of everything the job started. */
   jobProcesses(): number[]
   /** Null where nothing is known of it. */
@@ -168,6 +170,7 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
     send: text => void control.write(text),
     spared,
     leave: () => void control.end('exit 0\n'),
+    processes: () => (child.pid === undefined ? [] : descendantsOf(child.pid)),
     jobProcesses: () => {
       if (child.pid === undefined) return []
       const all = descendantsOf(child.pid)

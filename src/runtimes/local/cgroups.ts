@@ -25,6 +25,10 @@ export interface Cgroup {
   /** Which limits the kernel keeps here. */
   readonly keeps: { readonly memory: boolean; readonly processes: boolean; readonly cpu: boolean }
   setLimits(limits: CgroupLimits): void
+  /** Bytes of memory in use, what the kernel could give up included. */
+  usage(): number
+  /** Bytes that belong to processes or to files in memory, and cannot be given up. */
+  held(): number
   /** How often each limit was hit. */
   events(): { memory: number; processes: number }
   kill(): void
@@ -71,6 +75,9 @@ const createV1 = (root: CgroupRoot & { version: 1 }, name: string): Cgroup => {
         put(cpu, 'cpu.cfs_quota_us', Math.round(limits.cpu * CPU_PERIOD))
       }
     },
+    usage: () => (memory === null ? 0 : readNumber(memory, 'memory.usage_in_bytes')),
+    held: () =>
+      memory === null ? 0 : counter(memory, 'memory.stat', 'rss') + counter(memory, 'memory.stat', 'shmem'),
     events: () => ({
       memory: memory === null ? 0 : counter(memory, 'memory.oom_control', 'oom_kill'),
       processes: pids === null ? 0 : counter(pids, 'pids.events', 'max'),
@@ -96,6 +103,8 @@ const createV2 = (root: CgroupRoot & { version: 2 }, name: string): Cgroup => {
       if (has('pids')) put(dir, 'pids.max', limits.processes)
       if (has('cpu')) put(dir, 'cpu.max', `${Math.round(limits.cpu * CPU_PERIOD)} ${CPU_PERIOD}`)
     },
+    usage: () => readNumber(dir, 'memory.current'),
+    held: () => counter(dir, 'memory.stat', 'anon') + counter(dir, 'memory.stat', 'shmem'),
     events: () => ({
       memory: has('memory') ? counter(dir, 'memory.events', 'oom_kill') : 0,
       processes: has('pids') ? counter(dir, 'pids.events', 'max') : 0,
@@ -149,6 +158,14 @@ const tryPut = (dir: string, file: string, value: number | string): boolean => {
     return true
   } catch {
     return false
+  }
+}
+
+const readNumber = (dir: string, file: string): number => {
+  try {
+    return Number(readFileSync(join(dir, file), 'utf8'))
+  } catch {
+    return 0
   }
 }
 

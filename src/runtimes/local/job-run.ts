@@ -73,6 +73,7 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
     checkArguments(spec)
     box = await machine()
     lap('boot', begun)
+    // Files lie in memory, too. How much of the sum is memory is watched below.
     box.plan.cgroup?.setLimits({
       memory: spec.limits.memory + spec.limits.disk,
       processes: spec.limits.processes,

@@ -21,7 +21,7 @@ export const limitsHit = (signs: LimitSigns): string[] => {
   const hit: string[] = []
   if (signs.stopped === 'timeout') hit.push(`time: it ran longer than ${signs.timeoutSeconds} s`)
   if (signs.oomKills > 0 || signs.symptoms.has('memory'))
-    hit.push(`memory: it used more than ${formatSize(limits.memory)}, with what it keeps on disk`)
+    hit.push(`memory: it used more than ${formatSize(limits.memory)}`)
   if (signs.refusedForks > 0 || signs.symptoms.has('processes'))
     hit.push(`processes: it wanted more than ${limits.processes} at once`)
   if (signs.disk?.outOfFiles) hit.push(`disk: it made more files than fit into ${formatSize(limits.disk)}`)

@@ -11,10 +11,15 @@ const listProcesses = (): Proc[] =>
     if (!/^\d+$/.test(name)) return []
     const stat = readText(`/proc/${name}/stat`)
     if (stat === undefined) return []
-    // The command name may hold spaces and parentheses: fields start after the last one.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields[0] === 'Z' ? [] : [{ pid: Number(name), parent: Number(fields[1]) }]
+    const fields = fieldsOf(stat)
+    return hasEnded(fields) ? [] : [{ pid: Number(name), parent: Number(fields[1]) }]
   })
+
+/** From the state on. The command name before it may hold spaces and parentheses. */
+const fieldsOf = (stat: string): string[] => stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+
+/** A process whose first thread has ended looks like a zombie while its other threads run. */
+const hasEnded = (fields: readonly string[]): boolean => fields[0] === 'Z' && Number(fields[17]) <= 1
 
 /** All descendants of a process, itself not included. */
 export const descendantsOf = (root: number, processes: readonly Proc[] = listProcesses()): number[] => {
@@ -60,7 +65,7 @@ export const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void
 /** A zombie counts as gone: it runs nothing, and whoever inherited it will bury it. */
 export const isAlive = (pid: number): boolean => {
   const stat = readText(`/proc/${pid}/stat`)
-  return stat !== undefined && stat[stat.lastIndexOf(')') + 2] !== 'Z'
+  return stat !== undefined && !hasEnded(fieldsOf(stat))
 }
 
 const readText = (path: string): string | undefined => {

@@ -18,6 +18,8 @@ export interface JobText {
 
 export const jobText = (job: JobText): string => {
   const lines = [
+    // For the runner, too: a job that took it over would have no limit otherwise.
+    ...processLimit(job.limits.processes),
     '(',
     'exec 2>&6 3>&- 4<&- 5>&- 6>&- </dev/null',
     `cd ${quote(job.directory)} || exit 126`,
@@ -37,16 +39,16 @@ export const jobText = (job: JobText): string => {
   return lines.join('\n')
 }
 
-/** dash and ash say -p, bash says -u. */
 const limitLines = (limits: JobText['limits']): string[] => [
   'ulimit -c 0',
   `ulimit -n ${limits.files} 2>/dev/null`,
   // One process alone; the sum of all is watched from outside.
   ...(limits.dataBytes === undefined ? [] : [`ulimit -d ${Math.ceil(limits.dataBytes / 1024)} 2>/dev/null`]),
-  ...(limits.processes === undefined
-    ? []
-    : [`ulimit -p ${limits.processes} 2>/dev/null || ulimit -u ${limits.processes} 2>/dev/null`]),
 ]
+
+/** dash and ash say -p, bash says -u. */
+const processLimit = (processes: number | undefined): string[] =>
+  processes === undefined ? [] : [`ulimit -p ${processes} 2>/dev/null || ulimit -u ${processes} 2>/dev/null`]
 
 /** Unpacks a tar of `bytes` bytes that follows on fd 4. */
 export const unpackText = (directory: string, bytes: number, gzip: boolean): string =>

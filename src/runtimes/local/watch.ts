@@ -1,34 +1,59 @@
-import { readFileSync } from 'node:fs'
 import type { Box } from './box.ts'
+import { memoryOf } from './memory.ts'
+import { signalAll } from './processes.ts'
 import type { MachineLimits } from './protocol.ts'
 
 export interface Watched {
   /** Set when the job used more memory than it may, and was ended for it. */
   readonly memoryExceeded: boolean
   readonly processesExceeded: boolean
+  /** The job is over. What it left in a kept machine is still watched, but less often. */
   end(): void
 }
 
-const PERIOD_MS = 100
+/** Reading one file of a cgroup costs little, going through all processes of the computer does not. */
+const CGROUP_MS = 50
+const PROCESSES_MS = 100
+const BETWEEN_JOBS_MS = 1000
+/** A job that still has its memory after so many looks ends with its machine. */
+const PATIENCE_MS = 1000
 /** Runner, launcher and what is just ending. */
 const PROCESS_SLACK = 4
 
+/** The watch of a machine ends when its next job, with limits of its own, begins. */
+const watches = new WeakMap<Box, () => void>()
+
 /**
- * Counts memory and processes of a job where no cgroup does. It looks ten times a second: less than a limit of the
- * kernel, more than none.
+ * Keeps a job to its memory. The kernel cannot: the files of a sandbox lie in memory, too, and its limit is the sum
+ * of both. Where there is no cgroup it is all that limits memory.
  */
 export const watchUsage = (box: Box, limits: MachineLimits): Watched => {
+  watches.get(box)?.()
   const keeps = box.plan.cgroup?.keeps
   const state = { memoryExceeded: false, processesExceeded: false }
+  let exceededAt: number | undefined
   const look = () => {
-    const processes = box.jobProcesses()
-    if (processes.length >= limits.processes - PROCESS_SLACK) state.processesExceeded = true
-    if (keeps?.memory || !exceeds(processes, limits.memory)) return
+    if (!keeps?.processes && box.jobProcesses().length >= limits.processes - PROCESS_SLACK)
+      state.processesExceeded = true
+    if (!exceeds(box, limits)) {
+      exceededAt = undefined
+      return
+    }
     state.memoryExceeded = true
-    box.kill()
+    exceededAt ??= performance.now()
+    // The runner lives on and brings out the files, unless it is where the memory went.
+    signalAll(box.jobProcesses(), 'SIGKILL')
+    if (performance.now() - exceededAt > PATIENCE_MS) box.kill()
   }
-  const needed = box.plan.ownPids && !(keeps?.memory && keeps.processes)
-  const timer = needed ? setInterval(look, PERIOD_MS) : undefined
+  let timer: NodeJS.Timeout | undefined
+  const every = (ms: number | null) => {
+    clearInterval(timer)
+    timer = ms === null || !box.plan.ownPids ? undefined : setInterval(look, ms)
+  }
+  every(keeps?.memory && keeps.processes ? CGROUP_MS : PROCESSES_MS)
+  const stop = () => every(null)
+  watches.set(box, stop)
+  void box.gone.then(stop)
   return {
     get memoryExceeded() {
       return state.memoryExceeded
@@ -36,27 +61,19 @@ export const watchUsage = (box: Box, limits: MachineLimits): Watched => {
     get processesExceeded() {
       return state.processesExceeded
     },
-    end: () => clearInterval(timer),
+    end: () => {
+      if (watches.get(box) === stop) every(BETWEEN_JOBS_MS)
+    },
   }
 }
 
-/** The cheap figure counts shared pages once per process; only when it is too high the exact one is asked for. */
-const exceeds = (pids: readonly number[], limit: number): boolean =>
-  sum(pids, resident) > limit && sum(pids, proportional) > limit
-
-const sum = (pids: readonly number[], measure: (pid: number) => number): number =>
-  pids.reduce((total, pid) => total + measure(pid), 0)
-
-const resident = (pid: number): number => kilobytes(`/proc/${pid}/status`, /^Rss(?:Anon|Shmem):\s+(\d+)/gm)
-const proportional = (pid: number): number =>
-  kilobytes(`/proc/${pid}/smaps_rollup`, /^Pss_(?:Anon|Shmem):\s+(\d+)/gm)
-
-const kilobytes = (path: string, pattern: RegExp): number => {
-  try {
-    let total = 0
-    for (const match of readFileSync(path, 'utf8').matchAll(pattern)) total += Number(match[1])
-    return total * 1024
-  } catch {
-    return 0
-  }
+const exceeds = (box: Box, { memory, disk }: MachineLimits): boolean => {
+  const cgroup = box.plan.cgroup
+  if (!cgroup?.keeps.memory) return memoryOf(box.processes(), memory) > memory
+  if (cgroup.usage() <= memory) return false
+  // Files that go or come between the two looks are none of the processes' memory.
+  const filesBefore = box.diskUse()?.bytes ?? disk
+  const held = cgroup.held()
+  const files = Math.max(filesBefore, box.diskUse()?.bytes ?? disk)
+  return held - files > memory
 }

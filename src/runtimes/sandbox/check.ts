@@ -51,7 +51,7 @@ const backendCheck = ({ backend, bwrapVersion, bwrapProblem }: Probe): Check =>
 
 const seccompCheck = ({ backend }: Probe): Check => {
   const loaded = backend.type === 'bwrap' || (backend.type === 'unshare' && backend.seccompLoader !== null)
-  if (loaded && seccompFilter() !== undefined)
+  if (loaded && seccompFilter({ memoryCounted: true }) !== undefined)
     return { name: 'seccomp', status: 'ok', message: 'dangerous system calls are refused' }
   return {
     name: 'seccomp',

@@ -39,7 +39,11 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
     shown: [...shown, ...programs.shown, ...(exit?.shown ?? [])],
     disk: bindsDisk ? diskOptions(shape.limits.disk) : null,
   })
-  const build = builderOf(backend)({
+  const seccomp = seccompFilter({ memoryCounted: cgroup?.keeps.memory ?? false })
+  const build = builderOf(
+    backend,
+    seccomp,
+  )({
     shown: entry.shown.slice(0, shown.length),
     onTop: entry.shown.slice(shown.length),
     limits: shape.limits,
@@ -87,8 +91,7 @@ interface Build {
   readonly seccomp: boolean
 }
 
-const builderOf = (backend: Backend): ((view: View) => Build) => {
-  const seccomp = seccompFilter()
+const builderOf = (backend: Backend, seccomp: Buffer | undefined): ((view: View) => Build) => {
   if (backend.type === 'bwrap')
     return view => {
       const call = bwrapCall({ ...view, disableUserns: backend.disableUserns, firstFd: FIRST_FD, seccomp })
@@ -134,7 +137,9 @@ const describe = ({ config, shape, seccomp, cgroup }: Description): string[] => 
     : shape.network === 'full'
       ? 'network: that of this computer'
       : `network: only ${shape.network.join(', ')}`,
-  cgroup === null ? 'limits: rlimits only' : `limits: cgroup v${cgroup.version} (${kept(cgroup.keeps)})`,
+  cgroup === null
+    ? 'limits: rlimits; memory is watched'
+    : `limits: cgroup v${cgroup.version} (${kept(cgroup.keeps)})`,
 ]
 
 const kept = (keeps: NonNullable<LaunchPlan['cgroup']>['keeps']): string =>

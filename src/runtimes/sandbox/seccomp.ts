@@ -5,9 +5,17 @@ import { type Architecture, DENIED, SYSCALLS } from './syscalls.ts'
  * The seccomp filter of the sandbox, as the classic BPF program the kernel takes. Namespaces do not cover all of
  * the kernel (keyrings, AF_VSOCK, bpf, io_uring, userfaultfd…); this closes what they leave open.
  */
-export const seccompFilter = (architecture: string = process.arch): Buffer | undefined => {
+export const seccompFilter = (
+  options: FilterOptions,
+  architecture: string = process.arch,
+): Buffer | undefined => {
   if ((architecture !== 'x64' && architecture !== 'arm64') || endianness() !== 'LE') return undefined
-  return assemble(program(architecture))
+  return assemble(program(architecture, options))
+}
+
+export interface FilterOptions {
+  /** Whether the kernel counts the memory of the job. Where it does not, memory of no process is refused. */
+  readonly memoryCounted: boolean
 }
 
 interface Instruction {
@@ -21,6 +29,7 @@ type Label = 'allow' | 'deny' | 'kill' | 'nosys' | 'family' | number
 
 const LOAD = 0x20
 const JUMP_EQUAL = 0x15
+const JUMP_GREATER = 0x25
 const JUMP_SET = 0x45
 const RETURN = 0x06
 
@@ -45,8 +54,9 @@ const TIOCLINUX = 0x541c
 const AF_NETLINK = 16
 const AF_ALLOWED = [1, 2, 10, AF_NETLINK] // UNIX, INET, INET6, and NETLINK for the list of interfaces
 const NETLINK_ROUTE = 0
+const SMALL_SEGMENT = 4096
 
-const program = (architecture: Architecture): Instruction[] => {
+const program = (architecture: Architecture, { memoryCounted }: FilterOptions): Instruction[] => {
   const calls = SYSCALLS[architecture]
   const denied = DENIED.flatMap(name => {
     const number = calls[name]
@@ -64,6 +74,16 @@ const program = (architecture: Architecture): Instruction[] => {
     ...denied,
     // Its flags lie in memory, out of reach; glibc falls back to clone.
     { code: JUMP_EQUAL, k: calls.clone3!, yes: 'nosys' },
+    ...(memoryCounted ? [] : [{ code: JUMP_EQUAL, k: calls.memfd_create!, yes: 'nosys' as const }]),
+    // A small segment serves as a lock, as PostgreSQL's does; a namespace holds 4096 segments at most.
+    ...(memoryCounted
+      ? []
+      : only('shmget', [
+          { code: LOAD, k: argument(1) + 4 },
+          { code: JUMP_EQUAL, k: 0, no: 'nosys' },
+          { code: LOAD, k: argument(1) },
+          { code: JUMP_GREATER, k: SMALL_SEGMENT, yes: 'nosys', no: 'allow' },
+        ])),
     ...only('clone', [
       { code: LOAD, k: argument(0) },
       { code: JUMP_SET, k: CLONE_NEW, yes: 'deny', no: 'allow' },

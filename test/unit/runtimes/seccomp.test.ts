@@ -17,6 +17,7 @@ const evaluate = (program: Buffer, data: { nr: number; arch: number; args?: read
     const jump = (yes: boolean) => program.readUInt8(at * 8 + (yes ? 2 : 3))
     if (code === 0x20) accumulator = input.readUInt32LE(k)
     else if (code === 0x15) at += jump(accumulator === k)
+    else if (code === 0x25) at += jump(accumulator > k)
     else if (code === 0x45) at += jump((accumulator & k) !== 0)
     else if (code === 0x06) return k
     else throw new Error(`unknown instruction ${code}`)
@@ -34,7 +35,7 @@ describe.each([
   { architecture: 'x64', arch: 0xc000003e, other: 0x40000003, getpid: 39 },
   { architecture: 'arm64', arch: 0xc00000b7, other: 0x40000028, getpid: 172 },
 ] as const)('the seccomp filter for $architecture', ({ architecture, arch, other, getpid }) => {
-  const program = seccompFilter(architecture)!
+  const program = seccompFilter({ memoryCounted: true }, architecture)!
   const calls = SYSCALLS[architecture]
   const judge = (name: string, ...args: number[]) => evaluate(program, { nr: calls[name]!, arch, args })
 
@@ -47,6 +48,18 @@ describe.each([
     for (let nr = 0; nr < 460; nr++)
       if (!special.has(nr)) expect(evaluate(program, { nr, arch }), String(nr)).toBe(ALLOW)
     expect(evaluate(program, { nr: getpid, arch })).toBe(ALLOW)
+  })
+
+  it('refuses memory that belongs to no process where nobody counts it', () => {
+    const strict = seccompFilter({ memoryCounted: false }, architecture)!
+    const call = (name: string, ...args: number[]) => evaluate(strict, { nr: calls[name]!, arch, args })
+    expect(judge('memfd_create', 0, 0)).toBe(ALLOW)
+    expect(judge('shmget', 0, 1e9)).toBe(ALLOW)
+    expect(call('memfd_create', 0, 0)).toBe(ENOSYS)
+    expect(call('shmget', 0, 4097)).toBe(ENOSYS)
+    expect(call('shmget', 0, 2 ** 32 + 1)).toBe(ENOSYS)
+    expect(call('shmget', 0, 56)).toBe(ALLOW)
+    expect(call('clone', 17)).toBe(ALLOW)
   })
 
   it('kills what belongs to another architecture', () => {
@@ -86,10 +99,12 @@ describe.each([
 
 describe('the seccomp filter', () => {
   it('refuses the x32 variants of calls', () => {
-    expect(evaluate(seccompFilter('x64')!, { nr: 0x40000000 + 101, arch: 0xc000003e })).toBe(ENOSYS)
+    expect(
+      evaluate(seccompFilter({ memoryCounted: true }, 'x64')!, { nr: 0x40000000 + 101, arch: 0xc000003e }),
+    ).toBe(ENOSYS)
   })
 
   it('is absent for an architecture it does not know', () => {
-    expect(seccompFilter('riscv64')).toBeUndefined()
+    expect(seccompFilter({ memoryCounted: true }, 'riscv64')).toBeUndefined()
   })
 })

@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/**
+ * The memory of these processes: what is their own and what they share, each page once. The cheap figure counts
+ * shared pages for every process; only when it is above the limit the exact one is asked for.
+ */
+export const memoryOf = (pids: readonly number[], limit: number): number => {
+  const living = pids.map(livingThread)
+  const cheap = sum(living, resident)
+  return cheap > limit ? sum(living, tid => proportional(tid) ?? resident(tid) ?? 0) : cheap
+}
+
+/** A process whose first thread has ended goes on, and tells its memory in the name of another thread only. */
+const livingThread = (pid: number): number => {
+  if (resident(pid) !== undefined) return pid
+  return threadsOf(pid).find(tid => resident(tid) !== undefined) ?? pid
+}
+
+const threadsOf = (pid: number): number[] => {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number)
+  } catch {
+    return []
+  }
+}
+
+const sum = (pids: readonly number[], measure: (pid: number) => number | undefined): number =>
+  pids.reduce((total, pid) => total + (measure(pid) ?? 0), 0)
+
+const resident = (pid: number) => kilobytes(`/proc/${pid}/status`, /^Rss(?:Anon|Shmem):\s+(\d+)/gm)
+const proportional = (pid: number) => kilobytes(`/proc/${pid}/smaps_rollup`, /^Pss_(?:Anon|Shmem):\s+(\d+)/gm)
+
+/** Undefined where the file says nothing of it. */
+const kilobytes = (path: string, pattern: RegExp): number | undefined => {
+  try {
+    const found = [...readFileSync(path, 'utf8').matchAll(pattern)]
+    return found.length === 0 ? undefined : found.reduce((total, match) => total + Number(match[1]), 0) * 1024
+  } catch {
+    return undefined
+  }
+}
