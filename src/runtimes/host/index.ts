@@ -21,6 +21,8 @@ export interface HostOptions {
   log?(message: string, fields: Record<string, unknown>): void
 }
 
+const IDLE_SECONDS = 45
+
 /** Nothing is limited here; these only answer what the computer could give. */
 const WHOLE: MachineLimits = { memory: 0, disk: 0, cpu: 0, processes: 0 }
 
@@ -36,6 +38,7 @@ export const createHostRuntime = (options: HostOptions): Runtime => {
     pool: createShimPool({
       dir: shims,
       spare: 0,
+      idleSeconds: IDLE_SECONDS,
       log: options.log ?? (() => {}),
       // No namespace ends a job with its shim here.
       onLost: lost => {
@@ -51,7 +54,7 @@ export const createHostRuntime = (options: HostOptions): Runtime => {
         uid: null,
         warm: null,
         maxJobs: 500,
-        idleSeconds: 60,
+        idleSeconds: IDLE_SECONDS,
       }),
     }),
     defaults: WHOLE,

@@ -20,6 +20,8 @@ export interface ShimLink {
   reserved: boolean
   /** No more jobs for it; it leaves when it is free. */
   retiring: boolean
+  /** When it last became free, by the monotonic clock. */
+  idleSince: number
   readonly closed: boolean
   send(message: ToShim): void
   /** Returns how to stop listening. */
@@ -50,6 +52,7 @@ export const connectShim = (path: string): Promise<ShimLink> =>
         resolve(link)
       } else if (link !== undefined) {
         if (message.type === 'leaving') link.retiring = true
+        if (message.type === 'idle') link.idleSince = performance.now()
         if (message.type === 'gone' && link.machineId === message.machineId) link.machineId = null
         if (message.type === 'done' && link.jobId === message.jobId) link.jobId = null
         tell(message)
@@ -73,6 +76,7 @@ export const connectShim = (path: string): Promise<ShimLink> =>
       jobId: hello.jobId,
       reserved: false,
       retiring: false,
+      idleSince: performance.now(),
       get closed() {
         return closed
       },

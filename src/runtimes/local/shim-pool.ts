@@ -21,6 +21,8 @@ export interface ShimPoolOptions {
   readonly dir: string
   /** How many free ones to keep started. */
   readonly spare: number
+  /** How long the others may be free before they end. */
+  readonly idleSeconds: number
   config(id: string, usedUids: ReadonlySet<number>): Promise<ShimConfig>
   /** Called when shims have ended without saying so, and once at the beginning. */
   onLost(lost: readonly string[], living: ReadonlySet<string>): void
@@ -106,6 +108,20 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       launch().catch(error => options.log('a shim did not start', { error: (error as Error).message }))
   }
 
+  /** A burst starts a shim for each job; afterwards they would only hold memory. */
+  const endIdle = () => {
+    const before = performance.now() - options.idleSeconds * 1000
+    const free = [...links].filter(isFree)
+    const idle = free
+      .filter(link => link.idleSince < before)
+      .slice(0, Math.max(0, free.length - options.spare))
+    for (const link of idle) {
+      link.retiring = true
+      link.send({ type: 'retire' })
+    }
+  }
+  const idleTimer = setInterval(endIdle, options.idleSeconds * 250).unref()
+
   let waiting = 0
   /** A free shim now, or the first that becomes free; enough are started for everybody who waits. */
   const takeFree = async (machineId: string, signal: AbortSignal): Promise<ShimLink> => {
@@ -151,6 +167,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     },
     close: async () => {
       closed = true
+      clearInterval(idleTimer)
       await found.catch(() => {})
       await Promise.allSettled(starting.values())
       for (const link of links) {

@@ -26,6 +26,8 @@ export interface SandboxOptions {
   readonly graceSeconds?: number
   /** Shims kept started ahead of need; as many as cores when absent. */
   readonly spare?: number
+  /** How long other free shims stay. They are looked at four times in that time: 45 when absent, within a minute. */
+  readonly idleSeconds?: number
   /** Builds sandboxes this way only, whatever is installed. */
   readonly backend?: 'bwrap' | 'unshare'
   /** False: rlimits only, as where no cgroup may be made. */
@@ -46,6 +48,7 @@ export const SANDBOX_DEFAULTS: MachineLimits = {
 export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
   const defaults = { ...SANDBOX_DEFAULTS, ...options.defaults }
   const keep = keepLimits(options.keep)
+  const idleSeconds = options.idleSeconds ?? 45
   const dir = join(options.stateDir, 'sandbox')
   const uids = uidRange(options.stateDir)
   const cgroup = options.cgroups === false ? { root: null, problem: 'switched off' } : findCgroupRoot()
@@ -68,6 +71,7 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
   const pool = createShimPool({
     dir: join(dir, 'shims'),
     spare: options.spare ?? availableParallelism(),
+    idleSeconds,
     log: options.log ?? (() => {}),
     onLost: (lost, living) => {
       if (cgroup.root !== null) void removeStale(cgroup.root, cgroupPrefix, living)
@@ -83,7 +87,7 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
       uid: freeUid(uids, used),
       warm: defaults,
       maxJobs: 500,
-      idleSeconds: 300,
+      idleSeconds,
     }),
   })
   const runtime = createLocalRuntime({

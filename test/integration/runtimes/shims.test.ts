@@ -21,6 +21,24 @@ describe('the processes that hold jobs', () => {
     expect(leftovers(harness)).toEqual([])
   })
 
+  it('end when they were idle for a while, but for the spare ones', async () => {
+    const options = { ...subject.options, spare: 1, idleSeconds: 2 }
+    const harness = await createHarness({ ...subject, options })
+    const burst = await Promise.all(
+      Array.from({ length: 5 }, () => harness.launch({ task: 'echo on; sleep 60' })),
+    )
+    for (const { sink } of burst) await sink.until(({ text }) => text().includes('on'), 'it runs')
+    expect(shims(harness.stateDir).length).toBeGreaterThanOrEqual(5)
+    for (const job of burst) job.stop('cancel')
+    await Promise.all(burst.map(({ outcome }) => outcome))
+    for (const { machine } of burst) await harness.runtime.destroy(machine, AbortSignal.timeout(10_000))
+    await waitFor(() => shims(harness.stateDir).length === 1, 'only the spare one is left')
+    const { outcome, sink } = await harness.run({ task: 'echo fine' })
+    expect(exitOf(outcome).code).toBe(0)
+    expect(sink.text()).toBe('fine\n')
+    await harness.dispose()
+  })
+
   it('stay with their job when the runtime is closed, and end when their home is gone', async () => {
     const harness = await createHarness(subject)
     const launched = await harness.launch({ task: 'echo on; sleep 300' })
