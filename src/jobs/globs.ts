@@ -1,62 +1,64 @@
+import { expandBraces } from './brace-expansion.ts'
+import { compileGlob, type GlobPattern, type MatchBudget, matchesGlob } from './glob-pattern.ts'
+
+/** One glob of a manifest: how long it may be, and what `{a,b}` in it may expand to. */
+const MAX_LENGTH = 512
+const MAX_ALTERNATIVES = 64
+const MAX_EXPANDED = 4096
+
+/** Steps that one list of files may cost: about half a second. */
+const MAX_STEPS = 100_000_000
+
+/** Why a glob is refused, or undefined when it is good. */
+export const globProblem = (glob: string): string | undefined => {
+  const read = readGlob(glob)
+  return typeof read === 'string' ? read : undefined
+}
+
+export interface GlobMatcher {
+  matches(path: string): boolean
+  /** The paths, which come from machines, have cost too many steps: what follows matches nothing. */
+  isExhausted(): boolean
+}
+
 /**
  * Artifact globs: `*` and `?` stay within a directory, `**` crosses directories, `[abc]` and `{a,b}` work.
  * A glob without a slash matches at any depth, as in .gitignore: `*.log` finds `logs/build.log`.
+ * Bad globs match nothing.
  */
-export const globMatcher = (globs: readonly string[]): ((path: string) => boolean) => {
-  const patterns = globs.map(toRegExp)
-  return path => patterns.some(pattern => pattern.test(path))
+export const globMatcher = (globs: readonly string[]): GlobMatcher => {
+  const patterns = globs.flatMap(glob => {
+    const read = readGlob(glob)
+    return typeof read === 'string' ? [] : read
+  })
+  const budget: MatchBudget = { steps: MAX_STEPS }
+  return {
+    matches: path => {
+      const parts = path.split('/')
+      return patterns.some(pattern => budget.steps > 0 && matchesGlob(pattern, parts, budget))
+    },
+    isExhausted: () => budget.steps <= 0,
+  }
 }
 
-const toRegExp = (glob: string): RegExp => {
+const readGlob = (glob: string): readonly GlobPattern[] | string => {
+  if (glob.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`
+  const expanded = expandBraces(glob, MAX_ALTERNATIVES)
+  if (expanded === undefined) return `stands for more than ${MAX_ALTERNATIVES} alternatives`
+  if (expanded.reduce((sum, one) => sum + one.length, 0) > MAX_EXPANDED)
+    return `expands to more than ${MAX_EXPANDED} characters`
+  const patterns: GlobPattern[] = []
+  for (const one of expanded) {
+    const pattern = compileGlob(anchored(one))
+    if (pattern === undefined) return "has a '[' without ']', or ends in a backslash"
+    patterns.push(pattern)
+  }
+  return patterns
+}
+
+const anchored = (glob: string): string => {
   const relative = glob.replace(/^\/work\//, '').replace(/^\.?\//, '')
-  const anchored = relative.includes('/') ? relative : `**/${relative}`
   // A directory stands for all that is in it.
-  const source = translate(anchored.endsWith('/') ? `${anchored}**` : anchored)
-  return new RegExp(`^${source}$`, 's')
-}
-
-const translate = (glob: string): string => {
-  let out = ''
-  let braces = 0
-  for (let i = 0; i < glob.length; i++) {
-    const char = glob[i]!
-    if (char === '*' && glob[i + 1] === '*') {
-      const slash = glob[i + 2] === '/'
-      out += slash ? '(?:[^/]+/)*' : '.*'
-      i += slash ? 2 : 1
-    } else if (char === '*') out += '[^/]*'
-    else if (char === '?') out += '[^/]'
-    else if (char === '{') {
-      braces += 1
-      out += '(?:'
-    } else if (char === '}' && braces > 0) {
-      braces -= 1
-      out += ')'
-    } else if (char === ',' && braces > 0) out += '|'
-    else if (char === '[') {
-      const end = glob.indexOf(']', i + 2)
-      if (end === -1) out += '\\['
-      else {
-        out += characterClass(glob.slice(i + 1, end))
-        i = end
-      }
-    } else out += char.replace(/[\\^$+.()|{}\]]/g, '\\$&')
-  }
-  return out + ')'.repeat(braces)
-}
-
-const characterClass = (body: string): string => {
-  const negated = body.startsWith('!') || body.startsWith('^')
-  const members = (negated ? body.slice(1) : body).replace(/[\\\]^[]/g, '\\$&')
-  return safeClass(`[${negated ? '^/' : ''}${members}]`)
-}
-
-/** `[z-a]` is no class; read it as the literal text instead of failing the job after its run. */
-const safeClass = (source: string): string => {
-  try {
-    new RegExp(source)
-    return source
-  } catch {
-    return source.replace(/[\\^$+.()|{}[\]*?-]/g, '\\$&')
-  }
+  const inside = relative.endsWith('/') ? `${relative}**` : relative
+  return inside.includes('/') ? inside : `**/${inside}`
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { AppError } from './errors.ts'
+import { globProblem } from './globs.ts'
 import { LIMITS } from './limits.ts'
 import { didYouMean } from './nearest.ts'
 import { pathProblem } from './paths.ts'
@@ -21,6 +22,12 @@ const envName = z
 const size = z.string().regex(SIZE_PATTERN, "is not a size such as '512M' or '2G'")
 const DOMAIN =
   /^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(:\d{1,5})?$/i
+const glob = text(LIMITS.pathBytes)
+  .min(1)
+  .superRefine((value, context) => {
+    const problem = globProblem(value)
+    if (problem) context.addIssue({ code: 'custom', message: problem, input: value })
+  })
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
 const file = z
@@ -92,11 +99,7 @@ export const manifestSchema = z.strictObject({
     .max(LIMITS.secrets)
     .optional()
     .describe('Names of configured secrets, given as environment'),
-  artifacts: z
-    .array(text(LIMITS.pathBytes).min(1))
-    .max(LIMITS.artifactGlobs)
-    .optional()
-    .describe('Globs to bring back'),
+  artifacts: z.array(glob).max(LIMITS.artifactGlobs).optional().describe('Globs to bring back'),
   resources: z
     .strictObject({
       cpu: z.number().min(0.1).max(32).optional(),

@@ -18,12 +18,12 @@ export const selectArtifacts = (
   caps: { files: number; bytes: number },
 ): Selection => {
   if (globs.length === 0) return { wanted: [], skipped: [] }
-  const matches = globMatcher(globs)
   const wanted: ListedFile[] = []
   const skipped: SkippedArtifact[] = []
   let bytes = 0
   let gitFiles = 0
-  const found = listing.files.filter(file => matches(file.path)).sort(byPath)
+  const matcher = globMatcher(globs)
+  const found = listing.files.filter(file => matcher.matches(file.path)).sort(byPath)
   for (const file of found) {
     if (isGitInternal(file.path)) {
       gitFiles++
@@ -45,6 +45,8 @@ export const selectArtifacts = (
     } else if (skipped.length < MAX_SKIPPED) skipped.push({ path: file.path, reason })
   }
   if (gitFiles > 0) skipped.push({ path: '.git', reason: gitReason(gitFiles) })
+  if (matcher.isExhausted())
+    skipped.push({ path: '.', reason: 'the globs take too long to match: use fewer wildcards' })
   if (listing.truncated)
     skipped.push({ path: '.', reason: 'the workspace holds too many files to list all of them' })
   return { wanted, skipped }
