@@ -1,6 +1,8 @@
 import { toAppError } from '../../jobs/errors.ts'
+import { globMatcher } from '../../jobs/globs.ts'
 import type { Box } from './box.ts'
 import { readListing } from './listing.ts'
+import type { MadePatch, PatchOptions } from './patch.ts'
 import type { ShimExit, StartSpec } from './protocol.ts'
 import { listText } from './runner.ts'
 import { selectArtifacts } from './select.ts'
@@ -20,7 +22,7 @@ export const gather = async ({ box, spec, startedAt, signal }: GatherOptions): P
     return { artifacts: [], skippedArtifacts: [], patch: null }
   try {
     box.send(listText(box.plan.directory))
-    const listing = await readListing(box.dataOut, signal)
+    const listing = await readListing(box.dataOut, signal, globMatcher(spec.artifacts).matches)
     const caps = { files: spec.keep.artifactFiles, bytes: spec.keep.artifactBytes }
     const selection = selectArtifacts(listing, spec.artifacts, caps)
     // Loaded when needed: most jobs leave no files.
@@ -33,7 +35,7 @@ export const gather = async ({ box, spec, startedAt, signal }: GatherOptions): P
       signal,
     })
     const made = spec.wantsPatch
-      ? await (await import('./patch.ts')).makePatch({ box, spec, listing, startedAt, signal })
+      ? await makePatch({ box, spec, listing, startedAt, signal })
       : { patch: null, skipped: [] }
     return {
       artifacts: collected.files,
@@ -47,4 +49,13 @@ export const gather = async ({ box, spec, startedAt, signal }: GatherOptions): P
       patch: null,
     }
   }
+}
+
+/** Artifacts that have come stay, whatever becomes of the patch. */
+const makePatch = async (options: PatchOptions): Promise<MadePatch> => {
+  const patch = await import('./patch.ts')
+  return patch.makePatch(options).catch(error => ({
+    patch: null,
+    skipped: [{ path: '.', reason: `no patch: ${toAppError(error).message}` }],
+  }))
 }

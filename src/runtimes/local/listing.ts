@@ -22,14 +22,26 @@ export interface Listing {
 
 const MAX_ENTRIES = 200_000
 const MAX_BYTES = 64 * 1024 * 1024
+/** A path has at most 4096 bytes. */
+const MAX_RECORD = 64 * 1024
+/** What comes beyond that is read and dropped, up to here: the answer to the next request begins behind it. */
+const MAX_DROPPED = 1024 * 1024 * 1024
 
-/** Reads the answer to `listText`: records ended by NUL, the list by an empty one. Nothing in it is trusted. */
-export const readListing = (source: Readable, signal: AbortSignal): Promise<Listing> =>
+/**
+ * Reads the answer to `listText`: records ended by NUL, the list by an empty one. Nothing in it is trusted. Of a list
+ * that is too long the beginning is kept, and what is wanted.
+ */
+export const readListing = (
+  source: Readable,
+  signal: AbortSignal,
+  isWanted: (path: string) => boolean = () => false,
+): Promise<Listing> =>
   new Promise((resolve, reject) => {
     const files: ListedFile[] = []
     let held: Buffer = Buffer.alloc(0)
     let bytes = 0
     let unnamed = 0
+    let truncated = false
     const finish = (settle: () => void) => {
       source.off('data', onData)
       source.off('end', onEnd)
@@ -38,6 +50,13 @@ export const readListing = (source: Readable, signal: AbortSignal): Promise<List
       source.pause()
       settle()
     }
+    const add = (bytes: Buffer) => {
+      const record = decode(bytes)
+      const file = record === undefined ? undefined : parseRecord(record)
+      if (record === undefined) unnamed++
+      if (file !== undefined && (!truncated || (files.length < 2 * MAX_ENTRIES && isWanted(file.path))))
+        files.push(file)
+    }
     const onEnd = () => finish(() => reject(new Error('the machine ended while its files were listed')))
     const onAbort = () => finish(() => reject(signal.reason))
     const onData = (chunk: Buffer) => {
@@ -45,16 +64,14 @@ export const readListing = (source: Readable, signal: AbortSignal): Promise<List
       const buffer = held.length === 0 ? chunk : Buffer.concat([held, chunk])
       let from = 0
       for (let end = buffer.indexOf(0); end !== -1; end = buffer.indexOf(0, from)) {
-        if (end === from) return finish(() => resolve({ files, truncated: false, unnamed }))
-        const record = decode(buffer.subarray(from, end))
-        const file = record === undefined ? undefined : parseRecord(record)
-        if (record === undefined) unnamed++
-        if (file !== undefined) files.push(file)
+        if (end === from) return finish(() => resolve({ files, truncated, unnamed }))
+        truncated ||= bytes > MAX_BYTES || files.length >= MAX_ENTRIES
+        add(buffer.subarray(from, end))
         from = end + 1
       }
       held = buffer.subarray(from)
-      if (bytes > MAX_BYTES || files.length > MAX_ENTRIES)
-        finish(() => resolve({ files, truncated: true, unnamed }))
+      if (bytes > MAX_DROPPED || held.length > MAX_RECORD)
+        finish(() => reject(new Error('the list of files has no end')))
     }
     if (signal.aborted) return reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })

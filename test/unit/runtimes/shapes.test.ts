@@ -49,6 +49,22 @@ describe('the listing of a workspace', () => {
     ).toEqual([])
   })
 
+  it('is cut when it is too long, but keeps what is wanted and leaves what follows', async () => {
+    const stream = new PassThrough()
+    const result = readListing(stream, AbortSignal.timeout(60_000), path => path === 'wanted')
+    for (let i = 0; i < 250; i++)
+      stream.write(Array.from({ length: 1000 }, (_, j) => `f 1 644 1 ${i}/${j}\0`).join(''))
+    stream.write('f 1 644 1 wanted\0f 1 644 1 unwanted\0\0')
+    const { files, truncated } = await result
+    expect({ truncated, count: files.length, last: files.at(-1)?.path }).toEqual({
+      truncated: true,
+      count: 200_001,
+      last: 'wanted',
+    })
+    stream.write('the next answer')
+    expect(String(stream.read())).toBe('the next answer')
+  })
+
   it('fails when the machine ends in the middle', async () => {
     await expect(list('f 5 644 1 a')).rejects.toThrow('ended while')
   })
