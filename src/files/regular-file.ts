@@ -64,7 +64,15 @@ export const readAtMost = async (handle: FileHandle, path: string, maxBytes: num
 const flagsOf = ({ follow = false }: OpenOptions): number =>
   constants.O_RDONLY | constants.O_NONBLOCK | (follow ? 0 : constants.O_NOFOLLOW)
 
-const notRegular = (path: string): Error => new Error(`${path} is not a regular file`)
+const notRegular = (path: string): Error =>
+  Object.assign(new Error(`${path} is not a regular file`), { code: 'ENOTREG' })
 
 const tooLarge = (path: string, maxBytes: number): Error =>
-  new Error(`${path} is larger than ${maxBytes} bytes`)
+  Object.assign(new Error(`${path} is larger than ${maxBytes} bytes`), { code: 'EFBIG' })
+
+/** Whether there is no regular file at all, unlike one that cannot be read. */
+export const isNoRegularFile = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && ABSENT.includes(String(error.code))
+
+/** ELOOP is a link that was not followed, ENXIO a socket. */
+const ABSENT = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'ENOTREG']

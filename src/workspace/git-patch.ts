@@ -79,17 +79,18 @@ const textChange = ({ path, before, after }: PatchedFile): string | undefined =>
 const binaryChange = ({ before, after }: PatchedFile): string => {
   const next = contentOf(after)
   const suffix = before !== null && after !== null ? ` ${mode(after)}` : ''
-  return `index ${blobId(before)}..${blobId(after)}${suffix}\nGIT binary patch\nliteral ${next.length}\n${base85(deflateSync(next))}\n`
+  return `index ${idOf(before)}..${idOf(after)}${suffix}\nGIT binary patch\nliteral ${next.length}\n${base85(deflateSync(next))}\n`
 }
 
 const contentOf = (state: PatchedState | null): Buffer => state?.content ?? Buffer.alloc(0)
 
 const mode = (state: PatchedState | null): string => (state?.executable ? '100755' : '100644')
 
-const blobId = (state: PatchedState | null): string =>
-  state === null
-    ? '0'.repeat(40)
-    : createHash('sha1').update(`blob ${state.content.length}\0`).update(state.content).digest('hex')
+const idOf = (state: PatchedState | null): string => (state === null ? '0'.repeat(40) : blobId(state.content))
+
+/** The id that git gives to a content. */
+export const blobId = (content: Buffer): string =>
+  createHash('sha1').update(`blob ${content.length}\0`).update(content).digest('hex')
 
 const isBinary = (content: Buffer): boolean =>
   content.subarray(0, 8000).includes(0) || !Buffer.from(content.toString('utf8'), 'utf8').equals(content)

@@ -1,7 +1,7 @@
-import { constants } from 'node:fs'
-import { lstat, open, readlink } from 'node:fs/promises'
+import { lstat, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pack as tarPack } from 'tar-stream'
+import { openRegularFile } from '../files/regular-file.ts'
 import { AppError } from '../jobs/errors.ts'
 import { walkWorkspace } from './walk.ts'
 
@@ -47,8 +47,8 @@ const file = async (
   source: string,
   header: { name: string; size: number; mode: number; mtime: Date },
 ): Promise<void> => {
-  // Since it was listed it may have become a link to elsewhere.
-  const handle = await open(source, constants.O_RDONLY | constants.O_NOFOLLOW).catch(error => {
+  // Since it was listed it may have become a link to elsewhere, or a FIFO.
+  const handle = await openRegularFile(source).catch(error => {
     throw unreadable(header.name, error)
   })
   await new Promise<void>((resolve, reject) => {

@@ -1,34 +1,33 @@
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
+import { dirname, join, resolve } from 'node:path'
+import { readRegularFile } from '../files/regular-file.ts'
+import { pathsInIndex } from './git-index.ts'
 
-const run = promisify(execFile)
+/** An index of a million files. */
+const MAX_INDEX_BYTES = 256 * 1024 * 1024
 
-/** The ignored files below a directory that git tracks all the same, and the directories they are in. */
-export const trackedFiles = async (root: string): Promise<ReadonlySet<string>> => {
+/**
+ * The files that git tracks below `prefix`, and the directories they are in, relative to it. Empty when there is no
+ * index, or none that can be understood: then .gitignore files decide alone.
+ */
+export const trackedFiles = async (git: string, prefix: string): Promise<ReadonlySet<string>> => {
   const paths = new Set<string>()
-  for (const file of await listed(root)) {
-    const parts = file.split('/')
-    for (let length = parts.length; length > 0; length--) paths.add(parts.slice(0, length).join('/'))
+  const index = await readIndex(git).catch(() => undefined)
+  for (const path of (index && pathsInIndex(index)) ?? []) {
+    if (!path.startsWith(prefix)) continue
+    const file = path.slice(prefix.length)
+    paths.add(file)
+    for (let at = file.lastIndexOf('/'); at > 0; at = file.lastIndexOf('/', at - 1)) {
+      if (paths.has(file.slice(0, at))) break
+      paths.add(file.slice(0, at))
+    }
   }
   return paths
 }
 
-/** Empty without git, or outside of a repository. */
-const listed = async (root: string): Promise<string[]> => {
-  try {
-    // A file system monitor is a program that the repository names: nothing of it may run here.
-    const args = [
-      '-c',
-      'core.fsmonitor=false',
-      'ls-files',
-      '-z',
-      '--cached',
-      '--ignored',
-      '--exclude-standard',
-    ]
-    const { stdout } = await run('git', args, { cwd: root, maxBuffer: 256 * 1024 * 1024, timeout: 30_000 })
-    return stdout.split('\0').filter(path => path !== '')
-  } catch {
-    return []
-  }
+const readIndex = async (git: string): Promise<Buffer> => {
+  const options = { maxBytes: MAX_INDEX_BYTES }
+  // In a worktree or a submodule .git is a file that names the directory.
+  const pointer = await readRegularFile(git, { maxBytes: 4096 }).catch(() => undefined)
+  const named = pointer && /^gitdir: (.+?)\r?\n?$/s.exec(pointer.toString('utf8'))?.[1]
+  return readRegularFile(join(named ? resolve(dirname(git), named) : git, 'index'), options)
 }

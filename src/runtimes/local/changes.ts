@@ -1,7 +1,8 @@
 import type { SkippedArtifact } from '../../jobs/job.ts'
 import { isGitInternal } from '../../jobs/paths.ts'
 import type { PatchedFile } from '../../workspace/git-patch.ts'
-import { isIgnoredFile, isIgnoreFile, MAX_IGNORE_BYTES, treeRules } from '../../workspace/tree-ignore.ts'
+import { MAX_IGNORE_BYTES } from '../../workspace/gitignore.ts'
+import { ignoreCheck, isIgnoreFile } from '../../workspace/tree-ignore.ts'
 import type { BaseFile, BaseTree } from './base-tree.ts'
 import type { ListedFile, Listing } from './listing.ts'
 
@@ -60,13 +61,13 @@ export const suspectsAmong = (
   { listing, ignores, given }: Pick<Ending, 'listing' | 'ignores' | 'given'>,
   { wasFile, isUnchanged }: Beginning,
 ): Suspects => {
-  const rules = treeRules(ignores)
+  const isIgnoredFile = ignoreCheck(ignores)
   const known = new Set(given)
   const skipped: SkippedArtifact[] = []
   const files = listing.files.filter(file => {
     const old = wasFile(file.path)
     if (isGitInternal(file.path) || known.has(file.path)) return false
-    if (!old && isIgnoredFile(file.path, rules)) return false
+    if (!old && isIgnoredFile(file.path)) return false
     if (file.type === 'file') return !isUnchanged(file)
     if (old)
       skipped.push({ path: file.path, reason: 'it is no regular file any more: the patch only deletes it' })

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   statSync,
   symlinkSync,
@@ -16,15 +17,7 @@ import { applyPatch } from '../../../src/cli/patch/apply.ts'
 import { parseChanges } from '../../../src/cli/patch/parse.ts'
 import { showPatch } from '../../../src/cli/patch/show.ts'
 import { createColors } from '../../../src/cli/terminal/colors.ts'
-
-const hasGit = (() => {
-  try {
-    execFileSync('git', ['--version'])
-    return true
-  } catch {
-    return false
-  }
-})()
+import { gitPatch } from '../../../src/workspace/git-patch.ts'
 
 const scratch = (files: Record<string, string> = {}): string => {
   const directory = mkdtempSync(join(tmpdir(), 'deputy-patch-'))
@@ -60,64 +53,96 @@ deleted file mode 100644
 @@ -1 +0,0 @@
 -gone
 `
-const RENAME = `diff --git a/x.txt b/y.txt
-similarity index 100%
-rename from x.txt
-rename to y.txt
+const MODE = `diff --git a/run.sh b/run.sh
+old mode 100644
+new mode 100755
 `
 
-describe.each([
-  ['git', true],
-  ['our own hands', false],
-])('applying a patch with %s', (_, git) => {
-  const test = git && !hasGit ? it.skip : it
-
-  test('edits, creates, deletes and renames', async () => {
-    const top = scratch({ 'src/a.txt': 'one\ntwo\nthree\n', 'old.txt': 'gone\n', 'x.txt': 'x\n' })
-    const files = await applyPatch(bytes(EDIT + CREATE + REMOVE + RENAME), top, { git })
+describe('applying a patch', () => {
+  it('edits, creates and deletes files, and changes modes', async () => {
+    const top = scratch({ 'src/a.txt': 'one\ntwo\nthree\n', 'old.txt': 'gone\n', 'run.sh': 'x\n' })
+    const files = await applyPatch(bytes(EDIT + CREATE + REMOVE + MODE), top)
     expect(readFileSync(join(top, 'src/a.txt'), 'utf8')).toBe('one\nTWO\nthree\n')
     expect(readFileSync(join(top, 'new/tool.sh'), 'utf8')).toBe('echo hi\n')
     expect(statSync(join(top, 'new/tool.sh')).mode & 0o111).not.toBe(0)
     expect(existsSync(join(top, 'old.txt'))).toBe(false)
-    expect(existsSync(join(top, 'x.txt'))).toBe(false)
-    expect(readFileSync(join(top, 'y.txt'), 'utf8')).toBe('x\n')
-    expect(files).toEqual(['src/a.txt', 'new/tool.sh', 'old.txt', 'y.txt'])
+    expect(statSync(join(top, 'run.sh')).mode & 0o111).not.toBe(0)
+    expect(files).toEqual(['src/a.txt', 'new/tool.sh', 'old.txt', 'run.sh'])
+    expect(readdirSync(top).sort()).toEqual(['new', 'run.sh', 'src'])
   })
 
-  test('keeps a file executable when only its text changes', async () => {
+  it('keeps a file executable when only its text changes', async () => {
     const top = scratch({ 'src/a.txt': 'one\ntwo\nthree\n' })
     chmodSync(join(top, 'src/a.txt'), 0o755)
-    await applyPatch(bytes(EDIT), top, { git })
+    await applyPatch(bytes(EDIT), top)
     expect(statSync(join(top, 'src/a.txt')).mode & 0o111).not.toBe(0)
   })
 
-  test('changes nothing at all when one file does not fit', async () => {
+  it('changes nothing at all when one file does not fit', async () => {
     const top = scratch({ 'src/a.txt': 'something else\n', 'old.txt': 'gone\n' })
-    await expect(applyPatch(bytes(CREATE + REMOVE + EDIT), top, { git })).rejects.toThrow(/does not apply/)
+    await expect(applyPatch(bytes(CREATE + REMOVE + EDIT), top)).rejects.toThrow(/does not apply/)
     expect(existsSync(join(top, 'new'))).toBe(false)
     expect(existsSync(join(top, 'old.txt'))).toBe(true)
   })
 
-  test('does not overwrite a file that the patch believes to be new', async () => {
+  it('does not overwrite a file that the patch believes to be new', async () => {
     const top = scratch({ 'new/tool.sh': 'mine\n' })
-    await expect(applyPatch(bytes(CREATE), top, { git })).rejects.toThrow(/does not apply/)
+    await expect(applyPatch(bytes(CREATE), top)).rejects.toThrow(/does not apply/)
     expect(readFileSync(join(top, 'new/tool.sh'), 'utf8')).toBe('mine\n')
   })
 
-  test('writes through no symbolic link', async () => {
+  it('writes through no symbolic link', async () => {
     const outside = scratch()
     const top = scratch()
     symlinkSync(outside, join(top, 'new'))
-    await expect(applyPatch(bytes(CREATE), top, { git })).rejects.toThrow(/does not apply/)
+    await expect(applyPatch(bytes(CREATE), top)).rejects.toThrow(/does not apply/)
     expect(existsSync(join(outside, 'tool.sh'))).toBe(false)
   })
 
-  test('works in a subdirectory of a repository', async () => {
-    if (!hasGit) return
-    const repository = scratch({ 'part/src/a.txt': 'one\ntwo\nthree\n' })
-    execFileSync('git', ['init', '-q'], { cwd: repository })
-    await applyPatch(bytes(EDIT), join(repository, 'part'), { git })
-    expect(readFileSync(join(repository, 'part/src/a.txt'), 'utf8')).toContain('TWO')
+  it('keeps the permissions of a file that was there', async () => {
+    const top = scratch({ 'src/a.txt': 'one\ntwo\nthree\n' })
+    chmodSync(join(top, 'src/a.txt'), 0o600)
+    await applyPatch(bytes(EDIT), top)
+    expect(statSync(join(top, 'src/a.txt')).mode & 0o777).toBe(0o600)
+  })
+
+  it('deletes nothing that has changed meanwhile', async () => {
+    const top = scratch({ 'old.txt': 'gone\nand something new\n' })
+    await expect(applyPatch(bytes(REMOVE), top)).rejects.toThrow(/differs from what the job saw/)
+    expect(existsSync(join(top, 'old.txt'))).toBe(true)
+  })
+
+  it('removes the directories it leaves empty, and puts a directory where a file was', async () => {
+    const patch = gitPatch([
+      { path: 'deep/er/file', before: { content: Buffer.from('x'), executable: false }, after: null },
+      { path: 'thing', before: { content: Buffer.from('x'), executable: false }, after: null },
+      { path: 'thing/inside', before: null, after: { content: Buffer.from('y'), executable: false } },
+    ])
+    const top = scratch({ 'deep/er/file': 'x', thing: 'x' })
+    await applyPatch(patch!, top)
+    expect(readdirSync(top)).toEqual(['thing'])
+    expect(readFileSync(join(top, 'thing/inside'), 'utf8')).toBe('y')
+  })
+
+  it('does not wait for a FIFO that took the place of a file', { timeout: 5000 }, async () => {
+    const top = scratch({ 'src/x': '' })
+    execFileSync('mkfifo', [join(top, 'src/a.txt')])
+    await expect(applyPatch(bytes(EDIT), top)).rejects.toThrow(/does not apply/)
+  })
+
+  it.each([
+    ['renames', 'similarity index 100%\nrename from x.txt\nrename to y.txt\n'],
+    ['symbolic links', 'new file mode 120000\n--- /dev/null\n+++ b/y.txt\n@@ -0,0 +1 @@\n+/etc/passwd\n'],
+    [
+      'damaged binary files',
+      `index ${'0'.repeat(40)}..${'1'.repeat(40)}\nGIT binary patch\nliteral 9\nzzz\n\n`,
+    ],
+  ])('refuses %s, which no job sends', async (_, rest) => {
+    const top = scratch({ 'x.txt': 'x\n' })
+    await expect(applyPatch(bytes(`diff --git a/x.txt b/y.txt\n${rest}`), top)).rejects.toThrow(
+      /cannot be read/,
+    )
+    expect(readdirSync(top)).toEqual(['x.txt'])
   })
 })
 

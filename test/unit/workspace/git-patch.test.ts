@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { applyPatch } from '../../../src/cli/patch/apply.ts'
 import { gitPatch, type PatchedFile, type PatchedState } from '../../../src/workspace/git-patch.ts'
 
 const hasGit = (() => {
@@ -29,18 +30,24 @@ const state = (content: string | Buffer, executable = false): PatchedState => ({
   executable,
 })
 
-/** Applies the patch to the old tree with git itself and compares what comes out. */
-const expectApplies = (files: readonly PatchedFile[]): void => {
+const APPLIERS: Record<string, (text: Buffer, dir: string) => unknown> = {
+  git: (text, dir) =>
+    execFileSync('git', ['apply', '--whitespace=nowarn', '-'], {
+      cwd: dir,
+      input: text,
+      stdio: ['pipe', 'ignore', 'ignore'],
+      env: { ...process.env, GIT_CEILING_DIRECTORIES: dirname(dir) },
+    }),
+  deputy: applyPatch,
+}
+
+/** Applies the patch to the old tree and compares what comes out. */
+const expectAppliesWith = async (applier: string, files: readonly PatchedFile[]): Promise<void> => {
   const dir = mkdtempSync(join(tmpdir(), 'deputy-patch-'))
   try {
     for (const { path, before } of files) if (before !== null) put(join(dir, path), before)
     const text = gitPatch(files)!
-    if (text.length > 0)
-      execFileSync('git', ['apply', '--whitespace=nowarn', '-'], {
-        cwd: dir,
-        input: text,
-        env: { ...process.env, GIT_CEILING_DIRECTORIES: dirname(dir) },
-      })
+    if (text.length > 0) await APPLIERS[applier]!(text, dir)
     for (const { path, after } of files) {
       const at = join(dir, path)
       if (after === null) expect(existsSync(at), path).toBe(false)
@@ -60,9 +67,11 @@ const put = (path: string, { content, executable }: PatchedState): void => {
   chmodSync(path, executable ? 0o755 : 0o644)
 }
 
-describe.skipIf(!hasGit)('a patch that git applies', () => {
-  it('holds new, changed and deleted files, modes and empty files', () => {
-    expectApplies([
+describe.each(hasGit ? ['git', 'deputy'] : ['deputy'])('a patch that %s applies', applier => {
+  const expectApplies = (files: readonly PatchedFile[]): Promise<void> => expectAppliesWith(applier, files)
+
+  it('holds new, changed and deleted files, modes and empty files', async () => {
+    await expectApplies([
       { path: 'new/deep/file.txt', before: null, after: state('one\ntwo\n') },
       { path: 'changed.txt', before: state('a\nb\nc\n'), after: state('a\nB\nc\nd') },
       { path: 'gone.txt', before: state('bye\n'), after: null },
@@ -74,9 +83,9 @@ describe.skipIf(!hasGit)('a patch that git applies', () => {
     ])
   })
 
-  it('holds binary files', () => {
+  it('holds binary files', async () => {
     const noise = Buffer.from(Array.from({ length: 5000 }, (_, index) => (index * 7919) % 256))
-    expectApplies([
+    await expectApplies([
       { path: 'new.bin', before: null, after: state(noise, true) },
       { path: 'changed.bin', before: state(noise), after: state(Buffer.concat([noise, noise])) },
       { path: 'gone.bin', before: state(noise), after: null },
@@ -85,7 +94,7 @@ describe.skipIf(!hasGit)('a patch that git applies', () => {
     ])
   })
 
-  it('survives unusual names and line ends', () => {
+  it('survives unusual names and line ends', async () => {
     const names = [
       'with space.txt',
       'quote".txt',
@@ -96,8 +105,10 @@ describe.skipIf(!hasGit)('a patch that git applies', () => {
       '-dash',
       'a/b c/d',
     ]
-    expectApplies(names.map(path => ({ path, before: state('old\r\n'), after: state('new\r\n no end') })))
-    expectApplies(names.map(path => ({ path, before: null, after: state('x\n') })))
+    await expectApplies(
+      names.map(path => ({ path, before: state('old\r\n'), after: state('new\r\n no end') })),
+    )
+    await expectApplies(names.map(path => ({ path, before: null, after: state('x\n') })))
   })
 
   it('says nothing about what did not change', () => {
@@ -110,7 +121,7 @@ describe.skipIf(!hasGit)('a patch that git applies', () => {
     ).toBeUndefined()
   })
 
-  it('applies whatever the contents are', () => {
+  it('applies whatever the contents are', async () => {
     const content = fc.oneof(
       fc.uint8Array({ maxLength: 300 }).map(bytes => Buffer.from(bytes)),
       fc
@@ -118,11 +129,11 @@ describe.skipIf(!hasGit)('a patch that git applies', () => {
         .map(lines => Buffer.from(lines.join('\n'))),
     )
     const version = fc.option(fc.record({ content, executable: fc.boolean() }), { nil: null })
-    fc.assert(
-      fc.property(
+    await fc.assert(
+      fc.asyncProperty(
         fc.array(fc.record({ before: version, after: version }), { minLength: 1, maxLength: 6 }),
-        pairs => {
-          expectApplies(
+        async pairs => {
+          await expectApplies(
             pairs.flatMap(({ before, after }, index) =>
               before === null && after === null ? [] : [{ path: `f${index}`, before, after }],
             ),
