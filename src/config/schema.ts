@@ -13,6 +13,17 @@ const source = z.union([
   z.array(z.string().min(1)).min(1),
 ])
 
+const network = z.union([z.enum(['none', 'full']), z.array(z.string())])
+
+/** A secret that not every job may have. What is left out is not restricted. */
+const secretRule = z.strictObject({
+  from: source,
+  agents: z.array(z.string()).optional(),
+  runtimes: z.array(z.string()).optional(),
+  networks: z.array(z.string()).optional(),
+  labels: z.array(z.string()).optional(),
+})
+
 /** The whole configuration. References and `deputy config explain` are derived from it. */
 export const configSchema = z.strictObject({
   http: z.strictObject({
@@ -130,12 +141,18 @@ export const configSchema = z.strictObject({
       ),
   }),
   secrets: z
-    .record(name, source)
+    .record(name, z.union([source, secretRule]))
     .default({
       ANTHROPIC_API_KEY: 'env:ANTHROPIC_API_KEY',
       CLAUDE_CODE_OAUTH_TOKEN: 'env:CLAUDE_CODE_OAUTH_TOKEN',
     })
-    .describe('Where secrets come from, by name'),
+    .describe('Where secrets come from and who may use them, by name'),
+  claude: z.strictObject({
+    baseUrl: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .describe('Where the claude agent sends its requests and its token; otherwise the API of Anthropic'),
+  }),
   agents: z
     .record(
       z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/),
@@ -146,7 +163,7 @@ export const configSchema = z.strictObject({
           .describe('{task} and {model} are replaced, each within its argument'),
         env: z.record(name, z.string()).default({}),
         secrets: z.array(name).default([]),
-        network: z.union([z.enum(['none', 'full']), z.array(z.string())]).optional(),
+        network: network.optional(),
         programs: z.array(z.string().startsWith('/')).default([]).describe('More paths to show, read-only'),
         format: z.enum(['text', 'claude-stream-json']).default('text'),
       }),
@@ -159,6 +176,7 @@ export const configSchema = z.strictObject({
 })
 
 export type Config = z.output<typeof configSchema>
+export type SecretRule = z.output<typeof secretRule>
 export type AgentPreset = Config['agents'][string]
 
 /** Environment variables and what they set. The upper-case names without a prefix are those of older systems. */
@@ -195,6 +213,7 @@ export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'PROXMOX_WARM_AGE', path: 'proxmox.warmAge', type: 'number' },
   { name: 'PROXMOX_ALLOW_ELEVATED', path: 'proxmoxTools.allowElevated', type: 'boolean' },
   { name: 'PROXMOX_SAFE_MODE', path: 'proxmoxTools.readOnly', type: 'boolean' },
+  { name: 'ANTHROPIC_BASE_URL', path: 'claude.baseUrl', type: 'string' },
   { name: 'DEPUTY_LOG_LEVEL', path: 'log.level', type: 'string' },
 ]
 

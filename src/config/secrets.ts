@@ -11,18 +11,27 @@ export type SecretSource = string | readonly string[]
 
 const run = promisify(execFile)
 
+/** A source, or one with rules about who may use it. */
+export type SecretEntry = SecretSource | { readonly from: SecretSource }
+
 /** Resolves secrets by name when a job starts. Values are never stored, and never part of an error. */
 export const createSecrets = (
-  sources: Readonly<Record<string, SecretSource>>,
+  entries: Readonly<Record<string, SecretEntry>>,
   env: Readonly<Record<string, string | undefined>>,
-): Secrets => ({
-  names: () =>
-    Object.keys(sources).filter(name => sources[name] !== `env:${name}` || env[name] !== undefined),
-  resolve: async (names, signal) => {
-    const values = await Promise.all(names.map(name => one(name, sources, env, signal)))
-    return Object.fromEntries(names.map((name, index) => [name, values[index]!]))
-  },
-})
+): Secrets => {
+  const sources = Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, sourceOf(entry)]))
+  return {
+    names: () =>
+      Object.keys(sources).filter(name => sources[name] !== `env:${name}` || env[name] !== undefined),
+    resolve: async (names, signal) => {
+      const values = await Promise.all(names.map(name => one(name, sources, env, signal)))
+      return Object.fromEntries(names.map((name, index) => [name, values[index]!]))
+    },
+  }
+}
+
+const sourceOf = (entry: SecretEntry): SecretSource =>
+  typeof entry === 'object' && 'from' in entry ? entry.from : entry
 
 const one = async (
   name: string,

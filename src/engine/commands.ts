@@ -5,6 +5,7 @@ import { didYouMean } from '../jobs/nearest.ts'
 import { own } from '../jobs/own.ts'
 import { WORKSPACE } from '../jobs/paths.ts'
 import type { CommandSpec } from '../ports.ts'
+import { redirectingVariable } from './redirecting-variables.ts'
 
 /** A command whose secrets are still names. */
 export type CommandPlan = Omit<CommandSpec, 'secrets'> & { readonly secretNames: readonly string[] }
@@ -14,6 +15,8 @@ export interface PlanContext {
   readonly presets: Readonly<Record<string, AgentPreset>>
   readonly secretNames: readonly string[]
   readonly timeoutSeconds: number
+  /** Where the claude agent sends its requests, if not to Anthropic. */
+  readonly claudeBaseUrl?: string | undefined
   /** Finds a program of the daemon's own PATH; undefined when it is not installed. */
   locate(program: string): { path: string; shows: readonly string[] } | undefined
 }
@@ -24,10 +27,12 @@ export const planCommand = (manifest: Manifest, context: PlanContext): CommandPl
   const secretNames = [...new Set([...(manifest.secrets ?? []), ...plan.secretNames])]
   for (const name of secretNames)
     if (!context.secretNames.includes(name)) throw unknownSecret(name, context.secretNames)
+  const given = secretNames.filter(name => own(manifest.env ?? {}, name) === undefined)
+  if (given.length > 0) refuseRedirects(manifest, plan)
   return {
     ...plan,
     env: { ...plan.env, ...manifest.env, DEPUTY_JOB_ID: context.jobId, DEPUTY_WORKSPACE: WORKSPACE },
-    secretNames: secretNames.filter(name => own(manifest.env ?? {}, name) === undefined),
+    secretNames: given,
     network: manifest.network ?? plan.network,
     timeoutSeconds: context.timeoutSeconds,
   }
@@ -43,6 +48,22 @@ export const withNetwork = (manifest: Manifest, { network }: Pick<CommandPlan, '
     : { ...manifest, network: typeof network === 'string' ? network : [...network] }
 
 type AgentPlan = Pick<CommandPlan, 'argv' | 'env' | 'secretNames' | 'network' | 'programs' | 'format'>
+
+/** The configuration decides where an agent sends the secrets it is given; a manifest must not. */
+const refuseRedirects = ({ agentType, env = {} }: Manifest, plan: AgentPlan): void => {
+  // Here the manifest is the program: it can send a secret anywhere the network lets it.
+  if (agentType === 'script' || agentType === 'custom') return
+  const names = Object.keys(env)
+  const name = redirectingVariable(names) ?? names.find(one => own(plan.env, one) !== undefined)
+  if (name === undefined) return
+  throw new AppError(
+    'denied',
+    `'${name}' in 'env' could send the secrets of the agent '${agentType}' elsewhere.`,
+    {
+      hint: `Leave it out, or give the job a token of its own in 'env'. The user sets it in the configuration: ${agentType === 'claude' ? 'claude.baseUrl' : `agents.${agentType}.env`}.`,
+    },
+  )
+}
 
 const agentPlan = (manifest: Manifest, context: PlanContext): AgentPlan => {
   switch (manifest.agentType) {
@@ -70,6 +91,9 @@ const shell = (command: string | readonly string[], task: string): AgentPlan => 
 const CLAUDE_TOKENS = ['ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN']
 const CLAUDE_DOMAINS = ['*.anthropic.com', '*.claude.com', 'claude.ai']
 
+/** With these a proxy on the way sees nothing but TLS. */
+const TRUST = { NODE_TLS_REJECT_UNAUTHORIZED: '1', NODE_EXTRA_CA_CERTS: '', ANTHROPIC_UNIX_SOCKET: '' }
+
 const claude = (manifest: Manifest, context: PlanContext): AgentPlan => {
   const program = context.locate('claude')
   const named = [...(manifest.secrets ?? []), ...Object.keys(manifest.env ?? {})]
@@ -80,6 +104,8 @@ const claude = (manifest: Manifest, context: PlanContext): AgentPlan => {
       hint: `Set ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN from 'claude setup-token') in the daemon's environment, or configure one of them under secrets, then: deputy daemon restart`,
     })
   const model = manifest.agent?.claudeModel
+  const baseUrl = manifest.env?.ANTHROPIC_BASE_URL ?? context.claudeBaseUrl
+  const pinned = { ...TRUST, ANTHROPIC_BASE_URL: baseUrl ?? 'https://api.anthropic.com' }
   return {
     argv: [
       program?.path ?? 'claude',
@@ -89,13 +115,20 @@ const claude = (manifest: Manifest, context: PlanContext): AgentPlan => {
       '--verbose',
       // The machine is the fence: inside it the agent needs nobody's leave, and nobody is there to give it.
       '--dangerously-skip-permissions',
+      // Settings in the workspace could name another host for its requests and its token; these come before them.
+      '--settings',
+      JSON.stringify({ env: pinned }),
       ...(model === undefined ? [] : ['--model', model]),
       '--',
       manifest.task,
     ],
-    env: { DISABLE_AUTOUPDATER: '1', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
+    env: {
+      DISABLE_AUTOUPDATER: '1',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      ...(context.claudeBaseUrl !== undefined && { ANTHROPIC_BASE_URL: context.claudeBaseUrl }),
+    },
     secretNames: needsToken ? [token!] : [],
-    network: [...CLAUDE_DOMAINS, ...baseUrlDomain(manifest.env?.ANTHROPIC_BASE_URL)],
+    network: [...CLAUDE_DOMAINS, ...baseUrlDomain(manifest.env?.ANTHROPIC_BASE_URL ?? context.claudeBaseUrl)],
     programs: program?.shows ?? [],
     format: 'claude-stream-json',
   }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Config } from '../config/schema.ts'
 import { batchCommand, parseBatch } from '../jobs/batch.ts'
 import type { CheckDirectory } from '../jobs/directories.ts'
 import { AppError } from '../jobs/errors.ts'
@@ -9,9 +10,10 @@ import { type Manifest, parseManifest } from '../jobs/manifest.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Inserted } from '../ports.ts'
 import { chooseRuntime } from './choose.ts'
-import { planCommand, withNetwork } from './commands.ts'
+import { type CommandPlan, planCommand, withNetwork } from './commands.ts'
 import type { EngineContext } from './context.ts'
 import type { SubmitOptions } from './deputy.ts'
+import { checkSecretUse, needsFence, secretUse } from './secret-policy.ts'
 import { titleOf } from './views.ts'
 
 export interface Submission extends SubmitOptions {
@@ -44,12 +46,15 @@ export const submit = async (
     presets: config.agents,
     secretNames: context.secrets.names(),
     timeoutSeconds,
+    claudeBaseUrl: config.claude.baseUrl,
     locate: context.locate,
   })
-  const runtime = await runtimeFor(context, withNetwork(asked, plan))
+  const fenced = withFence(asked, plan, origin, config)
+  const runtime = await runtimeFor(context, withNetwork(fenced, plan))
+  checkSecretUse(plan.secretNames, secretUse(fenced, plan, { runtime, origin }), config.secrets)
   const manifestHash = digest(asked)
   const checkDirectory = (path: string) => local.checkDirectory(path, directories)
-  const checked = await withRealDirectories(asked, runtime, checkDirectory)
+  const checked = await withRealDirectories(fenced, runtime, checkDirectory)
   const manifest = await withWorkspace(context, local.pack, checked)
   const inserting = store.insertJob({
     id,
@@ -68,6 +73,12 @@ export const submit = async (
   context.fault('submitted')
   return submitted
 }
+
+/** Where a secret may not meet the network, a runtime must promise that there is none. */
+const withFence = (manifest: Manifest, plan: CommandPlan, origin: string, config: Config): Manifest =>
+  plan.network === 'none' && needsFence(plan.secretNames, origin, config.secrets)
+    ? { ...manifest, network: 'none' }
+    : manifest
 
 const refuseFullQueue = ({ store, config }: EngineContext): void => {
   const { pending } = store.counts()

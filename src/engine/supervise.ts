@@ -5,6 +5,7 @@ import type { Manifest } from '../jobs/manifest.ts'
 import type { AttachRequest, Machine, Outcome, Runtime, StopReason } from '../ports.ts'
 import { planCommand, withNetwork } from './commands.ts'
 import type { EngineContext } from './context.ts'
+import { checkSecretUse, secretUse } from './secret-policy.ts'
 import { createSink, type JobSink } from './sink.ts'
 import { watchdog } from './watchdog.ts'
 
@@ -86,8 +87,11 @@ const drive = async (
     presets: context.config.agents,
     secretNames: context.secrets.names(),
     timeoutSeconds: job.timeoutSeconds,
+    claudeBaseUrl: context.config.claude.baseUrl,
     locate: context.locate,
   })
+  // The configuration may have changed since the job was submitted.
+  checkSecretUse(plan.secretNames, secretUse(manifest, plan, job), context.config.secrets)
   const whole = withNetwork(manifest, plan)
   const deadline = createDeadline(
     [stop.signal, context.closing],

@@ -64,6 +64,62 @@ describe('what runs', () => {
     ).toEqual([])
   })
 
+  it('for claude sends its token to no host that the manifest chose', () => {
+    for (const name of [
+      'ANTHROPIC_BASE_URL',
+      'ANTHROPIC_BEDROCK_BASE_URL',
+      'ANTHROPIC_CUSTOM_HEADERS',
+      'ANTHROPIC_UNIX_SOCKET',
+      'CLAUDE_CONFIG_DIR',
+      'CLAUDE_CODE_USE_BEDROCK',
+      'CLAUDE_CODE_API_BASE_URL',
+      'HTTPS_PROXY',
+      'https_proxy',
+      'ALL_PROXY',
+      'NO_PROXY',
+      'NODE_OPTIONS',
+      'NODE_EXTRA_CA_CERTS',
+      'NODE_TLS_REJECT_UNAUTHORIZED',
+      'BUN_OPTIONS',
+      'SSL_CERT_FILE',
+      'LD_PRELOAD',
+      'PATH',
+      'HOME',
+      'BASH_ENV',
+    ])
+      for (const more of [{}, { secrets: ['ANTHROPIC_API_KEY'] }, { secrets: ['DEPLOY_KEY'] }])
+        expect(
+          () => plan({ task: 'x', agentType: 'claude', env: { [name]: 'http://x' }, ...more }),
+          name,
+        ).toThrow(`'${name}' in 'env' could send the secrets of the agent 'claude' elsewhere`)
+    const harmless = { CI: '1', NODE_ENV: 'test', ANTHROPIC_MODEL: 'm', ANTHROPIC_DEFAULT_HAIKU_MODEL: 'm' }
+    expect(plan({ task: 'x', agentType: 'claude', env: harmless }).env).toMatchObject(harmless)
+  })
+
+  it('for claude goes where the manifest says with the token that the manifest gives', () => {
+    const env = { ANTHROPIC_BASE_URL: 'http://gateway.example:8080/v1', ANTHROPIC_AUTH_TOKEN: 'own' }
+    const made = plan({ task: 'x', agentType: 'claude', env })
+    expect(made.secretNames).toEqual([])
+    expect(made.network).toContain('gateway.example:8080')
+  })
+
+  it('for claude goes where the configuration says', () => {
+    const made = plan({ task: 'x', agentType: 'claude' }, { claudeBaseUrl: 'https://gateway.example' })
+    expect(made.env.ANTHROPIC_BASE_URL).toBe('https://gateway.example')
+    expect(made.network).toContain('gateway.example')
+    expect(made.secretNames).toEqual(['ANTHROPIC_API_KEY'])
+  })
+
+  it('for a preset with secrets keeps the variables of the configuration, and follows no others elsewhere', () => {
+    const preset = { argv: ['tool'], env: { SERVER: 'a' }, programs: [], format: 'text' as const }
+    const of = (secrets: string[], env: object) =>
+      plan({ task: 'x', agentType: 'tool', env }, { presets: { tool: { ...preset, secrets } } })
+    expect(() => of(['DEPLOY_KEY'], { SERVER: 'b' })).toThrow(/'SERVER' in 'env' could send/)
+    expect(() => of(['DEPLOY_KEY'], { OPENAI_BASE_URL: 'b' })).toThrow(/could send/)
+    expect(of(['DEPLOY_KEY'], { OTHER: 'b' }).env).toMatchObject({ SERVER: 'a', OTHER: 'b' })
+    expect(of([], { SERVER: 'b' }).env).toMatchObject({ SERVER: 'b' })
+  })
+
   it('for a preset fills the template within its arguments, never into more of them', () => {
     const presets = {
       aider: {

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest'
+import type { SecretRule } from '../../../src/config/schema.ts'
+import { createSecrets } from '../../../src/config/secrets.ts'
+import { begin } from '../../support/begin-engine.ts'
+import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+
+/** An engine whose configuration has the secret KEY under this rule. */
+const start = async (rule: Omit<SecretRule, 'from'> = {}) => {
+  const secrets = { KEY: { from: 'env:KEY', ...rule } }
+  const runtimes = ['sandbox', 'other'].map(name => createScriptedRuntime(name))
+  const engine = await begin(runtimes, {
+    secrets: createSecrets(secrets, { KEY: 'value-of-key' }),
+    config: config => {
+      config.secrets = secrets
+    },
+  })
+  const submit = (manifest: object, origin = 'mcp:claude-code') =>
+    engine.deputy.submit({ task: 'x', secrets: ['KEY'], ...manifest }, origin)
+  return { ...engine, submit, runtimes }
+}
+
+const refused = (words: string) => ({
+  code: 'denied',
+  message: `The secret 'KEY' may not be used ${words}.`,
+})
+
+describe('a secret without rules', () => {
+  it('is not given to a job with the whole network over MCP, and the refusal says how to allow it', async () => {
+    const { submit } = await start()
+    for (const origin of ['mcp', 'mcp:claude-code'])
+      await expect(submit({ network: 'full' }, origin)).rejects.toMatchObject({
+        ...refused('with network full, over MCP'),
+        hint: expect.stringContaining('secrets: { KEY: {"from":"env:KEY","networks":["full"]} }'),
+      })
+    for (const manifest of [{}, { network: 'none' }, { network: ['example.org'] }]) await submit(manifest)
+    for (const origin of ['cli', 'http']) await submit({ network: 'full' }, origin)
+  })
+
+  it('is given over MCP only where the runtime promises that there is no network', async () => {
+    const { submit, store } = await start()
+    const { job_id } = await submit({})
+    expect((await store.getManifest(job_id))?.network).toBe('none')
+    const own = await submit({}, 'cli')
+    expect((await store.getManifest(own.job_id))?.network).toBeUndefined()
+  })
+
+  it('is not given over MCP in a kept machine, which may have a network already', async () => {
+    const { deputy, submit, runtimes } = await start()
+    const first = await deputy.submit({ task: 'x', network: 'full', lifecycle: 'persistent' }, 'mcp')
+    ;(await runtimes[0]!.started(first.job_id)).finish({})
+    const { machine_id } = await deputy.wait(first.job_id, {
+      timeoutMs: 10_000,
+      signal: new AbortController().signal,
+    })
+    await expect(submit({ machine: machine_id, network: 'none' })).rejects.toMatchObject(
+      refused('in a kept machine, which may have a network, over MCP'),
+    )
+    await submit({ machine: machine_id }, 'cli')
+  })
+})
+
+describe('a secret with rules', () => {
+  it('is for its agents', async () => {
+    const { submit } = await start({ agents: ['custom'] })
+    await expect(submit({}, 'cli')).rejects.toMatchObject(refused("by the agent 'script'"))
+    await submit({ agentType: 'custom', agent: { command: 'x' } }, 'cli')
+  })
+
+  it('is for its runtimes', async () => {
+    const { submit } = await start({ runtimes: ['other'] })
+    await expect(submit({}, 'cli')).rejects.toMatchObject(refused("in the runtime 'sandbox'"))
+    await submit({ runtime: 'other' }, 'cli')
+  })
+
+  it('is for tasks with its labels', async () => {
+    const { submit } = await start({ labels: ['team=release', 'reviewed'] })
+    for (const labels of [{}, { team: 'release' }, { team: 'x', reviewed: '' }])
+      await expect(submit({ labels }, 'cli')).rejects.toMatchObject({ code: 'denied' })
+    await submit({ labels: { team: 'release', reviewed: '' } }, 'cli')
+  })
+
+  it('is for its networks, whoever asks', async () => {
+    const { submit } = await start({ networks: ['*.example.org', 'npm.example.net'] })
+    for (const origin of ['cli', 'mcp']) {
+      for (const network of ['full', ['evil.example'], ['npm.example.net', 'example.org'], ['*.org']])
+        await expect(submit({ network }, origin), String(network)).rejects.toMatchObject({ code: 'denied' })
+      for (const network of ['none', ['a.example.org', 'NPM.example.net'], ['*.b.example.org']])
+        await submit({ network }, origin)
+    }
+  })
+
+  it('may be for the whole network over MCP, too', async () => {
+    const { submit } = await start({ networks: ['full'] })
+    for (const network of ['full', 'none', ['anything.example']]) await submit({ network })
+  })
+})
