@@ -5,6 +5,8 @@ import type { Runner } from './runner.ts'
 
 /** Takes pending jobs while their runtime has room. */
 export interface Dispatcher {
+  /** Nothing is claimed before: a job claimed during recovery would be taken for one of the previous daemon. */
+  start(): void
   /**
    * Looks at the queues soon; cheap, call it whenever something may have changed. With the name of a runtime: a job
    * for it is being written in this very turn, and is claimed in the same transaction where there is room.
@@ -20,6 +22,7 @@ const LOOK_MS = 500
 export const createDispatcher = (context: EngineContext, runner: () => Runner): Dispatcher => {
   let looking: Promise<void> | undefined
   let again = false
+  let started = false
 
   const fill = async (runtime: Runtime, isComing = false): Promise<void> => {
     const { store, clock } = context
@@ -66,7 +69,7 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
   }
 
   const kick: Dispatcher['kick'] = name => {
-    if (context.closing.aborted) return
+    if (!started || context.closing.aborted) return
     if (looking !== undefined) {
       again = true
       return
@@ -78,7 +81,12 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
       })
   }
 
-  const timer = setInterval(() => kick(), LOOK_MS)
-  context.closing.addEventListener('abort', () => clearInterval(timer), { once: true })
-  return { kick, idle: async () => looking }
+  const start = (): void => {
+    started = true
+    const timer = setInterval(() => kick(), LOOK_MS)
+    context.closing.addEventListener('abort', () => clearInterval(timer), { once: true })
+    kick()
+  }
+
+  return { start, kick, idle: async () => looking }
 }

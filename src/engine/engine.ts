@@ -73,9 +73,10 @@ export const createEngine = (options: EngineOptions): Engine => {
   const disposal = createDisposal(context)
   const dispatcher = createDispatcher(context, (): Runner => runner)
   const pool = createPool(context, disposal)
+  let recovered = false
   const runner = createRunner(context, disposal, () => {
     dispatcher.kick()
-    pool.refill()
+    if (recovered) pool.refill()
   })
   const sweeper = createSweeper(context, { runner, disposal, pool })
 
@@ -244,8 +245,9 @@ export const createEngine = (options: EngineOptions): Engine => {
     start: async () => {
       await context.blobs.removeUnfinished()
       await recover(context, runner, disposal)
+      recovered = true
       void context.readiness.checkAll(closing.signal)
-      dispatcher.kick()
+      dispatcher.start()
       pool.refill()
       sweeper.start()
     },

@@ -34,13 +34,18 @@ export interface TestEngine extends Engine {
   readonly clock: TestClock
 }
 
+export interface EngineSettings extends Partial<Pick<EngineOptions, 'checkDirectory' | 'fault' | 'secrets'>> {
+  readonly directory?: string
+  readonly config?: (config: Config) => void
+  readonly clock?: TestClock
+  /** Puts something between the engine and its database. */
+  readonly store?: (store: Store) => Store
+  /** Called before the start. */
+  readonly onCreated?: (engine: Engine) => void
+}
+
 /** A real engine on a real database in a directory of its own. */
-export const startEngine = async (
-  runtimes: Runtime[],
-  options: { directory?: string; config?: (config: Config) => void; clock?: TestClock } & Partial<
-    Pick<EngineOptions, 'checkDirectory' | 'fault' | 'secrets'>
-  > = {},
-): Promise<TestEngine> => {
+export const startEngine = async (runtimes: Runtime[], options: EngineSettings = {}): Promise<TestEngine> => {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'deputy-engine-'))
   const { config } = loadConfig(resolveHome({ DEPUTY_HOME: directory }), {})
   config.supervision.grace = 0
@@ -48,7 +53,7 @@ export const startEngine = async (
   const store = openStore(join(directory, 'deputy.db'))
   const clock = options.clock ?? createTestClock()
   const engine = createEngine({
-    store,
+    store: options.store?.(store) ?? store,
     blobs: createBlobs(join(directory, 'blobs')),
     runtimes,
     clock,
@@ -60,6 +65,7 @@ export const startEngine = async (
     checkDirectory: options.checkDirectory ?? (async path => path),
     ...(options.fault && { fault: options.fault }),
   })
+  options.onCreated?.(engine)
   await engine.start()
   let closed: Promise<void> | undefined
   return { ...engine, store, directory, clock, close: () => (closed ??= engine.close()) }

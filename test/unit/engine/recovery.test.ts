@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Engine } from '../../../src/engine/engine.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { forOperator } from '../../../src/jobs/for-operator.ts'
 import { begin } from '../../support/begin-engine.ts'
@@ -108,6 +109,52 @@ describe('after a restart', () => {
     const successor = await restart(engine, [runtime])
     await until(async () => (await successor.deputy.machines()).length === 0, 'the machine is gone')
     expect([...runtime.existing.keys()]).toEqual(['stranger'])
+  })
+})
+
+describe('a slow recovery', () => {
+  /** Longer than the dispatcher's own look at the queue. */
+  const A_LOOK_MS = 700
+
+  it('accepts submits, but claims nothing and fills no pool before it has ended', async () => {
+    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
+    const engine = await begin([runtime])
+    const running = await engine.deputy.submit({ task: 'running' }, 'test')
+    await runtime.started(running.job_id)
+    const waiting = await engine.deputy.submit({ task: 'waiting' }, 'test')
+    await engine.close()
+
+    const next = createScriptedRuntime('sandbox', { limit: 4, poolSize: 1, auto: true })
+    let release = (): void => {}
+    const slow = new Promise<void>(resolve => {
+      release = resolve
+    })
+    let created: Engine | undefined
+    const beginning = begin([next], {
+      directory: engine.directory,
+      onCreated: engine => {
+        created = engine
+      },
+      store: store => ({
+        ...store,
+        activeJobs: async () => {
+          await slow
+          return store.activeJobs()
+        },
+      }),
+    })
+    await until(() => created !== undefined, 'the engine')
+    const submitted = await created!.deputy.submit({ task: 'meanwhile' }, 'test')
+    await new Promise(resolve => setTimeout(resolve, A_LOOK_MS))
+    expect(next.calls).toEqual([])
+    release()
+    const { deputy } = await beginning
+    for (const { job_id } of [waiting, submitted])
+      expect(await deputy.wait(job_id, { timeoutMs: 10_000, signal: never })).toMatchObject({
+        status: 'success',
+        attempts: 1,
+      })
+    expect(next.calls.filter(call => call === 'start')).toHaveLength(2)
   })
 })
 
