@@ -14,7 +14,7 @@ import { createIntake } from '../../src/runtimes/proxmox/intake.ts'
 import { createJobPort } from '../../src/runtimes/proxmox/job-port.ts'
 import { createReading } from '../../src/runtimes/proxmox/reading.ts'
 import { createSessions } from '../../src/runtimes/proxmox/sessions.ts'
-import { createBlobs } from '../../src/store/blobs.ts'
+import { blobsWithoutStore } from '../../test/support/blobs.ts'
 import { startEngine } from '../../test/support/engine.ts'
 
 /**
@@ -24,7 +24,7 @@ import { startEngine } from '../../test/support/engine.ts'
  */
 const directory = mkdtempSync(join(tmpdir(), 'deputy-callbacks-'))
 const sessions = createSessions(Date.now)
-const blobs = createBlobs(join(directory, 'blobs'))
+const blobs = blobsWithoutStore(join(directory, 'blobs'))
 const machines: { token: string; job: string }[] = []
 
 const follow = (run: Run): Promise<Outcome> =>
@@ -49,6 +49,7 @@ const follow = (run: Run): Promise<Outcome> =>
         now: Date.now,
       }),
       collection: createCollection({
+        jobId: run.job.id,
         manifest: run.manifest,
         blobs,
         caps: { ...KEPT },

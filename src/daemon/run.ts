@@ -96,7 +96,7 @@ const run = async (
     log.info('PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
   const startedAt = Date.now()
   const store = openStore(join(home.stateDir, 'deputy.db'))
-  const blobs = createBlobs(join(home.stateDir, 'blobs'))
+  const blobs = createBlobs(join(home.stateDir, 'blobs'), store)
   const secrets = createSecrets(config.secrets, env)
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)

@@ -190,7 +190,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       if (!isTerminal(job.state)) throw stillRunning(job)
       const machine = job.machineId === null ? undefined : await store.getMachine(job.machineId)
       if (machine?.jobId === id && !(await gone(disposal.dispose(machine)))) throw notGoneYet(machine.id)
-      for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.remove(blob)
+      for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.removeUnused(blob)
       signals.emit({ jobId: id, kind: 'state' })
     },
     artifacts: async id => (await need(id)).result?.artifacts ?? [],
@@ -210,7 +210,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       if (!patch) throw noPatch(id)
       return { path: 'changes.patch', ...patch, read: range => context.blobs.read(patch.sha256, range) }
     },
-    putBlob: source => context.blobs.put(source, parseSize(context.config.limits.upload)),
+    putBlob: source => context.blobs.put(source, parseSize(context.config.limits.upload), 'upload'),
     machines: async () => (await store.listMachines()).map(machine => machineView(machine, whereIs(machine))),
     destroyMachine: async id => {
       const machine = await store.getMachine(id)

@@ -55,7 +55,7 @@ export const submit = async (
   const manifestHash = digest(asked)
   const checkDirectory = (path: string) => local.checkDirectory(path, directories)
   const checked = await withRealDirectories(fenced, runtime, checkDirectory)
-  const manifest = await withWorkspace(context, local.pack, checked)
+  const manifest = await withWorkspace(context, local.pack, checked, id)
   const inserting = store.insertJob({
     id,
     manifest,
@@ -136,10 +136,12 @@ const withWorkspace = async (
   context: EngineContext,
   pack: PackDirectory,
   manifest: Manifest,
+  jobId: string,
 ): Promise<Manifest> => {
   const { workspace } = manifest
   if (workspace?.path !== undefined) {
-    const blob = await context.blobs.put(pack(workspace.path), parseSize(context.config.limits.upload))
+    const maxBytes = parseSize(context.config.limits.upload)
+    const blob = await context.blobs.put(pack(workspace.path), maxBytes, jobId)
     const labels = { [WORKSPACE_LABEL]: workspace.path.slice(0, 256), ...manifest.labels }
     return {
       ...manifest,
@@ -147,7 +149,7 @@ const withWorkspace = async (
       ...(Object.keys(labels).length <= LIMITS.labels && { labels }),
     }
   }
-  if (workspace?.blob !== undefined && !(await context.blobs.has(workspace.blob)))
+  if (workspace?.blob !== undefined && !(await context.blobs.hold(workspace.blob, jobId)))
     throw new AppError('not_found', `No upload has the sha256 ${workspace.blob}.`, {
       hint: 'Upload the tar first (PUT /api/blobs); uploads that no job uses are kept for an hour.',
     })

@@ -152,14 +152,14 @@ export const createSweeper = (
   }
 
   const forget = async (id: string): Promise<void> => {
-    for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.remove(blob)
+    for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.removeUnused(blob)
   }
 
   const sweepBlobs = async (): Promise<void> => {
     if (clockJumped()) return
+    await store.releaseStaleBlobs(clock.now() - UPLOAD_MS)
     for await (const blob of context.blobs.list())
-      if (clock.now() - blob.modifiedAt > UPLOAD_MS && !(await store.isBlobUsed(blob.sha256)))
-        await context.blobs.remove(blob.sha256)
+      if (clock.now() - blob.modifiedAt > UPLOAD_MS) await context.blobs.removeUnused(blob.sha256)
   }
 
   /** Looking through everything that is kept is not for every sweep. */

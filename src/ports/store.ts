@@ -61,8 +61,12 @@ export interface Store {
   deleteJob(id: string): Promise<readonly string[] | undefined>
   /** Gives the space of forgotten jobs back to the disk, a little at a time. */
   compact(): Promise<void>
-  /** Blobs that jobs still refer to. */
+  /** Whether a job refers to a blob, or somebody holds it. */
   isBlobUsed(sha256: string): Promise<boolean>
+  /** Counts as a use until the job of that id is written: submitted, back in the queue, or finished. */
+  holdBlob(sha256: string, holder: string): Promise<void>
+  /** Forgets holds from before this moment whose holder is no unfinished job. */
+  releaseStaleBlobs(before: number): Promise<void>
 
   flush(): Promise<void>
   close(): Promise<void>

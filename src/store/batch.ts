@@ -31,16 +31,23 @@ export const createWriter = (database: Database): Writer => {
   let hurry: (() => void) | undefined
   /** How many shared the last commit, and how long it took. */
   let last = { size: 1, ms: 0 }
+  let sync: 'normal' | 'full' | undefined
+
+  /** FULL flushes every commit: what was acknowledged survives a power cut, not only the death of this process. */
+  const setSync = (wanted: 'normal' | 'full'): void => {
+    if (wanted === sync) return
+    database.get(`pragma synchronous = ${wanted}`)
+    sync = wanted
+  }
 
   const commitAll = (): void => {
     scheduled = undefined
     const batch = queue
     queue = []
-    const lazy = batch.every(item => item.lazy)
     let settle: readonly (() => void)[]
     const began = performance.now()
     try {
-      if (lazy) database.get('pragma synchronous = normal')
+      setSync(batch.every(item => item.lazy) ? 'normal' : 'full')
       database.run('begin immediate')
       settle = inOne(database, batch) ?? batch.map(item => alone(database, item))
       database.run('commit')
@@ -49,7 +56,6 @@ export const createWriter = (database: Database): Writer => {
       for (const item of batch) item.reject(error)
       return
     } finally {
-      if (lazy) database.get('pragma synchronous = full')
       last = { size: batch.length, ms: performance.now() - began }
     }
     for (const done of settle) done()

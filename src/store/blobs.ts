@@ -1,26 +1,41 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { access, chmod, copyFile, mkdir, opendir, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { access, chmod, copyFile, link, mkdir, opendir, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { flushToDisk } from '../files/flush.ts'
 import { AppError } from '../jobs/errors.ts'
 import { formatSize } from '../jobs/sizes.ts'
-import type { Blobs } from '../ports.ts'
+import type { Blobs, Store } from '../ports.ts'
 
-/** Files named by their content, in 256 directories. A name that exists is complete: files arrive by rename. */
-export const createBlobs = (directory: string): Blobs => {
+/** Which blobs are needed, as the database knows it. */
+export type BlobReferences = Pick<Store, 'holdBlob' | 'isBlobUsed'>
+
+/**
+ * Files named by their content, in 256 directories. A name that exists is complete and on disk: content is flushed
+ * before it gets its name, and the name before anybody is told of it.
+ */
+export const createBlobs = (directory: string, references: BlobReferences): Blobs => {
   const pathOf = (sha256: string): string => join(directory, sha256.slice(0, 2), sha256)
   const incoming = join(directory, 'incoming')
+  const oneAtATime = createLocks()
 
-  const place = async (from: string, sha256: string): Promise<void> => {
+  /** A removal that is under way ends first; one that comes later finds the blob held. */
+  const hold = (sha256: string, holder: string): Promise<void> =>
+    oneAtATime(sha256, () => references.holdBlob(sha256, holder))
+
+  /** Under a name of the directory of its own, flushed, until it gets its real one. */
+  const place = async (temporary: string, sha256: string, holder: string): Promise<void> => {
     const target = pathOf(sha256)
-    await mkdir(join(directory, sha256.slice(0, 2)), { recursive: true, mode: 0o700 })
-    await chmod(from, 0o600)
-    await move(from, target)
+    await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+    await flushToDisk(temporary)
+    await hold(sha256, holder)
+    await rename(temporary, target)
+    await flushToDisk(dirname(target))
   }
 
   return {
-    async put(source, maxBytes) {
+    async put(source, maxBytes, holder) {
       await mkdir(incoming, { recursive: true, mode: 0o700 })
       const temporary = join(incoming, randomUUID())
       const hash = createHash('sha256')
@@ -39,22 +54,38 @@ export const createBlobs = (directory: string): Blobs => {
           createWriteStream(temporary, { mode: 0o600 }),
         )
         const sha256 = hash.digest('hex')
-        await place(temporary, sha256)
+        await place(temporary, sha256, holder)
         return { sha256, size }
       } catch (error) {
         await rm(temporary, { force: true })
         throw error
       }
     },
-    adopt: (path, ref) => place(path, ref.sha256),
-    has: sha256 =>
-      access(pathOf(sha256)).then(
+    async adopt(path, { sha256 }, holder) {
+      await mkdir(incoming, { recursive: true, mode: 0o700 })
+      const temporary = join(incoming, randomUUID())
+      try {
+        await linkOrCopy(path, temporary)
+        await chmod(temporary, 0o600)
+        await place(temporary, sha256, holder)
+      } catch (error) {
+        await rm(temporary, { force: true })
+        throw error
+      }
+    },
+    async hold(sha256, holder) {
+      await hold(sha256, holder)
+      return access(pathOf(sha256)).then(
         () => true,
         () => false,
-      ),
+      )
+    },
     read: (sha256, range) => createReadStream(pathOf(sha256), range),
     path: pathOf,
-    remove: sha256 => rm(pathOf(sha256), { force: true }),
+    removeUnused: sha256 =>
+      oneAtATime(sha256, async () => {
+        if (!(await references.isBlobUsed(sha256))) await rm(pathOf(sha256), { force: true })
+      }),
     removeUnfinished: () => rm(incoming, { recursive: true, force: true }),
     async *list() {
       for await (const folder of entries(directory)) {
@@ -75,15 +106,27 @@ async function* entries(directory: string): AsyncGenerator<string> {
 }
 
 /** A run's directory may lie on another file system than the state directory. */
-const move = async (from: string, to: string): Promise<void> => {
+const linkOrCopy = async (from: string, to: string): Promise<void> => {
   try {
-    await rename(from, to)
+    await link(from, to)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error
-    const temporary = `${to}.${randomUUID()}`
-    await copyFile(from, temporary)
-    await rename(temporary, to)
-    await rm(from, { force: true })
+    if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes((error as NodeJS.ErrnoException).code ?? ''))
+      throw error
+    await copyFile(from, to)
+  }
+}
+
+/** Work on the same key runs one after the other. */
+const createLocks = () => {
+  const last = new Map<string, Promise<unknown>>()
+  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
+    const mine = (last.get(key) ?? Promise.resolve()).then(work, work)
+    last.set(key, mine)
+    try {
+      return await mine
+    } finally {
+      if (last.get(key) === mine) last.delete(key)
+    }
   }
 }
 

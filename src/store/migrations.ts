@@ -96,6 +96,14 @@ const MIGRATIONS: readonly string[] = [
   create index jobs_queue_until on jobs (queue_until)
     where completed_at is null and state = 'pending' and queue_until is not null;
   `,
+  // Blobs that are stored before the job that refers to them is written.
+  `
+  create table blob_holds (
+    holder text not null, sha256 text not null, at integer not null,
+    primary key (holder, sha256)
+  ) without rowid;
+  create index blob_holds_blob on blob_holds (sha256);
+  `,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length

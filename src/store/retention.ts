@@ -45,4 +45,28 @@ export const insertBlobUse = (database: Database, jobId: string, blobs: readonly
 }
 
 export const isBlobUsed = (database: Database, sha256: string): boolean =>
-  database.get('select 1 as used from artifacts where sha256 = ? limit 1', sha256) !== undefined
+  database.get(
+    `select 1 as used from artifacts where sha256 = ?1 union all select 1 from blob_holds where sha256 = ?1 limit 1`,
+    sha256,
+  ) !== undefined
+
+/** Needed by a job that does not refer to it yet. */
+export const holdBlob = (database: Database, sha256: string, holder: string, at: number): void =>
+  void database.run(
+    'insert into blob_holds (holder, sha256, at) values (?, ?, ?) on conflict do update set at = excluded.at',
+    holder,
+    sha256,
+    at,
+  )
+
+/** What the job needs it refers to by now. */
+export const releaseBlobs = (database: Database, holder: string): void =>
+  void database.run('delete from blob_holds where holder = ?', holder)
+
+/** Uploads that nobody used, and submits that came to nothing. A job that is not finished keeps what it holds. */
+export const releaseStaleBlobs = (database: Database, before: number): void =>
+  void database.run(
+    `delete from blob_holds where at < ?
+       and not exists (select 1 from jobs where id = holder and completed_at is null)`,
+    before,
+  )

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
-import { type JobState, STATES } from '../jobs/states.ts'
+import { isTerminal, type JobState, STATES } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
 import { createWriter } from './batch.ts'
 import { type Database, openDatabase } from './database.ts'
@@ -12,17 +12,22 @@ import * as machines from './machines.ts'
 import { migrate } from './migrations.ts'
 import { appendOutput, readOutput } from './output.ts'
 import { createQueueCounts } from './queue-counts.ts'
-import { expiredJobs, insertBlobUse, isBlobUsed } from './retention.ts'
+import {
+  expiredJobs,
+  holdBlob,
+  insertBlobUse,
+  isBlobUsed,
+  releaseBlobs,
+  releaseStaleBlobs,
+} from './retention.ts'
 
 /** Opens (and creates or upgrades) the database of a home. One process at a time: the daemon holds a lock. */
 export const openStore = (path: string): Store => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const database = openDatabase(path)
-  // FULL: an acknowledged submit survives a power cut, not only the death of this process.
   for (const pragma of [
     'auto_vacuum = incremental',
     'journal_mode = wal',
-    'synchronous = full',
     'cache_size = -4000',
     'mmap_size = 0',
   ])
@@ -46,6 +51,7 @@ const createStore = (database: Database): Store => {
         .write(db => {
           const inserted = jobs.insertJob(db, job)
           if (inserted.created) insertBlobUse(db, job.id, inputBlobs(job.manifest))
+          releaseBlobs(db, job.id)
           return inserted
         })
         .then(inserted => {
@@ -81,6 +87,7 @@ const createStore = (database: Database): Store => {
       const work = (db: Database) => {
         const result = jobs.move(db, id, to, change, event, from)
         if (result !== undefined && change.result) insertBlobUse(db, id, outputBlobs(change.result))
+        if (result !== undefined && (to === 'pending' || isTerminal(to))) releaseBlobs(db, id)
         return result
       }
       const before = await writer.write(work, { lazy })
@@ -134,6 +141,10 @@ const createStore = (database: Database): Store => {
       database.all('pragma incremental_vacuum(2000)')
     },
     isBlobUsed: async sha256 => isBlobUsed(database, sha256),
+    // A power cut takes the hold together with whatever it was for.
+    holdBlob: (sha256, holder) =>
+      writer.write(db => holdBlob(db, sha256, holder, Date.now()), { lazy: true }),
+    releaseStaleBlobs: before => writer.write(db => releaseStaleBlobs(db, before), { lazy: true }),
 
     flush: () => writer.flush(),
     close: async () => {

@@ -54,7 +54,7 @@ export const startEngine = async (runtimes: Runtime[], options: EngineSettings =
   const clock = options.clock ?? createTestClock()
   const engine = createEngine({
     store: options.store?.(store) ?? store,
-    blobs: createBlobs(join(directory, 'blobs')),
+    blobs: createBlobs(join(directory, 'blobs'), store),
     runtimes,
     clock,
     secrets: options.secrets ?? createSecrets({}, {}),

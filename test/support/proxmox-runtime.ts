@@ -7,7 +7,7 @@ import { silent } from '../../src/proxmox/logger.ts'
 import { parseSettings } from '../../src/proxmox/settings.ts'
 import type { ProxmoxRuntimeOptions } from '../../src/runtimes/proxmox/options.ts'
 import { createProxmoxRuntime } from '../../src/runtimes/proxmox/runtime.ts'
-import { createBlobs } from '../../src/store/blobs.ts'
+import { blobsWithoutStore } from './blobs.ts'
 import { startEngine, type TestEngine } from './engine.ts'
 import { type Emulator, type EmulatorOptions, startEmulator } from './pve/emulator.ts'
 import { type FastGuestOptions, fastGuests } from './pve/guests/fast.ts'
@@ -28,7 +28,7 @@ export const openLab = async (options: LabOptions = {}) => {
   const makeRuntime = (more: Partial<ProxmoxRuntimeOptions> = {}): Runtime =>
     createProxmoxRuntime({
       proxmox: createProxmox(parseSettings(emulator.env())),
-      blobs: createBlobs(join(directory, 'blobs')),
+      blobs: blobsWithoutStore(join(directory, 'blobs')),
       log: silent,
       owner: 'lab',
       limit: 8,

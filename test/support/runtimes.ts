@@ -16,7 +16,7 @@ import type {
   SinkBatch,
   StopReason,
 } from '../../src/ports.ts'
-import { createBlobs } from '../../src/store/blobs.ts'
+import { blobsWithoutStore } from './blobs.ts'
 
 /** Where a runtime comes from, as data: a test can make it here and in another process. */
 export interface RuntimeSubject {
@@ -130,7 +130,7 @@ export interface Harness {
 
 export const createHarness = async (subject: RuntimeSubject | RuntimeMaker): Promise<Harness> => {
   const stateDir = mkdtempSync(join(tmpdir(), 'deputy-runtime-'))
-  const blobs = createBlobs(join(stateDir, 'blobs'))
+  const blobs = blobsWithoutStore(join(stateDir, 'blobs'))
   const make = (): Promise<Runtime> | Runtime =>
     typeof subject === 'function' ? subject(stateDir, blobs) : makeRuntime(subject, stateDir, blobs)
   let runtime = await make()
@@ -290,7 +290,7 @@ const [dist, text] = process.argv.slice(1)
 const order = JSON.parse(text)
 const { createBlobs } = await import(dist + 'store/blobs.js')
 const module = await import(dist + order.subject.module)
-const blobs = createBlobs(order.stateDir + '/blobs')
+const blobs = createBlobs(order.stateDir + '/blobs', { holdBlob: async () => {}, isBlobUsed: async () => true })
 const runtime = module[order.subject.factory]({ ...order.subject.options, stateDir: order.stateDir, blobs })
 const never = new AbortController().signal
 const sink = {

@@ -12,7 +12,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   version: [],
   // How files of users and of jobs are opened: needs nothing and serves everybody.
   files: [],
-  store: ['ports', 'jobs'],
+  store: ['ports', 'jobs', 'files'],
   workspace: ['jobs', 'files'],
   config: ['ports', 'jobs', 'files', 'proxmox', 'cluster'],
   observability: ['engine', 'ports', 'jobs'],

@@ -6,8 +6,9 @@ import { givenInWorkspace } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
 import { toLocalError } from './disk-full.ts'
-import { conclude, type Followed, follow, readResult } from './follow.ts'
+import { conclude, type Followed, follow } from './follow.ts'
 import { packFiles } from './inputs.ts'
+import { readResult } from './job-files.ts'
 import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './protocol.ts'
 import type { ShimLink } from './shim-link.ts'
 import type { ShimPool } from './shim-pool.ts'
@@ -34,12 +35,12 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
   const machineDir = (id: string) => join(options.runsDir, id)
   const jobDir = (run: AttachRequest) => join(machineDir(run.machine.id), run.job.id)
 
-  const finish = async (followed: Followed, dir: string): Promise<Outcome> => {
+  const finish = async (run: AttachRequest, followed: Followed): Promise<Outcome> => {
     if (followed.kind === 'refused') return { kind: 'not-started', error: followed.error }
     if (followed.kind !== 'finished') return followed
     const { result } = followed
     if (result.kind !== 'exit') return { kind: result.kind, error: AppError.fromBody(result.error) }
-    return { kind: 'exit', exit: await takeOver(result.exit, dir, blobs) }
+    return { kind: 'exit', exit: await takeOver(result.exit, jobDir(run), blobs, run.job.id) }
   }
 
   const watch = (run: AttachRequest, link?: ShimLink, begin?: (link: ShimLink) => void): Promise<Followed> =>
@@ -88,7 +89,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
         let followed = await attempt(run)
         for (let left = MAX_ATTEMPTS - 1; left > 0 && mayRetry(followed, run); left--)
           followed = await attempt(run)
-        return await finish(followed, jobDir(run))
+        return await finish(run, followed)
       } catch (error) {
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toLocalError(error) }
@@ -97,12 +98,13 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
 
     attach: async run => {
       const dir = jobDir(run)
-      if ((await readResult(dir)) !== undefined) return finish(await watch(run), dir)
+      if ((await readResult(dir)) !== undefined) return finish(run, await watch(run))
       const link = await pool.holderOf(run.machine.id)
-      if (link?.jobId === run.job.id) return finish(await watch(run, link), dir)
+      if (link !== undefined && [link.jobId, link.unsavedJobId].includes(run.job.id))
+        return finish(run, await watch(run, link))
       // It may have finished between the two looks.
-      if ((await readResult(dir)) !== undefined) return finish(await watch(run), dir)
-      return finish(await conclude(dir), dir)
+      if ((await readResult(dir)) !== undefined) return finish(run, await watch(run))
+      return finish(run, await conclude(dir))
     },
 
     destroy: async (machine, signal) => {
@@ -122,6 +124,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
 }
 
 const MAX_ATTEMPTS = 3
+const ADOPT_AT_ONCE = 16
 
 const mayRetry = (followed: Followed, run: Run): boolean =>
   followed.kind === 'refused' &&
@@ -187,25 +190,44 @@ export const limitsOf = (manifest: Manifest, defaults: MachineLimits): MachineLi
   processes: defaults.processes,
 })
 
-/** Moves the files of a result into the store. Done again after a crash, it finds what was moved already. */
-const takeOver = async (exit: ShimExit, dir: string, blobs: Blobs): Promise<Exit> => {
-  const adopt = async ({ file, sha256, size }: CollectedFile) => {
-    if (!(await blobs.has(sha256))) await blobs.adopt(join(dir, file), { sha256, size })
+/** Stores the files of a result. After a crash it is done again: the files are still there. */
+const takeOver = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
+  const missing = new Set<CollectedFile>()
+  const adopt = async (collected: CollectedFile) => {
+    const { file, sha256, size } = collected
+    if (await blobs.hold(sha256, jobId)) return
+    const path = join(dir, file)
+    // A power cut leaves a file shorter than it was, or takes it.
+    if ((await stat(path).catch(() => undefined))?.size !== size) missing.add(collected)
+    else await blobs.adopt(path, { sha256, size }, jobId)
   }
-  for (const artifact of exit.artifacts) await adopt(artifact)
-  if (exit.patch !== null) await adopt(exit.patch)
+  // Several at once share the flushes of the disk.
+  const files = [...exit.artifacts, ...(exit.patch === null ? [] : [exit.patch])]
+  for (let from = 0; from < files.length; from += ADOPT_AT_ONCE)
+    await Promise.all(files.slice(from, from + ADOPT_AT_ONCE).map(adopt))
   const { outputBytes: _, ...rest } = exit
+  const patch = exit.patch === null || missing.has(exit.patch) ? null : exit.patch
   return {
     ...rest,
-    artifacts: exit.artifacts.map(({ path, sha256, size }) => ({ path, sha256, size })),
-    patch: exit.patch === null ? null : { sha256: exit.patch.sha256, size: exit.patch.size },
+    artifacts: exit.artifacts
+      .filter(artifact => !missing.has(artifact))
+      .map(({ path, sha256, size }) => ({ path, sha256, size })),
+    skippedArtifacts: [
+      ...exit.skippedArtifacts,
+      ...[...missing].map(({ path }) => ({ path, reason: 'it was lost before it was stored' })),
+    ],
+    patch: patch && { sha256: patch.sha256, size: patch.size },
   }
 }
 
-/** In a kept machine the logs of earlier jobs have been taken over; they are only in the way. */
+/**
+ * In a kept machine the logs of earlier jobs have been taken over; they are only in the way. The shim may still be
+ * writing the result of the last one there.
+ */
 const forgetFinished = async (machineDir: string, jobId: string): Promise<void> => {
   for (const name of await readdir(machineDir).catch(() => []))
-    if (name !== jobId) await rm(join(machineDir, name), { recursive: true, force: true })
+    if (name !== jobId)
+      await rm(join(machineDir, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 10 })
 }
 
 const endMachine = (link: ShimLink, machine: Machine, signal: AbortSignal): Promise<void> =>

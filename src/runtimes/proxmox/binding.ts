@@ -70,6 +70,7 @@ export const bindJob = async (
       filesAt: undefined,
     }
     const collection = createCollection({
+      jobId: run.job.id,
       manifest: run.manifest,
       blobs: runtime.blobs,
       caps: { patchBytes: KEPT.patchBytes, ...runtime.keep },

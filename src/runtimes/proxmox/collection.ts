@@ -13,6 +13,7 @@ import { selectArtifacts } from '../local/select.ts'
 import { createInbox, once, type Wanted } from './inbox.ts'
 
 export interface CollectionOptions {
+  readonly jobId: string
   readonly manifest: Manifest
   readonly blobs: Blobs
   readonly caps: {
@@ -48,12 +49,13 @@ export const wantsFiles = ({ artifacts = [], workspace }: Manifest): boolean =>
  * failure here never changes how the job ended.
  */
 export const createCollection = (options: CollectionOptions) => {
-  const { manifest, blobs, caps, work } = options
+  const { jobId, manifest, blobs, caps, work } = options
   const wantsPatch = manifest.workspace?.patch === true
   const blob = manifest.workspace?.blob
   const basePath = blob === undefined ? null : blobs.path(blob)
   const inbox = createInbox({
     blobs,
+    jobId,
     memoryBytes: IGNORE_BYTES + 2 * caps.patchBytes,
     storeBytes: caps.artifactBytes,
     onBytes: options.onBytes,
@@ -148,7 +150,7 @@ export const createCollection = (options: CollectionOptions) => {
     }
     const text = await work.patch({ basePath, changes: changes.files, contents, maxBytes: caps.patchBytes })
     if (text === undefined) throw new AppError('too_large', `it has more than ${formatSize(caps.patchBytes)}`)
-    return text.length === 0 ? null : blobs.put(once(text), text.length)
+    return text.length === 0 ? null : blobs.put(once(text), text.length, jobId)
   }
 
   return {

@@ -5,6 +5,7 @@ import type { Blobs } from '../../ports.ts'
 
 export interface InboxOptions {
   readonly blobs: Blobs
+  readonly jobId: string
   /** What may be held for a patch; more than that is only hashed. */
   readonly memoryBytes: number
   readonly storeBytes: number
@@ -33,7 +34,7 @@ const TAR_END = 64 * 1024
  * Files from a machine that is not trusted: only those that were asked for, each once, only regular ones, none
  * larger than it was said to be. No name of a machine ever becomes a path of ours.
  */
-export const createInbox = ({ blobs, memoryBytes, storeBytes, onBytes }: InboxOptions) => {
+export const createInbox = ({ blobs, jobId, memoryBytes, storeBytes, onBytes }: InboxOptions) => {
   const received = new Map<string, Received>()
   const refused = new Map<string, string>()
   let memory = memoryBytes
@@ -50,17 +51,17 @@ export const createInbox = ({ blobs, memoryBytes, storeBytes, onBytes }: InboxOp
     if (wanted.into === 'memory') return hold(content, size, wanted.known)
     if (size > store) return 'it is larger than what is left for artifacts'
     store -= size
-    const ref = await blobs.put(content, size)
+    const ref = await blobs.put(content, size, jobId)
     return { ...ref, content: () => readAll(blobs.read(ref.sha256)) }
   }
 
   /** A second name of what has come under its first. */
   const again = async (twin: Received | undefined, wanted: Wanted): Promise<Received | string> => {
     if (twin === undefined || twin.size > wanted.size) return 'it is another name of a file that did not come'
-    if (wanted.into === 'store' && !(await blobs.has(twin.sha256))) {
+    if (wanted.into === 'store' && !(await blobs.hold(twin.sha256, jobId))) {
       const held = await twin.content?.()
       if (held === undefined) return 'it is another name of a file that did not come'
-      await blobs.put(once(held), held.length)
+      await blobs.put(once(held), held.length, jobId)
     }
     return twin
   }

@@ -14,6 +14,7 @@ export interface CollectRequest {
   cluster: Cluster
   target: SshTarget
   blobs: Blobs
+  jobId: string
   manifest: Manifest
   workspaceId: string
   keep: KeepLimits
@@ -69,7 +70,7 @@ const fetchArtifacts = async (
     if (!file) return
     if (entry.type !== 'file') skipped.push({ path, reason: 'it is no file any more' })
     else if (entry.size > file.size) skipped.push({ path, reason: 'it grew while it was collected' })
-    else artifacts.push({ path, ...(await request.blobs.put(entry.content, file.size)) })
+    else artifacts.push({ path, ...(await request.blobs.put(entry.content, file.size, request.jobId)) })
   })
   for (const path of expected.keys()) skipped.push({ path, reason: 'it could not be read in the workspace' })
   return { artifacts: artifacts.sort((a, b) => (a.path < b.path ? -1 : 1)), skipped }

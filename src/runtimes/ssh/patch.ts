@@ -51,7 +51,7 @@ export const fetchPatch = async (
   }))
   const text = gitPatch(files, keep.patchBytes)
   if (text === undefined) return tooLarge(`it has more than ${formatSize(keep.patchBytes)}`)
-  const ref = text.length === 0 ? null : await request.blobs.put(once(text), keep.patchBytes)
+  const ref = text.length === 0 ? null : await request.blobs.put(once(text), keep.patchBytes, request.jobId)
   return { ref, skipped: [...suspects.skipped] }
 }
 

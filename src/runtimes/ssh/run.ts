@@ -165,7 +165,7 @@ const collectFrom = async (context: RunContext, run: AttachRequest, place: RunPl
       try {
         const target = await cluster.target(place.node, signal)
         return await collect({
-          ...{ cluster, target, blobs, manifest, workspaceId: machine.id, keep, signal },
+          ...{ cluster, target, blobs, jobId: run.job.id, manifest, workspaceId: machine.id, keep, signal },
         })
       } catch (error) {
         // The next daemon collects; that the command has ended is on the node.

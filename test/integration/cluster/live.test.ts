@@ -6,7 +6,7 @@ import type { AppError } from '../../../src/jobs/errors.ts'
 import { isLeftBehind } from '../../../src/jobs/left-behind.ts'
 import type { Runtime } from '../../../src/ports.ts'
 import { openSshRuntime } from '../../../src/runtimes/ssh/index.ts'
-import { createBlobs } from '../../../src/store/blobs.ts'
+import { blobsWithoutStore } from '../../support/blobs.ts'
 import { createTestCli, type TestCli } from '../../support/cli.ts'
 import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { type Bridge, startBridge } from '../../support/mcp/bridge.ts'
@@ -179,7 +179,12 @@ describe.skipIf(missing !== undefined)('a machine on a node that was removed and
   beforeAll(() => {
     directory = newHome()
     const cluster = { ssh: { configFile: 'none', connectTimeout: 2 } }
-    runtime = openSshRuntime({ stateDir: directory, cluster, routed: true, blobs: createBlobs(directory) })
+    runtime = openSshRuntime({
+      stateDir: directory,
+      cluster,
+      routed: true,
+      blobs: blobsWithoutStore(directory),
+    })
   })
   afterAll(async () => {
     await runtime?.close()

@@ -207,7 +207,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     const cluster = labCluster(lab, { nodes: nodes().slice(0, 1) }, { now })
     open.push(cluster)
     const harness = await harnessOf(cluster)
-    const { sha256: blob } = await harness.blobs.put(tarOf('given.txt', 'given\n'), 1e6)
+    const { sha256: blob } = await harness.blobs.put(tarOf('given.txt', 'given\n'), 1e6, 'upload')
     const task = { task: 'cat given.txt', network: 'full', workspace: { blob } } as const
     const closed = async (): Promise<string> =>
       cluster.choose({}, signal).then(

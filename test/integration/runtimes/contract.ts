@@ -275,7 +275,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
         })
 
         it('refuses a workspace that is no tar before the command runs', async () => {
-          const { sha256 } = await harness.blobs.put(chunks('this is not a tar'.repeat(100)), 1e6)
+          const { sha256 } = await harness.blobs.put(chunks('this is not a tar'.repeat(100)), 1e6, 'upload')
           const { outcome, sink } = await harness.run({ task: 'echo ran', workspace: { blob: sha256 } })
           expect(outcome).toMatchObject({ kind: 'not-started', error: { code: 'invalid' } })
           expect(sink.text()).toBe('')
@@ -611,7 +611,7 @@ const tarBlob = async (harness: Harness, files: Record<string, string>): Promise
   const tar = pack()
   for (const [name, content] of Object.entries(files)) tar.entry({ name }, content)
   tar.finalize()
-  return (await harness.blobs.put(tar as AsyncIterable<Uint8Array>, 1e8)).sha256
+  return (await harness.blobs.put(tar as AsyncIterable<Uint8Array>, 1e8, 'upload')).sha256
 }
 
 /** Files below a directory that contain a text; named pipes and sockets are left alone. */

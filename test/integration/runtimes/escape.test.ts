@@ -261,7 +261,7 @@ const hostileTar = async (harness: Harness, outside: string): Promise<string> =>
   tar.entry({ name: 'device', type: 'character-device', devmajor: 1, devminor: 1 })
   tar.entry({ name: 'fine.txt' }, 'fine')
   tar.finalize()
-  return (await harness.blobs.put(tar as AsyncIterable<Uint8Array>, 1e6)).sha256
+  return (await harness.blobs.put(tar as AsyncIterable<Uint8Array>, 1e6, 'upload')).sha256
 }
 
 const SYSCALLS = `

@@ -48,7 +48,7 @@ export const describeWorkspacePatches = (
       put('.gitignore', 'node_modules/\n*.log\n!keep.log\n')
       put('sub/.gitignore', 'local\n')
       put('sub/file', 'x\n')
-      blob = (await harness.blobs.put(packDirectory(source), 1e8)).sha256
+      blob = (await harness.blobs.put(packDirectory(source), 1e8, 'upload')).sha256
     })
     afterAll(async () => {
       await harness?.dispose()
@@ -193,7 +193,7 @@ export const describeWorkspacePatches = (
       const packed: Uint8Array[] = []
       for await (const chunk of packDirectory(source)) packed.push(chunk)
       rmSync(join(source, 'way'))
-      const zipped = await harness.blobs.put(once(gzipSync(Buffer.concat(packed))), 1e8)
+      const zipped = await harness.blobs.put(once(gzipSync(Buffer.concat(packed))), 1e8, 'upload')
       const { exit, text } = await patchOf('cat way; echo 4 >>src/edit.txt', {
         workspace: { blob: zipped.sha256, patch: true },
       })

@@ -32,8 +32,8 @@ export const startControl = async (options: ControlOptions = {}) => {
   const { runtime = createScriptedRuntime(), wrap = deputy => deputy, ...deps } = options
   const directory = await mkdtemp(join(tmpdir(), 'deputy-http-'))
   const home = resolveHome({ DEPUTY_HOME: directory })
-  const blobs = createBlobs(join(home.stateDir, 'blobs'))
   const store = openStore(join(home.stateDir, 'deputy.db'))
+  const blobs = createBlobs(join(home.stateDir, 'blobs'), store)
   const { config, settings } = loadConfig(home, {})
   const engine = createEngine({
     store,
@@ -107,7 +107,7 @@ export const startControl = async (options: ControlOptions = {}) => {
       const refs = await Promise.all(
         Object.entries(artifacts).map(async ([path, content]) => ({
           path,
-          ...(await blobs.put(chunksOf(content), 1e9)),
+          ...(await blobs.put(chunksOf(content), 1e9, id)),
         })),
       )
       playing.exit(0, refs)

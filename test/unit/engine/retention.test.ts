@@ -18,12 +18,12 @@ async function* bytes(text: string) {
 it('forgets the oldest finished jobs with their artifacts, and never one that is not finished', async () => {
   const runtime = createScriptedRuntime('sandbox')
   const engine = await startEngine([runtime])
-  const blobs = createBlobs(join(engine.directory, 'blobs'))
+  const blobs = createBlobs(join(engine.directory, 'blobs'), engine.store)
   const ids: string[] = []
   const kept: string[] = []
   for (const content of ['one', 'two', 'three']) {
     const { job_id } = await engine.deputy.submit({ task: content }, 'test')
-    const blob = await blobs.put(bytes(content), 100)
+    const blob = await blobs.put(bytes(content), 100, job_id)
     ;(await runtime.started(job_id)).finish({ artifacts: [{ path: 'out.txt', ...blob }] })
     await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
     ids.push(job_id)
@@ -94,7 +94,7 @@ it('removes uploads that an earlier daemon had not finished', async () => {
   const engine = await startEngine([createScriptedRuntime('sandbox')], { directory })
   expect(existsSync(unfinished)).toBe(false)
   const { sha256 } = await engine.deputy.putBlob(bytes('a whole upload'))
-  expect(existsSync(createBlobs(join(directory, 'blobs')).path(sha256))).toBe(true)
+  expect(existsSync(createBlobs(join(directory, 'blobs'), engine.store).path(sha256))).toBe(true)
   await engine.close()
   removeDirectory(directory)
 })

@@ -95,7 +95,8 @@ describe('the database', () => {
   it('flushes for what must survive a power cut, and not for what is told again', async () => {
     const database = openDatabase(path)
     database.get('pragma journal_mode = wal')
-    database.get('pragma synchronous = full')
+    // Whatever the driver was built with.
+    database.get('pragma synchronous = normal')
     database.run('create table one (n)')
     const modes: unknown[] = []
     const writer = createWriter({
@@ -117,7 +118,7 @@ describe('the database', () => {
         { lazy: true },
       )
       .catch(() => undefined)
-    expect([...modes, database.get('pragma synchronous')?.synchronous]).toEqual([1, 2, 2, 1, 2])
+    expect(modes).toEqual([1, 2, 2, 1])
     expect(database.all('select n from one')).toHaveLength(4)
     database.close()
   })
@@ -333,7 +334,7 @@ describe('a database of an earlier version', () => {
     await store.close()
     const database = openDatabase(path)
     database.exec('drop index jobs_queue_until; alter table jobs drop column queue_until')
-    database.exec('alter table jobs drop column output_base')
+    database.exec('alter table jobs drop column output_base; drop table blob_holds')
     database.exec(`
       drop table output;
       create table output (

@@ -9,15 +9,17 @@ import { type ManifestInput, parseManifest } from '../../../../src/jobs/manifest
 import type { Blobs } from '../../../../src/ports.ts'
 import { patchWork } from '../../../../src/runtimes/local/patch-work.ts'
 import { type CollectionOptions, createCollection } from '../../../../src/runtimes/proxmox/collection.ts'
-import { createBlobs } from '../../../../src/store/blobs.ts'
+import { blobsWithoutStore } from '../../../support/blobs.ts'
 
 let directory: string
 let blobs: Blobs
 let base: string
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'deputy-collection-'))
-  blobs = createBlobs(join(directory, 'blobs'))
-  base = (await blobs.put(tarOf({ 'keep.txt': 'kept\n', 'edit.txt': 'old\n', 'run.sh': 'x\n' }), 1e6)).sha256
+  blobs = blobsWithoutStore(join(directory, 'blobs'))
+  base = (
+    await blobs.put(tarOf({ 'keep.txt': 'kept\n', 'edit.txt': 'old\n', 'run.sh': 'x\n' }), 1e6, 'upload')
+  ).sha256
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
@@ -64,6 +66,7 @@ const listOf = (files: Record<string, number | [size: number, mode: number]>, mo
 
 const collect = (manifest: Partial<ManifestInput>, more: Partial<CollectionOptions> = {}) =>
   createCollection({
+    jobId: 'job',
     manifest: parseManifest({ task: 'x', ...manifest }),
     blobs,
     caps: { artifactFiles: 10, artifactBytes: 100_000, patchBytes: 20_000 },
@@ -211,7 +214,7 @@ describe('the files of a machine', () => {
 
   it('may look changed and be large without being held', async () => {
     const content = 'y'.repeat(90_000)
-    const big = (await blobs.put(tarOf({ big: content }), 1e6)).sha256
+    const big = (await blobs.put(tarOf({ big: content }), 1e6, 'upload')).sha256
     const collection = collect({ workspace: { blob: big, patch: true } })
     expect(await collection.list(listOf({ big: 90_000, new: 2 }))).toEqual(['big', 'new'])
     await collection.receive(tarOf({ big: content, new: 'n\n' }))
