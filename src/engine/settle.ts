@@ -22,6 +22,7 @@ export const verdict = (
     case 'exit':
       return settled(outcome.exit, job, now)
     case 'not-started':
+      if (job.state === 'running') return lost(job, manifest, forgotten, now)
       if (isWaiting(outcome.error)) return waitsOn(job, outcome.error.message, now)
       if (isNodeAway(manifest, outcome.error)) return waitsForNode(job, outcome.error.message, now)
       if (outcome.error.retryable && job.attempts <= manifest.retries)
@@ -35,19 +36,30 @@ export const verdict = (
         now,
       )
     case 'lost':
-      if (manifest.retryStarted && job.attempts <= manifest.retries)
-        return again(job, outcome.error.message, now)
-      return failed(
-        {
-          code: 'lost',
-          message: outcome.error.message,
-          hint:
-            outcome.error.hint ??
-            "It had started, so it was not run again. Submit it again, or set 'retryStarted' where that is safe.",
-        },
-        now,
-      )
+      return lost(job, manifest, outcome.error, now)
   }
+}
+
+/** The database knows of the start, the machine does not: a power cut took the marker with it. */
+const forgotten = { message: 'It had started, and its machine lost every trace of it, as after a power cut.' }
+
+const lost = (
+  job: Job,
+  manifest: Manifest,
+  { message, hint }: Pick<AppError, 'message'> & Partial<Pick<AppError, 'hint'>>,
+  now: number,
+): Verdict => {
+  if (manifest.retryStarted && job.attempts <= manifest.retries) return again(job, message, now)
+  return failed(
+    {
+      code: 'lost',
+      message,
+      hint:
+        hint ??
+        "It had started, so it was not run again. Submit it again, or set 'retryStarted' where that is safe.",
+    },
+    now,
+  )
 }
 
 /**

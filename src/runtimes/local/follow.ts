@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError } from '../../jobs/errors.ts'
 import type { OutputChunk } from '../../jobs/job.ts'
 import type { AttachRequest, Outcome, StopReason } from '../../ports.ts'
 import type { Frame } from './frames.ts'
-import { RESULT_FILE, type ShimResult, STARTED_FILE } from './protocol.ts'
+import { readResult, readStarted } from './job-files.ts'
+import type { ShimResult } from './protocol.ts'
 import type { ShimLink } from './shim-link.ts'
 import { openSpoolReader } from './spool-reader.ts'
 
@@ -45,7 +44,7 @@ export const follow = async ({
   const wake = createWake()
   let finished = link === undefined
   let refused: AppError | undefined
-  let unsaved: ShimResult | null = null
+  let told: ShimResult | null = null
   let startedAt: number | undefined
 
   const unlisten = link?.listen(message => {
@@ -53,7 +52,7 @@ export const follow = async ({
     else if (!('jobId' in message) || message.jobId !== run.job.id) return
     else if (message.type === 'started') startedAt = message.at
     else if (message.type === 'done') {
-      unsaved = message.result
+      told = message.result
       finished = true
     } else if (message.type === 'refused') {
       refused = AppError.fromBody(message.error)
@@ -70,20 +69,21 @@ export const follow = async ({
   }
   run.detach.addEventListener('abort', wake.ring)
   run.stop.addEventListener('abort', onStop)
-  if (link !== undefined) begin?.(link)
+  if (begin === undefined) link?.send({ type: 'attach', jobId: run.job.id })
+  else if (link !== undefined) begin(link)
   if (run.stop.aborted) onStop()
 
   try {
     // After a restart nobody tells again that it has started: the marker does.
     if (begin === undefined) startedAt = await readStarted(dir)
-    let told = false
+    let saidStarted = false
     for (;;) {
       const last = finished
       if (run.detach.aborted) return { kind: 'detached' }
-      if (!told && (startedAt !== undefined || last)) {
+      if (!saidStarted && (startedAt !== undefined || last)) {
         startedAt ??= await readStarted(dir)
         if (startedAt !== undefined) {
-          told = true
+          saidStarted = true
           await run.sink.started(startedAt)
         }
       }
@@ -101,7 +101,7 @@ export const follow = async ({
     await reader.close()
   }
   if (refused !== undefined) return { kind: 'refused', error: refused }
-  return unsaved === null ? conclude(dir) : { kind: 'finished', result: unsaved }
+  return told === null ? conclude(dir) : { kind: 'finished', result: told }
 }
 
 const deliver = async (run: AttachRequest, frames: readonly Frame[], position: number): Promise<number> => {
@@ -145,16 +145,6 @@ export const conclude = async (dir: string): Promise<Followed> => {
       hint: 'It was killed from outside, or the computer was restarted. Submit the job again.',
     }),
   }
-}
-
-export const readResult = async (dir: string): Promise<ShimResult | undefined> => {
-  const text = await readFile(join(dir, RESULT_FILE), 'utf8').catch(() => undefined)
-  return text === undefined ? undefined : (JSON.parse(text) as ShimResult)
-}
-
-const readStarted = async (dir: string): Promise<number | undefined> => {
-  const text = await readFile(join(dir, STARTED_FILE), 'utf8').catch(() => undefined)
-  return text === undefined ? undefined : Number(text) || Date.now()
 }
 
 /** Waiting for the next event, without losing one that comes in between. */

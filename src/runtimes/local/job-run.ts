@@ -1,23 +1,21 @@
-import { writeFileSync } from 'node:fs'
-import { rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import type { StopReason } from '../../ports.ts'
 import type { Box } from './box.ts'
 import { toLocalError } from './disk-full.ts'
 import { execute, exitOf, quiet } from './execute.ts'
 import { type Gathered, gather } from './gather.ts'
+import { markStarted } from './job-files.ts'
 import { limitsHit, symptomsOf } from './limits-hit.ts'
 import { createOutput } from './output.ts'
-import { RESULT_FILE, type ShimExit, type ShimResult, STARTED_FILE, type StartSpec } from './protocol.ts'
+import type { ShimExit, ShimResult, StartSpec } from './protocol.ts'
 import { openSpool } from './spool.ts'
 import { endJob } from './stop.ts'
 import { unpack } from './unpack.ts'
 import { watchUsage } from './watch.ts'
 
 export interface JobRun {
-  /** Resolves when the result is on the disk, or with the result when the disk did not take it. Never rejects. */
-  readonly done: Promise<ShimResult | null>
+  /** Never rejects. */
+  readonly done: Promise<ShimResult>
   stop(kind: StopReason['kind'], graceSeconds: number): void
 }
 
@@ -83,10 +81,10 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
     const unpacking = performance.now()
     for (const input of spec.inputs) await unpack(box, input)
     if (spec.inputs.length > 0) lap('unpack', unpacking)
+    const mark = await markStarted(spec.dir)
+    if (mark === undefined) return startedElsewhere
     if (stopped !== null) return neverStarted(stopped, box, phases)
-
-    // From here on the command may have run: whoever finds this file must not start it again.
-    startedAt = markStarted(spec.dir)
+    startedAt = mark
     const clock = setTimeout(() => stop('timeout', spec.graceSeconds), spec.timeoutSeconds * 1000)
     const running = performance.now()
     const over = execute(box, spec, output)
@@ -142,13 +140,7 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
       const told = { ...failure, message: output.redact(failure.message) }
       return { kind: startedAt === undefined ? 'not-started' : 'lost', error: told }
     })
-    .then(async result => {
-      spool.close()
-      return await saveResult(spec.dir, result).then(
-        () => null,
-        () => result,
-      )
-    })
+    .finally(() => spool.close())
   return { done, stop }
 }
 
@@ -205,6 +197,11 @@ const neverStarted = (
   }
 }
 
+const startedElsewhere: ShimResult = {
+  kind: 'lost',
+  error: new AppError('conflict', 'Another process has started this job already.').toBody(),
+}
+
 const checkArguments = (spec: StartSpec): void => {
   for (const argument of [...spec.argv, ...Object.values(spec.env)])
     if (Buffer.byteLength(argument) > MAX_ARGUMENT_BYTES)
@@ -215,16 +212,4 @@ const checkArguments = (spec: StartSpec): void => {
           hint: "Put the text into a file of 'files' and let the command read it.",
         },
       )
-}
-
-const markStarted = (dir: string): number => {
-  const now = Date.now()
-  writeFileSync(join(dir, STARTED_FILE), String(now), { flag: 'wx', mode: 0o600 })
-  return now
-}
-
-const saveResult = async (dir: string, result: ShimResult): Promise<void> => {
-  const path = join(dir, RESULT_FILE)
-  await writeFile(`${path}.tmp`, JSON.stringify(result), { mode: 0o600 })
-  await rename(`${path}.tmp`, path)
 }

@@ -81,6 +81,8 @@ export type ToShim =
       readonly kind: StopReason['kind']
       readonly graceSeconds: number
     }
+  /** From a daemon that found the job again: `done` is the answer when it is over. */
+  | { readonly type: 'attach'; readonly jobId: string }
   /** End the machine, whatever runs in it. */
   | { readonly type: 'destroy'; readonly machineId: string }
   /** Leave when nothing is held. */
@@ -93,7 +95,7 @@ export type FromShim =
   /** There is more in the log. */
   | { readonly type: 'log'; readonly jobId: string }
   | { readonly type: 'alive'; readonly jobId: string }
-  /** The result is in the job's directory, or here when the disk did not take it. */
+  /** Without a result it is in the job's directory. */
   | { readonly type: 'done'; readonly jobId: string; readonly result: ShimResult | null }
   | { readonly type: 'gone'; readonly machineId: string }
   | { readonly type: 'idle' }
@@ -108,6 +110,8 @@ export interface ShimHello {
   readonly uid: number | null
   readonly machineId: string | null
   readonly jobId: string | null
+  /** A job that is over, but whose result the disk has not taken yet. */
+  readonly unsavedJobId?: string
   readonly runtime: 'sandbox' | 'host'
 }
 
@@ -141,9 +145,6 @@ export interface CollectedFile {
   /** Name within the job's directory. */
   readonly file: string
 }
-
-export const RESULT_FILE = 'exit.json'
-export const STARTED_FILE = 'started'
 
 /** A start message can carry an environment of megabytes; more than this is no message of ours. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024

@@ -16,6 +16,8 @@ export interface ShimLink {
   readonly uid: number | null
   machineId: string | null
   jobId: string | null
+  /** The shim had its result in memory only when it was connected. */
+  readonly unsavedJobId: string | undefined
   /** Set between the moment it was chosen and its answer. */
   reserved: boolean
   /** No more jobs for it; it leaves when it is free. */
@@ -74,6 +76,7 @@ export const connectShim = (path: string): Promise<ShimLink> =>
       uid: hello.uid,
       machineId: hello.machineId,
       jobId: hello.jobId,
+      unsavedJobId: hello.unsavedJobId,
       reserved: false,
       retiring: false,
       idleSince: performance.now(),

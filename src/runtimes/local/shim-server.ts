@@ -7,12 +7,14 @@ import { planSandbox, type SandboxShape } from '../sandbox/plan.ts'
 import { type Box, bootBox } from './box.ts'
 import { toLocalError } from './disk-full.ts'
 import { createPipes } from './fifo.ts'
+import { saveResult } from './job-files.ts'
 import { type JobRun, runJob } from './job-run.ts'
 import {
   type FromShim,
   onMessages,
   PROTOCOL_VERSION,
   type ShimConfig,
+  type ShimResult,
   type StartSpec,
   sendMessage,
   type ToShim,
@@ -22,6 +24,13 @@ import { helperText } from './runner.ts'
 const ALIVE_MS = 10_000
 const HOME_CHECK_MS = 15_000
 const BOOT_MS = 60_000
+
+interface Current {
+  readonly spec: StartSpec
+  readonly run: JobRun
+  /** Set when it is over and its result is being written. */
+  over?: { readonly result: ShimResult; readonly giveUp: AbortController; readonly saved: Promise<void> }
+}
 
 /** Listens for the daemon and runs what it sends, one job at a time. */
 export const serveShim = async (config: ShimConfig): Promise<void> => {
@@ -35,7 +44,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
 
   const sockets = new Set<Socket>()
   let machineId: string | null = null
-  let current: { spec: StartSpec; run: JobRun } | null = null
+  let current: Current | null = null
   let box: Box | undefined
   let warm: Box | undefined
   let boots = 0
@@ -119,7 +128,8 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
         jobId: spec.jobId,
         error: new AppError(code, message).toBody(),
       })
-    if (current !== null) return refuse(`Another job (${current.spec.jobId}) runs in this machine.`)
+    if (current !== null && current.over === undefined)
+      return refuse(`Another job (${current.spec.jobId}) runs in this machine.`)
     if (retiring || (machineId !== null && machineId !== spec.machineId))
       return refuse('This shim holds another machine.', 'unavailable')
     let run: JobRun
@@ -134,13 +144,22 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     } catch (error) {
       return refuse(toLocalError(error).message, 'unavailable')
     }
+    // The result of the job before is with the daemon, else it would not send the next one.
+    current?.over?.giveUp.abort()
     machineId = spec.machineId
     jobs += 1
-    current = { spec, run }
+    const mine: Current = { spec, run }
+    current = mine
     const alive = setInterval(() => tell({ type: 'alive', jobId: spec.jobId }), ALIVE_MS)
     void run.done.then(async result => {
       clearInterval(alive)
+      const giveUp = new AbortController()
+      const saved = saveResult(spec.dir, result, giveUp.signal)
+      mine.over = { result, giveUp, saved }
+      // The daemon need not wait for the disk; the file is for the next one.
       tell({ type: 'done', jobId: spec.jobId, result })
+      await saved
+      if (current !== mine) return
       current = null
       if (spec.lifecycle === 'ephemeral' || box === undefined) await release()
     })
@@ -177,11 +196,13 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   const destroy = async (socket: Socket, id: string) => {
     if (machineId !== id) return sendMessage(socket, { type: 'gone', machineId: id })
     box?.kill()
-    if (current !== null) {
+    if (current !== null && current.over === undefined) {
       current.run.stop('cancel', 0)
       return // `release` follows the end of the run.
     }
-    await release()
+    current?.over?.giveUp.abort()
+    await current?.over?.saved
+    if (machineId === id) await release()
   }
 
   let left = false
@@ -210,6 +231,13 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
         case 'stop':
           if (current?.spec.jobId === message.jobId) current.run.stop(message.kind, message.graceSeconds)
           return
+        case 'attach':
+          if (current?.spec.jobId === message.jobId && current.over === undefined) return
+          return sendMessage(socket, {
+            type: 'done',
+            jobId: message.jobId,
+            result: current?.spec.jobId === message.jobId ? (current.over?.result ?? null) : null,
+          })
         case 'destroy':
           return void destroy(socket, message.machineId)
         case 'retire':
@@ -224,7 +252,8 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
       pid: process.pid,
       uid: config.uid,
       machineId,
-      jobId: current?.spec.jobId ?? null,
+      jobId: current?.over === undefined ? (current?.spec.jobId ?? null) : null,
+      ...(current?.over && { unsavedJobId: current.spec.jobId }),
       runtime: config.runtime,
     })
   })

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHarness, type Harness } from '../../support/runtimes.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf } from './contract.ts'
+import { exitOf, waitFor } from './contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
 
@@ -40,6 +40,22 @@ describe.skipIf(process.getuid?.() !== 0)(
       await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
       fill()
       expect(exitOf(await launched.outcome).code).toBe(5)
+      rmSync(join(disk, 'ballast'))
+      await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
+    })
+
+    it('keeps the result of a job that ends while no daemon is there, for the next one', async () => {
+      const launched = await harness.launch({ task: 'echo on; sleep 1; exit 6' })
+      await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+      fill()
+      launched.detach()
+      await launched.outcome
+      const dir = join(harness.stateDir, 'sandbox/runs', launched.machine.id, launched.job.id)
+      // It tries to write, and cannot.
+      await waitFor(() => existsSync(join(dir, 'exit.json.tmp')), 'the job has ended')
+      await harness.restart()
+      expect(existsSync(join(dir, 'exit.json'))).toBe(false)
+      expect(exitOf(await harness.reattach(launched, launched.sink.position).outcome).code).toBe(6)
       rmSync(join(disk, 'ballast'))
       await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
     })

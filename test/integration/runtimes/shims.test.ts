@@ -1,12 +1,23 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { newId } from '../../../src/jobs/ids.ts'
+import type { FromShim, StartSpec } from '../../../src/runtimes/local/protocol.ts'
+import { connectShim, type ShimLink } from '../../../src/runtimes/local/shim-link.ts'
 import { createHarness } from '../../support/runtimes.ts'
 import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
 import { exitOf, processesWith, waitFor } from './contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
+const secondIn = (machineId: string, dir: string): StartSpec => ({
+  ...{ argv: ['touch', 'second'], env: {}, secrets: {}, format: 'text', network: 'none', programs: [] },
+  ...{ machineId, jobId: 'second', dir, lifecycle: 'ephemeral', continues: false, inputs: [] },
+  ...{ patchBase: null, wantsPatch: false, givenFiles: [], artifacts: [] },
+  ...{ timeoutSeconds: 60, graceSeconds: 1 },
+  limits: { memory: 2 ** 28, disk: 2 ** 28, cpu: 1, processes: 64 },
+  keep: { head: 1000, tail: 1000, artifactFiles: 1, artifactBytes: 1000, patchBytes: 1000 },
+})
 const shims = (stateDir: string) => processesWith(stateDir).filter(line => line.includes('shim.js'))
 
 describe('the processes that hold jobs', () => {
@@ -82,6 +93,66 @@ describe('the processes that hold jobs', () => {
     expect(launched.sink.text()).toBe(
       Array.from({ length: 2000 }, (_, index) => `line ${index + 1}\n`).join(''),
     )
+    await harness.dispose()
+  })
+})
+
+describe('a job that has a shim of its own', () => {
+  const shimOf = async (stateDir: string, machineId: string): Promise<ShimLink> => {
+    const directory = join(stateDir, 'sandbox/shims')
+    for (const name of readdirSync(directory).filter(name => name.endsWith('.sock'))) {
+      const link = await connectShim(join(directory, name))
+      if (link.machineId === machineId) return link
+      link.disconnect()
+    }
+    throw new Error(`no shim holds ${machineId}`)
+  }
+
+  it('shares it with no other: a second one is refused while it runs', async () => {
+    const harness = await createHarness(subject)
+    const launched = await harness.launch({ task: 'echo on; read -r _ </dev/null; sleep 300' })
+    await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+    const link = await shimOf(harness.stateDir, launched.machine.id)
+    const dir = join(harness.stateDir, 'second')
+    mkdirSync(dir)
+    const answer = new Promise<FromShim | { type: 'closed' }>(resolve =>
+      link.listen(message => {
+        if ('jobId' in message && message.jobId === 'second') resolve(message)
+      }),
+    )
+    link.send({ type: 'start', spec: secondIn(launched.machine.id, dir) })
+    expect(await answer).toMatchObject({ type: 'refused', error: { code: 'conflict' } })
+    expect(readdirSync(dir)).toEqual([])
+    link.disconnect()
+    await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
+    await harness.dispose()
+  })
+
+  it('is not started when another process has marked it as started', async () => {
+    const harness = await createHarness(subject)
+    const job = { id: newId() }
+    const machine = { id: newId(), runtime: 'sandbox', jobId: job.id, details: {} }
+    const dir = join(harness.stateDir, 'sandbox/runs', machine.id, job.id)
+    mkdirSync(dir, { recursive: true })
+    writeFileSync(join(dir, 'started'), '1')
+    const { outcome, sink } = await harness.launch({ task: 'echo ran' }, {}, machine, job)
+    expect(await outcome).toMatchObject({ kind: 'lost', error: { code: 'conflict' } })
+    expect(sink.text()).toBe('')
+    await harness.runtime.destroy(machine, AbortSignal.timeout(10_000))
+    await harness.dispose()
+  })
+
+  it('is lost, and no defect, when a power cut left its result empty', async () => {
+    const harness = await createHarness(subject)
+    const launched = await harness.launch({ task: 'echo on; sleep 0.2' })
+    await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+    launched.detach()
+    await launched.outcome
+    const file = join(harness.stateDir, 'sandbox/runs', launched.machine.id, launched.job.id, 'exit.json')
+    await waitFor(() => existsSync(file), 'the result is written')
+    truncateSync(file)
+    await harness.restart()
+    expect(await harness.reattach(launched, 0).outcome).toMatchObject({ kind: 'lost' })
     await harness.dispose()
   })
 })

@@ -2,11 +2,17 @@ import { describe, expect, it } from 'vitest'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { forOperator } from '../../../src/jobs/for-operator.ts'
+import type { Outcome } from '../../../src/ports.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type startEngine, type TestEngine, until } from '../../support/engine.ts'
 import { createScriptedRuntime, exitWith } from '../../support/scripted-runtime.ts'
 
 const never = new AbortController().signal
+
+const neverStarted = async (): Promise<Outcome> => ({
+  kind: 'not-started',
+  error: new AppError('unavailable', 'the daemon died first'),
+})
 
 /** Closes without a word to anybody and starts a successor on the same home. */
 const restart = async (engine: TestEngine, ...args: Parameters<typeof startEngine>): Promise<TestEngine> => {
@@ -39,19 +45,35 @@ describe('after a restart', () => {
 
   it('a job that never started is taken from the queue again', async () => {
     const runtime = createScriptedRuntime('sandbox')
+    runtime.provision = ({ signal }) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    await runtime.started(job_id)
+    await until(async () => (await engine.deputy.get(job_id)).status === 'provisioning', 'it is claimed')
     const next = createScriptedRuntime('sandbox', { auto: true })
-    next.onAttach = async () => ({
-      kind: 'not-started',
-      error: new AppError('unavailable', 'the daemon died first'),
-    })
+    next.onAttach = neverStarted
     const successor = await restart(engine, [next])
     expect(await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })).toMatchObject({
       status: 'success',
       attempts: 2,
     })
+  })
+
+  it('a job known to be running is lost when its machine has forgotten the start, never run again', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime])
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await runtime.started(job_id)
+    await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs')
+    const next = createScriptedRuntime('sandbox', { auto: true })
+    next.onAttach = neverStarted
+    const successor = await restart(engine, [next])
+    expect(await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })).toMatchObject({
+      status: 'failed',
+      attempts: 1,
+      error: { code: 'lost' },
+    })
+    expect(next.calls).not.toContain('start')
   })
 
   it('a job whose command started and whose end nobody saw is lost, and says so', async () => {
