@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { openRegularFile, streamRegularFile } from '../files/regular-file.ts'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { path } from './encode.ts'
 import { encodeMultipart } from './multipart.ts'
 import type { Request } from './request.ts'
@@ -47,7 +48,6 @@ const describe = async (file: Upload['file']) => {
       checksum: createHash('sha256').update(file).digest('hex'),
     }
   }
-  const handle = await openRegularFile(file.path)
-  const { size } = await handle.stat().finally(() => handle.close())
-  return { size, bytes: () => streamRegularFile(file.path), checksum: undefined }
+  const { size } = await stat(file.path)
+  return { size, bytes: (): AsyncIterable<Uint8Array> => createReadStream(file.path), checksum: undefined }
 }

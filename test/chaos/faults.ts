@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isListening } from '../../src/control/daemon-info.ts'
 import { FAULT_POINTS } from '../../src/engine/context.ts'
 import type { Fault } from './fault.ts'
 import type { Keeper } from './keeper.ts'
@@ -8,8 +9,27 @@ import { daemons, freeze, type Process, processes, shims, signal } from './proce
 import type { Random } from './random.ts'
 import type { World } from './world.ts'
 
+/** How long a fault of the daemon waits for one to hit. */
+const WAIT_MS = 15_000
+
 /** Faults that do not depend on a provider: of the daemon, its shims, its clients and its disk. */
 export const commonFaults = (world: World, keeper: Keeper): Fault[] => [
+  ...daemonFaults(keeper).map(fault => ({
+    ...fault,
+    // On a busy computer a start takes longer than the pause between two faults: no daemon would ever serve.
+    strike: async (random: Random) => {
+      await waitForDaemon(world)
+      return fault.strike(random)
+    },
+  })),
+  { name: 'shim-kill', weight: 2, strike: random => killShim(world, random) },
+  { name: 'shim-freeze', weight: 2, strike: random => freezeOne(shims(), random) },
+  { name: 'client-kill', weight: 3, strike: async random => end(some(clients(), random), 'SIGKILL') },
+  { name: 'client-freeze', weight: 1, strike: random => freezeOne(clients(), random) },
+  { name: 'disk-full', target: 'disk', weight: 1, strike: random => fillDisk(world, random) },
+]
+
+const daemonFaults = (keeper: Keeper): Fault[] => [
   { name: 'daemon-kill', weight: 6, strike: async () => end(daemons(), 'SIGKILL') },
   { name: 'daemon-stop', weight: 2, strike: async () => end(daemons(), 'SIGTERM') },
   {
@@ -36,12 +56,12 @@ export const commonFaults = (world: World, keeper: Keeper): Fault[] => [
     },
   },
   { name: 'daemon-freeze', weight: 2, strike: random => freezeOne(daemons(), random) },
-  { name: 'shim-kill', weight: 2, strike: random => killShim(world, random) },
-  { name: 'shim-freeze', weight: 2, strike: random => freezeOne(shims(), random) },
-  { name: 'client-kill', weight: 3, strike: async random => end(some(clients(), random), 'SIGKILL') },
-  { name: 'client-freeze', weight: 1, strike: random => freezeOne(clients(), random) },
-  { name: 'disk-full', weight: 1, strike: random => fillDisk(world, random) },
 ]
+
+const waitForDaemon = async ({ home }: World): Promise<void> => {
+  const deadline = performance.now() + WAIT_MS
+  while (!(await isListening(home.socket)) && performance.now() < deadline) await sleep(100)
+}
 
 const clients = (): Process[] =>
   processes().filter(({ command }) => /\/cli\/main\.js (run|submit) /.test(command))

@@ -22,15 +22,19 @@ export const planStrikes = (random: Random, faults: readonly Fault[], lengthMs: 
 export const carryOut = async (strikes: readonly Strike[], journal: Journal): Promise<void> => {
   const began = performance.now()
   const underWay: Promise<void>[] = []
+  const busy = new Map<string, Promise<void>>()
   for (const { atMs, fault, random } of strikes) {
     await sleep(Math.max(0, atMs - (performance.now() - began)))
-    underWay.push(
-      (async () => {
-        journal.note(`fault ${fault.name}`)
-        const hit = await fault.strike(random)
-        journal.note(`fault ${fault.name} over: ${hit}`)
-      })().catch(error => journal.violation(`the fault ${fault.name} could not be carried out: ${error}`)),
-    )
+    const { name, target = '' } = fault
+    const earlier = target === '' ? undefined : busy.get(target)
+    const done = (async () => {
+      await earlier
+      journal.note(`fault ${name}`)
+      const hit = await fault.strike(random)
+      journal.note(`fault ${name} over: ${hit}`)
+    })().catch(error => journal.violation(`the fault ${name} could not be carried out: ${error}`))
+    busy.set(target, done)
+    underWay.push(done)
   }
   await Promise.all(underWay)
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readRegularFile } from '../../files/regular-file.ts'
+import { readFile } from 'node:fs/promises'
 import { AppError } from '../../jobs/errors.ts'
 import { LIMITS } from '../../jobs/limits.ts'
 
@@ -20,7 +20,7 @@ export const readManifest = async (source: string): Promise<Record<string, unkno
 
 const readText = async (path: string): Promise<string> => {
   try {
-    return (await readRegularFile(path, { maxBytes: LIMITS.manifestBytes, follow: true })).toString('utf8')
+    return await readFile(path, 'utf8')
   } catch (error) {
     throw new AppError('invalid', `The manifest ${path} cannot be read: ${reason(error)}.`, { cause: error })
   }

@@ -41,6 +41,7 @@ export const proxmox: Provider = {
       faults: [
         {
           name: 'pve-kill',
+          target: 'pve',
           weight: 1,
           strike: async random => {
             const over = damage.begin('proxmox', SLOTS)
@@ -53,6 +54,7 @@ export const proxmox: Provider = {
         },
         {
           name: 'pve-freeze',
+          target: 'pve',
           weight: 2,
           strike: async random => {
             const { pid = 0 } = standIn.child
@@ -75,7 +77,12 @@ const start = async (file: string): Promise<{ child: ChildProcess; env: Record<s
   const child = spawn(process.execPath, [STAND_IN, String(PORT), file], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const [line] = await once(child.stdout, 'data')
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`the stand-in ended with ${code}`)
+  })
+  const [line] = await Promise.race([once(child.stdout, 'data'), ended])
+  // Later ends are faults.
+  ended.catch(() => {})
   return { child, env: JSON.parse(String(line)) }
 }
 

@@ -29,6 +29,7 @@ export const ssh: Provider = {
       faults: [
         {
           name: 'sshd-kill',
+          target: 'near',
           weight: 3,
           strike: async random => {
             await near.stop()
@@ -40,6 +41,7 @@ export const ssh: Provider = {
         { name: 'sshd-freeze', weight: 2, strike: random => freezeOne(sshds(), random) },
         {
           name: 'node-cut',
+          target: 'far',
           weight: 2,
           strike: async random => {
             far.cut()
@@ -50,6 +52,7 @@ export const ssh: Provider = {
         },
         {
           name: 'node-reboot',
+          target: 'far',
           weight: 1,
           strike: async random => {
             const over = damage.begin('ssh', SLOTS)
