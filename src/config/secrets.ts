@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
+import { readRegularFile } from '../files/regular-file.ts'
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 import { own } from '../jobs/own.ts'
@@ -10,6 +10,7 @@ import type { Secrets } from '../ports.ts'
 export type SecretSource = string | readonly string[]
 
 const run = promisify(execFile)
+const MAX_BYTES = 1024 * 1024
 
 /** A source, or one with rules about who may use it. */
 export type SecretEntry = SecretSource | { readonly from: SecretSource }
@@ -70,9 +71,12 @@ const read = async (
     }
     case 'file':
       return withoutNewline(
-        await readFile(rest, { encoding: 'utf8', signal }).catch((error: NodeJS.ErrnoException) => {
-          throw unusable(name, `cannot be read from ${rest} (${error.code})`, source)
-        }),
+        await readRegularFile(rest, { maxBytes: MAX_BYTES, follow: true }).then(
+          content => content.toString('utf8'),
+          (error: NodeJS.ErrnoException) => {
+            throw unusable(name, `cannot be read from ${rest} (${error.code})`, source)
+          },
+        ),
       )
     case 'cmd':
       return command(name, rest.trim().split(/\s+/), signal)
@@ -84,7 +88,7 @@ const read = async (
 const command = async (name: string, argv: readonly string[], signal: AbortSignal): Promise<string> => {
   const [program, ...args] = argv
   try {
-    const { stdout } = await run(program!, args, { signal, timeout: 30_000, maxBuffer: 1024 * 1024 })
+    const { stdout } = await run(program!, args, { signal, timeout: 30_000, maxBuffer: MAX_BYTES })
     return withoutNewline(stdout)
   } catch (error) {
     // The program's own words may hold the value: only its name and status are told.

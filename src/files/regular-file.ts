@@ -35,6 +35,19 @@ export const readRegularFile = async (path: string, options: ReadOptions): Promi
   }
 }
 
+/** The bytes of a regular file of any size. */
+export async function* streamRegularFile(
+  path: string,
+  options: OpenOptions = {},
+): AsyncGenerator<Uint8Array> {
+  const handle = await openRegularFile(path, options)
+  try {
+    for await (const chunk of handle.createReadStream({ autoClose: false })) yield chunk as Buffer
+  } finally {
+    await handle.close()
+  }
+}
+
 /** As readRegularFile, where nothing can wait. */
 export const readRegularFileSync = (path: string, options: ReadOptions): Buffer => {
   const fd = openSync(path, flagsOf(options))

@@ -1,5 +1,4 @@
 import { X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import {
   createSecureContext,
   type PeerCertificate,
@@ -7,6 +6,7 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls'
+import { readRegularFile } from '../files/regular-file.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { ProxmoxDetails } from './errors.ts'
 import { osCertificates } from './os-certificates.ts'
@@ -116,7 +116,7 @@ const readCa = async (ca: NonNullable<TlsSettings['ca']>): Promise<string> => {
 
 const readCaFile = async (file: string): Promise<string> => {
   try {
-    return await readFile(file, 'utf8')
+    return (await readRegularFile(file, { maxBytes: 1024 * 1024, follow: true })).toString('utf8')
   } catch (cause) {
     throw new AppError('invalid', `PROXMOX_SSL_CA_CERT "${file}" cannot be read.`, {
       hint: 'Copy /etc/pve/pve-root-ca.pem from a node and give its path.',

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { openRegularFile, streamRegularFile } from '../files/regular-file.ts'
 import { path } from './encode.ts'
 import { encodeMultipart } from './multipart.ts'
 import type { Request } from './request.ts'
@@ -48,6 +47,7 @@ const describe = async (file: Upload['file']) => {
       checksum: createHash('sha256').update(file).digest('hex'),
     }
   }
-  const { size } = await stat(file.path)
-  return { size, bytes: (): AsyncIterable<Uint8Array> => createReadStream(file.path), checksum: undefined }
+  const handle = await openRegularFile(file.path)
+  const { size } = await handle.stat().finally(() => handle.close())
+  return { size, bytes: () => streamRegularFile(file.path), checksum: undefined }
 }

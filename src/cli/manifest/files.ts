@@ -1,6 +1,8 @@
-import { readFile, stat } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { basename, isAbsolute, normalize, sep } from 'node:path'
+import { readAtMost } from '../../files/regular-file.ts'
 import { AppError } from '../../jobs/errors.ts'
+import { LIMITS } from '../../jobs/limits.ts'
 
 interface ManifestFile {
   path: string
@@ -16,11 +18,21 @@ export const readFileFlags = (flags: readonly string[]): Promise<ManifestFile[]>
 const readOne = async (flag: string): Promise<ManifestFile> => {
   const { local, as } = await split(flag)
   try {
-    const [data, info] = await Promise.all([readFile(local), stat(local)])
+    const { data, info } = await read(local)
     return { path: as, ...contentOf(data), ...((info.mode & 0o100) !== 0 && { mode: '755' }) }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     throw new AppError('invalid', `--file ${local} cannot be read: ${why}.`, { cause: error })
+  }
+}
+
+/** A pipe is fine, as in `--file <(command)`: the user named it. */
+const read = async (path: string) => {
+  const handle = await open(path)
+  try {
+    return { info: await handle.stat(), data: await readAtMost(handle, path, LIMITS.manifestBytes) }
+  } finally {
+    await handle.close()
   }
 }
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readRegularFile } from '../../files/regular-file.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { LIMITS } from '../../jobs/limits.ts'
 
@@ -20,7 +20,7 @@ export const readManifest = async (source: string): Promise<Record<string, unkno
 
 const readText = async (path: string): Promise<string> => {
   try {
-    return await readFile(path, 'utf8')
+    return (await readRegularFile(path, { maxBytes: LIMITS.manifestBytes, follow: true })).toString('utf8')
   } catch (error) {
     throw new AppError('invalid', `The manifest ${path} cannot be read: ${reason(error)}.`, { cause: error })
   }

@@ -1,6 +1,9 @@
-import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { mkdir, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { readRegularFile } from '../../files/regular-file.ts'
 import { AppError } from '../../jobs/errors.ts'
+
+const MAX_BYTES = 16 * 1024 * 1024
 
 /** Sets `file[key][name]` and keeps the rest. Resolves with whether the file changed. */
 export const addToJson = async (
@@ -56,10 +59,13 @@ const notEditable = (file: string, wanted: unknown): AppError =>
   })
 
 const readOrEmpty = (file: string): Promise<string> =>
-  readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return ''
-    throw new AppError('denied', `${file} cannot be read: ${error.message}.`, { cause: error })
-  })
+  readRegularFile(file, { maxBytes: MAX_BYTES, follow: true }).then(
+    String,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return ''
+      throw new AppError('denied', `${file} cannot be read: ${error.message}.`, { cause: error })
+    },
+  )
 
 /** Replaces the file atomically and keeps its mode: it may hold other servers' tokens. */
 const replace = async (file: string, text: string): Promise<void> => {

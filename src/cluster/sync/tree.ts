@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { type Extract, extract, type Pack } from 'tar-stream'
+import { streamRegularFile } from '../../files/regular-file.ts'
 import { walkWorkspace } from '../../workspace/walk.ts'
 
 export interface TreeEntry {
@@ -53,7 +53,7 @@ export const directorySource = (root: string): TreeSource => {
     pack: async (into, wanted) => {
       for (const entry of listed.values()) {
         if (!wanted.has(entry.path)) continue
-        if (entry.type === 'file') await addFile(into, entry, createReadStream(join(root, entry.path)))
+        if (entry.type === 'file') await addFile(into, entry, streamRegularFile(join(root, entry.path)))
         else addHeader(into, entry, links.get(entry.path))
       }
     },
@@ -198,6 +198,6 @@ export const digest = (text: string | Uint8Array): string => createHash('sha256'
 
 const hashFile = async (path: string): Promise<string> => {
   const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer)
+  for await (const chunk of streamRegularFile(path)) hash.update(chunk)
   return hash.digest('hex')
 }

@@ -21,7 +21,7 @@ export interface SandboxShape {
 
 const FIRST_FD = 6
 
-/** In the environment of the launcher, never of the job: finds what a sandbox that broke off while booting left. */
+/** In the environment of the launcher (and of bubblewrap's init), never of the job: finds what a sandbox that broke off while booting left. */
 export const BOX_MARK = 'DEPUTY_BOX'
 
 /** How one sandbox is started, by this shim and for this shape. */

@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import type { MachineLimits } from '../local/protocol.ts'
 import { quote } from '../local/shell.ts'
+import { SYSTEM_PATH } from './bwrap.ts'
 import { diskOptions, JOB_UID, type Shown, STAGE_DIRS } from './system.ts'
 
 export interface UnshareOptions {
@@ -66,7 +67,8 @@ const setupScript = (options: UnshareOptions): string =>
     'mount --bind proc/sys proc/sys; mount -o remount,bind,ro,nosuid,nodev,noexec proc/sys',
     'mkdir old; pivot_root . old || fail "the root directory cannot be changed"',
     'cd /; umount -l old; rmdir old; mount -o remount,bind,ro,nosuid,nodev / || fail "the root directory stays writable"; cd /work',
-    `exec unshare --user --map-user=${JOB_UID} --map-group=${JOB_UID} --keep-caps -- setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs --pdeathsig KILL -- ${loader(options)} /bin/sh`,
+    // The launcher outside keeps its environment, by which it is found; the job gets none of it.
+    `exec env -i PATH=${SYSTEM_PATH} unshare --user --map-user=${JOB_UID} --map-group=${JOB_UID} --keep-caps -- setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs --pdeathsig KILL -- ${loader(options)} /bin/sh`,
   ].join('\n')
 
 const ROOT_DIRS = ['proc', 'dev', 'tmp', 'home/job', 'work', 'run', 'etc']

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { sep } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { streamRegularFile } from '../../../../files/regular-file.ts'
 import { AppError } from '../../../../jobs/errors.ts'
 import { upload as send } from '../../../../proxmox/upload.ts'
 import type { Args, Composite } from '../context.ts'
@@ -34,7 +34,7 @@ export const upload: Composite = async (args, { perform, api, uploadDirs, signal
 /** Checked here: what arrives at the node is what TLS carried. */
 const verify = async (file: string, wanted: string, algorithm: string) => {
   const hash = createHash(algorithm)
-  await pipeline(createReadStream(file), hash)
+  await pipeline(streamRegularFile(file), hash)
   const found = hash.digest('hex')
   if (found !== wanted.toLowerCase())
     throw new AppError('conflict', `The ${algorithm} of ${file} is ${found}, not ${wanted}.`)
