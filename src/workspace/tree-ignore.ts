@@ -1,5 +1,8 @@
 import { posix } from 'node:path'
-import { type IgnoreRules, ignoreBudget, isIgnored, MAX_IGNORE_BYTES, parseIgnoreRules } from './gitignore.ts'
+import { type IgnoreRules, isIgnored, MAX_IGNORE_BYTES, parseIgnoreRules } from './gitignore.ts'
+
+/** About two seconds: a job wrote the rules and the names, and a daemon may wait for the end. */
+const MAX_STEPS = 500_000_000
 
 export const isIgnoreFile = (file: { path: string; type: string; size: number }): boolean =>
   file.type === 'file' && posix.basename(file.path) === '.gitignore' && file.size <= MAX_IGNORE_BYTES
@@ -9,7 +12,7 @@ export const ignoreCheck = (
   files: readonly { path: string; text: string }[],
 ): ((path: string) => boolean) => {
   const rules = [...files].sort((a, b) => a.path.length - b.path.length).map(rulesOf)
-  const budget = ignoreBudget()
+  const budget = { steps: MAX_STEPS }
   const directories = new Map([['.', false]])
   const isIgnoredDirectory = (path: string): boolean => {
     const known = directories.get(path)
