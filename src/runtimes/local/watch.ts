@@ -17,8 +17,8 @@ const PROCESSES_MS = 100
 const BETWEEN_JOBS_MS = 1000
 /** A job that still has its memory after so many looks ends with its machine. */
 const PATIENCE_MS = 1000
-/** Runner, launcher and what is just ending. */
-const PROCESS_SLACK = 4
+/** Those that are just ending. */
+const PROCESS_SLACK = 2
 
 /** The watch of a machine ends when its next job, with limits of its own, begins. */
 const watches = new WeakMap<Box, () => void>()
@@ -30,12 +30,17 @@ const watches = new WeakMap<Box, () => void>()
 export const watchUsage = (box: Box, limits: MachineLimits): Watched => {
   watches.get(box)?.()
   const keeps = box.plan.cgroup?.keeps
+  const keepsAll = keeps?.memory && keeps.processes
   const state = { memoryExceeded: false, processesExceeded: false }
   let exceededAt: number | undefined
   const look = () => {
-    if (!keeps?.processes && box.jobProcesses().length >= limits.processes - PROCESS_SLACK)
+    const processes = keepsAll ? [] : box.processes()
+    if (!keeps?.processes && processes.length >= limits.processes - PROCESS_SLACK)
       state.processesExceeded = true
-    if (!exceeds(box, limits)) {
+    const exceeds = keeps?.memory
+      ? cgroupExceeds(box, limits)
+      : memoryOf(processes, limits.memory) > limits.memory
+    if (!exceeds) {
       exceededAt = undefined
       return
     }
@@ -50,10 +55,13 @@ export const watchUsage = (box: Box, limits: MachineLimits): Watched => {
     clearInterval(timer)
     timer = ms === null || !box.plan.ownPids ? undefined : setInterval(look, ms)
   }
-  every(keeps?.memory && keeps.processes ? CGROUP_MS : PROCESSES_MS)
+  every(keepsAll ? CGROUP_MS : PROCESSES_MS)
   const stop = () => every(null)
   watches.set(box, stop)
-  void box.gone.then(stop)
+  void box.gone.then(() => {
+    stop()
+    watches.delete(box)
+  })
   return {
     get memoryExceeded() {
       return state.memoryExceeded
@@ -67,10 +75,9 @@ export const watchUsage = (box: Box, limits: MachineLimits): Watched => {
   }
 }
 
-const exceeds = (box: Box, { memory, disk }: MachineLimits): boolean => {
+const cgroupExceeds = (box: Box, { memory, disk }: MachineLimits): boolean => {
   const cgroup = box.plan.cgroup
-  if (!cgroup?.keeps.memory) return memoryOf(box.processes(), memory) > memory
-  if (cgroup.usage() <= memory) return false
+  if (cgroup === null || cgroup.usage() <= memory) return false
   // Files that go or come between the two looks are none of the processes' memory.
   const filesBefore = box.diskUse()?.bytes ?? disk
   const held = cgroup.held()
