@@ -25,6 +25,7 @@ import { openStore } from '../store/store.ts'
 import { VERSION } from '../version.ts'
 import { createDirectoryGuard } from '../workspace/directory-guard.ts'
 import { packDirectory } from '../workspace/pack.ts'
+import { checkDatabase } from './check-database.ts'
 import { systemClock } from './clock.ts'
 import { openCluster } from './cluster.ts'
 import { faultsFrom } from './faults.ts'
@@ -95,7 +96,11 @@ const run = async (
   if (env.PROXMOX_ADMIN_PATH)
     log.info('PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
   const startedAt = Date.now()
-  const store = openStore(join(home.stateDir, 'deputy.db'))
+  const database = join(home.stateDir, 'deputy.db')
+  const { damage } = checkDatabase({ path: database, log, signal: stopping.signal })
+  // It may be found while everything else is still starting.
+  damage.catch(() => {})
+  const store = openStore(database)
   const blobs = createBlobs(join(home.stateDir, 'blobs'), store)
   const secrets = createSecrets(config.secrets, env)
   const metrics = createMetrics()
@@ -205,7 +210,7 @@ const run = async (
   })
   log.info({ pid: process.pid, version: VERSION, socket: home.socket, url: loopback?.url }, 'ready')
 
-  await stopping.stopped
+  await Promise.race([stopping.stopped, damage])
   log.info('stopping; running jobs go on without me')
 }
 

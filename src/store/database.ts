@@ -35,7 +35,7 @@ export const openDatabase = (path: string, busyMs = 5000): Database => {
   } catch (error) {
     driver.close()
     throw ['SQLITE_NOTADB', 'SQLITE_CORRUPT'].includes(codeOf(error))
-      ? unreadable(path, error)
+      ? damaged(path, error instanceof Error ? error.message : String(error), error)
       : databaseError(error)
   }
   return wrap(driver)
@@ -139,13 +139,10 @@ const databaseError = (error: unknown): AppError => {
   })
 }
 
-const unreadable = (path: string, error: unknown): AppError =>
-  new AppError(
-    'unavailable',
-    `${path} is damaged or not a Deputy database: ${error instanceof Error ? error.message : error}.`,
-    {
-      hint: `Nothing was changed. Restore a backup, or move the file away to start empty: mv '${path}' '${path}.damaged'`,
-      retryable: false,
-      cause: error,
-    },
-  )
+/** Refused as it is: a damaged database must not become worse. */
+export const damaged = (path: string, why: string, cause?: unknown): AppError =>
+  new AppError('unavailable', `${path} is damaged or not a Deputy database: ${why.replace(/\.$/, '')}.`, {
+    hint: `Nothing was changed. Restore a backup: deputy restore FILE. Or start empty: mv '${path}' '${path}.damaged'`,
+    retryable: false,
+    cause,
+  })

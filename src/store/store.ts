@@ -149,8 +149,18 @@ const createStore = (database: Database): Store => {
     flush: () => writer.flush(),
     close: async () => {
       await writer.flush()
+      checkpoint(database)
       database.close()
     },
+  }
+}
+
+/** Leaves one complete file behind: whoever copies it needs no log beside it. */
+const checkpoint = (database: Database): void => {
+  try {
+    database.get('pragma wal_checkpoint(truncate)')
+  } catch {
+    // A full disk, or somebody reads: the log stays, and the next daemon goes on with it.
   }
 }
 

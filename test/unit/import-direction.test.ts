@@ -65,7 +65,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // It starts the daemon and the bridge, and asks the daemon for the rest.
   cli: [
     ...['control', 'engine/deputy', 'jobs', 'ports', 'config', 'version', 'workspace', 'proxmox', 'cluster'],
-    ...['files', 'routing', 'guest', 'daemon/run', 'mcp/bridge'],
+    ...['files', 'routing', 'guest', 'daemon/run', 'mcp/bridge', 'store/backup', 'store/restore'],
   ],
 }
 

@@ -43,6 +43,8 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   mcp: { summary: 'Serve an MCP client on stdio, or configure one', load: () => import('./mcp.ts') },
   serve: { summary: 'Run the daemon in the foreground', load: () => import('./serve.ts') },
   daemon: { summary: 'Show, start, stop or restart the daemon', load: () => import('./daemon.ts') },
+  backup: { summary: 'Write all jobs, output and artifacts to a file', load: () => import('./backup.ts') },
+  restore: { summary: 'Replace all jobs by those of a backup', load: () => import('./restore.ts') },
   doctor: { summary: "Check this computer's setup and print fixes", load: () => import('./doctor.ts') },
   config: {
     summary: 'Show the configuration and where each value comes from',

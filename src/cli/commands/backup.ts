@@ -1,0 +1,29 @@
+import { resolve } from 'node:path'
+import { formatSize } from '../../jobs/sizes.ts'
+import { usage } from '../args/parse.ts'
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+
+export default defineCommand({
+  name: 'backup',
+  summary: 'Write all jobs, output and artifacts to a file',
+  usage: '[flags] FILE',
+  description: `Writes one tar file with the database and every file that jobs refer to. The daemon may run meanwhile. The
+configuration and the secrets are not part of it.`,
+  examples: [['deputy backup ~/deputy-2026-11-15.tar', 'back up this home']],
+  flags: { json: JSON_FLAG },
+  async run(context, { flags, args }) {
+    const [file] = args
+    if (file === undefined) throw usage('backup needs a FILE.', 'backup')
+    const { backUp } = await import('../../store/backup.ts')
+    const backup = await backUp(context.home.stateDir, resolve(file))
+    if (backup.missing > 0)
+      await context.err.write(
+        `warning: ${backup.missing} artifacts of jobs were missing before this backup\n`,
+      )
+    if (flags.json) return context.printJson({ file: resolve(file), ...backup })
+    return context.print(
+      `backed up ${backup.jobs} jobs and ${backup.blobs} files (${formatSize(backup.bytes)}) to ${file}\n`,
+    )
+  },
+})

@@ -1,0 +1,25 @@
+import { resolve } from 'node:path'
+import { usage } from '../args/parse.ts'
+import { JSON_FLAG } from '../args/spec.ts'
+import { defineCommand } from '../command.ts'
+
+export default defineCommand({
+  name: 'restore',
+  summary: 'Replace all jobs by those of a backup',
+  usage: '[flags] FILE',
+  description: `Checks the backup, then replaces the database and adds the files of its jobs. The daemon must be stopped. The
+database that is replaced is kept beside the new one. Jobs that were waiting when the backup was made have failed
+afterwards: they may have run since.`,
+  examples: [['deputy daemon stop && deputy restore ~/deputy-2026-11-15.tar', 'go back to a backup']],
+  flags: { json: JSON_FLAG },
+  async run(context, { flags, args }) {
+    const [file] = args
+    if (file === undefined) throw usage('restore needs a FILE.', 'restore')
+    const { restore } = await import('../../store/restore.ts')
+    const restored = await restore(context.home.stateDir, resolve(file))
+    if (flags.json) return context.printJson(restored)
+    const waiting =
+      restored.notRun === 0 ? '' : `${restored.notRun} jobs were waiting and are not run again\n`
+    return context.print(`restored ${file}; the database before is ${restored.replaced}\n${waiting}`)
+  },
+})

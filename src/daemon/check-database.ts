@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process'
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { constants, setPriority } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import { damaged } from '../store/database.ts'
+import { quickCheck } from '../store/quick-check.ts'
+
+export interface CheckOptions {
+  readonly path: string
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export interface DatabaseCheck {
+  /** Rejects when the check in the background finds damage; never resolves. */
+  readonly damage: Promise<never>
+}
+
+/** About a second to read on a slow disk. Larger databases are checked while the daemon serves. */
+const AT_ONCE_BYTES = 64 * 1024 * 1024
+const LONGEST_MS = 600_000
+const DAMAGED_STATUS = 3
+
+/**
+ * Looks for damage before the database is used. Throws for a damaged one. When a check in the background finds
+ * damage, the next start checks before it serves, whatever the size.
+ */
+export const checkDatabase = ({ path, log, signal }: CheckOptions): DatabaseCheck => {
+  const suspect = `${path}.suspect`
+  const size = statSync(path, { throwIfNoEntry: false })?.size
+  if (size === undefined) rmSync(suspect, { force: true })
+  else if (size <= AT_ONCE_BYTES || existsSync(suspect)) {
+    quickCheck(path)
+    rmSync(suspect, { force: true })
+  } else return { damage: checkInBackground({ path, log, signal }, () => writeFileSync(suspect, '')) }
+  return { damage: new Promise(() => {}) }
+}
+
+const checkInBackground = ({ path, log, signal }: CheckOptions, onDamage: () => void): Promise<never> =>
+  new Promise((_, reject) => {
+    const main = fileURLToPath(new URL('../store/quick-check-main.js', import.meta.url))
+    const child = spawn(process.execPath, [main, path], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: LONGEST_MS,
+    })
+    const stop = (): void => void child.kill('SIGKILL')
+    signal.addEventListener('abort', stop, { once: true })
+    if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
+    let words = ''
+    child.stderr.on('data', chunk => {
+      words += chunk
+    })
+    child.once('error', error => log.warn({ err: error }, 'the database was not checked'))
+    child.once('close', code => {
+      signal.removeEventListener('abort', stop)
+      if (code === DAMAGED_STATUS) {
+        onDamage()
+        reject(damaged(path, words))
+      } else if (code !== 0 && !signal.aborted) log.warn({ code }, 'the database was not checked to its end')
+    })
+  })

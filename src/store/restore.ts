@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { link, mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { extract } from 'tar-stream'
+import { AppError } from '../jobs/errors.ts'
+import { takeLock } from './lock.ts'
+import { quickCheck } from './quick-check.ts'
+import { openStore } from './store.ts'
+
+export interface Restored {
+  readonly blobs: number
+  /** Jobs that waited when the backup was made; they may have run since, so they are not run again. */
+  readonly notRun: number
+  /** Where the database that was replaced is kept. */
+  readonly replaced: string
+}
+
+/** Replaces the database by that of a backup and adds its blobs. No daemon may run. All is checked before anything changes. */
+export const restore = async (stateDir: string, file: string): Promise<Restored> => {
+  await mkdir(stateDir, { recursive: true, mode: 0o700 })
+  const lock = takeLock(join(stateDir, 'daemon.lock'))
+  if (lock === undefined)
+    throw new AppError('conflict', 'The daemon is running.', { hint: 'deputy daemon stop' })
+  const staging = join(stateDir, 'restore')
+  const database = join(staging, 'deputy.db')
+  try {
+    await rm(staging, { recursive: true, force: true })
+    await mkdir(join(staging, 'blobs'), { recursive: true, mode: 0o700 })
+    await unpack(file, staging)
+    quickCheck(database)
+    const notRun = await failPending(database)
+    const blobs = await placeBlobs(join(staging, 'blobs'), join(stateDir, 'blobs'))
+    const replaced = await replaceDatabase(database, join(stateDir, 'deputy.db'))
+    return { blobs, notRun, replaced }
+  } finally {
+    await rm(staging, { recursive: true, force: true })
+    lock.release()
+  }
+}
+
+const BLOB = /^blobs\/([0-9a-f]{64})$/
+
+const unpack = async (file: string, staging: string): Promise<void> => {
+  const entries = extract()
+  createReadStream(file)
+    .on('error', error => entries.destroy(error))
+    .pipe(entries)
+  let hasDatabase = false
+  try {
+    for await (const entry of entries) {
+      const { name, type } = entry.header
+      const sha256 = BLOB.exec(name)?.[1]
+      if (type !== 'file' || (sha256 === undefined && name !== 'deputy.db')) throw notABackup(file)
+      hasDatabase ||= name === 'deputy.db'
+      const hash = createHash('sha256')
+      await pipeline(
+        async function* () {
+          for await (const chunk of entry as AsyncIterable<Uint8Array>) {
+            hash.update(chunk)
+            yield chunk
+          }
+        },
+        createWriteStream(join(staging, name), { mode: 0o600, flush: true }),
+      )
+      if (sha256 !== undefined && hash.digest('hex') !== sha256)
+        throw new AppError('invalid', `${file} is damaged: ${name} is not what it was.`, {
+          hint: 'Restore another backup.',
+        })
+    }
+  } catch (error) {
+    if (error instanceof AppError) throw error
+    throw new AppError(
+      'invalid',
+      `${file} cannot be read: ${error instanceof Error ? error.message : error}.`,
+      {
+        cause: error,
+      },
+    )
+  }
+  if (!hasDatabase) throw notABackup(file)
+}
+
+const notABackup = (file: string): AppError =>
+  new AppError('invalid', `${file} is not a backup of Deputy.`, { hint: 'deputy backup FILE makes one.' })
+
+const failPending = async (path: string): Promise<number> => {
+  const store = openStore(path)
+  try {
+    let count = 0
+    for (;;) {
+      const pending = await store.listJobs({ status: 'pending', limit: 500 })
+      if (pending.length === 0) return count
+      const at = Date.now()
+      const message = 'It was waiting when the backup was made, and may have run since.'
+      await Promise.all(
+        pending.map(({ id }) =>
+          store.move(
+            id,
+            'failed',
+            { completedAt: at, error: { code: 'lost', message, hint: 'Submit it again.' } },
+            { at, data: { reason: message } },
+          ),
+        ),
+      )
+      count += pending.length
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+const placeBlobs = async (from: string, to: string): Promise<number> => {
+  const names = await readdir(from)
+  for (const sha256 of names) {
+    await mkdir(join(to, sha256.slice(0, 2)), { recursive: true, mode: 0o700 })
+    await rename(join(from, sha256), join(to, sha256.slice(0, 2), sha256))
+  }
+  return names.length
+}
+
+/** The old one is kept with its log, which must not be applied to the new one. */
+const replaceDatabase = async (from: string, to: string): Promise<string> => {
+  const kept = `${to}.replaced`
+  for (const suffix of ['', '-wal']) {
+    await rm(`${kept}${suffix}`, { force: true })
+    await link(`${to}${suffix}`, `${kept}${suffix}`).catch(ignoreMissing)
+  }
+  for (const suffix of ['-wal', '-shm', '.suspect']) await rm(`${to}${suffix}`, { force: true })
+  await rename(from, to)
+  return kept
+}
+
+const ignoreMissing = (error: NodeJS.ErrnoException): void => {
+  if (error.code !== 'ENOENT') throw error
+}
