@@ -124,7 +124,12 @@ const drive = async (
   if (stop.signal.aborted) return { kind: 'not-started', error: stopped(stop.signal.reason as StopReason) }
   const secrets = await context.secrets.resolve(plan.secretNames, stop.signal)
   context.fault('starting')
-  return runtime.start({ ...request(), manifest: whole, command: { ...plan, secrets } })
+  try {
+    return await runtime.start({ ...request(), manifest: whole, command: { ...plan, secrets } })
+  } finally {
+    // Whoever still holds the command holds no values any more.
+    for (const name of Object.keys(secrets)) delete secrets[name]
+  }
 }
 
 const stopped = (reason: StopReason): AppError =>

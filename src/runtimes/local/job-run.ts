@@ -8,6 +8,7 @@ import { markStarted } from './job-files.ts'
 import { limitsHit, symptomsOf } from './limits-hit.ts'
 import { createOutput } from './output.ts'
 import type { ShimExit, ShimResult, StartSpec } from './protocol.ts'
+import { redactNames } from './redact-names.ts'
 import { openSpool } from './spool.ts'
 import { endJob } from './stop.ts'
 import { unpack } from './unpack.ts'
@@ -116,6 +117,8 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
       endedAt,
       outputBytes: spool.outputBytes,
       ...gathered,
+      artifacts: redactNames(gathered.artifacts, output.redact),
+      skippedArtifacts: redactNames(gathered.skippedArtifacts, output.redact),
       usage: told.usage,
       isolation: box.plan.isolation,
       limitsHit: limitsHit({

@@ -150,7 +150,10 @@ export interface CollectedFile {
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 export const sendMessage = (socket: Socket, message: ToShim | FromShim): void => {
-  if (!socket.destroyed) socket.write(`${JSON.stringify(message)}\n`)
+  if (socket.destroyed) return
+  const line = Buffer.from(`${JSON.stringify(message)}\n`)
+  // It may hold secrets: the buffer is wiped when it has been sent.
+  socket.write(line, () => line.fill(0))
 }
 
 export const onMessages = <T extends ToShim | FromShim>(
@@ -162,11 +165,14 @@ export const onMessages = <T extends ToShim | FromShim>(
   socket.on('data', (chunk: Buffer) => {
     let from = 0
     for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
-      const line = Buffer.concat([...held, chunk.subarray(from, end)])
+      const parts = [...held, chunk.subarray(from, end)]
+      const line = Buffer.concat(parts)
       held = []
       bytes = 0
       from = end + 1
-      handle(JSON.parse(line.toString('utf8')) as T)
+      const message = JSON.parse(line.toString('utf8')) as T
+      for (const part of [...parts, line]) part.fill(0)
+      handle(message)
     }
     if (from >= chunk.length) return
     held.push(chunk.subarray(from))

@@ -26,45 +26,19 @@ export const createRedactor = (patterns: readonly string[]): Redactor => {
       holding: false,
       held: () => Buffer.alloc(0),
     }
-  const expression = toExpression(patterns)
-  const byFirst = groupByFirst(patterns)
-  const longest = Math.max(...patterns.map(pattern => pattern.length))
+  const matcher = createMatcher(patterns)
   let held = ''
 
-  /** Where a pattern may have begun that is not complete yet. */
-  const openFrom = (text: string, from: number): number => {
-    for (let at = Math.max(from, text.length - longest + 1); at < text.length; at++) {
-      const candidates = byFirst.get(text.charCodeAt(at))
-      if (candidates === undefined) continue
-      const rest = text.slice(at)
-      if (candidates.some(pattern => pattern.length > rest.length && pattern.startsWith(rest))) return at
-    }
-    return text.length
+  const take = (text: string, isEnd: boolean): Buffer => {
+    const { clean, rest } = matcher.redact(text, isEnd)
+    held = rest
+    return Buffer.from(clean, 'latin1')
   }
 
   return {
-    push: chunk => {
-      // Latin-1 keeps one character per byte, so that patterns and cuts work on bytes.
-      const text = held + asBuffer(chunk).toString('latin1')
-      let out = ''
-      let from = 0
-      let open = openFrom(text, 0)
-      for (;;) {
-        expression.lastIndex = from
-        const match = expression.exec(text)
-        if (match === null || match.index >= open) break
-        out += text.slice(from, match.index) + REDACTED
-        from = match.index + match[0].length
-        if (open < from) open = openFrom(text, from)
-      }
-      held = text.slice(open)
-      return Buffer.from(out + text.slice(from, open), 'latin1')
-    },
-    flush: () => {
-      const rest = held.replace(expression, REDACTED)
-      held = ''
-      return Buffer.from(rest, 'latin1')
-    },
+    // Latin-1 keeps one character per byte, so that patterns and cuts work on bytes.
+    push: chunk => take(held + asBuffer(chunk).toString('latin1'), false),
+    flush: () => take(held, true),
     get holding() {
       return held !== ''
     },
@@ -72,12 +46,61 @@ export const createRedactor = (patterns: readonly string[]): Redactor => {
   }
 }
 
-/** For short texts: errors, progress. */
+/** For short texts: errors, progress, names. */
 export const createTextRedactor = (patterns: readonly string[]): ((text: string) => string) => {
   if (patterns.length === 0) return text => text
-  const expression = toExpression(patterns)
-  return text =>
-    Buffer.from(Buffer.from(text).toString('latin1').replace(expression, REDACTED), 'latin1').toString('utf8')
+  const matcher = createMatcher(patterns)
+  return text => {
+    const { clean } = matcher.redact(Buffer.from(text).toString('latin1'), true)
+    return Buffer.from(clean, 'latin1').toString('utf8')
+  }
+}
+
+/** Of a pattern as much as finds it: an expression of whole secrets can be larger than the engine takes. */
+const PREFIX = 32
+
+/** Replaces patterns, the longest that fits first. What may be the beginning of one at the end of the text is `rest`. */
+const createMatcher = (patterns: readonly string[]) => {
+  const prefixes = new Set(patterns.map(pattern => pattern.slice(0, PREFIX)))
+  const expression = toExpression([...prefixes].sort((a, b) => b.length - a.length))
+  const byFirst = groupByFirst([...patterns].sort((a, b) => b.length - a.length))
+  const candidates = (text: string, at: number) => byFirst.get(text.charCodeAt(at)) ?? []
+
+  const mayContinue = (text: string, at: number): boolean => {
+    const rest = text.slice(at)
+    return candidates(text, at).some(pattern => pattern.length > rest.length && pattern.startsWith(rest))
+  }
+
+  /** Where a pattern may begin of which not even the prefix is complete. */
+  const openFrom = (text: string, from: number): number => {
+    for (let at = Math.max(from, text.length - PREFIX + 1); at < text.length; at++)
+      if (mayContinue(text, at)) return at
+    return text.length
+  }
+
+  return {
+    redact: (text: string, isEnd: boolean): { clean: string; rest: string } => {
+      let clean = ''
+      let from = 0
+      let open = isEnd ? text.length : openFrom(text, 0)
+      expression.lastIndex = 0
+      for (let match = expression.exec(text); match !== null; match = expression.exec(text)) {
+        const at = match.index
+        if (at >= open) break
+        if (!isEnd && mayContinue(text, at)) {
+          open = at
+          break
+        }
+        const whole = candidates(text, at).find(pattern => text.startsWith(pattern, at))
+        expression.lastIndex = at + (whole?.length ?? 1)
+        if (whole === undefined) continue
+        clean += text.slice(from, at) + REDACTED
+        from = at + whole.length
+        if (open < from) open = openFrom(text, from)
+      }
+      return { clean: clean + text.slice(from, open), rest: text.slice(open) }
+    },
+  }
 }
 
 /** Every form in which a secret is likely to be printed, as bytes in Latin-1. */

@@ -50,6 +50,8 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   let boots = 0
   let jobs = 0
   let retiring = false
+  /** A process cannot wipe its strings; only its end does. */
+  let hasHeldSecrets = false
   let idleSince = performance.now()
 
   const tell = (message: FromShim) => {
@@ -148,6 +150,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     current?.over?.giveUp.abort()
     machineId = spec.machineId
     jobs += 1
+    hasHeldSecrets ||= Object.keys(spec.secrets).length > 0
     const mine: Current = { spec, run }
     current = mine
     const alive = setInterval(() => tell({ type: 'alive', jobId: spec.jobId }), ALIVE_MS)
@@ -187,7 +190,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     machineId = null
     if (id !== null) tell({ type: 'gone', machineId: id })
     idleSince = performance.now()
-    if (jobs >= config.maxJobs) retiring = true
+    if (jobs >= config.maxJobs || hasHeldSecrets) retiring = true
     if (retiring) return leave()
     warmUp()
     tell({ type: 'idle' })

@@ -9,6 +9,7 @@ import type { BaseTree } from '../local/base-tree.ts'
 import { changesOf, hasChangedForSure, ignoreFilesOf } from '../local/changes.ts'
 import type { ListedFile } from '../local/listing.ts'
 import type { PatchWork } from '../local/patch-work.ts'
+import { redactNames } from '../local/redact-names.ts'
 import { selectArtifacts } from '../local/select.ts'
 import { createInbox, once, type Wanted } from './inbox.ts'
 
@@ -39,6 +40,16 @@ const BATCH_FILES = 2000
 const IGNORE_BYTES = 16 * 1024 * 1024
 const MAX_SKIPPED = 100
 const BEAT_MS = 2000
+
+/** The names of files are shown as output is. */
+export const withoutSecrets = (
+  { artifacts, skipped, patch }: Collected,
+  redact: (text: string) => string,
+): Collected => ({
+  artifacts: redactNames(artifacts, redact),
+  skipped: redactNames(skipped, redact),
+  patch,
+})
 
 export const wantsFiles = ({ artifacts = [], workspace }: Manifest): boolean =>
   artifacts.length > 0 || workspace?.patch === true

@@ -1,7 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Exit, Outcome, StopReason } from '../../ports.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
-import type { Collected } from './collection.ts'
+import { type Collected, withoutSecrets } from './collection.ts'
 import { stopVm, type Target } from './destroy.ts'
 import { type Details, detailsOf, type Finished } from './details.ts'
 import type { Intake } from './intake.ts'
@@ -183,7 +183,7 @@ const cutOff = async ({ runtime, run, details, state, intake, ...rest }: FollowO
   const now = runtime.proxmox.clock.now()
   // What never started was not killed either.
   const report = { code: 0, signal: state.startedAt === undefined ? 0 : 9, ended: '' as const }
-  const files = state.startedAt === undefined ? EMPTY : rest.collected()
+  const files = state.startedAt === undefined ? EMPTY : withoutSecrets(rest.collected(), intake.redact)
   const finished: Finished = { jobId: run.job.id, report, endedAt: now, ...files }
   return { kind: 'exit', exit: toExit({ runtime, run, details, state, intake, ...rest }, finished) }
 }

@@ -2,6 +2,7 @@ import { AppError } from '../../jobs/errors.ts'
 import type { OutputChunk, OutputStream } from '../../jobs/job.ts'
 import type { Sink } from '../../ports.ts'
 import { createOutput, type Held, type Output } from '../local/output.ts'
+import { REDACTED } from '../local/redactor.ts'
 import type { Details } from './details.ts'
 import type { Reading } from './reading.ts'
 
@@ -21,6 +22,8 @@ export interface Intake {
   /** What was held back is let out, after any last words; the details are remembered in the same step. */
   end(last?: Told, remember?: Partial<Details>): Promise<void>
   agent: Output['agent']
+  /** Takes the secrets of the job out of a text; out of all of it while they are not known. */
+  redact(text: string): string
   readonly sawNoSpace: boolean
 }
 
@@ -117,6 +120,7 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
     get sawNoSpace() {
       return opened?.symptoms.saw('disk') ?? false
     },
+    redact: text => open()?.redact(text) ?? REDACTED,
     agent: () => opened?.agent() ?? { usage: null, error: null },
     take: ({ stream, offset, data }) =>
       queue(async () => {

@@ -6,7 +6,7 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
 import type { AttachRequest, Blobs } from '../../ports.ts'
 import { isGzip } from '../local/gzip.ts'
-import type { Collection } from './collection.ts'
+import { type Collection, withoutSecrets } from './collection.ts'
 import type { Details, Finished } from './details.ts'
 import { watched } from './inbox.ts'
 import type { Intake, Told } from './intake.ts'
@@ -61,7 +61,7 @@ export const createJobPort = ({
         jobId: run.job.id,
         report,
         endedAt: now(),
-        ...collection.result(),
+        ...withoutSecrets(collection.result(), intake.redact),
       }
       await intake.end(last, { finished })
       onFinished(finished)

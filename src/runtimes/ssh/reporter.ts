@@ -14,6 +14,7 @@ export interface Reporter {
   /** Writes the rest; rejects when the sink did. */
   end(): Promise<void>
   agent(): { usage: Usage | null; error: string | null }
+  redact(text: string): string
 }
 
 const MANY_BYTES = 512 * 1024
@@ -141,6 +142,7 @@ export const createReporter = (options: {
       await writing
       if (failure !== undefined) throw failure
     },
+    redact,
     agent: () => {
       const told = agent?.summary() ?? { usage: null, error: null }
       return { usage: told.usage, error: told.error === null ? null : redact(told.error) }

@@ -7,6 +7,7 @@ import { createDeadline } from '../../jobs/deadline.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Blobs, Exit, Outcome, StopReason } from '../../ports.ts'
 import type { KeepLimits } from '../local/protocol.ts'
+import { redactNames } from '../local/redact-names.ts'
 import { type Collected, collect, leavesSomething, nothingLeft } from './collect.ts'
 import { type Memo, NO_MEMO, openMemo } from './memo.ts'
 import { ADRIFT, recordedBoot } from './place.ts'
@@ -143,6 +144,8 @@ const conclude = async (context: RunContext, run: AttachRequest, ending: Ending)
     startedAt,
     endedAt: Math.max(startedAt, endedAt),
     ...collected,
+    artifacts: redactNames(collected.artifacts, ending.reporter.redact),
+    skippedArtifacts: redactNames(collected.skippedArtifacts, ending.reporter.redact),
     usage: told.usage,
     isolation: memo.isolation,
     limitsHit: stopped === 'timeout' ? [`time: it ran longer than ${memo.timeoutSeconds} s`] : [],

@@ -88,6 +88,7 @@ const begin = async ({
       take: async () => 0,
       tell: async () => {},
       end: async () => {},
+      redact: text => text,
       agent: () => ({ usage: null, error: null }),
     },
     state,

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -170,6 +170,32 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(sink.text()).toContain('raw [redacted] end')
           expect(sink.progress.at(-1)).toBe('with [redacted]')
           expect(sink.text('stderr')).toBe('[redacted]\n')
+        })
+
+        it('are in no name of an artifact', async () => {
+          const secret = `name-${newId()}`
+          const task =
+            'mkdir "$TOKEN" && echo 1 >"$TOKEN/a.txt"; echo 2 >"x-$TOKEN.txt"; echo 3 >"x-[redacted].txt"; ln -s a "$TOKEN.txt"'
+          const { outcome } = await harness.run(
+            { task, artifacts: ['**/*.txt'] },
+            { secrets: { TOKEN: secret } },
+          )
+          const { artifacts, skippedArtifacts } = exitOf(outcome)
+          expect(artifacts.map(({ path }) => path).sort()).toEqual([
+            '[redacted]/a.txt',
+            'x-[redacted].txt',
+            'x-[redacted].txt-2',
+          ])
+          expect(skippedArtifacts).toEqual([{ path: '[redacted].txt', reason: expect.any(String) }])
+        })
+
+        it('may have 50 KB', async () => {
+          const secret = randomBytes(25 * 1024).toString('hex')
+          const task = 'printf "%s" "$TOKEN" | wc -c; echo "$TOKEN"; echo "so: $TOKEN" >&2'
+          const { outcome, sink } = await harness.run({ task }, { secrets: { TOKEN: secret } })
+          expect(exitOf(outcome).code).toBe(0)
+          expect(sink.text('stdout').trim().split(/\s+/)).toEqual([String(secret.length), '[redacted]'])
+          expect(sink.text('stderr')).toBe('so: [redacted]\n')
         })
 
         it('are nowhere on the disk', async () => {

@@ -1,4 +1,17 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -47,6 +60,21 @@ describe('the processes that hold jobs', () => {
     const { outcome, sink } = await harness.run({ task: 'echo fine' })
     expect(exitOf(outcome).code).toBe(0)
     expect(sink.text()).toBe('fine\n')
+    await harness.dispose()
+  })
+
+  it('keep no secret of a job that has ended', async () => {
+    const options = { ...subject.options, spare: 4, idleSeconds: 3600 }
+    const harness = await createHarness({ ...subject, options })
+    const secret = `in-memory-${randomUUID()}`
+    const holding = () => shims(harness.stateDir).filter(line => memoryOf(line).includes(secret))
+    const job = await harness.launch({ task: 'echo on; sleep 60' }, { secrets: { TOKEN: secret } })
+    await job.sink.until(({ text }) => text().includes('on'), 'it runs')
+    expect(holding()).toHaveLength(1)
+    job.stop('cancel')
+    await job.outcome
+    await harness.runtime.destroy(job.machine, AbortSignal.timeout(10_000))
+    await waitFor(() => holding().length === 0, 'the secret is gone')
     await harness.dispose()
   })
 
@@ -156,3 +184,26 @@ describe('a job that has a shim of its own', () => {
     await harness.dispose()
   })
 })
+
+/** All that a process could write to, as text; what has ended has nothing. */
+const memoryOf = (process: string): string => {
+  const pid = /\d+/.exec(process)?.[0] ?? ''
+  let text = ''
+  try {
+    const memory = openSync(`/proc/${pid}/mem`, 'r')
+    for (const [, from, to] of readFileSync(`/proc/${pid}/maps`, 'utf8').matchAll(/^(\w+)-(\w+) rw/gm)) {
+      const [start, size] = [
+        Number.parseInt(from!, 16),
+        Number.parseInt(to!, 16) - Number.parseInt(from!, 16),
+      ]
+      const page = Buffer.alloc(size)
+      try {
+        text += page.subarray(0, readSync(memory, page, 0, size, start)).toString('latin1')
+      } catch {
+        // A mapping that is not backed by memory.
+      }
+    }
+    closeSync(memory)
+  } catch {}
+  return text
+}

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -122,5 +123,34 @@ describe('redacting secrets', () => {
     for (let round = 0; round < 200; round++) redactor.push(chunk)
     const megabytesPerSecond = (200 * chunk.length) / 1e6 / ((performance.now() - start) / 1000)
     expect(megabytesPerSecond).toBeGreaterThan(20)
+  })
+})
+
+describe('a secret of 50 KB', () => {
+  const KB = 1024
+  it.each([
+    [
+      'on one line',
+      randomBytes(50 * KB)
+        .toString('base64')
+        .slice(0, 50 * KB),
+    ],
+    ['of one character', 'a'.repeat(50 * KB)],
+    ['with quotes and spaces', `{"key": "${'p q"\\\\'.repeat(10 * KB)}"}`.slice(0, 50 * KB)],
+    ['of many lines', Array.from({ length: 800 }, () => randomBytes(45).toString('base64')).join('\n')],
+  ])('%s is redacted like any other, in time', (_, secret) => {
+    const began = performance.now()
+    const patterns = secretPatterns([secret])
+    for (const form of [secret, JSON.stringify(secret).slice(1, -1), Buffer.from(secret).toString('base64')])
+      for (const size of [4096, 65_536]) {
+        const redactor = createRedactor(patterns)
+        const data = Buffer.from(`before ${form} after ${'b'.repeat(100 * KB)}`)
+        const out: Buffer[] = []
+        for (let at = 0; at < data.length; at += size) out.push(redactor.push(data.subarray(at, at + size)))
+        out.push(redactor.flush())
+        expect(Buffer.concat(out).toString().slice(0, 40)).toBe('before [redacted] after bbbbbbbbbbbbbbbb')
+      }
+    expect(createTextRedactor(patterns)(`x${secret}y`)).toBe('x[redacted]y')
+    expect(performance.now() - began).toBeLessThan(10_000)
   })
 })
