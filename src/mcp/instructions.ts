@@ -38,7 +38,7 @@ const howTo = ({ selected, readOnly }: InstructionsOptions): string[] => {
     ]
   return [
     'Deputy runs scripts, builds and AI agents on isolated machines and brings back output, artifacts and exit status.',
-    'Flow: submit_job → get_job_status (wait_seconds: 50) until finished → get_job_result. Jobs outlive calls and clients: giving up a call never ends a job, only cancel_job does. Resources job://{id}, job://{id}/log, job://{id}/artifacts/{path}.',
+    'Flow: submit_job with wait_seconds for a small job; otherwise submit_job → get_job_result (wait_seconds: 50) until finished. Jobs outlive calls and clients: giving up a call never ends a job, only cancel_job does. Resources job://{id}, job://{id}/log, job://{id}/artifacts/{path}.',
     "A job sees only its manifest: files, workspace, env; it starts in /work. No network unless manifest.network asks. lifecycle: 'persistent' keeps the machine: run more in it with manifest.machine (its machine_id), end it with delete_job.",
   ]
 }

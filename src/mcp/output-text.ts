@@ -10,7 +10,7 @@ export interface OutputText {
  * Output bytes as text. A page can end within a character: its bytes are left for the next page, and the
  * cursor says so. Characters that are cut by a piece of the other stream are put together again.
  */
-export const outputText = (page: OutputPage): OutputText => {
+export const outputText = (page: OutputPage, only?: 'stdout' | 'stderr'): OutputText => {
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   const last = page.pieces.findLast(isData)
   let text = ''
@@ -29,7 +29,8 @@ export const outputText = (page: OutputPage): OutputText => {
       if (held === data.length) held = 0
       data = data.subarray(0, data.length - held)
     }
-    text += decoders[piece.stream].decode(data, { stream: true })
+    if (only === undefined || piece.stream === only)
+      text += decoders[piece.stream].decode(data, { stream: true })
   }
   text += decoders.stdout.decode() + decoders.stderr.decode()
   return { text, next_cursor: page.next_cursor - held, skipped_bytes: skipped }

@@ -28,6 +28,6 @@ ${task}${context ? `\n\nContext:\n${context}` : ''}
 2. Say what comes back: list globs in manifest.artifacts; with workspace, patch: true returns the changes as a patch.
 3. Ask for no more than it needs: network as a list of domains rather than full, secrets by name (never paste a value), a timeout that fits, resources only if the default is too small.
 4. Write the script so that it fails loudly (set -eu). Give an idempotency_key, so that a repeated submit cannot run it twice.
-5. submit_job, then get_job_status with wait_seconds: 50 until it has finished. Do other work meanwhile: the job needs nobody to wait for it. Independent parts go into jobs of their own, submitted together.
+5. submit_job, then get_job_result with wait_seconds: 50 until it has finished. Do other work meanwhile: the job needs nobody to wait for it. Independent parts go into jobs of their own, submitted together.
 6. get_job_result. Judge by exit_code, error and output, not by status alone; read artifacts through their uri. If it failed, change what was wrong before submitting again.
 7. Report what was done, with the job_id, and what was not.`

@@ -2,12 +2,9 @@ import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { AppError } from '../jobs/errors.ts'
 import type { ToolOutcome } from './tool.ts'
 
-/** The structured answer, the same as text for clients that read only that, and links to what is too big for it. */
-export const toResult = ({ data, links = [] }: ToolOutcome): CallToolResult => ({
-  content: [
-    { type: 'text', text: JSON.stringify(data) },
-    ...links.map(link => ({ type: 'resource_link' as const, ...link })),
-  ],
+/** The structured answer, and the same as text for clients that read only that. */
+export const toResult = ({ data }: ToolOutcome): CallToolResult => ({
+  content: [{ type: 'text', text: JSON.stringify(data) }],
   structuredContent: { ...data },
 })
 

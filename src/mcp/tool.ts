@@ -52,18 +52,10 @@ export interface Ask {
 export interface ToolOutcome {
   /** The whole answer: many clients show the model nothing else. */
   readonly data: Readonly<Record<string, unknown>>
-  readonly links?: readonly ResourceLink[]
   /** The job this call has started; a client that knows MCP tasks gets it as a task. */
   readonly startedJob?: string
   /** Nothing was done: the user must agree first. The client calls again with the answer and the state. */
   readonly question?: { readonly message: string; readonly state: string }
-}
-
-export interface ResourceLink {
-  readonly uri: string
-  readonly name: string
-  readonly mimeType?: string
-  readonly size?: number
 }
 
 export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodObject> {

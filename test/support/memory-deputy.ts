@@ -160,8 +160,8 @@ export const createMemoryDeputy = (): MemoryDeputy => {
         path,
         sha256: 'x',
         size: data.length,
-        read: async function* () {
-          yield data
+        read: async function* (range) {
+          yield range ? data.subarray(range.start, range.end + 1) : data
         },
       }
     },

@@ -38,9 +38,9 @@ describe.each(ALL_WAYS)('MCP over $wire for $era clients', way => {
     const submitted = await call(session, 'submit_job', { manifest: { task: 'make' } })
     const id = String(submitted.data.job_id)
     expect(submitted.data).toMatchObject({ status: 'pending', runtime: 'auto', log_uri: `job://${id}/log` })
-    expect(submitted.data.next).toContain('get_job_status')
+    expect(submitted.data.next).toContain('get_job_result')
     expect(JSON.parse(submitted.text)).toEqual(submitted.data)
-    expect(submitted.content[1]).toMatchObject({ type: 'resource_link', uri: `job://${id}/log` })
+    expect(submitted.content).toHaveLength(1)
     expect((await session.deputy.get(id)).origin).toBe('mcp:test-client')
 
     session.deputy.start(id, 'compiling')
@@ -62,10 +62,53 @@ describe.each(ALL_WAYS)('MCP over $wire for $era clients', way => {
       output: 'hello wörld\n',
       artifacts: [{ path: 'out/a b.txt', size: 6, uri: `job://${id}/artifacts/out/a%20b.txt` }],
     })
-    expect(result.content.slice(1)).toMatchObject([
-      { type: 'resource_link', uri: `job://${id}/log` },
-      { type: 'resource_link', uri: `job://${id}/artifacts/out/a%20b.txt`, name: 'out/a b.txt' },
-    ])
+    expect((await call(session, 'read_artifact', { job_id: id, path: 'out/a b.txt' })).data).toMatchObject({
+      size: 6,
+      text: 'result',
+    })
+  })
+
+  it('needs one call for a small job', async () => {
+    await using session = await open()
+    const stop = session.deputy.onChange(({ jobId }) => {
+      stop()
+      session.deputy.print(jobId, 'out\n')
+      session.deputy.print(jobId, 'err\n', 'stderr')
+      session.deputy.finish(jobId, { status: 'success', exitCode: 0 })
+    })
+    const { data } = await call(session, 'submit_job', {
+      manifest: 'echo out; echo err >&2',
+      wait_seconds: 30,
+    })
+    expect(data).toMatchObject({ status: 'success', exit_code: 0, output: 'out\nerr\n' })
+    const id = String(data.job_id)
+    const short = await call(session, 'stream_job_output', { job_id: id.slice(-8), stream: 'stderr' })
+    expect(short.data).toMatchObject({ job_id: id, text: 'err\n' })
+  })
+
+  it('reads an artifact in pages that end with whole lines', async () => {
+    await using session = await open()
+    const { data } = await call(session, 'submit_job', { manifest: { task: 'make' } })
+    const id = String(data.job_id)
+    session.deputy.finish(id, {
+      status: 'success',
+      artifacts: { 'a.txt': 'one\ntwo\nthree\n', b: '\u0000\uD800' },
+    })
+    const first = await call(session, 'read_artifact', { job_id: id, path: 'a.txt', max_bytes: 6 })
+    expect(first.data).toMatchObject({ text: 'one\n', next_offset: 4 })
+    const rest = await call(session, 'read_artifact', { job_id: id, path: 'a.txt', offset: 4 })
+    expect(rest.data).toMatchObject({ text: 'two\nthree\n' })
+    expect(rest.data).not.toHaveProperty('next_offset')
+    const behind = await call(session, 'read_artifact', { job_id: id, path: 'a.txt', offset: 99 })
+    expect(behind.text).toContain('The offset 99 is behind the end of a.txt (14 bytes)')
+  })
+
+  it('says that a job is cancelled only when it is', async () => {
+    await using session = await open()
+    const { data } = await call(session, 'submit_job', { manifest: { task: 'make' } })
+    session.deputy.start(String(data.job_id))
+    const cancelled = await call(session, 'cancel_job', { job_id: data.job_id })
+    expect(cancelled.data).toMatchObject({ cancelled: cancelled.data.status === 'cancelled' })
   })
 
   it('answers a call that leaves out its arguments', async () => {
@@ -80,12 +123,12 @@ describe.each(ALL_WAYS)('MCP over $wire for $era clients', way => {
     expect(misspelt.text).toContain("unknown key 'tasks', did you mean 'task'?")
     const unknown = await call(session, 'get_job_status', { job_id: 'nope' })
     expect(unknown).toMatchObject({ isError: true })
-    expect(unknown.text).toBe('There is no job nope.\nNext: list_jobs shows the ones there are.')
+    expect(unknown.text).toBe("Invalid job id 'nope'.\nNext: Call list_jobs.")
     const { data } = await call(session, 'submit_job', { manifest: { task: 'make' } })
     const early = await call(session, 'get_job_result', { job_id: data.job_id })
     expect(early).toMatchObject({ isError: true })
     expect(early.text).toContain('its status is pending')
-    expect(early.text).toContain('get_job_status with wait_seconds: 50')
+    expect(early.text).toContain('get_job_result with wait_seconds: 50')
     expect(early.text).not.toMatch(/\n {4}at /)
   })
 
@@ -216,7 +259,14 @@ describe.each(ALL_WAYS)('MCP over $wire for $era clients', way => {
   it('serves nothing that changes something when read-only', async () => {
     await using session = await open({ selection: { readOnly: true } })
     const names = (await session.client.listTools()).tools.map(tool => tool.name)
-    expect(names).toEqual(['get_job_status', 'get_job_result', 'stream_job_output', 'list_jobs'])
+    expect(names).toEqual([
+      'get_job_status',
+      'get_job_result',
+      'stream_job_output',
+      'read_artifact',
+      'get_patch',
+      'list_jobs',
+    ])
     await expect(
       session.client.callTool({ name: 'submit_job', arguments: { manifest: { task: 'x' } } }),
     ).rejects.toThrow(/not found/)

@@ -33,7 +33,7 @@ export const describeJob = (job: JobView): Record<string, unknown> =>
 export const nextStep = (job: Pick<JobView, 'status' | 'job_id'>): string =>
   isTerminal(job.status)
     ? 'Finished: get_job_result has exit code, output and artifacts.'
-    : 'get_job_status with wait_seconds: 50 waits for its end; stream_job_output shows output so far. Cancellation requested. The job stops within 10 s.'
+    : 'get_job_result with wait_seconds: 50 waits for its end; stream_job_output shows output so far. The job runs whether you wait or not.'
 
 /** Nulls, undefined and empty objects say nothing; a model pays for each of them. */
 export const prune = (value: Record<string, unknown>): Record<string, unknown> =>

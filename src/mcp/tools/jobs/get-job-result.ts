@@ -2,28 +2,33 @@ import { z } from 'zod'
 import type { Deputy, JobResult, JobView } from '../../../engine/deputy.ts'
 import { AppError } from '../../../jobs/errors.ts'
 import { isTerminal } from '../../../jobs/states.ts'
-import { artifactUri, logUri } from '../../job-uris.ts'
-import { defineTool, type ResourceLink, reads, type ToolOutcome } from '../../tool.ts'
+import { artifactUri } from '../../job-uris.ts'
+import { defineTool, reads, type ToolOutcome } from '../../tool.ts'
 import { describeJob, prune } from './describe.ts'
-import { jobId } from './job-id.ts'
+import { fullJobId, jobId } from './job-id.ts'
+import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait.ts'
 
 const DEFAULT_BYTES = 16 * 1024
 /** Beyond that a client cuts the answer itself, without telling where. */
 const MOST_BYTES = 256 * 1024
-const MOST_LINKS = 20
 
 export const getJobResult = defineTool({
   name: 'get_job_result',
   title: 'Result of a job',
   description:
-    'Exit code, output (head and tail), error, artifacts and usage of a finished job, however it ended.',
+    'Exit code, output (head and tail), error, artifacts and usage of a job. wait_seconds waits for its end.',
   annotations: reads(),
   input: z.strictObject({
     job_id: jobId,
+    wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
     max_bytes: z.number().int().min(0).max(MOST_BYTES).optional().describe('Of output; default 16384'),
   }),
   output: z.looseObject({ job_id: z.string(), status: z.string(), output: z.string() }),
-  run: async (input, { deputy }) => jobResult(deputy, input.job_id, input.max_bytes ?? DEFAULT_BYTES),
+  run: async (input, context) => {
+    const id = await fullJobId(context.deputy, input.job_id)
+    if (input.wait_seconds) await waitForEnd(id, input.wait_seconds, context)
+    return jobResult(context.deputy, id, input.max_bytes ?? DEFAULT_BYTES)
+  },
 })
 
 export const jobResult = async (
@@ -34,12 +39,12 @@ export const jobResult = async (
   const job = await deputy.get(id)
   if (!isTerminal(job.status)) throw notFinished(job)
   const result = await deputy.result(id, { maxBytes })
-  return { data: describeResult(result), links: linksOf(result) }
+  return { data: describeResult(result) }
 }
 
 const notFinished = (job: JobView): AppError =>
   new AppError('conflict', `Job ${job.job_id} is not finished: its status is ${job.status}.`, {
-    hint: 'Call get_job_status with wait_seconds: 50 and then get_job_result again; stream_job_output shows the output so far.',
+    hint: 'Call get_job_result with wait_seconds: 50; stream_job_output shows the output so far.',
     retryable: true,
   })
 
@@ -70,13 +75,6 @@ const describeResult = (result: JobResult): Record<string, unknown> => {
 const nextOf = (result: JobResult): string | null => {
   if (result.truncated !== null)
     return 'The output was cut: stream_job_output with a cursor pages through all that was kept.'
-  if (result.artifacts.length > 0) return 'Read an artifact as the resource of its uri.'
+  if (result.artifacts.length > 0) return 'read_artifact has the content of an artifact.'
   return null
 }
-
-const linksOf = (result: JobResult): ResourceLink[] => [
-  { uri: logUri(result.job_id), name: 'log', mimeType: 'text/plain' },
-  ...result.artifacts
-    .slice(0, MOST_LINKS)
-    .map(({ path, size }) => ({ uri: artifactUri(result.job_id, path), name: path, size })),
-]

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTool, reads } from '../../tool.ts'
 import { describeJob } from './describe.ts'
-import { jobId } from './job-id.ts'
+import { fullJobId, jobId } from './job-id.ts'
 import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait.ts'
 
 export const getJobStatus = defineTool({
@@ -14,11 +14,9 @@ export const getJobStatus = defineTool({
     wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
   }),
   output: z.looseObject({ job_id: z.string(), status: z.string(), next: z.string() }),
-  run: async (input, context) => ({
-    data: describeJob(
-      input.wait_seconds
-        ? await waitForEnd(input.job_id, input.wait_seconds, context)
-        : await context.deputy.get(input.job_id),
-    ),
-  }),
+  run: async (input, context) => {
+    const id = await fullJobId(context.deputy, input.job_id)
+    const wait = input.wait_seconds
+    return { data: describeJob(wait ? await waitForEnd(id, wait, context) : await context.deputy.get(id)) }
+  },
 })

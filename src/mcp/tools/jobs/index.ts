@@ -4,6 +4,7 @@ import { deleteJob } from './delete-job.ts'
 import { getJobResult } from './get-job-result.ts'
 import { getJobStatus } from './get-job-status.ts'
 import { listJobs } from './list-jobs.ts'
+import { getPatch, readArtifact } from './read-artifact.ts'
 import { streamJobOutput } from './stream-job-output.ts'
 import { submitJob } from './submit-job.ts'
 
@@ -11,5 +12,15 @@ export const jobsToolset: Toolset = {
   name: 'jobs',
   summary: 'delegate work to isolated machines',
   byDefault: true,
-  tools: [submitJob, getJobStatus, getJobResult, streamJobOutput, cancelJob, deleteJob, listJobs],
+  tools: [
+    submitJob,
+    getJobStatus,
+    getJobResult,
+    streamJobOutput,
+    readArtifact,
+    getPatch,
+    cancelJob,
+    deleteJob,
+    listJobs,
+  ],
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { outputText } from '../../output-text.ts'
 import { defineTool, reads } from '../../tool.ts'
 import { prune } from './describe.ts'
-import { jobId } from './job-id.ts'
+import { fullJobId, jobId } from './job-id.ts'
 import { LONGEST_WAIT_SECONDS } from './wait.ts'
 
 const DEFAULT_BYTES = 16 * 1024
@@ -19,6 +19,7 @@ export const streamJobOutput = defineTool({
     cursor: z.number().int().optional().describe('Byte; negative counts from the end'),
     wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
     max_bytes: z.number().int().min(16).max(MOST_BYTES).optional(),
+    stream: z.enum(['stdout', 'stderr']).optional().describe('Only this one'),
   }),
   output: z.looseObject({
     job_id: z.string(),
@@ -28,13 +29,13 @@ export const streamJobOutput = defineTool({
     done: z.boolean(),
   }),
   run: async (input, { deputy, signal }) => {
-    const page = await deputy.output(input.job_id, {
+    const page = await deputy.output(await fullJobId(deputy, input.job_id), {
       cursor: input.cursor ?? 0,
       maxBytes: input.max_bytes ?? DEFAULT_BYTES,
       waitMs: (input.wait_seconds ?? 0) * 1000,
       signal,
     })
-    const { text, next_cursor, skipped_bytes } = outputText(page)
+    const { text, next_cursor, skipped_bytes } = outputText(page, input.stream)
     return {
       data: {
         job_id: page.job_id,

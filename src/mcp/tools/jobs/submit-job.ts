@@ -1,9 +1,12 @@
 import { z } from 'zod'
 import { manifestSchema } from '../../../jobs/manifest.ts'
+import { isTerminal } from '../../../jobs/states.ts'
 import { compactSchema } from '../../compact-schema.ts'
 import { logUri } from '../../job-uris.ts'
 import { changes, defineTool } from '../../tool.ts'
 import { nextStep, prune } from './describe.ts'
+import { jobResult } from './get-job-result.ts'
+import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait.ts'
 
 /** The engine checks the manifest and names every problem in it; here it only has a shape to show. */
 const manifest = z
@@ -14,41 +17,43 @@ export const submitJob = defineTool({
   name: 'submit_job',
   title: 'Submit a job',
   description:
-    'Run a script, build or AI agent on an isolated machine. Returns job_id at once; the job outlives this call and this client.',
+    'Run a script, build or AI agent on an isolated machine. Returns job_id at once, or the result if the job ends within wait_seconds. The job outlives this call and this client. A manifest that is only a script can be a string.',
   annotations: changes({ destructive: false, idempotent: false, openWorld: true }),
-  input: z.strictObject({ manifest }),
+  input: z.strictObject({
+    manifest,
+    wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
+  }),
   output: z.looseObject({
     job_id: z.string(),
     status: z.string(),
-    runtime: z.string(),
     log_uri: z.string(),
-    next: z.string(),
   }),
-  run: async (input, { deputy, origin, directories }) => {
-    const job = await deputy.submit(parsed(input.manifest), origin, { directories })
+  run: async (input, context) => {
+    const { deputy, origin, directories } = context
+    const submitted = await deputy.submit(parsed(input.manifest), origin, { directories })
+    const wait = input.wait_seconds
+    const job = wait ? await waitForEnd(submitted.job_id, wait, context) : submitted
+    if (wait && isTerminal(job.status)) return jobResult(deputy, job.job_id)
     const data = prune({
       job_id: job.job_id,
       status: job.status,
       runtime: job.runtime,
       queue_position: job.queue_position,
-      deduplicated: job.deduplicated,
+      deduplicated: submitted.deduplicated,
       log_uri: logUri(job.job_id),
       next: nextStep(job),
     })
-    return {
-      data,
-      links: [{ uri: logUri(job.job_id), name: 'log', mimeType: 'text/plain' }],
-      startedJob: job.job_id,
-    }
+    return { data, startedJob: job.job_id }
   },
 })
 
-/** Some clients send a nested object as the text of its JSON. */
+/** Some clients send a nested object as the text of its JSON; any other text is a script. */
 const parsed = (value: unknown): unknown => {
   if (typeof value !== 'string') return value
   try {
-    return JSON.parse(value)
+    const manifest: unknown = JSON.parse(value)
+    return typeof manifest === 'object' ? manifest : { task: value }
   } catch {
-    return value
+    return { task: value }
   }
 }
