@@ -74,7 +74,8 @@ const passes = group => {
 const sound = new Set()
 const checkSound = group => {
   if (sound.has(group)) return
-  if (!passes(group)) {
+  // Twice: a test that fails now and then on a busy computer would end the run.
+  if (!passes(group) && !passes(group)) {
     process.stderr.write(`error: tests fail without a mutant: npx vitest run --project ${group}\n`)
     process.exit(2)
   }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, connect } from '../../src/control/client.ts'
+import { AppError } from '../../src/jobs/errors.ts'
 import { checkJob, type Ending } from './check.ts'
 import { checkClean, checkStopped } from './clean.ts'
 import { commonFaults } from './faults.ts'
@@ -95,7 +96,7 @@ const submitUntil = async (options: {
       const id = await submitJob({ world, client, plan, random: choices, signal: late.signal })
       world.journal.note(`job ${plan.key} ${id} is acknowledged: ${plan.provider} ${plan.kind}`)
       endings.set(plan, await checkJob({ world, client, plan, id, from, signal: late.signal }))
-      if (choices.chance(0.5)) await patiently(() => client.delete(id), late.signal)
+      if (choices.chance(0.5)) await patiently(() => client.delete(id), late.signal).catch(ignoreGone)
     } catch (error) {
       world.journal.violation(`${plan.provider} ${plan.kind} ${plan.key}: ${(error as Error).message}`)
     }
@@ -115,6 +116,11 @@ const submitUntil = async (options: {
   await Promise.all(underWay)
   clearTimeout(timer)
   return endings
+}
+
+/** The daemon that deleted it died before it could answer. */
+const ignoreGone = (error: unknown): void => {
+  if (!(error instanceof AppError && error.code === 'not_found')) throw error
 }
 
 /** An upload of a machine that died before its job ended belongs to no job. */
