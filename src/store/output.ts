@@ -60,11 +60,14 @@ export const readOutput = (database: Database, id: string, from: number, maxByte
   const chunks: OutputChunk[] = []
   let offset = startOfRow(database, id, from)
   let taken = 0
+  // Rows are read whole: for a small page, sixteen of the largest ones would be a megabyte of garbage.
+  const most = maxBytes <= LARGEST_ROW ? 2 : 16
   while (taken < maxBytes) {
     const rows = database.all(
-      'select offset, stream, at, data from output where job_id = ? and offset >= ? order by offset limit 16',
+      'select offset, stream, at, data from output where job_id = ? and offset >= ? order by offset limit ?',
       id,
       offset,
+      most,
     )
     for (const row of rows) {
       const chunk: OutputChunk = {
@@ -80,7 +83,7 @@ export const readOutput = (database: Database, id: string, from: number, maxByte
       taken += wanted.data.length
       if (taken >= maxBytes) return chunks
     }
-    if (rows.length < 16) return chunks
+    if (rows.length < most) return chunks
   }
   return chunks
 }

@@ -78,7 +78,8 @@ export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
   ]
 }
 
-const RAW_PAGE = 256 * 1024
+/** A reader that never reads holds one page in memory. */
+const RAW_PAGE = 16 * 1024
 const never = new AbortController().signal
 
 /** All there is now; it waits for nothing. */
