@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import type { Home } from '../config/home.ts'
+import { type Home, ownDirectories } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { type ClusterTools, createClusterToolset } from '../mcp/tools/cluster/index.ts'
@@ -57,6 +57,7 @@ const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
     config: config.proxmoxTools,
     env,
     stateDir: home.stateDir,
+    ownDirs: ownDirectories(home),
     own: ownMachines(config.proxmox),
   })
   return { toolsets, approvals, close: () => client.close() }

@@ -32,6 +32,8 @@ export interface RowContext {
   /** Where files that come from the cluster are put. */
   readonly filesDir: string
   readonly uploadDirs: readonly string[]
+  /** Directories of Deputy: nothing in them is uploaded, whatever `uploadDirs` says. */
+  readonly ownDirs: readonly string[]
   readonly lxc: LxcExec | undefined
   readonly signal: AbortSignal
 }

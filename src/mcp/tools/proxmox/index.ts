@@ -16,6 +16,7 @@ export interface ProxmoxToolsOptions {
   /** For PROXMOX_SSH_*. */
   readonly env: Environment
   readonly stateDir: string
+  readonly ownDirs: readonly string[]
   /** The machines of our own jobs: no tool touches them. */
   readonly own: Protection['own']
 }
@@ -26,6 +27,7 @@ export const createProxmoxToolsets = ({
   config,
   env,
   stateDir,
+  ownDirs,
   own,
 }: ProxmoxToolsOptions): { toolsets: Toolset[]; approvals: Approvals } => {
   const directory = join(stateDir, 'proxmox')
@@ -35,6 +37,7 @@ export const createProxmoxToolsets = ({
     own,
     settings: config,
     stateDir: directory,
+    ownDirs,
     ...(ssh && { lxc: createLxcExec({ settings: ssh, stateDir: directory }) }),
   })
   return { toolsets: proxmoxToolsets(service), approvals: service.approvals }

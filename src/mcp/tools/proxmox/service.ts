@@ -18,6 +18,8 @@ export interface ServiceOptions {
   readonly own: Protection['own']
   /** Audit log, secrets and restored files are kept below it. */
   readonly stateDir: string
+  /** More directories that nothing is uploaded from. */
+  readonly ownDirs?: readonly string[]
   readonly lxc?: LxcExec
   readonly now?: () => number
 }
@@ -31,6 +33,7 @@ export interface ProxmoxService {
   readonly guests: GuestIndex
   readonly settings: ProxmoxToolsConfig
   readonly filesDir: string
+  readonly ownDirs: readonly string[]
   readonly lxc: LxcExec | undefined
   keepSecret(label: string, content: string): Promise<string>
 }
@@ -60,6 +63,7 @@ export const createProxmoxService = (options: ServiceOptions): ProxmoxService =>
     guests,
     settings,
     filesDir: join(stateDir, 'files'),
+    ownDirs: [stateDir, ...(options.ownDirs ?? [])],
     lxc,
     keepSecret: secretFiles(join(stateDir, 'secrets')),
   }

@@ -45,6 +45,7 @@ export const openSession = (service: ProxmoxService, caller: Caller): Session =>
     lxc: service.lxc,
     filesDir: service.filesDir,
     uploadDirs: service.settings.uploadDirs,
+    ownDirs: service.ownDirs,
     call: (operation, values, options) => send(named(operation, values), options),
     perform: (operation, values, work) => service.gate.pass(named(operation, values), caller, work),
     settle: (upid, seconds) => {

@@ -12,12 +12,12 @@ export const listTemplates: Composite = ({ node, storage }, { call }) =>
   call('GET /nodes/{node}/storage/{storage}/content', { node, storage, content: 'vztmpl' })
 
 /** Only from directories the user named: an agent must not be able to carry any file of this computer away. */
-export const upload: Composite = async (args, { perform, api, uploadDirs, signal }) => {
+export const upload: Composite = async (args, { perform, api, uploadDirs, ownDirs, signal }) => {
   const { node, storage, filename, checksum } = args
   const content = uploadable(args.content)
   const operation = without({ node, storage, content, filename })
   return perform('POST /nodes/{node}/storage/{storage}/upload', operation, async () => {
-    const file = { path: await allowedFile(String(args.file), uploadDirs) }
+    const file = { path: await allowedFile(String(args.file), uploadDirs, ownDirs) }
     if (checksum !== undefined)
       await verify(file.path, String(checksum), text(args, 'checksum-algorithm') ?? 'sha256')
     return send(api.request, {
@@ -47,20 +47,25 @@ const uploadable = (content: unknown): 'iso' | 'vztmpl' | 'import' => {
   })
 }
 
-const allowedFile = async (file: string, dirs: readonly string[]): Promise<string> => {
+const allowedFile = async (
+  file: string,
+  dirs: readonly string[],
+  ownDirs: readonly string[],
+): Promise<string> => {
   const real = await realpath(file).catch(() => undefined)
-  const roots = await Promise.all(dirs.map(dir => realpath(dir).catch(() => undefined)))
-  if (
-    real &&
-    roots.some(root => root !== undefined && real.startsWith(root.endsWith(sep) ? root : root + sep))
-  )
-    return real
+  if (real !== undefined && (await isBelow(real, dirs)) && !(await isBelow(real, ownDirs))) return real
   throw new AppError('denied', `'${file}' is in no directory that uploads may come from.`, {
     hint:
       dirs.length > 0
         ? `Allowed: ${dirs.join(', ')}.`
         : 'The user can name directories in the configuration under proxmoxTools.uploadDirs.',
   })
+}
+
+/** Whether a real path lies in one of these directories. */
+const isBelow = async (real: string, dirs: readonly string[]): Promise<boolean> => {
+  const roots = await Promise.all(dirs.map(dir => realpath(dir).catch(() => undefined)))
+  return roots.some(root => root !== undefined && real.startsWith(root.endsWith(sep) ? root : root + sep))
 }
 
 /** Proxmox wants a name; the last part of the URL is what one would give it. */

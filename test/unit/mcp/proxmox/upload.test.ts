@@ -1,0 +1,28 @@
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { upload } from '../../../../src/mcp/tools/proxmox/composite/storage.ts'
+import type { RowContext } from '../../../../src/mcp/tools/proxmox/context.ts'
+import { openSession } from '../../../../src/mcp/tools/proxmox/session.ts'
+import { createFakeCluster } from '../../../support/proxmox/fake-cluster.ts'
+import { proxmoxTools } from '../../../support/proxmox/tools.ts'
+
+it("uploads nothing of Deputy's own, although it lies in a directory that uploads may come from", async () => {
+  const { service, stateDir } = proxmoxTools(createFakeCluster(), {
+    policy: { allowElevated: true, uploadDirs: [tmpdir()] },
+  })
+  writeFileSync(join(stateDir, 'token'), 'secret')
+  const session: RowContext = openSession(service, {
+    who: 'mcp:test',
+    tool: 'proxmox_storage_upload',
+    action: '',
+    confirmation: { kind: 'token' },
+    signal: new AbortController().signal,
+  })
+  const args = { node: 'pve1', storage: 'local', content: 'iso', filename: 'x.iso' }
+  await expect(upload({ ...args, file: join(stateDir, 'token') }, session)).rejects.toMatchObject({
+    code: 'denied',
+    message: expect.stringContaining('is in no directory that uploads may come from'),
+  })
+})
