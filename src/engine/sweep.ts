@@ -2,6 +2,7 @@ import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { FoundMachine, MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './context.ts'
+import { createKnownTime } from './known-time.ts'
 import { type Disposal, isDue, recordMachine } from './machines.ts'
 import type { Pool } from './pool.ts'
 import type { Runner } from './runner.ts'
@@ -30,12 +31,7 @@ export const createSweeper = (
 ): Sweeper => {
   const { store, clock, config, log } = context
   const firstSeen = new Map<string, number>()
-  const wallStart = clock.now()
-  const monotonicStart = clock.monotonic()
-
-  /** A clock set forward by a year must not empty the house: age counts only while both clocks tell the same. */
-  const clockJumped = (): boolean =>
-    Math.abs(clock.now() - wallStart - (clock.monotonic() - monotonicStart)) > 3_600_000
+  const time = createKnownTime(context)
 
   const isOld = (found: FoundMachine): boolean => {
     const seen = firstSeen.get(found.id) ?? clock.monotonic()
@@ -82,12 +78,7 @@ export const createSweeper = (
   const shouldGo = (machine: MachineRecord): boolean => {
     if (machine.jobId !== null && runner.has(machine.jobId)) return false
     if (machine.state === 'destroying') return isDue(machine, clock.now())
-    return (
-      machine.state === 'kept' &&
-      machine.leaseUntil !== null &&
-      machine.leaseUntil <= clock.now() &&
-      !clockJumped()
-    )
+    return machine.state === 'kept' && machine.leaseUntil !== null && machine.leaseUntil <= time.now()
   }
 
   const sweepMachines = async (): Promise<void> => {
@@ -117,11 +108,9 @@ export const createSweeper = (
     }
   }
 
-  /** By the wall clock, as it has to count through restarts; not while that clock is in doubt. */
   const failOverdue = async (): Promise<void> => {
-    if (clockJumped()) return
     const now = clock.now()
-    for (const job of await store.overdueJobs(now)) {
+    for (const job of await store.overdueJobs(time.now())) {
       const { queueTimeout = config.defaults.queueTimeout } = (await store.getManifest(job.id)) ?? {}
       const message = `It did not start within ${queueTimeout} s${job.progress === null ? '.' : ` (${job.progress}).`}`
       await store.move(
@@ -136,7 +125,7 @@ export const createSweeper = (
   }
 
   const sweepJobs = async (): Promise<void> => {
-    const before = clockJumped() ? Number.NEGATIVE_INFINITY : clock.now() - config.keep.days * DAY_MS
+    const before = time.now() - config.keep.days * DAY_MS
     const policy = { jobs: config.keep.jobs, bytes: parseSize(config.keep.bytes), before }
     let forgotten = 0
     // Until nothing is due: jobs may come in faster than one batch a sweep.
@@ -156,10 +145,9 @@ export const createSweeper = (
   }
 
   const sweepBlobs = async (): Promise<void> => {
-    if (clockJumped()) return
-    await store.releaseStaleBlobs(clock.now() - UPLOAD_MS)
+    await store.releaseStaleBlobs(time.now() - UPLOAD_MS)
     for await (const blob of context.blobs.list())
-      if (clock.now() - blob.modifiedAt > UPLOAD_MS) await context.blobs.removeUnused(blob.sha256)
+      if (time.now() - blob.modifiedAt > UPLOAD_MS) await context.blobs.removeUnused(blob.sha256)
   }
 
   /** Looking through everything that is kept is not for every sweep. */
@@ -174,6 +162,7 @@ export const createSweeper = (
 
   const tendPool = async (): Promise<void> => pool.refill()
   const parts = [
+    time.update,
     sweepMachines,
     tendPool,
     failStranded,

@@ -3,4 +3,6 @@ export interface Clock {
   now(): number
   /** Milliseconds that only go forward: for durations and deadlines. */
   monotonic(): number
+  /** Whether a time server has confirmed the wall clock; absent where that cannot be asked. */
+  isSynchronized?(): Promise<boolean>
 }

@@ -68,6 +68,10 @@ export interface Store {
   /** Forgets holds from before this moment whose holder is no unfinished job. */
   releaseStaleBlobs(before: number): Promise<void>
 
+  /** The last time that was written down. */
+  knownTime(): Promise<number | undefined>
+  saveKnownTime(at: number): Promise<void>
+
   flush(): Promise<void>
   close(): Promise<void>
 }

@@ -104,6 +104,7 @@ const MIGRATIONS: readonly string[] = [
   ) without rowid;
   create index blob_holds_blob on blob_holds (sha256);
   `,
+  'create table known_time (id integer primary key check (id = 1), at integer not null)',
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length

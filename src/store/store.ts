@@ -146,6 +146,20 @@ const createStore = (database: Database): Store => {
       writer.write(db => holdBlob(db, sha256, holder, Date.now()), { lazy: true }),
     releaseStaleBlobs: before => writer.write(db => releaseStaleBlobs(db, before), { lazy: true }),
 
+    knownTime: async () => {
+      const row = database.get('select at from known_time')
+      return row && Number(row.at)
+    },
+    saveKnownTime: at =>
+      writer.write(
+        db =>
+          void db.run(
+            'insert into known_time (id, at) values (1, ?) on conflict do update set at = excluded.at',
+            Math.round(at),
+          ),
+        { lazy: true },
+      ),
+
     flush: () => writer.flush(),
     close: async () => {
       await writer.flush()

@@ -15,16 +15,24 @@ import { packDirectory } from '../../src/workspace/pack.ts'
 export interface TestClock extends Clock {
   /** Sets the wall clock alone, as an administrator would. */
   jump(ms: number): void
+  /** Lets time pass. */
+  advance(ms: number): void
+  isSynchronized: () => Promise<boolean>
 }
 
 export const createTestClock = (): TestClock => {
   let offset = 0
+  let passed = 0
   return {
-    now: () => Date.now() + offset,
-    monotonic: () => performance.now(),
+    now: () => Date.now() + offset + passed,
+    monotonic: () => performance.now() + passed,
     jump: ms => {
       offset += ms
     },
+    advance: ms => {
+      passed += ms
+    },
+    isSynchronized: async () => false,
   }
 }
 
@@ -32,6 +40,8 @@ export interface TestEngine extends Engine {
   readonly store: Store
   readonly directory: string
   readonly clock: TestClock
+  /** How many sweeps have begun. */
+  sweeps(): number
 }
 
 export interface EngineSettings extends Partial<Pick<EngineOptions, 'checkDirectory' | 'fault' | 'secrets'>> {
@@ -52,8 +62,16 @@ export const startEngine = async (runtimes: Runtime[], options: EngineSettings =
   options.config?.(config)
   const store = openStore(join(directory, 'deputy.db'))
   const clock = options.clock ?? createTestClock()
+  let sweeps = 0
+  const counted: Store = {
+    ...(options.store?.(store) ?? store),
+    saveKnownTime: async at => {
+      sweeps += 1
+      await store.saveKnownTime(at)
+    },
+  }
   const engine = createEngine({
-    store: options.store?.(store) ?? store,
+    store: counted,
     blobs: createBlobs(join(directory, 'blobs'), store),
     runtimes,
     clock,
@@ -68,7 +86,14 @@ export const startEngine = async (runtimes: Runtime[], options: EngineSettings =
   options.onCreated?.(engine)
   await engine.start()
   let closed: Promise<void> | undefined
-  return { ...engine, store, directory, clock, close: () => (closed ??= engine.close()) }
+  return {
+    ...engine,
+    store,
+    directory,
+    clock,
+    sweeps: () => sweeps,
+    close: () => (closed ??= engine.close()),
+  }
 }
 
 export const removeDirectory = (directory: string): void =>

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import type { Config } from '../../../src/config/schema.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { forOperator } from '../../../src/jobs/for-operator.ts'
 import type { Outcome } from '../../../src/ports.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type startEngine, type TestEngine, until } from '../../support/engine.ts'
-import { createScriptedRuntime, exitWith } from '../../support/scripted-runtime.ts'
+import { createScriptedRuntime, exitWith, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
 
 const never = new AbortController().signal
 
@@ -181,23 +182,77 @@ describe('a slow recovery', () => {
 })
 
 describe('a clock that jumps', () => {
-  it('neither ends a job nor forgets one, nor holds up a retry', async () => {
+  const DAY_MS = 86_400_000
+  const YEARS_MS = 3650 * DAY_MS
+  const sweeping = (config: Config): void => {
+    config.supervision.cleanup = 0.02
+  }
+  const isKnown = (engine: TestEngine, id: string): Promise<boolean> =>
+    engine.deputy.get(id).then(
+      () => true,
+      () => false,
+    )
+  /** The jobs are looked through every few minutes: after that much time two sweeps begin. */
+  const sweepAll = async (engine: TestEngine): Promise<void> => {
+    for (let sweep = 0; sweep < 2; sweep++) {
+      const before = engine.sweeps()
+      engine.clock.advance(10 * 60_000)
+      await until(() => engine.sweeps() >= before + 2, 'a sweep')
+    }
+  }
+  const finished = async (engine: TestEngine, runtime: ScriptedRuntime): Promise<string> => {
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    ;(await runtime.started(job_id)).finish()
+    await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    await until(async () => (await engine.deputy.machines()).length === 0, 'its machine is gone')
+    return job_id
+  }
+
+  it('forgets no job, and time that passes does', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime], { config: sweeping })
+    const id = await finished(engine, runtime)
+    engine.clock.jump(YEARS_MS)
+    await sweepAll(engine)
+    expect(await isKnown(engine, id)).toBe(true)
+    engine.clock.advance(31 * DAY_MS)
+    await until(async () => !(await isKnown(engine, id)), 'it is forgotten in time')
+  })
+
+  it('while the daemon is down forgets no job either', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime], { config: sweeping })
+    const id = await finished(engine, runtime)
+    await sweepAll(engine)
+    await engine.close()
+    const clock = createTestClock()
+    clock.jump(YEARS_MS)
+    const successor = await begin([runtime], { config: sweeping, clock, directory: engine.directory })
+    await sweepAll(successor)
+    expect(await isKnown(successor, id)).toBe(true)
+    clock.isSynchronized = async () => true
+    clock.advance(10 * 60_000)
+    await until(async () => !(await isKnown(successor, id)), 'a time server confirms the clock')
+  })
+
+  it('back and forth forgets no job', async () => {
+    const runtime = createScriptedRuntime('sandbox')
+    const engine = await begin([runtime], { config: sweeping })
+    const id = await finished(engine, runtime)
+    for (const ms of [-YEARS_MS, 2 * YEARS_MS, -YEARS_MS]) {
+      engine.clock.jump(ms)
+      await sweepAll(engine)
+    }
+    expect(await isKnown(engine, id)).toBe(true)
+  })
+
+  it('ends no job and holds up no retry', async () => {
     const clock = createTestClock()
     const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime], {
-      clock,
-      config: config => {
-        config.supervision.cleanup = 10
-      },
-    })
-    const done = await engine.deputy.submit({ task: 'x' }, 'test')
-    ;(await runtime.started(done.job_id)).finish()
-    await engine.deputy.wait(done.job_id, { timeoutMs: 10_000, signal: never })
-
+    const engine = await begin([runtime], { clock })
     const running = await engine.deputy.submit({ task: 'x', timeout: 60 }, 'test')
     const run = await runtime.started(running.job_id)
-    clock.jump(400 * 86_400_000)
-    expect(await engine.deputy.get(done.job_id)).toMatchObject({ status: 'success' })
+    clock.jump(400 * DAY_MS)
     expect((await engine.deputy.get(running.job_id)).status).toBe('running')
     run.finish()
     expect(await engine.deputy.wait(running.job_id, { timeoutMs: 10_000, signal: never })).toMatchObject({
@@ -208,7 +263,7 @@ describe('a clock that jumps', () => {
     runtime.failNext('provision', new AppError('unavailable', 'not yet'))
     const retried = await engine.deputy.submit({ task: 'x' }, 'test')
     await until(async () => (await engine.deputy.get(retried.job_id)).attempts === 1, 'the first attempt')
-    clock.jump(-800 * 86_400_000)
+    clock.jump(-800 * DAY_MS)
     ;(await runtime.started(retried.job_id)).finish()
     expect((await engine.deputy.wait(retried.job_id, { timeoutMs: 10_000, signal: never })).status).toBe(
       'success',
