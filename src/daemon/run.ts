@@ -19,6 +19,7 @@ import { createLog } from '../observability/log.ts'
 import { createMetrics } from '../observability/metrics.ts'
 import { observeProcess } from '../observability/process-metrics.ts'
 import { submitRouted } from '../routing/submit.ts'
+import { openBallast } from '../store/ballast.ts'
 import { createBlobs } from '../store/blobs.ts'
 import { takeLock } from '../store/lock.ts'
 import { openStore } from '../store/store.ts'
@@ -96,6 +97,7 @@ const run = async (
   if (env.PROXMOX_ADMIN_PATH)
     log.info('PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
   const startedAt = Date.now()
+  const ballast = openBallast(join(home.stateDir, 'ballast'))
   const database = join(home.stateDir, 'deputy.db')
   const { damage } = checkDatabase({ path: database, log, signal: stopping.signal })
   // It may be found while everything else is still starting.
@@ -125,6 +127,7 @@ const run = async (
   const engine = createEngine({
     store,
     blobs,
+    ballast,
     runtimes,
     clock: systemClock,
     secrets,

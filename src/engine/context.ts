@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
-import type { Blobs, Clock, Runtime, Secrets, Store } from '../ports.ts'
+import type { Ballast, Blobs, Clock, Runtime, Secrets, Store } from '../ports.ts'
 import type { PlanContext } from './commands.ts'
 import type { Readinesses } from './readiness.ts'
 import type { Signals } from './signals.ts'
@@ -9,6 +9,7 @@ import type { Signals } from './signals.ts'
 export interface EngineContext {
   readonly store: Store
   readonly blobs: Blobs
+  readonly ballast?: Ballast
   readonly runtimes: ReadonlyMap<string, Runtime>
   readonly clock: Clock
   readonly secrets: Secrets

@@ -7,7 +7,7 @@ import { isId } from '../jobs/ids.ts'
 import type { Job } from '../jobs/job.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import { isTerminal, STATES } from '../jobs/states.ts'
-import type { Blobs, Clock, MachineRecord, Runtime, Secrets, Store } from '../ports.ts'
+import type { Ballast, Blobs, Clock, MachineRecord, Runtime, Secrets, Store } from '../ports.ts'
 import type { PlanContext } from './commands.ts'
 import type { EngineContext } from './context.ts'
 import type { Deputy, ListFilter } from './deputy.ts'
@@ -29,6 +29,7 @@ import { jobSummary, jobView, machineView } from './views.ts'
 export interface EngineOptions {
   readonly store: Store
   readonly blobs: Blobs
+  readonly ballast?: Ballast
   readonly runtimes: readonly Runtime[]
   readonly clock: Clock
   readonly secrets: Secrets

@@ -109,8 +109,10 @@ const settle = async (
 ): Promise<MachineRecord | undefined> => {
   const { store, clock, log } = context
   const event = { at: clock.now(), data: { reason, ...(change.phases && { phases: change.phases }) } }
-  const [fate, moved] = await durably(context, () =>
-    Promise.all([writeFate(), store.move(jobId, to, change, event)]),
+  const [fate, moved] = await durably(
+    context,
+    () => Promise.all([writeFate(), store.move(jobId, to, change, event)]),
+    { mayUseBallast: true },
   )
   if (!moved) log.warn({ job: jobId, to }, 'a late outcome was ignored: the job is finished')
   else if (isTerminal(to)) log.info({ job: jobId, state: to, ms: change.phases?.running }, 'job finished')

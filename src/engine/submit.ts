@@ -39,6 +39,7 @@ export const submit = async (
   const asked = parseManifest(input)
   const { store, clock, config } = context
   refuseFullQueue(context)
+  refuseFullDisk(context)
   const id = newId(clock.now())
   const timeoutSeconds = asked.timeout ?? config.defaults.timeout
   const plan = planCommand(asked, {
@@ -90,6 +91,14 @@ const refuseFullQueue = ({ store, config }: EngineContext): void => {
       hint: 'Submit again when some have finished, or raise limits.queue in the configuration.',
     },
   )
+}
+
+/** What was held ready is for the jobs that are there. */
+const refuseFullDisk = ({ ballast }: EngineContext): void => {
+  if (ballast === undefined || ballast.restore()) return
+  throw new AppError('unavailable', 'The disk is full: no job is accepted until there is room.', {
+    hint: 'Free some disk space below the state directory: deputy daemon status tells where.',
+  })
 }
 
 const runtimeFor = async (context: EngineContext, manifest: Manifest): Promise<string> => {

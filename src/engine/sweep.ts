@@ -161,8 +161,10 @@ export const createSweeper = (
   }
 
   const tendPool = async (): Promise<void> => pool.refill()
+  const restoreBallast = async (): Promise<void> => void context.ballast?.restore()
   const parts = [
     time.update,
+    restoreBallast,
     sweepMachines,
     tendPool,
     failStranded,

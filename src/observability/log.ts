@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs'
 import pino, { type Logger } from 'pino'
 
 /** JSON lines on stderr: stdout belongs to protocols. Fields: job, machine, runtime, ms, err. */
@@ -13,5 +14,14 @@ export const createLog = (level: string): Logger =>
         censor: '[redacted]',
       },
     },
-    pino.destination({ fd: 2, sync: true }),
+    { write: writeOrDrop },
   )
+
+/** A log that cannot be written, on a full disk above all, ends nothing. */
+const writeOrDrop = (line: string): void => {
+  try {
+    writeSync(2, line)
+  } catch {
+    // The next line may fit again.
+  }
+}

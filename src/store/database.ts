@@ -125,7 +125,7 @@ const databaseError = (error: unknown): AppError => {
   if (sqlite.startsWith('SQLITE_FULL') || sqlite.startsWith('SQLITE_IOERR') || /disk is full/.test(message))
     return new AppError('unavailable', `The database cannot be written: ${message}.`, {
       hint: 'Free some disk space below the state directory (deputy daemon status tells where); nothing stored is lost.',
-      details: { sqlite },
+      details: { sqlite, isDiskFull: true },
       cause: error,
     })
   if (sqlite === 'SQLITE_BUSY')

@@ -26,6 +26,8 @@ export interface TestDaemon {
 export interface DaemonSettings {
   readonly directory?: string
   readonly env?: Readonly<Record<string, string>>
+  /** A file for its log instead of this process. */
+  readonly stderr?: number
   /** False: do not wait for the socket (the daemon may die first). */
   readonly ready?: boolean
 }
@@ -36,16 +38,17 @@ export const newHome = (): string => mkdtempSync(join(tmpdir(), 'deputy-test-'))
 export const startDaemon = async ({
   directory = newHome(),
   env = {},
+  stderr,
   ready = true,
 }: DaemonSettings = {}): Promise<TestDaemon> => {
   const home = resolveHome({ DEPUTY_HOME: directory })
   let log = ''
   const child = spawn(process.execPath, [CLI, 'daemon', 'run'], {
     env: { PATH: process.env.PATH, HOME: directory, DEPUTY_HOME: directory, DEPUTY_HTTP_PORT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', stderr ?? 'pipe'],
   })
   for (const stream of [child.stdout, child.stderr])
-    stream.on('data', chunk => {
+    stream?.on('data', chunk => {
       log += chunk
     })
   const end = new Promise<number | NodeJS.Signals>(resolve => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
@@ -73,5 +73,30 @@ describe.skipIf(!canMount)('a full disk (needs the right to mount)', () => {
     await client.cancel(job_id)
     const view = await client.wait(job_id, { timeoutMs: 20_000, signal: AbortSignal.timeout(30_000) })
     expect(view.status).toBe('cancelled')
+  })
+
+  it('under the log of the daemon ends nothing, and a job that ends meanwhile is finished', async () => {
+    directory = newHome()
+    mountSmall(directory)
+    const log = openSync(join(directory, 'daemon.log'), 'a')
+    daemon = await startDaemon({ directory, stderr: log, env: { DEPUTY_LOG_LEVEL: 'debug' } })
+    closeSync(log)
+    const { client } = daemon
+    const { job_id } = await client.submit({ task: 'echo on; sleep 3; exit 7', timeout: 300 })
+    await until(async () => (await client.get(job_id)).output_bytes > 0, 'it runs')
+    fill(join(directory, 'filled'))
+    const view = await client.wait(job_id, { timeoutMs: 20_000, signal: AbortSignal.timeout(30_000) })
+    expect(view).toMatchObject({ status: 'failed', exit_code: 7, error: { code: 'exit_code' } })
+    await expect(client.submit({ task: 'true' })).rejects.toMatchObject({ code: 'unavailable' })
+
+    await daemon.kill()
+    daemon = await startDaemon({ directory })
+    expect(await daemon.client.get(job_id)).toMatchObject({ status: 'failed', exit_code: 7 })
+    rmSync(join(directory, 'filled'))
+    const after = daemon.client
+    await until(
+      async () => (await after.submit({ task: 'true' }).catch(() => undefined)) !== undefined,
+      'submits work again',
+    )
   })
 })
