@@ -58,6 +58,13 @@ export const proxmoxRuntimeSchema = z.strictObject({
     .min(60)
     .default(21_600)
     .describe('Seconds after which a waiting machine is replaced by a new one'),
+  boot: z
+    .number()
+    .int()
+    .min(10)
+    .max(3600)
+    .default(300)
+    .describe('Seconds from the start of a machine to its first call'),
   running: z.number().int().min(1).max(1000).default(10).describe('Jobs on the cluster at once'),
   clones: z.number().int().min(1).max(32).default(3).describe('Clones at once on a node'),
   starts: z.number().int().min(1).max(32).default(4).describe('Starts at once on a node'),

@@ -80,7 +80,10 @@ const drive = async (
     detach: context.closing,
     remember,
   })
-  if (mode === 'attach') return runtime.attach(request())
+  if (mode === 'attach') {
+    const found = await runtime.attach(request())
+    if (found.kind !== 'unfinished') return found
+  }
 
   const plan = planCommand(manifest, {
     jobId: job.id,
@@ -116,7 +119,10 @@ const drive = async (
     })
     .catch(async (error: unknown) => {
       await context.store.update(job.id, { phases: took })
-      throw deadline.expired && !(error instanceof AppError) ? notReady(context, error) : error
+      if (error instanceof AppError) throw error
+      // Whoever is interrupted throws the reason, which is an answer and not a defect.
+      if (stop.signal.aborted) throw stopped(stop.signal.reason as StopReason)
+      throw deadline.expired ? notReady(context, error) : error
     })
     .finally(deadline.clear)
   context.fault('provisioned')

@@ -32,6 +32,17 @@ export const RUNNER_PATH = '/var/lib/deputy/runner'
 export const CALLBACK_PATH = '/var/lib/deputy/callback'
 
 /**
+ * Starts the runner as a unit of its own. Inside cloud-final.service the system would count as starting for as long as
+ * the job runs; inside the service of the guest agent it would end when an update restarts that. Without systemd there
+ * are no such groups.
+ */
+export const START_RUNNER = `cd /
+{
+  systemd-run --quiet --collect --unit=deputy-runner --property=TasksMax=infinity /bin/sh ${RUNNER_PATH} ||
+    exec setsid /bin/sh ${RUNNER_PATH}
+} </dev/null >/dev/null 2>&1 &`
+
+/**
  * What cloud-init reads. It is JSON, which is YAML without its surprises, and everything that is not ours
  * is base64 inside: no value can add a key.
  */
@@ -45,7 +56,7 @@ export const buildSeed = ({ instanceId, hostname, macAddress, callback }: SeedOp
       write_files: callback
         ? [file(RUNNER_PATH, '0700', RUNNER), file(CALLBACK_PATH, '0600', callbackText(callback))]
         : [file(RUNNER_PATH, '0700', RUNNER)],
-      ...(callback ? { runcmd: [['/bin/sh', RUNNER_PATH]] } : {}),
+      ...(callback ? { runcmd: [['/bin/sh', '-c', START_RUNNER]] } : {}),
     })}`,
     // Served empty on purpose: cloud-init asks again and again for what is not there.
     vendorData: '#cloud-config\n{}\n',

@@ -28,8 +28,11 @@ export interface Runtime {
   reserve?(request: ReserveRequest): Reservation | undefined
   /** Starts the command on a provisioned machine and stays with it to its end. */
   start(run: Run): Promise<Outcome>
-  /** Finds the command again after a restart of the daemon; must never start it. */
-  attach(run: AttachRequest): Promise<Outcome>
+  /**
+   * Finds the command again after a restart of the daemon; must never start it. `unfinished`: the machine was being
+   * made, no command was ever given to it, and `provision` goes on with it.
+   */
+  attach(run: AttachRequest): Promise<Outcome | { readonly kind: 'unfinished' }>
   /**
    * Idempotent. Resolves when the machine is confirmed gone, however it got there; rejects with `leftBehind` when
    * that can never be. `attempts` counts the failures so far.

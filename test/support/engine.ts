@@ -44,7 +44,8 @@ export interface TestEngine extends Engine {
   sweeps(): number
 }
 
-export interface EngineSettings extends Partial<Pick<EngineOptions, 'checkDirectory' | 'fault' | 'secrets'>> {
+export interface EngineSettings
+  extends Partial<Pick<EngineOptions, 'checkDirectory' | 'fault' | 'log' | 'secrets'>> {
   readonly directory?: string
   readonly config?: (config: Config) => void
   readonly clock?: TestClock
@@ -77,7 +78,7 @@ export const startEngine = async (runtimes: Runtime[], options: EngineSettings =
     clock,
     secrets: options.secrets ?? createSecrets({}, {}),
     config,
-    log: pino({ level: 'silent' }),
+    log: options.log ?? pino({ level: 'silent' }),
     locate: () => undefined,
     pack: packDirectory,
     checkDirectory: options.checkDirectory ?? (async path => path),

@@ -46,6 +46,7 @@ export const openLab = async (options: LabOptions = {}) => {
       keep: { artifactFiles: 100, artifactBytes: 2 ** 24 },
       graceSeconds: 1,
       heartbeatSeconds: 1,
+      bootSeconds: 300,
       ...options.runtime,
       ...more,
     })

@@ -193,7 +193,12 @@ export const createHarness = async (subject: RuntimeSubject | RuntimeMaker): Pro
       await runtime.destroy(launched.machine, AbortSignal.timeout(30_000))
       return { outcome, sink: launched.sink }
     },
-    reattach: (parts, position) => begin(parts, position, run => runtime.attach(run)),
+    reattach: (parts, position) =>
+      begin(parts, position, async run => {
+        const found = await runtime.attach(run)
+        if (found.kind === 'unfinished') throw new Error('the machine was never provisioned')
+        return found
+      }),
     restart: async () => {
       await runtime.close()
       runtime = await make()

@@ -18,6 +18,8 @@ export interface Details {
   readonly doubtful?: readonly number[]
   /** The task that makes the clone with this id. */
   readonly cloneTask?: string | undefined
+  /** How it gets its runner. */
+  readonly injection?: 'iso' | 'http' | 'agent'
   /** The volume of the seed image. */
   readonly seed?: string
   /** Where that is, once the machine has moved away from it. */

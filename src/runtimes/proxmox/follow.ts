@@ -15,7 +15,7 @@ import { whereIs } from './whereabouts.ts'
 export interface FollowOptions {
   readonly runtime: Pick<
     ProxmoxRuntimeOptions,
-    'proxmox' | 'log' | 'graceSeconds' | 'heartbeatSeconds' | 'owner' | 'pool' | 'vmids'
+    'proxmox' | 'log' | 'channel' | 'graceSeconds' | 'heartbeatSeconds' | 'owner' | 'pool' | 'vmids'
   >
   readonly sessions: Sessions
   readonly run: AttachRequest
@@ -199,7 +199,7 @@ const targetOf = (
 const reasonOf = (run: AttachRequest): StopReason => run.stop.reason as StopReason
 
 const toExit = (
-  { run, state, intake, phases, details, domains }: FollowOptions,
+  { runtime, run, state, intake, phases, details, domains }: FollowOptions,
   { report, endedAt, artifacts, skipped, patch }: Finished,
 ): Exit => {
   const startedAt = state.startedAt ?? detailsOf(run.machine).started?.at ?? endedAt
@@ -216,7 +216,11 @@ const toExit = (
     skippedArtifacts: skipped,
     patch,
     usage: told.usage,
-    isolation: ['virtual machine', networkIsolation(details, domains), 'ordinary user'],
+    isolation: [
+      'virtual machine',
+      networkIsolation(details, { channel: runtime.channel, domains }),
+      'ordinary user',
+    ],
     limitsHit: [
       ...(stopped === 'timeout' ? [`timeout of ${run.job.timeoutSeconds} s`] : []),
       ...(intake.sawNoSpace ? ['disk of the machine'] : []),

@@ -90,6 +90,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
     keep: options.keep,
     graceSeconds: options.graceSeconds,
     heartbeatSeconds: HEARTBEAT_SECONDS,
+    bootSeconds: proxmox.boot,
   })
 }
 

@@ -8,6 +8,7 @@ import {
   MAILBOX,
   RUNNER_PATH,
   type Seed,
+  START_RUNNER,
   seedIso,
 } from '../../guest/seed.ts'
 import { smbiosForSeed } from '../../guest/smbios.ts'
@@ -43,7 +44,6 @@ interface At {
   readonly vmid: number
 }
 
-const AGENT_MS = 300_000
 const MAC = /(?:[0-9a-f]{2}:){5}[0-9a-f]{2}/i
 
 /** Brings the runner and its address into a machine: with an image, over HTTP, or through the guest agent. */
@@ -104,7 +104,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
   const after = async (at: At, { token, injection }: Letter, signal: AbortSignal): Promise<void> => {
     if (injection !== 'agent') return
     const agent = createAgentLink(proxmox, at)
-    const end = proxmox.clock.now() + AGENT_MS
+    const end = proxmox.clock.now() + runtime.bootSeconds * 1000
     while (!(await agent.isUp(signal))) {
       if (proxmox.clock.now() >= end) throw noAgent(at)
       await proxmox.clock.sleep(500, signal)
@@ -118,21 +118,11 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     await write(RUNNER_PATH, RUNNER)
     await write(CALLBACK_PATH, callbackText(callback))
     // Not to be done twice.
-    await agent.exec(['/bin/sh', '-c', BEGIN], signal)
+    await agent.exec(['/bin/sh', '-c', START_RUNNER], signal)
   }
 
   return { before, after }
 }
-
-/**
- * A service of its own: what is only a session of its own ends with the service of the agent, which an update
- * restarts. Without systemd there are no such groups.
- */
-const BEGIN = `cd /
-{
-  systemd-run --quiet --collect --unit=deputy-runner --property=TasksMax=infinity /bin/sh ${RUNNER_PATH} ||
-    exec setsid /bin/sh ${RUNNER_PATH}
-} </dev/null >/dev/null 2>&1 &`
 
 const without = (drives: readonly string[]) => (drives.length === 0 ? {} : { delete: drives.join(',') })
 

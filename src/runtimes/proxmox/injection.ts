@@ -33,9 +33,8 @@ const choose = async (
 ): Promise<Injection> => {
   if (injection !== 'auto') return injection
   if (seedStorage !== undefined && (await maySeed(seedStorage))) return 'iso'
-  const connected = template.config.net0 !== undefined || network.bridge !== undefined
-  if (channel === 'callback' && connected && !isHttps(callback)) return 'http'
-  if (hasAgent(template.config)) return 'agent'
+  const other = withoutImage({ channel, callback, network }, template)
+  if (other !== undefined) return other
   // It will fail, and say which rights are missing.
   if (seedStorage !== undefined) return 'iso'
   throw new AppError(
@@ -45,6 +44,16 @@ const choose = async (
       hint: `Set PROXMOX_SEED_STORAGE, or enable the guest agent: qm set ${template.vmid} --agent enabled=1`,
     },
   )
+}
+
+/** How a machine gets its runner when no image can be stored for it; undefined when it cannot. */
+export const withoutImage = (
+  { channel, callback, network }: Pick<ProxmoxRuntimeOptions, 'channel' | 'callback' | 'network'>,
+  { config }: Pick<Template, 'config'>,
+): 'http' | 'agent' | undefined => {
+  const connected = config.net0 !== undefined || network.bridge !== undefined
+  if (channel === 'callback' && connected && !isHttps(callback)) return 'http'
+  return hasAgent(config) ? 'agent' : undefined
 }
 
 export const hasAgent = (config: Readonly<Record<string, unknown>>): boolean =>

@@ -3,7 +3,7 @@ import type { Details } from './details.ts'
 /** What a job was told to reach, as far as it is kept: rules on a VM need the firewall of the datacenter. */
 export const networkIsolation = (
   { network, filter = 'unknown' }: Pick<Details, 'network' | 'filter'>,
-  domains: readonly string[] | undefined,
+  { channel, domains }: { channel: 'callback' | 'agent'; domains?: readonly string[] | undefined },
 ): string => {
   if (filter === 'off') return 'unfiltered network'
   const meant =
@@ -11,6 +11,8 @@ export const networkIsolation = (
       ? `network: only ${domains.join(', ')}`
       : network === 'full'
         ? 'filtered network'
-        : 'no network but the callback'
+        : channel === 'agent'
+          ? 'no network'
+          : 'no network but the callback'
   return filter === 'on' ? meant : `${meant} (if the firewall of the datacenter is on)`
 }

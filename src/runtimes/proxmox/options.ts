@@ -38,6 +38,8 @@ export interface ProxmoxRuntimeOptions {
   }
   readonly graceSeconds: number
   readonly heartbeatSeconds: number
+  /** From the start of a machine to its first call. */
+  readonly bootSeconds: number
   /** What one machine may ask of us, where that differs from the usual. */
   readonly limits?: Partial<GuestLimits>
   /** Told of every call of a machine. */

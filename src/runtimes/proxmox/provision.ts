@@ -4,7 +4,7 @@ import { hashToken } from '../../guest/token.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { parseSize } from '../../jobs/sizes.ts'
-import type { ProvisionRequest } from '../../ports.ts'
+import type { Machine, ProvisionRequest } from '../../ports.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/errors.ts'
 import { createLimiter } from '../../proxmox/limiter.ts'
@@ -12,12 +12,12 @@ import type { Address } from './address.ts'
 import { createNodeChoice } from './choose-node.ts'
 import { cloneTemplate } from './clone.ts'
 import { configureClone } from './configure.ts'
-import type { Known } from './details.ts'
+import { detailsOf, type Known } from './details.ts'
 import { applyFirewall, createEnforcement, type Filter, planFirewall } from './firewall.ts'
 import { describe, nameOf } from './identity.ts'
-import { createInjector } from './inject.ts'
-import { createInjectionChoice } from './injection.ts'
-import { createGuestList, findTemplate } from './inventory.ts'
+import { createInjector, type Letter } from './inject.ts'
+import { createInjectionChoice, withoutImage } from './injection.ts'
+import { createGuestList, findTemplate, type Template } from './inventory.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { SeedImage, SeedImages } from './seed-images.ts'
 import type { Sessions } from './sessions.ts'
@@ -48,8 +48,6 @@ export interface Wanted {
 
 export type Phase = 'template' | 'clone' | 'configure' | 'start' | 'boot'
 
-/** A machine may take this long from its start to its first word. */
-const BOOT_MS = 300_000
 const TASK_MS = 600_000
 
 /** Makes machines: clone, configure, firewall, seed, start, first word. */
@@ -103,6 +101,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       memory: wanted.memory,
       tokenHash: hashToken(token),
       network: wanted.network,
+      injection,
       ready: false,
     }
     const note = async (more: Known): Promise<void> => {
@@ -154,7 +153,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       )
       const at = { node, vmid }
       sessions.add(machine.id, details.tokenHash!)
-      const letter = {
+      let letter: Letter = {
         machineId: machine.id,
         token,
         injection,
@@ -166,7 +165,14 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         const present = await configureClone(proxmox, { at, owner, network, wanted, locked, signal })
         // For the result alone; it is written with the next thing that must be.
         details = { ...details, filter: await protect(at, wanted.network, signal) }
-        image = await injector.before({ ...at, present }, letter, note, signal)
+        const inject = () => injector.before({ ...at, present }, letter, note, signal)
+        image = await inject().catch(async error => {
+          const other = withoutSeedStorage(runtime, template, error)
+          if (other === undefined) throw error
+          letter = { ...letter, injection: other }
+          details = { ...details, injection: other }
+          return inject()
+        })
       })
       await lap('start', () => starting(node, () => start(at, signal), signal))
       attend(machine.id, at)
@@ -211,13 +217,46 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     })
   }
 
+  /**
+   * Where a machine boots whose daemon has ended; undefined when none does. It must have its runner from an image:
+   * every other way needs the token, of which only the hash is on record.
+   */
+  const booting = async (machine: Machine, signal: AbortSignal): Promise<Booting | undefined> => {
+    const details = detailsOf(machine)
+    const { vmid, node, tokenHash, seed, injection, ready } = details
+    if (ready || injection !== 'iso' || vmid === undefined || !node || !tokenHash || !seed) return undefined
+    const found = await whereIs(proxmox, { node, vmid }, signal)
+    if (found.kind !== 'there' || !found.running) return undefined
+    return { at: { node: found.node, vmid }, tokenHash, seed, seedNode: node }
+  }
+
+  /** Goes on with a machine that was booting when an earlier daemon ended; false when there is none. */
+  const resume = async ({ machine, remember, signal }: ProvisionRequest): Promise<boolean> => {
+    const found = await booting(machine, signal)
+    if (found === undefined) return false
+    const { at, tokenHash, seed, seedNode } = found
+    sessions.add(machine.id, tokenHash)
+    attend(machine.id, at)
+    const began = performance.now()
+    await firstWord(machine.id, at, signal)
+    const phases = { ...detailsOf(machine).phases, boot: Math.round(performance.now() - began) }
+    const moved = at.node === seedNode ? {} : { node: at.node, seedNode }
+    await remember({ ...machine.details, ...moved, ready: true, phases })
+    seedImages.retire(machine.id, { ...at, volid: seed, seedNode })
+    return true
+  }
+
   const firstWord = async (machineId: string, at: At, signal: AbortSignal): Promise<void> => {
-    const end = proxmox.clock.now() + BOOT_MS
+    const end = proxmox.clock.now() + runtime.bootSeconds * 1000
     while (sessions.get(machineId)?.firstContact === undefined) {
       signal.throwIfAborted()
       if (proxmox.clock.now() >= end)
-        throw silent(at, runtime.channel === 'agent' ? 'its guest agent' : (await address()).url)
-      await sessions.change(machineId, 5000, signal)
+        throw silent(
+          at,
+          runtime.channel === 'agent' ? 'its guest agent' : (await address()).url,
+          runtime.bootSeconds,
+        )
+      await sessions.change(machineId, Math.min(5000, Math.max(50, end - proxmox.clock.now())), signal)
       if (sessions.get(machineId)?.firstContact !== undefined) return
       const found = await whereIs(proxmox, at, signal).catch(error => {
         if (!isAway(error)) throw error
@@ -227,7 +266,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     }
   }
 
-  return { make, protect, vmids }
+  return { make, booting, resume, protect, vmids }
 }
 
 export type Provisioner = ReturnType<typeof createProvisioner>
@@ -235,6 +274,13 @@ export type Provisioner = ReturnType<typeof createProvisioner>
 interface At {
   readonly node: string
   readonly vmid: number
+}
+
+interface Booting {
+  readonly at: At
+  readonly tokenHash: string
+  readonly seed: string
+  readonly seedNode: string
 }
 
 export const wantedBy = (
@@ -283,9 +329,21 @@ const tooLate = (error: unknown, phase: Phase): unknown =>
         cause: error,
       })
 
-const silent = ({ vmid }: At, where: string) =>
-  new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${where}.`, {
-    hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor --probe',
+/** With `auto`, a storage that is full is no reason to fail where there is another way. */
+const withoutSeedStorage = (
+  runtime: ProxmoxRuntimeOptions,
+  template: Template,
+  error: unknown,
+): 'http' | 'agent' | undefined => {
+  if (runtime.injection !== 'auto' || proxmoxDetails(error)?.kind !== 'no_space') return undefined
+  const other = withoutImage(runtime, template)
+  if (other) runtime.log.warn({ storage: runtime.seedStorage, injection: other }, 'the seed storage is full')
+  return other
+}
+
+const silent = ({ vmid }: At, where: string, seconds: number) =>
+  new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${where} within ${seconds} s.`, {
+    hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor --probe. If it only boots slowly, raise proxmox.boot.',
   })
 
 const died = ({ vmid }: At, how: 'gone' | 'there') =>

@@ -31,11 +31,12 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   const provision: Runtime['provision'] = async request => {
     const wanted = wantedBy(request.manifest, runtime, request.kind)
     if (await canTake(parts, request, wanted)) return
+    // Before the first call to the cluster: a machine that cannot report is not worth a clone.
+    await reception.ready()
+    if (await provisioner.resume(request)) return
     // A warm machine that does not suit gives way to a cold one.
     if (detailsOf(request.machine).vmid !== undefined)
       await dispose(request.machine, request.signal).catch(inAnother)
-    // Before the first call to the cluster: a machine that cannot report is not worth a clone.
-    await reception.ready()
     await provisioner.make(request, wanted)
   }
 
@@ -87,6 +88,9 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       const details = detailsOf(run.machine)
       if (details.finished?.jobId === run.job.id) return concludeFromRecord(parts, run, details as Details)
       if (details.started?.jobId !== run.job.id) {
+        // No machine is told of a job before it is ready.
+        const found = await provisioner.booting(run.machine, run.detach).catch(() => undefined)
+        if (found) return { kind: 'unfinished' }
         const error = new AppError('unavailable', 'The daemon was restarted before the command had started.')
         return { kind: 'not-started', error }
       }

@@ -77,6 +77,7 @@ const begin = async ({
   const outcome = follow({
     runtime: {
       ...{ proxmox, log, graceSeconds, heartbeatSeconds: 1, owner: 'lab', pool: 'jobs' },
+      channel: 'callback',
       vmids: { first: 100_000, last: 100_999 },
     },
     sessions,

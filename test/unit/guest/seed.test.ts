@@ -101,7 +101,9 @@ describe('the seed', () => {
     expect(parse(seed.metaData)).toEqual({ 'instance-id': 'machine-1', 'local-hostname': 'job-1' })
     const config = parse(seed.userData)
     expect(seed.userData.startsWith('#cloud-config\n')).toBe(true)
-    expect(config.runcmd).toEqual([['/bin/sh', '/var/lib/deputy/runner']])
+    expect(config.runcmd).toEqual([
+      ['/bin/sh', '-c', expect.stringContaining('/bin/sh /var/lib/deputy/runner')],
+    ])
     expect(Buffer.from(config.write_files[0].content, 'base64').toString()).toBe(RUNNER)
     expect(Buffer.from(config.write_files[1].content, 'base64').toString()).toBe(
       'http://192.0.2.1:8765\nabcdefghijklmnop\n-\n-\n',

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { watch } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -23,9 +24,17 @@ export const fastGuests = ({ bootMs = 0, agent = true }: FastGuestOptions = {}):
     const root = await mkdtemp(join(tmpdir(), `guest-${spec.vmid}-`))
     const machine = createMachine(root)
     await machine.prepare()
-    const watch = watchOver(root)
+    const endWatch = watchOver(root)
+    const off = watch(root, (_, name) => {
+      if (name === 'off' && !machine.ended) spec.poweredOff()
+    })
     const timer = setTimeout(() => void boot(machine, spec), bootMs)
-    return guestOf(machine, { timer, watch, withAgent: agent })
+    const end = () => {
+      off.close()
+      clearTimeout(timer)
+      endWatch()
+    }
+    return guestOf(machine, { end, withAgent: agent })
   },
 })
 
@@ -65,23 +74,24 @@ const boot = async (machine: Machine, spec: GuestSpec): Promise<void> => {
   const userData = await findUserData(spec)
   if (machine.ended || userData === undefined) return
   const config = (parse(userData) ?? {}) as { write_files?: WriteFile[]; runcmd?: (string | string[])[] }
-  const written = new Map<string, string>()
   for (const file of config.write_files ?? []) {
     const target = machine.inside(file.path)
     await mkdir(dirname(target), { recursive: true })
     await writeFile(target, file.encoding === 'b64' ? Buffer.from(file.content, 'base64') : file.content)
     await chmod(target, Number.parseInt(file.permissions ?? '0644', 8))
-    written.set(file.path, target)
   }
   for (const command of config.runcmd ?? []) {
     if (machine.ended) return
     const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
     await run(
       machine,
-      argv.map(word => written.get(word) ?? word),
+      argv.map(word => word.replace(OURS, path => machine.inside(path))),
     )
   }
-  if (await exists(join(machine.root, 'off'))) spec.poweredOff()
+  // As cloud-init does when its last stage is over.
+  const finished = machine.inside('/var/lib/cloud/instance/boot-finished')
+  await mkdir(dirname(finished), { recursive: true })
+  if (!machine.ended) await writeFile(finished, '')
 }
 
 interface WriteFile {
@@ -157,21 +167,19 @@ const watchOver = (root: string): (() => void) => {
 }
 
 interface Parts {
-  readonly timer: NodeJS.Timeout
-  readonly watch: () => void
+  readonly end: () => void
   readonly withAgent: boolean
 }
 
-const guestOf = (machine: Machine, { timer, watch, withAgent }: Parts): Guest => {
+const guestOf = (machine: Machine, { end, withAgent }: Parts): Guest => {
   const agent = createAgent(machine)
   return {
     agent: () => (withAgent && !machine.ended ? agent : undefined),
     shutdown: async () => true,
     stop: async () => {
       machine.ended = true
-      clearTimeout(timer)
       await killAll(machine)
-      watch()
+      end()
       await rm(machine.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
     },
   }
@@ -258,9 +266,3 @@ const createAgent = (machine: Machine): GuestAgent => {
       ),
   }
 }
-
-const exists = (path: string): Promise<boolean> =>
-  readFile(path).then(
-    () => true,
-    () => false,
-  )
