@@ -38,8 +38,8 @@ const probeOne = async (
     return context.store.updateMachine(machine.id, { details: known })
   }
   try {
-    const check = await runtime.probe!({ machine, remember, signal: deadline.signal })
-    return [check, ...(await goes(disposal.dispose(machine)))]
+    const checks = await runtime.probe!({ machine, remember, signal: deadline.signal })
+    return [...checks, ...(await goes(disposal.dispose(machine)))]
   } catch (error) {
     void disposal.dispose(machine)
     signal.throwIfAborted()

@@ -16,7 +16,7 @@ export interface Runtime {
    * For doctor, where only a machine itself can tell: makes one as jobs get it and tells what came of it. The engine
    * has recorded it and destroys it in any case.
    */
-  probe?(request: ProvisionRequest): Promise<Check>
+  probe?(request: ProvisionRequest): Promise<readonly Check[]>
   /** Whether it could run this manifest at all; the reason is shown to the user. Cheap: it is asked at every dispatch. */
   fits(manifest: Manifest): Fit
   /** Makes the machine exist. Calls `remember` with what identifies it before the call that creates it. */

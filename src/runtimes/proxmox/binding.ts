@@ -12,6 +12,7 @@ import { type FollowOptions, follow } from './follow.ts'
 import { createIntake } from './intake.ts'
 import { createJobPort, inputsOf } from './job-port.ts'
 import { keeps } from './keeps.ts'
+import type { NodeReaches } from './node-reach.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { createReading } from './reading.ts'
 import type { Reception } from './reception.ts'
@@ -21,6 +22,8 @@ export interface BindingOptions {
   readonly runtime: ProxmoxRuntimeOptions
   readonly sessions: Sessions
   readonly reception: Reception
+  /** What was learnt by probes, by node. */
+  readonly reaches: NodeReaches
 }
 
 /** How much of its files a machine is asked for at once; through the guest agent every byte takes its time. */
@@ -29,7 +32,7 @@ const LETTER_BYTES = 1024 * 1024
 
 /** Binds a job to its machine and stays with it. Only a new run has an order; one that was found again has none. */
 export const bindJob = async (
-  { runtime, sessions, reception }: BindingOptions,
+  { runtime, sessions, reception, reaches }: BindingOptions,
   run: AttachRequest,
   details: Details,
   fresh?: Run,
@@ -130,6 +133,7 @@ export const bindJob = async (
       runtime: { ...runtime, heartbeatSeconds },
       ...(egress.domains && { domains: egress.domains }),
       collected: () => collection.result(),
+      reaches,
     })
   } finally {
     endEgress()
@@ -140,7 +144,7 @@ export const bindJob = async (
 
 /** The result had arrived before a restart, but nobody had taken it. */
 export const concludeFromRecord = async (
-  { runtime, sessions }: BindingOptions,
+  { runtime, sessions, reaches }: BindingOptions,
   run: AttachRequest,
   details: Details,
 ): Promise<Outcome> => {
@@ -169,6 +173,7 @@ export const concludeFromRecord = async (
     phases: details.phases ?? {},
     present: () => true,
     moved: async () => {},
+    reaches,
     collected: () => state.finished ?? { artifacts: [], skipped: [], patch: null },
   })
 }

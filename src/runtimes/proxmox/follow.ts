@@ -7,6 +7,7 @@ import { type Details, detailsOf, type Finished } from './details.ts'
 import type { Intake } from './intake.ts'
 import { networkIsolation } from './isolation.ts'
 import { keeps } from './keeps.ts'
+import type { NodeReaches } from './node-reach.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import type { Sessions } from './sessions.ts'
 import { signalName } from './signal-name.ts'
@@ -18,6 +19,7 @@ export interface FollowOptions {
     'proxmox' | 'log' | 'channel' | 'graceSeconds' | 'heartbeatSeconds' | 'owner' | 'pool' | 'vmids'
   >
   readonly sessions: Sessions
+  readonly reaches: NodeReaches
   readonly run: AttachRequest
   readonly details: Details
   readonly intake: Intake
@@ -199,7 +201,7 @@ const targetOf = (
 const reasonOf = (run: AttachRequest): StopReason => run.stop.reason as StopReason
 
 const toExit = (
-  { runtime, run, state, intake, phases, details, domains }: FollowOptions,
+  { runtime, run, state, intake, phases, details, domains, reaches }: FollowOptions,
   { report, endedAt, artifacts, skipped, patch }: Finished,
 ): Exit => {
   const startedAt = state.startedAt ?? detailsOf(run.machine).started?.at ?? endedAt
@@ -218,7 +220,7 @@ const toExit = (
     usage: told.usage,
     isolation: [
       'virtual machine',
-      networkIsolation(details, { channel: runtime.channel, domains }),
+      networkIsolation(details, { channel: runtime.channel, domains, reach: reaches.get(details.node) }),
       'ordinary user',
     ],
     limitsHit: [

@@ -3,6 +3,7 @@ import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, ProvisionRequest } from '../../ports.ts'
 import { createAgentLink } from './agent.ts'
 import type { Known } from './details.ts'
+import { type NodeReaches, probeNode } from './node-reach.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 import { isTimeout, type Phase, type Provisioner, wantedBy } from './provision.ts'
 import type { Reception } from './reception.ts'
@@ -11,15 +12,19 @@ export interface ProbeOptions {
   readonly runtime: ProxmoxRuntimeOptions
   readonly reception: Reception
   readonly provisioner: Provisioner
+  readonly reaches: NodeReaches
 }
 
 const NAME = 'callback'
 /** For a look into a machine that was not heard of. */
 const LOOK_MS = 30_000
 
-/** Boots a machine as jobs get it and waits for its word. The caller destroys it, whatever comes of it. */
-export const probeCallback = async (options: ProbeOptions, request: ProvisionRequest): Promise<Check> => {
-  const { runtime, reception, provisioner } = options
+/**
+ * Boots a machine as jobs get it, waits for its call, and tries from inside what it must not reach. The caller destroys
+ * it, whatever comes of it.
+ */
+export const probeMachine = async (options: ProbeOptions, request: ProvisionRequest): Promise<Check[]> => {
+  const { runtime, reception, provisioner, reaches } = options
   const began = performance.now()
   let phase = 'template' as Phase
   let known: Known = {}
@@ -34,18 +39,17 @@ export const probeCallback = async (options: ProbeOptions, request: ProvisionReq
     })
     const took = Object.entries(known.phases ?? {}).map(([name, ms]) => `${name} ${seconds(ms)}`)
     const message = `VM ${known.vmid} on ${known.node} was heard of through ${where} after ${seconds(performance.now() - began)} (${took.join(', ')})`
-    return { name: NAME, status: 'ok', message }
+    const at = { node: known.node!, vmid: known.vmid! }
+    return [{ name: NAME, status: 'ok', message }, await probeNode(runtime.proxmox, at, reaches)]
   } catch (thrown) {
     if (request.signal.aborted && !isTimeout(request.signal.reason)) throw thrown
     if (phase === 'boot' && known.vmid !== undefined)
-      return unheard(options, { node: known.node!, vmid: known.vmid }, { where, error: thrown })
+      return [await unheard(options, { node: known.node!, vmid: known.vmid }, { where, error: thrown })]
     const { message, hint } = toAppError(thrown)
-    return {
-      name: NAME,
-      status: 'failed',
-      message: `not probed: it failed at ${phase}: ${message}`,
-      ...(hint !== undefined && { fix: hint }),
-    }
+    const fix = hint === undefined ? {} : { fix: hint }
+    return [
+      { name: NAME, status: 'failed', message: `not probed: it failed at ${phase}: ${message}`, ...fix },
+    ]
   }
 }
 

@@ -8,8 +8,9 @@ import { createDisposal } from './disposal.ts'
 import { firewallFor } from './egress.ts'
 import { fitsProxmox } from './fits.ts'
 import { listMachines } from './list.ts'
+import type { NodeReaches } from './node-reach.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
-import { probeCallback } from './probe.ts'
+import { probeMachine } from './probe.ts'
 import { createProvisioner, wantedBy } from './provision.ts'
 import { createReception, type Reception } from './reception.ts'
 import { createSeedImages } from './seed-images.ts'
@@ -25,7 +26,8 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   const seedImages = createSeedImages(runtime)
   const provisioner = createProvisioner({ runtime, sessions, seedImages, ...reception })
   const dispose = createDisposal({ runtime, reception, seedImages, onGone: provisioner.vmids.release })
-  const parts = { runtime, sessions, reception, provisioner }
+  const reaches: NodeReaches = new Map()
+  const parts = { runtime, sessions, reception, provisioner, reaches }
   let provisioning = 0
 
   const provision: Runtime['provision'] = async request => {
@@ -70,7 +72,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     fits: manifest => fitsProxmox(manifest, runtime),
 
     provision: request => counted(() => provision(request)),
-    probe: request => counted(() => probeCallback(parts, request)),
+    probe: request => counted(() => probeMachine(parts, request)),
 
     start: async run => {
       try {

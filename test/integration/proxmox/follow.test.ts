@@ -81,6 +81,7 @@ const begin = async ({
       vmids: { first: 100_000, last: 100_999 },
     },
     sessions,
+    reaches: new Map(),
     run,
     details: { node: 'pve1', vmid: VMID } as Details,
     intake: {

@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/schema.ts'
 import type { Readiness } from '../../../src/ports.ts'
-import { begin, never } from '../../support/begin-lab.ts'
+import { begin, never, run } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -56,6 +56,44 @@ describe.skipIf(!hasCurl)('doctor with a throw-away machine', () => {
       expect(await engine.store.listMachines()).toEqual([])
     },
   )
+
+  it.each([
+    ['127.0.0.1', 'warning', /^a job with network: none reached the node pve\d at 127\.0\.0\.1:\d+/],
+    ['127.0.0.2', 'ok', /^a job with network: none did not reach the node pve\d at 127\.0\.0\.2:\d+/],
+  ])(
+    'tries from inside whether the node answers at %s, and results say what was seen',
+    async (address, status, message) => {
+      const { lab, engine } = await begin({ emulator: { nodes: ['pve1'] } })
+      lab.emulator.state.clusterFirewall.options.enable = 1
+      const { state, standard } = lab.emulator
+      for (const who of [standard.user, `${standard.user}!${standard.tokenName}`])
+        state.acl.push({ path: '/', who, role: 'Watch', propagate: false })
+      state.roles.set('Watch', new Set(['Sys.Audit']))
+      for (const node of state.nodes.values()) node.address = address
+      const isolationOf = async () => {
+        const view = await run(engine, { task: 'true', retries: 0 })
+        return (await engine.deputy.result(view.job_id, {})).isolation.join(', ')
+      }
+      expect(await isolationOf()).toContain('the node itself was not tried: deputy doctor --probe')
+      const [readiness] = await engine.deputy.probe(never)
+      const check = readiness!.checks.find(one => one.name === 'node')
+      expect(check).toMatchObject({ status, message: expect.stringMatching(message) })
+      expect(readiness!.ready).toBe(true)
+      if (status === 'warning') expect(check!.fix).toContain('arp_ignore=1')
+      expect(await isolationOf()).toContain(
+        status === 'warning' ? `the node answered at ${address}` : `the node did not answer at ${address}`,
+      )
+    },
+  )
+
+  it('does not claim to have tried the node where it could not', async () => {
+    const { engine } = await begin({ guests: { agent: false } })
+    const [readiness] = await engine.deputy.probe(never)
+    expect(readiness!.checks.find(one => one.name === 'node')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining('was not tried'),
+    })
+  })
 
   it('is a machine as jobs get it, and provably ours', async () => {
     const { lab, engine } = await begin({ guests: { bootMs: 1500 } })

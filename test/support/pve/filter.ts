@@ -8,16 +8,20 @@ export interface Destination {
 
 /**
  * Whether the firewall lets a guest connect, by its rules of this moment: the first that matches decides, then the
- * policy. It filters nothing unless it is on in the datacenter, for the guest and for its network device.
+ * policy. It filters nothing unless it is on in the datacenter, for the guest and for its network device. And it never
+ * keeps a guest from its own node: the bridge of the firewall answers ARP for the address of the node, and what is sent
+ * there enters the node without having been forwarded.
  */
 export const mayConnect = (
-  { clusterFirewall }: Pick<State, 'clusterFirewall'>,
-  { config, firewall }: Pick<Vm, 'config' | 'firewall'>,
+  { clusterFirewall, nodes }: Pick<State, 'clusterFirewall' | 'nodes'>,
+  { config, firewall, node }: Pick<Vm, 'config' | 'firewall' | 'node'>,
   destination: Destination,
 ): boolean => {
   const { options, rules } = firewall
   const filtered = [clusterFirewall.options.enable, options.enable].every(flag => Number(flag ?? 0) > 0)
   if (!filtered || !/(^|,)firewall=1(,|$)/.test(config.net0 ?? '')) return true
+  const home = nodes.get(node)
+  if (home?.address === destination.host && !home.arpIgnore) return true
   const rule = rules.find(one => one.type === 'out' && Number(one.enable) > 0 && matches(one, destination))
   return (rule?.action ?? options.policy_out ?? 'ACCEPT') === 'ACCEPT'
 }

@@ -33,6 +33,8 @@ export const buildStandard = (state: State, nodes: readonly string[]): Standard 
       cpu: 0.1,
       mem: 8 * GIB,
       hosts: HOSTS,
+      address: '127.0.0.1',
+      arpIgnore: false,
     })
   }
   addStorages(state)

@@ -13,6 +13,10 @@ export interface Node {
   mem: number
   /** Content of /etc/hosts. */
   hosts: string
+  /** On every bridge. */
+  address: string
+  /** Whether it answers ARP for its address only where it has it (`arp_ignore=1`). */
+  arpIgnore: boolean
 }
 
 export interface Storage {

@@ -3,6 +3,10 @@ import { planFirewall } from '../../../src/runtimes/proxmox/firewall.ts'
 import { mayConnect } from '../../support/pve/filter.ts'
 
 const NET = 'virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1'
+const NODE = {
+  ...{ name: 'pve1', up: true, maxcpu: 1, maxmem: 1, cpu: 0, mem: 0, hosts: '' },
+  address: '10.0.2.1',
+}
 const DAEMON = { host: '10.0.2.100', port: 8765 }
 
 interface Options {
@@ -10,13 +14,16 @@ interface Options {
   readonly guest?: number
   readonly net0?: string
   readonly policy?: string
+  readonly arpIgnore?: boolean
 }
 
 const filter = (
   rules: object[],
-  { datacenter = 1, guest = 1, net0 = NET, policy = 'DROP' }: Options = {},
+  { datacenter = 1, guest = 1, net0 = NET, policy = 'DROP', arpIgnore = false }: Options = {},
 ) => {
+  const nodes = new Map([['pve1', { ...NODE, arpIgnore }]])
   const vm = {
+    node: 'pve1',
     config: { net0 },
     firewall: {
       options: { enable: guest, policy_out: policy },
@@ -24,10 +31,16 @@ const filter = (
     },
   }
   return (host: string, port: number) =>
-    mayConnect({ clusterFirewall: { options: { enable: datacenter }, rules: [] } }, vm, { host, port })
+    mayConnect({ clusterFirewall: { options: { enable: datacenter }, rules: [] }, nodes }, vm, { host, port })
 }
 
 describe('the firewall of an emulated machine', () => {
+  it('does not keep it from its own node, unless that ignores ARP for addresses of other bridges', () => {
+    expect(filter([])('10.0.2.1', 8006)).toBe(true)
+    expect(filter([])('10.0.2.2', 8006)).toBe(false)
+    expect(filter([], { arpIgnore: true })('10.0.2.1', 8006)).toBe(false)
+  })
+
   it('lets a machine that has the rules of a job reach what the job may', () => {
     const plan = (network: 'none' | 'full', privateAddresses = false) => {
       const { policyOut, rules } = planFirewall({ network, callback: DAEMON, privateAddresses })

@@ -66,10 +66,11 @@ export const clusterOperations: readonly Operation[] = [
     returns: 'array',
     run: ({ state }) => [
       { id: 'cluster', type: 'cluster', name: 'emulated', quorate: 1, nodes: state.nodes.size, version: 1 },
-      ...[...state.nodes.values()].map(({ name, up }, index) => ({
+      ...[...state.nodes.values()].map(({ name, up, address }, index) => ({
         id: `node/${name}`,
         type: 'node',
         name,
+        ip: address,
         nodeid: index + 1,
         online: Number(up),
         local: Number(index === 0),
@@ -120,12 +121,23 @@ export const clusterOperations: readonly Operation[] = [
     permission: { user: 'all' },
     onNode: true,
     returns: 'array',
-    run: ({ state, auth }) =>
+    run: ({ state, auth, params }) =>
       [...state.bridges]
         .filter(bridge =>
           may(state, auth, `/sdn/zones/localnetwork/${bridge}`, ['SDN.Audit', 'SDN.Use'], true),
         )
-        .map(iface => ({ iface, type: 'bridge', active: 1, autostart: 1 })),
+        .map(iface => {
+          const { address } = state.nodes.get(String(params.node))!
+          return {
+            iface,
+            type: 'bridge',
+            active: 1,
+            autostart: 1,
+            address,
+            netmask: '24',
+            cidr: `${address}/24`,
+          }
+        }),
   },
 ]
 
