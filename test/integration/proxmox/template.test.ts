@@ -26,7 +26,7 @@ it('a template that is not wanted any more is removed at Ctrl-C', async () => {
     const { code, stdout, stderr } = await finished
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' })
     expect(stderr).toMatch(
-      /^importing local:import\/debian.qcow2\nbooting VM 9100 once.*\nremoving what was made/,
+      /^importing local:import\/debian.qcow2\nbooting VM 9100 once.*\nremoving the unfinished VM/,
     )
     expect(vms.has(9100)).toBe(false)
     expect([...volumes.keys()].filter(name => name.includes('9100'))).toEqual([])
