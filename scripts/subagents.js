@@ -1,6 +1,6 @@
 import { aliases } from '../dist/mcp/tools/proxmox/aliases.js'
 import { annotationsOf } from '../dist/mcp/tools/proxmox/mcp-tool.js'
-import { TABLE } from '../dist/mcp/tools/proxmox/table/index.js'
+import { TABLE } from '../dist/mcp/tools/proxmox/table/toolset-table.js'
 
 /** How Claude Code calls the tools of the server that the plugin brings along. */
 const PREFIX = 'mcp__plugin_deputy_deputy__'

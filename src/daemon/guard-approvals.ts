@@ -1,7 +1,7 @@
 import type { Deputy } from '../engine/deputy.ts'
 import type { ApprovalFront } from '../http/deps.ts'
 import { AppError } from '../jobs/errors.ts'
-import type { Approvals } from '../mcp/tools/proxmox/policy/approvals.ts'
+import type { Approvals } from '../mcp/tools/proxmox/policy/pending-approvals.ts'
 
 /**
  * Takes no approval while a job runs on this computer without isolation: such a job has a user's rights and could

@@ -4,10 +4,10 @@ import { type Home, ownDirectories } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { type ClusterTools, createClusterToolset } from '../mcp/tools/cluster/index.ts'
-import { jobsToolset } from '../mcp/tools/jobs/index.ts'
-import type { Approvals } from '../mcp/tools/proxmox/policy/approvals.ts'
+import { jobsToolset } from '../mcp/tools/jobs/jobs-toolset.ts'
+import type { Approvals } from '../mcp/tools/proxmox/policy/pending-approvals.ts'
 import type { Toolset } from '../mcp/toolset.ts'
-import { isConfigured, parseSettings } from '../proxmox/settings.ts'
+import { isConfigured, parseSettings } from '../proxmox/proxmox-settings.ts'
 
 export interface ToolsetsOptions {
   readonly home: Home
@@ -48,8 +48,8 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
 /** A hundred tools are loaded only where there is a cluster. */
 const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
   const [{ createProxmox }, { createProxmoxToolsets }] = await Promise.all([
-    import('../proxmox/client.ts'),
-    import('../mcp/tools/proxmox/index.ts'),
+    import('../proxmox/proxmox-client.ts'),
+    import('../mcp/tools/proxmox/create-toolsets.ts'),
   ])
   const client = createProxmox(parseSettings(env), { logger: log, cacheDir: join(home.cacheDir, 'proxmox') })
   const { toolsets, approvals } = createProxmoxToolsets({

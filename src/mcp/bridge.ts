@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
-import { connectDaemon } from './bridge/connect.ts'
+import { bridgeHeaders } from './bridge/bridge-headers.ts'
+import { connectDaemon } from './bridge/connect-daemon.ts'
 import { createConversation } from './bridge/conversation.ts'
-import { onEnding } from './bridge/ending.ts'
-import { createLines } from './bridge/lines.ts'
-import { errorAnswer, isRequest, parseMessage } from './bridge/message.ts'
-import { bridgeHeaders } from './bridge/options.ts'
-import { STOPPING } from './stopping.ts'
+import { errorAnswer, isRequest, parseMessage } from './bridge/json-rpc.ts'
+import { createLines } from './bridge/line-splitter.ts'
+import { onEnding } from './bridge/shutdown-triggers.ts'
+import { STOPPING } from './stopping-notification.ts'
 
 export interface BridgeOptions {
   readonly env: NodeJS.ProcessEnv

@@ -2,8 +2,8 @@ import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Deputy, JobView } from '../engine/deputy.ts'
 import { AppError } from '../jobs/errors.ts'
 import { isTerminal, type JobState } from '../jobs/states.ts'
-import { toResult } from './results.ts'
-import type { Task, TaskSource } from './tasks.ts'
+import type { Task, TaskSource } from './mcp-tasks.ts'
+import { toResult } from './tool-results.ts'
 import { jobResult } from './tools/jobs/get-job-result.ts'
 
 export interface JobTaskOptions {

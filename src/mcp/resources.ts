@@ -12,8 +12,8 @@ import { formatSize } from '../jobs/sizes.ts'
 import { artifactPath, jobUri, logUri } from './job-uris.ts'
 import { mimeType } from './mime-types.ts'
 import { outputText } from './output-text.ts'
-import { errorText } from './results.ts'
-import { describeJob, shorten } from './tools/jobs/describe.ts'
+import { errorText } from './tool-results.ts'
+import { describeJob, shorten } from './tools/jobs/describe-job.ts'
 
 const LISTED_JOBS = 20
 const COMPLETED_IDS = 100

@@ -1,7 +1,7 @@
 import type { McpServer } from '@modelcontextprotocol/server'
 import type { Deputy } from '../engine/deputy.ts'
+import { refreshTools } from './dormant-tools.ts'
 import { jobUri, logUri } from './job-uris.ts'
-import { refreshTools } from './tools-awake.ts'
 
 export type Update =
   | { readonly kind: 'resource'; readonly uri: string }

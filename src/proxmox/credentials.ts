@@ -1,5 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
-import { type Environment, read } from './environment.ts'
+import { type Environment, read } from './env-variables.ts'
 
 /** Secrets are functions so that no dump, log line or JSON of the settings can hold one. */
 export type Credentials =

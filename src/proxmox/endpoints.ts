@@ -1,5 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
-import { type Environment, read } from './environment.ts'
+import { type Environment, read } from './env-variables.ts'
 
 export interface Endpoint {
   /** Name or address as one types it, IPv6 without brackets. */

@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
-import { isLockKind } from './classify.ts'
+import { isLockKind } from './classify-error.ts'
 import type { Clock } from './clock.ts'
-import { proxmoxDetails } from './errors.ts'
+import { proxmoxDetails } from './proxmox-errors.ts'
 
 export interface Patience {
   readonly clock: Clock

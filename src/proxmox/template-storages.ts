@@ -1,5 +1,5 @@
-import type { Proxmox } from './client.ts'
 import { path } from './encode.ts'
+import type { Proxmox } from './proxmox-client.ts'
 
 const DISK = /^(scsi|virtio|sata|ide|efidisk|tpmstate)\d+$/
 

@@ -1,5 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
-import { type Environment, read } from './environment.ts'
+import { type Environment, read } from './env-variables.ts'
 
 /**
  * strict: a chain to a trusted CA and the right name. verify: a chain to the CA that was given, whatever

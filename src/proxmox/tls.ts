@@ -8,8 +8,8 @@ import {
 } from 'node:tls'
 import { readRegularFile } from '../files/regular-file.ts'
 import { AppError } from '../jobs/errors.ts'
-import type { ProxmoxDetails } from './errors.ts'
 import { osCertificates } from './os-certificates.ts'
+import type { ProxmoxDetails } from './proxmox-errors.ts'
 import type { TlsSettings } from './tls-settings.ts'
 
 /** What a connection needs to know: the trusted CAs, and what to say of a socket once it is connected. */

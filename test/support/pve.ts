@@ -1,5 +1,5 @@
-import { createProxmox, type Proxmox, type ProxmoxOptions } from '../../src/proxmox/client.ts'
-import { parseSettings } from '../../src/proxmox/settings.ts'
+import { createProxmox, type Proxmox, type ProxmoxOptions } from '../../src/proxmox/proxmox-client.ts'
+import { parseSettings } from '../../src/proxmox/proxmox-settings.ts'
 import { type Emulator, type EmulatorOptions, startEmulator } from './pve/emulator.ts'
 
 /** An emulated cluster and clients for it, closed together. */

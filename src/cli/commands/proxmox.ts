@@ -1,6 +1,6 @@
 import { loadConfig } from '../../config/load.ts'
 import { templateSeed } from '../../guest/template-seed.ts'
-import { buildTemplate, templateLines } from '../../proxmox/template.ts'
+import { buildTemplate, templateLines } from '../../proxmox/build-template.ts'
 import { usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { createProxmox, type Proxmox } from '../../proxmox/client.ts'
 import { asPerson } from '../../proxmox/credentials.ts'
-import { parseSettings } from '../../proxmox/settings.ts'
+import { createProxmox, type Proxmox } from '../../proxmox/proxmox-client.ts'
+import { parseSettings } from '../../proxmox/proxmox-settings.ts'
 import type { Context } from '../context.ts'
 
 /** Connects as the user of the environment variables instead of the token. */

@@ -1,4 +1,4 @@
-import { at, errorAnswer, type Id, isAnswer, isRequest, type Message } from './message.ts'
+import { at, errorAnswer, type Id, isAnswer, isRequest, type Message } from './json-rpc.ts'
 
 /**
  * What the bridge must know of a conversation to carry it over to another daemon: which requests wait for their

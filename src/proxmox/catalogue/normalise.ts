@@ -1,4 +1,4 @@
-import type { Operation, Parameter, Verb } from './operation.ts'
+import type { Operation, Parameter, Verb } from './catalogue-operation.ts'
 
 /** From Proxmox's tree of paths to a flat list. Anything odd is left out or kept loose, never an error. */
 export const normalise = (tree: unknown): Operation[] => {

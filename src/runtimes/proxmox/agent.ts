@@ -1,7 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
-import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
-import { proxmoxDetails } from '../../proxmox/errors.ts'
+import type { Proxmox } from '../../proxmox/proxmox-client.ts'
+import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { isAway } from './steadily.ts'
 
 export interface AgentLink {

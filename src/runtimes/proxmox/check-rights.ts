@@ -1,5 +1,5 @@
 import type { Check } from '../../ports.ts'
-import { checkRights } from '../../proxmox/permissions.ts'
+import { checkRights } from '../../proxmox/check-permissions.ts'
 import type { Drive } from './drives.ts'
 import type { Injection } from './injection.ts'
 import type { Template } from './inventory.ts'

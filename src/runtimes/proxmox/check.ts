@@ -1,6 +1,6 @@
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, Readiness } from '../../ports.ts'
-import { proxmoxDetails } from '../../proxmox/errors.ts'
+import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { checkCallback } from './check-callback.ts'
 import {
   checkBridge,

@@ -1,5 +1,5 @@
-import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
+import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { bootDisk, type Drive, drivesOf } from './drives.ts'
 import { tagsOf } from './identity.ts'
 import { readConfig } from './inventory.ts'

@@ -1,8 +1,8 @@
 import type { AppError } from '../../jobs/errors.ts'
 import { forOperator } from '../../jobs/for-operator.ts'
-import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
-import { proxmoxDetails, UncertainError } from '../../proxmox/errors.ts'
+import type { Proxmox } from '../../proxmox/proxmox-client.ts'
+import { proxmoxDetails, UncertainError } from '../../proxmox/proxmox-errors.ts'
 import { type Claim, ownership } from './identity.ts'
 import { listGuests, poolOf, readConfig } from './inventory.ts'
 

@@ -1,6 +1,6 @@
 import type { Machine } from '../../ports.ts'
-import { proxmoxDetails } from '../../proxmox/errors.ts'
-import { createLimiter } from '../../proxmox/limiter.ts'
+import { createLimiter } from '../../proxmox/keyed-semaphore.ts'
+import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { destroyVm } from './destroy.ts'
 import { detailsOf } from './details.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'

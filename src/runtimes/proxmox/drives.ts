@@ -1,4 +1,4 @@
-import { parseDiskSize } from '../../proxmox/sizes.ts'
+import { parseDiskSize } from '../../proxmox/disk-size.ts'
 
 export interface Drive {
   readonly key: string

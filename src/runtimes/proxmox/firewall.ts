@@ -1,6 +1,6 @@
-import type { Proxmox } from '../../proxmox/client.ts'
 import { path } from '../../proxmox/encode.ts'
-import { proxmoxDetails } from '../../proxmox/errors.ts'
+import type { Proxmox } from '../../proxmox/proxmox-client.ts'
+import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
 
 export interface FirewallPlan {

@@ -1,6 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Exit, Outcome, StopReason } from '../../ports.ts'
-import { proxmoxDetails } from '../../proxmox/errors.ts'
+import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { type Collected, withoutSecrets } from './collection.ts'
 import { stopVm, type Target } from './destroy.ts'
 import { type Details, detailsOf, type Finished } from './details.ts'

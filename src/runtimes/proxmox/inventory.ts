@@ -1,7 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
-import type { Proxmox } from '../../proxmox/client.ts'
+import { grantedOn } from '../../proxmox/check-permissions.ts'
 import { path } from '../../proxmox/encode.ts'
-import { grantedOn } from '../../proxmox/permissions.ts'
+import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { type Drive, drivesOf } from './drives.ts'
 import { tagsIn } from './identity.ts'
 

@@ -1,7 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { Clock } from '../../proxmox/clock.ts'
-import { proxmoxDetails } from '../../proxmox/errors.ts'
 import type { Logger } from '../../proxmox/logger.ts'
+import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import type { AgentLink } from './agent.ts'
 
 export interface MailboxOptions {

@@ -1,7 +1,7 @@
 import type { GuestLimits } from '../../guest/limits.ts'
 import type { Blobs } from '../../ports.ts'
-import type { Proxmox } from '../../proxmox/client.ts'
 import type { Logger } from '../../proxmox/logger.ts'
+import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 
 export interface ProxmoxRuntimeOptions {
   readonly proxmox: Proxmox

@@ -1,5 +1,5 @@
-import type { Proxmox } from '../../proxmox/client.ts'
-import { proxmoxDetails, UncertainError } from '../../proxmox/errors.ts'
+import type { Proxmox } from '../../proxmox/proxmox-client.ts'
+import { proxmoxDetails, UncertainError } from '../../proxmox/proxmox-errors.ts'
 
 export interface Steadiness {
   readonly signal: AbortSignal

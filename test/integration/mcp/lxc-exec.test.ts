@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLxcExec } from '../../../src/mcp/tools/proxmox/ssh/lxc-exec.ts'
-import { parseSshSettings } from '../../../src/mcp/tools/proxmox/ssh/settings.ts'
+import { createLxcExec } from '../../../src/mcp/tools/proxmox/ssh/pct-exec.ts'
+import { parseSshSettings } from '../../../src/mcp/tools/proxmox/ssh/ssh-settings.ts'
 import { until } from '../../support/engine.ts'
 import { createSshLab, missingForSshLab, type SshLab } from '../../support/sshlab.ts'
 

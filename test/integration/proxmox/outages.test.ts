@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createProxmox } from '../../../src/proxmox/client.ts'
-import { parseSettings } from '../../../src/proxmox/settings.ts'
+import { createProxmox } from '../../../src/proxmox/proxmox-client.ts'
+import { parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
 import { begin, never, run, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'

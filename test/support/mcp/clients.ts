@@ -8,10 +8,10 @@ import {
   serializeMessage,
   type Transport,
 } from '@modelcontextprotocol/client'
-import { createMcpFactory } from '../../../src/mcp/factory.ts'
-import { createMcp, type Mcp, type McpDependencies } from '../../../src/mcp/mcp.ts'
-import { serveMcpStream } from '../../../src/mcp/stream.ts'
-import { jobsToolset } from '../../../src/mcp/tools/jobs/index.ts'
+import { createMcp, type Mcp, type McpDependencies } from '../../../src/mcp/mcp-service.ts'
+import { serveMcpStream } from '../../../src/mcp/serve-stream.ts'
+import { createMcpFactory } from '../../../src/mcp/server-factory.ts'
+import { jobsToolset } from '../../../src/mcp/tools/jobs/jobs-toolset.ts'
 import type { Selection, Toolset } from '../../../src/mcp/toolset.ts'
 import { createUpdates } from '../../../src/mcp/updates.ts'
 import { createMemoryDeputy, type MemoryDeputy } from '../memory-deputy.ts'

@@ -1,5 +1,5 @@
-import type { ProxmoxApi } from '../../../src/mcp/tools/proxmox/context.ts'
-import { createCatalogue } from '../../../src/proxmox/catalogue/load.ts'
+import type { ProxmoxApi } from '../../../src/mcp/tools/proxmox/row-context.ts'
+import { createCatalogue } from '../../../src/proxmox/catalogue/load-catalogue.ts'
 import type { Sent } from './api-checker.ts'
 
 export const UPID = 'UPID:pve1:0000C530:001C9BEC:677E6FB8:qmstart:100:agent@pve!deputy:'

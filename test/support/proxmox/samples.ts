@@ -1,5 +1,5 @@
-import type { Row, Tool } from '../../../src/mcp/tools/proxmox/table/define.ts'
-import type { Param } from '../../../src/mcp/tools/proxmox/table/params.ts'
+import type { Param } from '../../../src/mcp/tools/proxmox/table/common-params.ts'
+import type { Row, Tool } from '../../../src/mcp/tools/proxmox/table/define-row.ts'
 import { UPID } from './fake-cluster.ts'
 
 /** A value each parameter accepts; by tool and name where the name alone does not say it. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { createLimiter } from '../../../src/proxmox/limiter.ts'
+import type { createLimiter } from '../../../src/proxmox/keyed-semaphore.ts'
 import { check, isRealRoot } from './acl.ts'
 import { type Auth, authenticate } from './auth.ts'
 import { forbidden, PveError } from './errors.ts'

@@ -1,7 +1,7 @@
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { type Certificate, createCertificate } from '../../../src/guest/certificate.ts'
-import { createLimiter } from '../../../src/proxmox/limiter.ts'
+import { createLimiter } from '../../../src/proxmox/keyed-semaphore.ts'
 import { createFaults, type Faults } from './faults.ts'
 import type { GuestDriver } from './guests/driver.ts'
 import { noGuests } from './guests/none.ts'

@@ -1,4 +1,4 @@
-import type { Request } from '../../../src/proxmox/request.ts'
+import type { Request } from '../../../src/proxmox/api-request.ts'
 
 /** Does what an administrator does with lines of `pveum`: as a shell would read them, through the API. */
 export const runPveum = async (request: Request, lines: readonly string[]): Promise<void> => {

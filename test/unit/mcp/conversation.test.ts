@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createConversation } from '../../../src/mcp/bridge/conversation.ts'
-import { type Message, parseMessage } from '../../../src/mcp/bridge/message.ts'
+import { type Message, parseMessage } from '../../../src/mcp/bridge/json-rpc.ts'
 
 const open = () => {
   const conversation = createConversation()

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type InstructionsContext, instructions, MOST_BYTES } from '../../../src/mcp/instructions.ts'
-import { jobsToolset } from '../../../src/mcp/tools/jobs/index.ts'
+import { jobsToolset } from '../../../src/mcp/tools/jobs/jobs-toolset.ts'
 import { selectTools, type Toolset } from '../../../src/mcp/toolset.ts'
 
 const cluster: Toolset = {

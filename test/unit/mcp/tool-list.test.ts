@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { jobsToolset } from '../../../src/mcp/tools/jobs/index.ts'
+import { jobsToolset } from '../../../src/mcp/tools/jobs/jobs-toolset.ts'
 import { connect } from '../../support/mcp/clients.ts'
 import { lintTool } from '../../support/mcp/lint-tool.ts'
 import { estimateTokens } from '../../support/mcp/tokens.ts'

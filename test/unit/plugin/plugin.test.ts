@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { annotationsOf } from '../../../src/mcp/tools/proxmox/mcp-tool.ts'
-import { TABLE } from '../../../src/mcp/tools/proxmox/table/index.ts'
+import { TABLE } from '../../../src/mcp/tools/proxmox/table/toolset-table.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const text = (path: string) => readFileSync(join(ROOT, path), 'utf8')

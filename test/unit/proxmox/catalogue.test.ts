@@ -2,11 +2,11 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readCache, writeCache } from '../../../src/proxmox/catalogue/cache.ts'
-import { extractSchema } from '../../../src/proxmox/catalogue/extract.ts'
-import { createCatalogue } from '../../../src/proxmox/catalogue/load.ts'
+import { readCache, writeCache } from '../../../src/proxmox/catalogue/catalogue-cache.ts'
+import { extractSchema } from '../../../src/proxmox/catalogue/extract-schema.ts'
+import { createCatalogue } from '../../../src/proxmox/catalogue/load-catalogue.ts'
 import { normalise } from '../../../src/proxmox/catalogue/normalise.ts'
-import { compilePattern } from '../../../src/proxmox/catalogue/pattern.ts'
+import { compilePattern } from '../../../src/proxmox/catalogue/perl-pattern.ts'
 
 const TREE = [
   {

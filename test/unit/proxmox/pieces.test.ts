@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { createSession } from '../../../src/proxmox/auth-session.ts'
 import type { Clock } from '../../../src/proxmox/clock.ts'
-import { errorFromTask, proxmoxDetails } from '../../../src/proxmox/errors.ts'
 import { createFailover } from '../../../src/proxmox/failover.ts'
-import { createLimiter } from '../../../src/proxmox/limiter.ts'
+import { createLimiter } from '../../../src/proxmox/keyed-semaphore.ts'
 import { encodeMultipart } from '../../../src/proxmox/multipart.ts'
+import { errorFromTask, proxmoxDetails } from '../../../src/proxmox/proxmox-errors.ts'
 import { pveumLines, setupLines } from '../../../src/proxmox/pveum.ts'
 import { backoff, whileLocked } from '../../../src/proxmox/retry.ts'
-import { createSession } from '../../../src/proxmox/session.ts'
 import { isUpid, parseUpid } from '../../../src/proxmox/upid.ts'
 
 /** Sleeping takes no time but moves the clock. */

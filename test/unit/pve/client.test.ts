@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createCertificate } from '../../../src/guest/certificate.ts'
-import { proxmoxDetails, UncertainError } from '../../../src/proxmox/errors.ts'
-import { checkRights } from '../../../src/proxmox/permissions.ts'
+import { checkRights } from '../../../src/proxmox/check-permissions.ts'
+import { proxmoxDetails, UncertainError } from '../../../src/proxmox/proxmox-errors.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
 
 let cluster: Cluster

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { proxmoxDetails } from '../../../src/proxmox/errors.ts'
+import { proxmoxDetails } from '../../../src/proxmox/proxmox-errors.ts'
 import { runPveum } from '../../support/pve/pveum.ts'
 import { newVm } from '../../support/pve/state.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'

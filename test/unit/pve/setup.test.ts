@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { checkRights } from '../../../src/proxmox/permissions.ts'
+import { checkRights } from '../../../src/proxmox/check-permissions.ts'
+import { performSetup } from '../../../src/proxmox/cluster-setup.ts'
 import { pveumLines } from '../../../src/proxmox/pveum.ts'
-import { performSetup } from '../../../src/proxmox/setup.ts'
 import { runPveum } from '../../support/pve/pveum.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
 

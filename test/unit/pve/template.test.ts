@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { templateSeed } from '../../../src/guest/template-seed.ts'
-import { buildTemplate, templateLines } from '../../../src/proxmox/template.ts'
+import { buildTemplate, templateLines } from '../../../src/proxmox/build-template.ts'
 import { until } from '../../support/engine.ts'
 import { readIso } from '../../support/iso-reader.ts'
 import type { GuestSpec } from '../../support/pve/guests/driver.ts'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { answerOf } from '../../../routing/answer.ts'
 import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan.ts'
 import type { ToolContext, ToolOutcome } from '../../tool.ts'
-import { LONGEST_WAIT_SECONDS, waitForEnd } from '../jobs/wait.ts'
+import { LONGEST_WAIT_SECONDS, waitForEnd } from '../jobs/wait-for-end.ts'
 
 /** What the tools that run commands have in common. */
 export const COMMON_INPUT = {

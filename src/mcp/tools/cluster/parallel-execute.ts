@@ -7,7 +7,7 @@ import { answerOf } from '../../../routing/answer.ts'
 import { batchManifest } from '../../../routing/batch.ts'
 import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
-import { waitForEnd } from '../jobs/wait.ts'
+import { waitForEnd } from '../jobs/wait-for-end.ts'
 import { COMMON_INPUT, REQUIREMENTS, requirementsOf } from './command.ts'
 
 const MAX_COMMANDS = 1000

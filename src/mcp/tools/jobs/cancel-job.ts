@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { changes, defineTool } from '../../tool.ts'
-import { describeJob } from './describe.ts'
+import { describeJob } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
 
 export const cancelJob = defineTool({

@@ -4,9 +4,9 @@ import { AppError } from '../../../jobs/errors.ts'
 import { isTerminal } from '../../../jobs/states.ts'
 import { artifactUri } from '../../job-uris.ts'
 import { defineTool, reads, type ToolOutcome } from '../../tool.ts'
-import { describeJob, prune } from './describe.ts'
+import { describeJob, prune } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
-import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait.ts'
+import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
 const DEFAULT_BYTES = 16 * 1024
 /** Beyond that a client cuts the answer itself, without telling where. */

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { defineTool, reads } from '../../tool.ts'
-import { describeJob } from './describe.ts'
+import { describeJob } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
-import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait.ts'
+import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
 export const getJobStatus = defineTool({
   name: 'get_job_status',

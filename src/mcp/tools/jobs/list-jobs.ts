@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { JobSummary } from '../../../engine/deputy.ts'
 import { STATES } from '../../../jobs/states.ts'
 import { defineTool, reads } from '../../tool.ts'
-import { describeSummary, prune } from './describe.ts'
+import { describeSummary, prune } from './describe-job.ts'
 
 const DEFAULT_LIMIT = 20
 /** What a page of the default size may weigh; more jobs may weigh more. */

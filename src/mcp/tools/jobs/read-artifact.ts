@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { OpenArtifact } from '../../../engine/deputy.ts'
 import { AppError } from '../../../jobs/errors.ts'
 import { defineTool, reads } from '../../tool.ts'
-import { prune } from './describe.ts'
+import { prune } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
 
 const DEFAULT_BYTES = 16 * 1024

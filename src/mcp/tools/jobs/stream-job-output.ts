@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { outputText } from '../../output-text.ts'
 import { defineTool, reads } from '../../tool.ts'
-import { prune } from './describe.ts'
+import { prune } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
-import { LONGEST_WAIT_SECONDS } from './wait.ts'
+import { LONGEST_WAIT_SECONDS } from './wait-for-end.ts'
 
 const DEFAULT_BYTES = 16 * 1024
 const MOST_BYTES = 256 * 1024

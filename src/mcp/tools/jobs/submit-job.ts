@@ -4,9 +4,9 @@ import { isTerminal } from '../../../jobs/states.ts'
 import { compactSchema } from '../../compact-schema.ts'
 import { logUri } from '../../job-uris.ts'
 import { changes, defineTool } from '../../tool.ts'
-import { nextStep, prune } from './describe.ts'
+import { nextStep, prune } from './describe-job.ts'
 import { jobResult } from './get-job-result.ts'
-import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait.ts'
+import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
 /** The engine checks the manifest and names every problem in it; here it only has a shape to show. */
 const manifest = z

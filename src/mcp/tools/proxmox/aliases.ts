@@ -1,8 +1,8 @@
-import { aliasCreate, confirmed, guestsOf, nodeStatus, storages } from './composite/alias.ts'
-import { createLxc, createVm } from './composite/create.ts'
-import { record, rows, task } from './shape/show.ts'
-import { destructive, elevated, read, type Toolset, tool } from './table/define.ts'
-import * as p from './table/params.ts'
+import { aliasCreate, confirmed, guestsOf, nodeStatus, storages } from './composite/alias-actions.ts'
+import { createLxc, createVm } from './composite/create-guest.ts'
+import { record, rows, task } from './shape/answer-format.ts'
+import * as p from './table/common-params.ts'
+import { destructive, elevated, read, type Toolset, tool } from './table/define-row.ts'
 
 const VM_COLUMNS =
   'vmid:int name status node cpu:pct mem:gib maxmem:gib disk:gib maxdisk:gib uptime:s template:bool'

@@ -1,5 +1,5 @@
 import { AppError } from '../../../jobs/errors.ts'
-import type { Guest, ProxmoxApi } from './context.ts'
+import type { Guest, ProxmoxApi } from './row-context.ts'
 import { isItem } from './shape/fields.ts'
 
 export interface GuestIndex {

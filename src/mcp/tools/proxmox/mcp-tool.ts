@@ -8,14 +8,14 @@ import {
   type ToolContext,
   type ToolOutcome,
 } from '../../tool.ts'
-import type { Args } from './context.ts'
-import { describeTool, titleOf } from './describe.ts'
-import { type Confirmation, ConfirmationNeeded, type Question } from './policy/confirm.ts'
+import { describeTool, titleOf } from './describe-tool.ts'
+import { inputSchema } from './input-schema.ts'
+import { type Confirmation, ConfirmationNeeded, type Question } from './policy/confirm-call.ts'
 import type { Caller } from './policy/gate.ts'
-import { runTool } from './run.ts'
-import { inputSchema } from './schema.ts'
+import type { Args } from './row-context.ts'
+import { runTool } from './run-tool.ts'
 import type { ProxmoxService } from './service.ts'
-import type { Row, Tool } from './table/define.ts'
+import type { Row, Tool } from './table/define-row.ts'
 
 /** A row's answer explains itself; its columns depend on the action. */
 const output = z.looseObject({})

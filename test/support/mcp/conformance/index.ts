@@ -1,6 +1,6 @@
 import { McpServer, type ServerEventBus } from '@modelcontextprotocol/server'
-import { createMcpFactory } from '../../../../src/mcp/factory.ts'
-import type { ServerFactory } from '../../../../src/mcp/front.ts'
+import type { ServerFactory } from '../../../../src/mcp/bridge-client.ts'
+import { createMcpFactory } from '../../../../src/mcp/server-factory.ts'
 import type { Selection } from '../../../../src/mcp/toolset.ts'
 import { createMemoryDeputy } from '../../memory-deputy.ts'
 import { dependencies } from '../clients.ts'

@@ -7,8 +7,8 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { knowsTasks } from '../../../../src/mcp/client-of.ts'
-import { asTask, type DetailedTask, missingTasks, type TaskSource } from '../../../../src/mcp/tasks.ts'
+import { knowsTasks } from '../../../../src/mcp/client-info.ts'
+import { asTask, type DetailedTask, missingTasks, type TaskSource } from '../../../../src/mcp/mcp-tasks.ts'
 
 const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] })
 const about = (name: string) => ({ description: `Fixture ${name} of the conformance suite` })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { parseDiskSize } from '../../../../src/proxmox/sizes.ts'
+import { parseDiskSize } from '../../../../src/proxmox/disk-size.ts'
 import { check, isRealRoot } from '../acl.ts'
 import { printDiskSize } from '../disk-size.ts'
 import { die, PveError } from '../errors.ts'

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { bindAll, type Operation } from '../../../../src/mcp/tools/proxmox/policy/operation.ts'
+import { bindAll, type Operation } from '../../../../src/mcp/tools/proxmox/policy/api-operation.ts'
 import { tierOf } from '../../../../src/mcp/tools/proxmox/policy/tier.ts'
-import type { Method } from '../../../../src/mcp/tools/proxmox/table/define.ts'
+import type { Method } from '../../../../src/mcp/tools/proxmox/table/define-row.ts'
 import { loadApiIndex } from '../../../support/proxmox/api-index.ts'
 
 /** Every operation there is, with something in each placeholder. */

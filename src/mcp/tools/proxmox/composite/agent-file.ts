@@ -1,5 +1,5 @@
 import { AppError } from '../../../../jobs/errors.ts'
-import type { Composite } from '../context.ts'
+import type { Composite } from '../row-context.ts'
 import { asciiOnly, fromGuest } from './agent-text.ts'
 import { item } from './values.ts'
 

@@ -1,4 +1,4 @@
-import type { Composite } from '../context.ts'
+import type { Composite } from '../row-context.ts'
 import { items, text } from './values.ts'
 
 /** No API installs packages: apt needs a terminal for the questions of its packages. */

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { Composite } from '../context.ts'
+import type { Composite } from '../row-context.ts'
 import { text, without } from './values.ts'
 
 /** Paths inside a backup travel as base64; the root is the one exception. */

@@ -1,4 +1,4 @@
-import type { Composite } from '../context.ts'
+import type { Composite } from '../row-context.ts'
 import { without } from './values.ts'
 
 /** Proxmox changes a group by creating it again with `rename` set to its present name. */

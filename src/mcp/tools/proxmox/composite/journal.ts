@@ -1,4 +1,4 @@
-import type { Composite } from '../context.ts'
+import type { Composite } from '../row-context.ts'
 import { without } from './values.ts'
 
 const LINES = 100

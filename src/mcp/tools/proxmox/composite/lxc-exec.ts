@@ -1,5 +1,5 @@
 import { AppError } from '../../../../jobs/errors.ts'
-import type { Composite } from '../context.ts'
+import type { Composite } from '../row-context.ts'
 
 export const lxcExec: Composite = async ({ node, vmid, command, timeout }, context) => {
   const { lxc, signal } = context

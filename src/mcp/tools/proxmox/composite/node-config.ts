@@ -1,5 +1,5 @@
 import { AppError } from '../../../../jobs/errors.ts'
-import type { Composite } from '../context.ts'
+import type { Composite } from '../row-context.ts'
 import { item, text, without } from './values.ts'
 
 /** Proxmox replaces all servers at once and demands the domain; what is not named is kept. */

@@ -1,4 +1,4 @@
-import type { Composite } from '../context.ts'
+import type { Composite } from '../row-context.ts'
 import { item, text, without } from './values.ts'
 
 /** Proxmox demands the type with every change and takes a missing setting for a removed one. */

@@ -1,5 +1,5 @@
 import { parseUpid } from '../../../../proxmox/upid.ts'
-import type { Args, Composite, RowContext } from '../context.ts'
+import type { Args, Composite, RowContext } from '../row-context.ts'
 import { item, items, text, without } from './values.ts'
 
 const place = (args: Args) => {

@@ -1,5 +1,5 @@
 import { AppError } from '../../../../jobs/errors.ts'
-import type { Args, Composite } from '../context.ts'
+import type { Args, Composite } from '../row-context.ts'
 
 /** Each kind of target takes settings of its own, and refuses those of the others. */
 const SETTINGS: Record<string, { required: readonly string[]; optional: readonly string[] }> = {

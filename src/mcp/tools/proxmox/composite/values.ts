@@ -1,5 +1,5 @@
 import { AppError } from '../../../../jobs/errors.ts'
-import type { Args } from '../context.ts'
+import type { Args } from '../row-context.ts'
 import { type Item, isItem } from '../shape/fields.ts'
 
 /** Reading what Proxmox or a caller sent, without believing its shape. */

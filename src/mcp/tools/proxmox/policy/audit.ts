@@ -1,8 +1,8 @@
 import { appendFile, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Tier } from '../table/define.ts'
-import { type Operation, operationPath } from './operation.ts'
-import { isSecretName } from './secrets.ts'
+import type { Tier } from '../table/define-row.ts'
+import { type Operation, operationPath } from './api-operation.ts'
+import { isSecretName } from './withhold-secrets.ts'
 
 export interface AuditEntry {
   readonly who: string

@@ -1,5 +1,5 @@
-import type { Tier } from '../table/define.ts'
-import type { Operation } from './operation.ts'
+import type { Tier } from '../table/define-row.ts'
+import type { Operation } from './api-operation.ts'
 
 /**
  * What an operation may do to the cluster, from its method and path alone: the raw call and every tool are judged

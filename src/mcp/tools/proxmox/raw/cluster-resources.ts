@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { defineTool, reads, type Tool } from '../../../tool.ts'
+import { openSession } from '../call-session.ts'
 import { withConfirmation } from '../mcp-tool.ts'
 import type { ProxmoxService } from '../service.ts'
-import { openSession } from '../session.ts'
 import { fields, type Item, isItem } from '../shape/fields.ts'
-import { toPage } from '../shape/rows.ts'
+import { toPage } from '../shape/result-page.ts'
 
 const COLUMNS = fields(
   'id name status node cpu:pct maxcpu:int mem:gib maxmem:gib disk:gib maxdisk:gib uptime:s pool tags template:bool content shared:bool',

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { AppError } from '../../../../jobs/errors.ts'
-import { runProgram } from './run.ts'
-import type { SshSettings } from './settings.ts'
+import { runProgram } from './run-program.ts'
+import type { SshSettings } from './ssh-settings.ts'
 
 /** The name a pinned key has in our own known_hosts, whatever the address is. */
 export const PINNED_NAME = 'deputy-pinned'

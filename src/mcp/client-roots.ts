@@ -1,0 +1,58 @@
+import { realpath } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type InputRequiredResult,
+  inputRequired,
+  inputResponse,
+  type McpServer,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
+import type { Front } from './bridge-client.ts'
+
+const KEY = 'roots'
+const MOST_ROOTS = 100
+
+/** Where the client was started, and the roots it has told in answer to `askForRoots`. */
+export const directoriesOf = async (front: Front | undefined, ctx: ServerContext): Promise<string[]> => {
+  if (front === undefined) return []
+  const answer = inputResponse(ctx.mcpReq.inputResponses, KEY)
+  const roots = answer.kind === 'roots' ? answer.roots.slice(0, MOST_ROOTS) : []
+  const paths = [front.directory, ...roots.map(({ uri }) => pathOf(uri))]
+  const real = paths.map(path => (path === undefined ? undefined : realpath(path).catch(() => undefined)))
+  return (await Promise.all(real)).filter(path => path !== undefined)
+}
+
+/**
+ * The question for the roots of a client that has some and has not told them. The SDK asks clients of older revisions
+ * by a request of its own; those of the current one call again with the answer.
+ */
+export const askForRoots = (
+  server: McpServer,
+  front: Front | undefined,
+  ctx: ServerContext,
+): InputRequiredResult | undefined => {
+  if (front === undefined || !hasRoots(server, ctx)) return undefined
+  if (ctx.mcpReq.inputResponses !== undefined && KEY in ctx.mcpReq.inputResponses) return undefined
+  return inputRequired({ inputRequests: { [KEY]: inputRequired.listRoots() } })
+}
+
+const hasRoots = (server: McpServer, ctx: ServerContext): boolean => {
+  const envelope: unknown = ctx.mcpReq.envelope
+  const capabilities =
+    envelope === undefined
+      ? server.server.getClientCapabilities()
+      : at(envelope, CLIENT_CAPABILITIES_META_KEY)
+  return at(capabilities, 'roots') !== undefined
+}
+
+const pathOf = (uri: string): string | undefined => {
+  try {
+    return fileURLToPath(uri)
+  } catch {
+    return undefined
+  }
+}
+
+const at = (value: unknown, key: string): unknown =>
+  typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined

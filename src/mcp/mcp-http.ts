@@ -1,0 +1,107 @@
+import {
+  createMcpHandler,
+  InMemoryServerEventBus,
+  isJsonContentType,
+  isLegacyRequest,
+  type McpHttpHandler,
+  type ServerEventBus,
+} from '@modelcontextprotocol/server'
+import type { ServerFactory } from './bridge-client.ts'
+import { createLegacySessions } from './legacy-sessions.ts'
+import { MOST_MESSAGE_BYTES } from './message-limit.ts'
+import type { Selection } from './toolset.ts'
+import { selectionKey, selectionOf } from './toolset-selection.ts'
+import { announceUpdates, type Updates } from './updates.ts'
+
+export interface McpHttpOptions {
+  factoryFor(selection: Selection): ServerFactory
+  readonly updates: Updates
+  /** What listening clients hear comes from here; absent: nothing but the updates. */
+  readonly bus?: ServerEventBus
+  readonly onerror?: (error: Error) => void
+}
+
+export interface McpCaller {
+  /** A token with read-only scope: whatever the request says, nothing that changes something is served. */
+  readonly readOnly: boolean
+}
+
+export interface McpHttp {
+  /** Host, Origin and the token have been checked by the caller. */
+  fetch(request: Request, caller: McpCaller): Promise<Response>
+  close(): Promise<void>
+}
+
+/** MCP over Streamable HTTP: stateless for the current revision, with sessions for the older ones. */
+export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
+  const { factoryFor, updates, onerror, bus = new InMemoryServerEventBus(onerror) } = options
+  const handlers = new Map<string, McpHttpHandler>()
+  const stop = updates.subscribe(update =>
+    bus.publish(
+      update.kind === 'resource'
+        ? { kind: 'resource_updated', uri: update.uri }
+        : { kind: update.kind === 'list' ? 'resources_list_changed' : 'tools_list_changed' },
+    ),
+  )
+  const report = onerror ? { onerror } : {}
+
+  const handlerFor = (selection: Selection): McpHttpHandler => {
+    const key = selectionKey(selection)
+    const known = handlers.get(key)
+    if (known !== undefined) return known
+    const factory = factoryFor(selection)
+    // Called with a context and nothing else: over HTTP there is no front.
+    const handler = createMcpHandler(context => factory(context), {
+      legacy: 'reject',
+      bus,
+      maxRequestBodySize: MOST_MESSAGE_BYTES,
+      ...report,
+    })
+    // Selections come from outside: what is not kept is made again.
+    if (handlers.size < MOST_HANDLERS) handlers.set(key, handler)
+    return handler
+  }
+
+  const sessions = createLegacySessions({
+    ...report,
+    open: async (request, scope) => {
+      const server = await factoryFor(chosen(request, scope === READ))({
+        era: 'legacy',
+        requestInfo: request,
+      })
+      announceUpdates(server, 'legacy', updates)
+      return server
+    },
+  })
+
+  return {
+    fetch: async (request, { readOnly }) => {
+      if (request.method === 'POST' && !isJsonContentType(request.headers.get('content-type')))
+        return notJson()
+      const legacy = await isLegacyRequest(request, undefined, { maxRequestBodySize: MOST_MESSAGE_BYTES })
+      return legacy
+        ? sessions.handle(request, readOnly ? READ : WRITE)
+        : handlerFor(chosen(request, readOnly)).fetch(request)
+    },
+    close: async () => {
+      stop()
+      sessions.close()
+      await Promise.all([...handlers.values()].map(handler => handler.close()))
+    },
+  }
+}
+
+const MOST_HANDLERS = 64
+const READ = 'read'
+const WRITE = 'write'
+
+const chosen = (request: Request, readOnly: boolean): Selection => {
+  const selection = selectionOf(request.headers, new URL(request.url).searchParams)
+  return readOnly ? { ...selection, readOnly } : selection
+}
+
+const notJson = (): Response =>
+  Response.json(
+    { jsonrpc: '2.0', error: { code: -32000, message: 'Content-Type must be application/json.' }, id: null },
+    { status: 415 },
+  )

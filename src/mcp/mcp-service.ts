@@ -1,0 +1,57 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { ServerFactory } from './bridge-client.ts'
+import { createMcpHttp, type McpHttp } from './mcp-http.ts'
+import { createMcpUpgrade } from './mcp-upgrade.ts'
+import { createMcpFactory, type McpOptions } from './server-factory.ts'
+import type { Selection } from './toolset.ts'
+import { selectionKey } from './toolset-selection.ts'
+import { createUpdates } from './updates.ts'
+
+export interface McpDependencies extends Omit<McpOptions, 'toolsets' | 'readOnly' | 'settings'> {
+  /** Hears what a transport refused or lost: the doing of clients, as a rule. */
+  readonly onrefused?: (error: Error) => void
+}
+
+/** Everything the daemon serves over MCP. */
+export interface Mcp {
+  /** For the control app at `/mcp`. */
+  readonly http: McpHttp
+  /** For the `upgrade` event of the server on the Unix socket, and of no other. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  connections(): number
+  /** Call it when toolsets may have woken up or fallen asleep. */
+  toolsChanged(): void
+  close(): Promise<void>
+}
+
+const MOST_FACTORIES = 64
+
+export const createMcp = (dependencies: McpDependencies): Mcp => {
+  const factories = new Map<string, ServerFactory>()
+  const factoryFor = (selection: Selection): ServerFactory => {
+    const key = selectionKey(selection)
+    const known = factories.get(key)
+    if (known !== undefined) return known
+    const factory = createMcpFactory({ ...dependencies, ...selection })
+    // Selections come from outside: what is not kept is made again.
+    if (factories.size < MOST_FACTORIES) factories.set(key, factory)
+    return factory
+  }
+  const { deputy, version, onrefused } = dependencies
+  const updates = createUpdates(deputy)
+  const shared = { factoryFor, updates, ...(onrefused && { onerror: onrefused }) }
+  const http = createMcpHttp(shared)
+  const upgrades = createMcpUpgrade({ ...shared, version })
+  return {
+    http,
+    upgrade: upgrades.handle,
+    connections: upgrades.count,
+    toolsChanged: updates.toolsChanged,
+    close: async () => {
+      upgrades.close()
+      await http.close()
+      updates.close()
+    },
+  }
+}

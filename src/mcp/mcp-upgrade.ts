@@ -1,0 +1,55 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { frontOf, type ServerFactory } from './bridge-client.ts'
+import { type StreamOptions, serveMcpStream } from './serve-stream.ts'
+import { STOPPING } from './stopping-notification.ts'
+import type { Selection } from './toolset.ts'
+import { selectionOf } from './toolset-selection.ts'
+
+const UPGRADE_PATH = '/mcp/stdio'
+const UPGRADE_PROTOCOL = 'deputy-mcp'
+
+export interface UpgradeOptions extends Omit<StreamOptions, 'factory' | 'front'> {
+  readonly version: string
+  factoryFor(selection: Selection): ServerFactory
+}
+
+/**
+ * Takes over a connection of the control socket for MCP. For the `upgrade` event of the server on the Unix socket
+ * only: who can open that has full rights, and nobody is asked for a token here.
+ */
+export const createMcpUpgrade = (options: UpgradeOptions) => {
+  const streams = new Set<Duplex>()
+  return {
+    handle: (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+      // A peer that is gone before or after is no news.
+      socket.on('error', () => {})
+      const wanted = request.headers.upgrade?.toLowerCase() === UPGRADE_PROTOCOL
+      if (!wanted || request.url?.split('?')[0] !== UPGRADE_PATH) {
+        socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+        return
+      }
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${UPGRADE_PROTOCOL}\r\nx-deputy-version: ${options.version}\r\n\r\n`,
+      )
+      if (head.length > 0) socket.unshift(head)
+      const headers = { get: (name: string) => [request.headers[name] ?? null].flat()[0] ?? null }
+      streams.add(socket)
+      const { updates, onerror } = options
+      const factory = options.factoryFor(selectionOf(headers))
+      void serveMcpStream(socket, {
+        factory,
+        front: frontOf(headers),
+        updates,
+        ...(onerror && { onerror }),
+      }).then(() => streams.delete(socket))
+    },
+    /** Says goodbye; bridges find the next daemon when they need one. */
+    close: (): void => {
+      const goodbye = `${JSON.stringify({ jsonrpc: '2.0', method: STOPPING })}\n`
+      for (const stream of streams) stream.end(goodbye, () => stream.destroy())
+    },
+    /** Connected clients. */
+    count: (): number => streams.size,
+  }
+}

@@ -1,0 +1,36 @@
+import type { Duplex } from 'node:stream'
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
+import type { Front, ServerFactory } from './bridge-client.ts'
+import { MOST_MESSAGE_BYTES } from './message-limit.ts'
+import { announceUpdates, type Updates } from './updates.ts'
+
+export interface StreamOptions {
+  readonly factory: ServerFactory
+  readonly front: Front
+  readonly updates: Updates
+  readonly onerror?: (error: Error) => void
+}
+
+/**
+ * Serves MCP over a byte stream, newline-delimited as on stdio: the daemon's end of the bridge. It ends with the
+ * stream, and the stream with it. Resolves when that has happened.
+ */
+export const serveMcpStream = (stream: Duplex, options: StreamOptions): Promise<void> => {
+  const transport = new StdioServerTransport(stream, stream, { maxBufferSize: MOST_MESSAGE_BYTES })
+  const { onerror } = options
+  serveStdio(
+    async context => {
+      const server = await options.factory(context, options.front)
+      announceUpdates(server, context.era, options.updates)
+      return server
+    },
+    { transport, ...(onerror && { onerror }) },
+  )
+  const closed = transport.onclose
+  transport.onclose = () => {
+    closed?.()
+    stream.end()
+    stream.destroy()
+  }
+  return new Promise(resolve => stream.once('close', () => resolve()))
+}

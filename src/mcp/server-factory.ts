@@ -1,0 +1,130 @@
+import { McpServer, type RegisteredTool } from '@modelcontextprotocol/server'
+import type { Deputy } from '../engine/deputy.ts'
+import { DirectoryRefused } from '../jobs/directories.ts'
+import { toAppError } from '../jobs/errors.ts'
+import type { Front, ServerFactory } from './bridge-client.ts'
+import { knowsTasks, originOf } from './client-info.ts'
+import { askForRoots, directoriesOf } from './client-roots.ts'
+import { isAwake, keepAwake } from './dormant-tools.ts'
+import { askOf, toQuestion } from './elicitation.ts'
+import { type InstructionsContext, instructions } from './instructions.ts'
+import { jobTasks, taskOf } from './job-tasks.ts'
+import { listedSchema } from './listed-schema.ts'
+import { asTask, registerTasks, type TaskSource } from './mcp-tasks.ts'
+import { progressOf } from './progress-notifications.ts'
+import { registerPrompts } from './prompts.ts'
+import { registerResources } from './resources.ts'
+import type { Tool } from './tool.ts'
+import { toErrorResult, toResult } from './tool-results.ts'
+import { type Selection, selectTools, type Toolset } from './toolset.ts'
+
+export interface McpOptions extends Selection {
+  readonly deputy: Deputy
+  /** All there are; `toolsets` of the selection chooses among them. */
+  readonly available: readonly Toolset[]
+  readonly version: string
+  /** Asked at every connection, so it must be quick. */
+  instructionsContext(settings: readonly string[]): InstructionsContext
+  /** Absent: jobs are the tasks. */
+  readonly tasks?: TaskSource
+  /** Hears of defects: what went wrong although the caller did nothing wrong. */
+  readonly onerror?: (error: Error) => void
+}
+
+const LIST_TTL_MS = 60_000
+
+/**
+ * Makes servers: one for each HTTP request, or for each stdio connection. All that is costly happens here, once;
+ * the factory itself only puts things together.
+ */
+export const createMcpFactory = (options: McpOptions): ServerFactory => {
+  const { deputy, available, version, readOnly = false } = options
+  const selected = selectTools(available, options)
+  const listed = selected.tools.map(tool => ({
+    tool,
+    config: {
+      title: tool.title,
+      description: tool.description,
+      inputSchema: listedSchema(tool.input),
+      outputSchema: listedSchema(tool.output),
+      annotations: { ...tool.annotations },
+      ...(tool.meta && { _meta: { ...tool.meta } }),
+    },
+  }))
+  const canSleep = selected.toolsets.some(toolset => toolset.dormant !== undefined)
+  const tasks = options.tasks ?? jobTasks({ deputy, readOnly })
+  const fixedList = { ttlMs: LIST_TTL_MS, cacheScope: 'private' as const }
+
+  return ({ era }, front) => {
+    const server = new McpServer(
+      { name: 'deputy', title: 'Deputy', version },
+      {
+        capabilities: {
+          tools: { listChanged: canSleep },
+          prompts: { listChanged: false },
+          resources: { listChanged: true, subscribe: true },
+        },
+        instructions: instructions({
+          context: options.instructionsContext(options.settings ?? []),
+          selected: { ...selected, toolsets: selected.toolsets.filter(isAwake) },
+          available: available.filter(isAwake),
+          readOnly,
+        }),
+        cacheHints: {
+          'tools/list': fixedList,
+          'prompts/list': fixedList,
+          'resources/templates/list': fixedList,
+        },
+      },
+    )
+    const handles = listed.map(({ tool, config }) => registerTool({ server, options, tool, config, front }))
+    if (canSleep)
+      keepAwake(server, selected, new Map(handles.map((handle, i) => [listed[i]!.tool.name, handle])))
+    registerResources(server, deputy)
+    registerPrompts(server)
+    if (era === 'modern') registerTasks(server, tasks)
+    return server
+  }
+}
+
+interface Registration {
+  server: McpServer
+  options: McpOptions
+  tool: Tool
+  front: Front | undefined
+  config: Omit<Parameters<McpServer['registerTool']>[1], 'inputSchema' | 'outputSchema'> & {
+    inputSchema: ReturnType<typeof listedSchema>
+    outputSchema: ReturnType<typeof listedSchema>
+  }
+}
+
+const registerTool = ({ server, options, tool, config, front }: Registration): RegisteredTool => {
+  const { deputy, onerror } = options
+  return server.registerTool(tool.name, config, async (args, ctx) => {
+    const progress = progressOf(ctx)
+    const ask = askOf(server, ctx)
+    try {
+      const outcome = await tool.call(args, {
+        deputy,
+        origin: originOf(server, ctx),
+        directories: await directoriesOf(front, ctx),
+        signal: ctx.mcpReq.signal,
+        ...(progress && { progress }),
+        ...(ask && { ask }),
+      })
+      if (outcome.question) return toQuestion(outcome.question)
+      const result = toResult(outcome)
+      return outcome.startedJob !== undefined && knowsTasks(ctx)
+        ? asTask(taskOf(await deputy.get(outcome.startedJob)), result)
+        : result
+    } catch (thrown) {
+      const error = toAppError(thrown)
+      // Nothing was done yet: the call is made again when the client has told its roots.
+      const question = error instanceof DirectoryRefused ? askForRoots(server, front, ctx) : undefined
+      if (question !== undefined) return question
+      // Whoever has given up gets no answer, and what that broke is nobody's defect.
+      if (error.code === 'internal' && !ctx.mcpReq.signal.aborted) onerror?.(error)
+      return toErrorResult(error)
+    }
+  })
+}

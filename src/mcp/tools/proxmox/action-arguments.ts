@@ -1,0 +1,122 @@
+import { AppError } from '../../../jobs/errors.ts'
+import { didYouMean } from '../../../jobs/nearest.ts'
+import { own } from '../../../jobs/own.ts'
+import { parseUpid } from '../../../proxmox/upid.ts'
+import type { GuestIndex } from './guest-index.ts'
+import type { Args } from './row-context.ts'
+import { isItem } from './shape/fields.ts'
+import type { Param } from './table/common-params.ts'
+import { pathParams, type Row, type Tool } from './table/define-row.ts'
+
+/** Arguments every tool understands besides its own. */
+const CONTROL = ['action', 'plan_token'] as const
+
+export const chooseRow = (tool: Tool, args: Args): { action: string; row: Row } => {
+  const action = typeof args.action === 'string' ? args.action : ''
+  const row = own(tool.actions, action)
+  if (row) return { action, row }
+  const names = Object.keys(tool.actions)
+  throw new AppError('invalid', `${tool.name} has no action '${action}'${didYouMean(action, names)}`, {
+    hint: `Actions: ${names.join(', ')}.`,
+  })
+}
+
+/** What an action must have and may have; the message names action and field. */
+export const checkRow = (tool: Tool, action: string, row: Row, args: Args): void => {
+  const call = action ? `${tool.name} ${action}` : tool.name
+  const takes = [...row.required, ...row.optional]
+  const missing = row.required.filter(name => args[name] === undefined)
+  if (missing.length > 0) {
+    throw new AppError('invalid', `${call} needs ${missing.map(name => `'${name}'`).join(', ')}.`, {
+      hint: usage(call, row),
+    })
+  }
+  const given = Object.keys(args).filter(name => args[name] !== undefined)
+  const foreign = given.filter(name => !takes.includes(name) && !CONTROL.some(control => control === name))
+  if (foreign.length > 0) {
+    throw new AppError('invalid', `${call} takes no ${foreign.map(name => `'${name}'`).join(', ')}.`, {
+      hint: usage(call, row),
+    })
+  }
+}
+
+const usage = (call: string, row: Row): string => {
+  const optional = row.optional.length > 0 ? ` [${row.optional.join(', ')}]` : ''
+  return `${call} takes ${row.required.join(', ') || 'nothing else'}${optional}.`
+}
+
+/** Names and values as Proxmox knows them. What goes into the path is kept apart: a parameter may have its name. */
+export interface Values {
+  readonly place: Args
+  readonly params: Args
+}
+
+export const toApi = (tool: Tool, row: Row, args: Args): Values => {
+  const names = [...row.required, ...row.optional]
+  const inPath = pathParams(row.path)
+  const place: Record<string, unknown> = {}
+  const params: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(row.preset))
+    (inPath.includes(name) ? place : params)[name] = value
+  for (const name of names) {
+    const value = args[name]
+    const param = tool.params[name]!
+    if (value === undefined) continue
+    if (param.spread)
+      addSpread(
+        params,
+        name,
+        value,
+        names.map(one => apiName(tool, one)),
+      )
+    else if (inPath.includes(name)) place[name] = onWire(param, value)
+    else params[param.api ?? name] = onWire(param, value)
+  }
+  return { place, params }
+}
+
+/** An object must not bring along what the tool itself decides, such as another VMID. */
+const addSpread = (
+  values: Record<string, unknown>,
+  name: string,
+  value: unknown,
+  taken: readonly string[],
+) => {
+  for (const [key, inner] of Object.entries(isItem(value) ? value : {})) {
+    if (taken.includes(key))
+      throw new AppError('invalid', `'${key}' inside '${name}' is an argument of its own.`)
+    values[key] = inner
+  }
+}
+
+const apiName = (tool: Tool, name: string) => tool.params[name]?.api ?? name
+
+const onWire = (param: Param, value: unknown): unknown =>
+  typeof value === 'string' ? (own(param.wire ?? {}, value) ?? value) : value
+
+/** A VMID tells node and kind of its guest, a UPID its node. */
+export const locate = async (
+  row: Row,
+  { place, params }: Values,
+  guests: GuestIndex,
+  signal: AbortSignal,
+): Promise<Values> => {
+  const wanted = pathParams(row.path)
+  const typeInPath = wanted.includes('type')
+  const wantsType = typeInPath
+    ? place.type === undefined
+    : row.optional.includes('type') && params.type === undefined
+  const wantsNode = wanted.includes('node') && place.node === undefined
+  if (wantsNode && place.upid !== undefined)
+    return { params, place: { ...place, node: parseUpid(String(place.upid)).node } }
+  const vmid = place.vmid ?? params.vmid
+  if (!(wantsType || wantsNode) || vmid === undefined || !row.required.includes('vmid'))
+    return { place, params }
+  const guest = await guests.need(Number(vmid), signal)
+  const found = {
+    ...place,
+    ...(wantsNode && { node: guest.node }),
+    ...(typeInPath && wantsType && { type: guest.type }),
+  }
+  return { place: found, params: wantsType && !typeInPath ? { ...params, type: guest.type } : params }
+}

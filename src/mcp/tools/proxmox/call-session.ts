@@ -1,0 +1,121 @@
+import { AppError } from '../../../jobs/errors.ts'
+import { parseUpid } from '../../../proxmox/upid.ts'
+import { bindAll, type Operation, operationPath } from './policy/api-operation.ts'
+import type { Caller } from './policy/gate.ts'
+import { withhold } from './policy/withhold-secrets.ts'
+import type { Args, OperationName, RowContext, TaskRecord } from './row-context.ts'
+import type { ProxmoxService } from './service.ts'
+import type { Method } from './table/define-row.ts'
+
+export interface Session extends RowContext {
+  /** Any operation, judged, logged and cleaned of secrets. */
+  send(operation: Operation, options?: { bytes?: boolean }): Promise<unknown>
+  /** Files that secrets of this call went to. */
+  readonly secretFiles: string[]
+}
+
+/** One call of a tool: who asks, what they may, and what must be told besides the answer. */
+export const openSession = (service: ProxmoxService, caller: Caller): Session => {
+  const secretFiles: string[] = []
+  const { signal } = caller
+  const keepSecret = async (label: string, content: string) => {
+    const file = await service.keepSecret(label, content)
+    secretFiles.push(file)
+    return file
+  }
+
+  const send = async (operation: Operation, options: { bytes?: boolean } = {}) => {
+    const request = () =>
+      service.api.request(operation.method, operationPath(operation), operation.params, {
+        signal,
+        ...options,
+      })
+    const answer = await service.gate.pass(operation, caller, request)
+    const { data, secret } = options.bytes ? { data: answer, secret: undefined } : withhold(operation, answer)
+    if (secret) await keepSecret(`${operation.segments.at(-1)} ${secret.fields.join(' ')}`, secret.content)
+    return data
+  }
+
+  return {
+    send,
+    secretFiles,
+    keepSecret,
+    signal,
+    api: service.api,
+    lxc: service.lxc,
+    filesDir: service.filesDir,
+    uploadDirs: service.settings.uploadDirs,
+    ownDirs: service.ownDirs,
+    call: (operation, values, options) => send(named(operation, values), options),
+    perform: (operation, values, work) => service.gate.pass(named(operation, values), caller, work),
+    settle: (upid, seconds) => {
+      const { type, node } = parseUpid(upid)
+      if (seconds > 0) caller.progress?.(`Waiting for the task ${type} on ${node}.`)
+      return settle(service, upid, seconds, signal)
+    },
+  }
+}
+
+const named = (operation: OperationName, values: Args): Operation => {
+  const space = operation.indexOf(' ')
+  return bindAll(operation.slice(0, space) as Method, operation.slice(space + 1), values)
+}
+
+/** Success is said only once the task has ended well; a failure is thrown with the words of its log. */
+const settle = async (
+  { api }: ProxmoxService,
+  upid: string,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<TaskRecord> => {
+  if (seconds <= 0) return running(upid)
+  try {
+    const { exitStatus, warnings, log } = await api.waitTask(upid, {
+      deadline: Date.now() + seconds * 1000,
+      signal,
+    })
+    return {
+      upid,
+      state: warnings ? 'warnings' : 'ok',
+      exitstatus: exitStatus,
+      ...(log.length > 0 && { log }),
+      ...highAvailability(upid),
+    }
+  } catch (error) {
+    if (isStillRunning(error)) return running(upid)
+    throw error instanceof AppError ? withLog(error) : error
+  }
+}
+
+const running = (upid: string): TaskRecord => ({
+  upid,
+  state: 'running',
+  next: `Not finished. Ask again with proxmox_node_task wait, or proxmox_api_call {"path":"nodes/${parseUpid(upid).node}/tasks/${upid}/status","wait":45}.`,
+})
+
+/** The client throws the same code for a task that failed with a timeout; only that one has an exit status. */
+const isStillRunning = (error: unknown): boolean =>
+  error instanceof AppError &&
+  error.code === 'timeout' &&
+  detail(error, 'upid') !== undefined &&
+  detail(error, 'exitStatus') === undefined
+
+const detail = (error: AppError, key: string): unknown =>
+  typeof error.details === 'object' && error.details !== null ? Reflect.get(error.details, key) : undefined
+
+const withLog = (error: AppError): AppError => {
+  const log = detail(error, 'log')
+  if (!Array.isArray(log) || log.length === 0) return error
+  return new AppError(error.code, `${error.message}\nLast lines of the task:\n${log.slice(-8).join('\n')}`, {
+    retryable: error.retryable,
+    details: error.details,
+    cause: error,
+    ...(error.hint !== undefined && { hint: error.hint }),
+  })
+}
+
+/** Such a task only tells the HA manager what to do. */
+const highAvailability = (upid: string): Partial<TaskRecord> =>
+  /^ha(start|stop|migrate|relocate|shutdown)$/.test(parseUpid(upid).type)
+    ? { next: 'High availability carries this out now; look at the status of the guest.' }
+    : {}

@@ -1,0 +1,58 @@
+import { AppError } from '../../../../jobs/errors.ts'
+import type { Composite } from '../row-context.ts'
+import { items, text, without } from './values.ts'
+
+/** One request for the whole cluster, however many nodes it has. */
+export const listGuests: Composite = async ({ node, type }, { call }) => {
+  const all = items(await call('GET /cluster/resources', { type: 'vm' }))
+  return all.filter(
+    guest =>
+      (node === undefined || guest.node === node) &&
+      (type === undefined || type === 'all' || guest.type === type),
+  )
+}
+
+/** VMs have a name, containers a hostname; either word is taken for either. */
+export const cloneGuest: Composite = (args, { call }) => {
+  const name = args.name ?? args.hostname
+  const rest = without(args, 'name', 'hostname')
+  if (args.type !== 'lxc') return call('POST /nodes/{node}/{type}/{vmid}/clone', { ...rest, name })
+  if (args.format !== undefined) throw new AppError('invalid', "'format' is for VMs only.")
+  return call('POST /nodes/{node}/{type}/{vmid}/clone', { ...rest, hostname: name })
+}
+
+export const snapshot: Composite = (args, { call }) => {
+  if (args.type === 'lxc' && args.vmstate !== undefined) {
+    throw new AppError('invalid', "'vmstate' is for VMs only: a container has no memory to save.")
+  }
+  return call('POST /nodes/{node}/{type}/{vmid}/snapshot', args)
+}
+
+/** A container cannot move while it runs: it is restarted at the target. */
+export const migrate: Composite = (args, { call }) => {
+  const { 'with-local-storage': storage, 'with-local-disks': disks, online, force, ...rest } = args
+  if (args.type === 'lxc') {
+    const moved = { ...rest, restart: online, 'target-storage': storage }
+    return call('POST /nodes/{node}/{type}/{vmid}/migrate', without(moved))
+  }
+  const moved = {
+    ...rest,
+    online,
+    force,
+    'with-local-disks': disks ?? (storage === undefined ? undefined : true),
+    targetstorage: storage,
+  }
+  return call('POST /nodes/{node}/{type}/{vmid}/migrate', without(moved))
+}
+
+export const updateConfig: Composite = (args, { call }) => {
+  const changes = without(args, 'node', 'type', 'vmid', 'digest')
+  if (Object.keys(changes).length === 0) {
+    throw new AppError('invalid', 'Nothing to change: no setting was given.')
+  }
+  const sshkeys = text(args, 'sshkeys')
+  // Proxmox wants this one value URL-encoded inside the request, which is encoded once more.
+  const keys =
+    sshkeys !== undefined && /\s/.test(sshkeys.trim()) ? { sshkeys: encodeURIComponent(sshkeys) } : {}
+  return call('PUT /nodes/{node}/{type}/{vmid}/config', { ...args, ...keys })
+}

@@ -1,0 +1,100 @@
+import { AppError } from '../../../../jobs/errors.ts'
+import type { Guest } from '../row-context.ts'
+import { type Operation, showPath } from './api-operation.ts'
+import { auditLine } from './audit.ts'
+import type { Caller, GateOptions } from './gate.ts'
+import { digestOf } from './plan-tokens.ts'
+import { nameOf } from './protected-guests.ts'
+import { tierOf } from './tier.ts'
+
+/** How this client can confirm, and what it has brought. */
+export type Confirmation =
+  /** It cannot ask the user: only a plan token helps. */
+  | { readonly kind: 'token'; readonly token?: string | undefined }
+  /** It can ask, and has the answer of the user to the question that `state` belongs to. */
+  | {
+      readonly kind: 'ask'
+      readonly answer?: { readonly accepted: boolean; readonly state: string } | undefined
+    }
+
+/** What the user must decide. Not a failure: the call was understood and not sent. */
+export class ConfirmationNeeded extends AppError {
+  readonly question: Question
+  constructor(question: Question) {
+    super('denied', `${question.summary} needs the confirmation of the user.`)
+    this.name = 'ConfirmationNeeded'
+    this.question = question
+  }
+}
+
+export interface Question {
+  readonly summary: string
+  readonly operation: {
+    readonly method: string
+    readonly path: string
+    readonly params: Record<string, unknown>
+  }
+  readonly guests: readonly string[]
+  readonly expiresAt: number
+  /** Only for a client that asks: comes back with the answer and proves what was asked. */
+  readonly state?: string
+  /** Only where the model may see it. */
+  readonly token?: string
+  /** What the user approves on the command line. */
+  readonly planId?: string
+}
+
+/** Returns only when the user has agreed to this very call. */
+export const confirmOrAsk = async (
+  { plans, approvals, settings }: GateOptions,
+  operation: Operation,
+  caller: Caller,
+  guests: readonly (Guest | { readonly vmid: number })[],
+): Promise<void> => {
+  const call = digestOf(caller.who, operation)
+  const { confirmation } = caller
+  if (confirmation.kind === 'ask' && confirmation.answer?.accepted === false) throw declined(operation)
+  if (approvals.take(call)) return
+  if (confirmation.kind === 'ask' && confirmation.answer) return plans.redeem(confirmation.answer.state, call)
+  if (confirmation.kind === 'token' && confirmation.token !== undefined) {
+    if (settings.confirm === 'token') return plans.redeem(confirmation.token, call)
+    throw noTokens()
+  }
+
+  const { params } = auditLine({
+    ...caller,
+    operation,
+    tier: tierOf(operation),
+    event: 'unconfirmed',
+    id: '',
+  })
+  const asked = {
+    summary: `${operation.method} ${showPath(operation)}`,
+    operation: { method: operation.method, path: showPath(operation), params },
+    guests: guests.slice(0, 20).map(describe),
+  }
+  if (confirmation.kind === 'token' && settings.confirm === 'user') {
+    const { summary, guests: reached } = asked
+    const { id, expiresAt } = approvals.propose(call, { who: caller.who, summary, params, guests: reached })
+    throw new ConfirmationNeeded({ ...asked, expiresAt, planId: id })
+  }
+  const { token, expiresAt } = plans.issue(call)
+  throw new ConfirmationNeeded({
+    ...asked,
+    expiresAt,
+    ...(confirmation.kind === 'ask' ? { state: token } : { token }),
+  })
+}
+
+const describe = (guest: Guest | { readonly vmid: number }): string =>
+  'node' in guest ? `${nameOf(guest)}, ${guest.status ?? 'unknown'}, on ${guest.node}` : nameOf(guest)
+
+const declined = (operation: Operation) =>
+  new AppError('denied', `The user declined ${operation.method} ${showPath(operation)}.`, {
+    hint: 'Do not try again unless the user asks for it.',
+  })
+
+const noTokens = () =>
+  new AppError('denied', 'Plan tokens are not used here: the user approves a call on the command line.', {
+    hint: 'Make the call without plan_token and show its plan to the user.',
+  })

@@ -1,0 +1,67 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { AppError } from '../../../../jobs/errors.ts'
+import type { Operation } from './api-operation.ts'
+
+export interface Plan {
+  readonly id: string
+  readonly token: string
+  readonly expiresAt: number
+}
+
+export interface PlanOptions {
+  readonly ttlMs?: number
+  readonly now?: () => number
+}
+
+/**
+ * A token that permits one exact call, once, for a few minutes. The key lives as long as the process, so a
+ * restart voids every token.
+ */
+export const createPlans = ({ ttlMs = 10 * 60_000, now = Date.now }: PlanOptions = {}) => {
+  const key = randomBytes(32)
+  const used = new Map<string, number>()
+  const sign = (id: string, expires: string, call: string) =>
+    createHmac('sha256', key).update(`${id}\n${expires}\n${call}`).digest('base64url').slice(0, 27)
+
+  return {
+    issue(call: string): Plan {
+      const id = randomBytes(6).toString('hex')
+      const expiresAt = now() + ttlMs
+      const expires = expiresAt.toString(36)
+      return { id, expiresAt, token: `${id}.${expires}.${sign(id, expires, call)}` }
+    },
+    /** Returns once for each token; throws whenever the call is not the one that was planned. */
+    redeem(token: string, call: string): void {
+      const [id = '', expires = '', mac = ''] = token.split('.')
+      const expected = Buffer.from(sign(id, expires, call))
+      const given = Buffer.from(mac)
+      if (given.length !== expected.length || !timingSafeEqual(given, expected))
+        throw refuse('is not for this exact call')
+      if (Number.parseInt(expires, 36) < now()) throw refuse('has expired')
+      if (used.has(id)) throw refuse('was used already')
+      for (const [old, until] of used) if (until < now()) used.delete(old)
+      used.set(id, Number.parseInt(expires, 36))
+    },
+  }
+}
+
+export type Plans = ReturnType<typeof createPlans>
+
+/** The same call has the same digest, however its parameters are ordered. */
+export const digestOf = (who: string, operation: Operation): string => {
+  const params = Object.entries(operation.params)
+    .map(([key, value]) => [key, wire(value)] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+  const text = JSON.stringify([who, operation.method, operation.segments, params])
+  return createHash('sha256').update(text).digest('hex')
+}
+
+const wire = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(wire)
+  return typeof value === 'boolean' ? String(Number(value)) : String(value)
+}
+
+const refuse = (why: string) =>
+  new AppError('denied', `The plan token ${why}.`, {
+    hint: 'Repeat the call without plan_token to get a new plan for the user to approve.',
+  })

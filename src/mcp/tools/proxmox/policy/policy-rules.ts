@@ -1,0 +1,64 @@
+import type { ProxmoxRule as Rule } from '../../../../config/proxmox-tools.ts'
+import type { Guest } from '../row-context.ts'
+import type { Tier } from '../table/define-row.ts'
+import type { Operation } from './api-operation.ts'
+import type { Name } from './equivalent-tools.ts'
+
+export interface Situation {
+  /** The tool that was called first, then all that do the same. */
+  readonly names: readonly Name[]
+  readonly tier: Tier
+  readonly operation: Operation
+  /** Every guest it reaches, with what is known of it. */
+  readonly guests: readonly (Guest | { readonly vmid: number })[]
+}
+
+/**
+ * A rule that forbids fits when any guest fits; one that allows must fit them all, or a list of guests would
+ * smuggle one past it.
+ */
+export const firstRule = (rules: readonly Rule[], situation: Situation): Rule | undefined =>
+  rules.find(rule => fits(rule, situation))
+
+/** Whether the rules want to know more of guests than their ids. */
+export const needsGuests = (rules: readonly Rule[]): boolean => rules.some(rule => rule.pools ?? rule.tags)
+
+const fits = (rule: Rule, { names, tier, operation, guests }: Situation): boolean => {
+  // To allow a tool is not to allow all that could do the same.
+  const meant = rule.effect === 'allow' ? names.slice(0, 1) : names
+  if (!meant.some(name => isNamed(rule, name))) return false
+  if (rule.tiers && !rule.tiers.includes(tier)) return false
+  if (rule.nodes && !rule.nodes.some(pattern => nodesOf(operation).some(node => glob(pattern, node))))
+    return false
+  if (!rule.vmids && !rule.pools && !rule.tags) return true
+  if (guests.length === 0) return false
+  const fit = (guest: Situation['guests'][number]) => guestFits(rule, guest)
+  return rule.effect === 'allow' ? guests.every(fit) : guests.some(fit)
+}
+
+const isNamed = (rule: Rule, { tool, action }: Name): boolean =>
+  (rule.tools?.some(pattern => glob(pattern, tool)) ?? true) &&
+  (rule.actions?.some(pattern => glob(pattern, action)) ?? true)
+
+const guestFits = (rule: Rule, guest: Situation['guests'][number]): boolean => {
+  if (rule.vmids && !inRanges(rule.vmids, guest.vmid)) return false
+  const known = 'node' in guest ? guest : undefined
+  if (rule.pools && !(known?.pool && rule.pools.includes(known.pool))) return false
+  return !rule.tags || (known?.tags.some(tag => rule.tags!.includes(tag)) ?? false)
+}
+
+export const inRanges = (ranges: readonly string[], vmid: number): boolean =>
+  ranges.some(text => {
+    const [first = '', last = first] = text.split('-')
+    return vmid >= Number(first) && vmid <= Number(last)
+  })
+
+const nodesOf = ({ segments, params }: Operation): string[] => {
+  const named = [params.target, params.node].filter(value => typeof value === 'string')
+  return segments[0] === 'nodes' && segments[1] ? [segments[1], ...named] : named
+}
+
+const glob = (pattern: string, text: string): boolean =>
+  new RegExp(`^${pattern.split('*').map(escapeRegExp).join('.*')}$`).test(text)
+
+const escapeRegExp = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')

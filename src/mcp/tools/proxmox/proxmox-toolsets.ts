@@ -1,0 +1,49 @@
+import type { Tool } from '../../tool.ts'
+import type { Toolset } from '../../toolset.ts'
+import { aliases } from './aliases.ts'
+import { toMcpTool } from './mcp-tool.ts'
+import { apiCall } from './raw/api-call.ts'
+import { apiDescribe } from './raw/api-describe.ts'
+import { apiSearch } from './raw/api-search.ts'
+import { clusterResources } from './raw/cluster-resources.ts'
+import { listNodes } from './raw/list-nodes.ts'
+import type { ProxmoxService } from './service.ts'
+import { TABLE } from './table/toolset-table.ts'
+
+const INSTRUCTIONS =
+  'Proxmox: changes need PROXMOX_ALLOW_ELEVATED. A call that answers status needs_confirmation was not done: the user must agree. A task is done only when its state is ok; follow a running one by its upid (wait: seconds to wait, default 15). Guest tools find node and type by vmid. Anything without a tool: proxmox_api_search, then proxmox_api_describe, then proxmox_api_call.'
+
+/** All of Proxmox for a server: five tools by default, the rest by toolset. */
+export const proxmoxToolsets = (service: ProxmoxService): Toolset[] => {
+  const curated = [...TABLE, aliases].map(({ name, about, tools }) =>
+    lazily({ name, summary: about, byDefault: false }, () => tools.map(tool => toMcpTool(service, tool))),
+  )
+  const known = curated.filter(({ name }) => name !== aliases.name)
+  return [
+    lazily(
+      {
+        name: 'proxmox',
+        summary: 'The Proxmox cluster: nodes, resources, any API call.',
+        byDefault: true,
+        instructions: INSTRUCTIONS,
+      },
+      () => [listNodes, clusterResources, apiSearch, apiDescribe, apiCall].map(make => make(service)),
+    ),
+    ...curated,
+    lazily({ name: 'proxmox-all', summary: 'Every curated Proxmox tool.', byDefault: false }, () =>
+      known.flatMap(({ tools }) => tools),
+    ),
+  ]
+}
+
+/** A hundred schemas are made when somebody chooses them, not when the daemon starts. */
+const lazily = (about: Omit<Toolset, 'tools'>, make: () => Tool[]): Toolset => {
+  let made: Tool[] | undefined
+  return {
+    ...about,
+    get tools() {
+      made ??= make()
+      return made
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import type { Row, Tool, Toolset } from './table/define-row.ts'
+
+/** Pages made from the table, for people (`docs/reference`) and for agents (`skills`). Formatted by whoever writes them. */
+export const toolsetPage = (toolset: Toolset, note: string): string =>
+  [`# ${toolset.name}`, note, toolset.about, ...toolset.tools.map(toolSection)].join('\n\n').concat('\n')
+
+export const overviewPage = (
+  toolsets: readonly Toolset[],
+  note: string,
+  link: (name: string) => string,
+): string => {
+  const rows = toolsets.map(({ name, about, tools }) => [
+    `[${name}](${link(name)})`,
+    String(tools.length),
+    about,
+  ])
+  return [
+    '# Proxmox tools',
+    note,
+    `${toolsets.reduce((sum, { tools }) => sum + tools.length, 0)} tools in ${toolsets.length} toolsets, chosen with \`--toolsets\`; \`proxmox-all\` is all but the aliases.`,
+    table(['toolset', 'tools', 'what for'], rows),
+  ]
+    .join('\n\n')
+    .concat('\n')
+}
+
+const toolSection = (tool: Tool): string => {
+  const rows = Object.entries(tool.actions).map(([action, row]) => [
+    ...(action === '' ? [] : [`\`${action}\``]),
+    row.worst === row.tier ? row.tier : `${row.tier}, at worst ${row.worst}`,
+    `\`${row.method} ${row.path}\``,
+    names(row.required),
+    names(row.optional),
+    answerOf(row),
+  ])
+  const heads = [...('' in tool.actions ? [] : ['action']), 'tier', 'operation', 'needs', 'takes', 'answers']
+  const notes = Object.entries(tool.actions).flatMap(([action, { note }]) =>
+    note ? [`- ${action ? `\`${action}\`: ` : ''}${note}`] : [],
+  )
+  const meanings = Object.entries(tool.params).flatMap(([name, { about, values }]) => {
+    const said = [about, values?.map(value => `\`${value}\``).join(', ')].filter(Boolean).join(': ')
+    return said ? [`- \`${name}\`: ${said}`] : []
+  })
+  return [`## ${tool.name}`, tool.about, table(heads, rows), notes.join('\n'), meanings.join('\n')]
+    .filter(Boolean)
+    .join('\n\n')
+}
+
+const answerOf = ({ show }: Row): string => {
+  switch (show.kind) {
+    case 'rows':
+      return show.fields.length > 0 ? show.fields.map(field => field.name).join(', ') : 'rows'
+    case 'record':
+      return show.fields.length > 0 ? show.fields.map(field => field.name).join(', ') : 'one object'
+    case 'series':
+      return 'newest points of a series'
+    case 'task':
+      return 'the task and its outcome'
+    default:
+      return show.kind
+  }
+}
+
+const names = (list: readonly string[]) => list.map(name => `\`${name}\``).join(', ')
+
+const table = (heads: readonly string[], rows: readonly (readonly string[])[]): string => {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map(cell => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(heads), line(heads.map(() => '---')), ...rows.map(line)].join('\n')
+}

@@ -1,0 +1,195 @@
+import { AppError } from '../jobs/errors.ts'
+import type { Session } from './auth-session.ts'
+import type { Clock } from './clock.ts'
+import { encodeBody, encodeParams, type Params } from './encode.ts'
+import type { Endpoint } from './endpoints.ts'
+import type { Failover } from './failover.ts'
+import { ConnectFailure, type Outgoing, type Transport } from './https-transport.ts'
+import type { createLimiter } from './keyed-semaphore.ts'
+import type { Logger } from './logger.ts'
+import { type Answer, type Call, errorFromAnswer, UncertainError, unreachable } from './proxmox-errors.ts'
+import { backoff } from './retry.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  readonly timeoutMs?: number
+  /** A body that is sent as it is, with its headers, and holds the parameters; used by uploads. */
+  readonly raw?: Pick<Outgoing, 'headers' | 'body'>
+  /** A read that cannot be read again: it is sent anew only when it cannot have arrived. */
+  readonly once?: boolean
+  /** The answer is a file: it is handed over as a Uint8Array, as it came. */
+  readonly bytes?: boolean
+}
+
+export type Request = <T = unknown>(
+  method: Method,
+  path: string,
+  params?: Params,
+  options?: CallOptions,
+) => Promise<T>
+
+export interface Machinery {
+  readonly transport: Transport
+  readonly session: Session
+  readonly failover: Failover
+  readonly limit: ReturnType<typeof createLimiter>
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly timeoutMs: number
+}
+
+/** Reads are tried this often in all; writes once, unless nothing can have been sent. */
+const READ_ATTEMPTS = 3
+/** After a refused token every call fails at once for a while: Proxmox VE delays each refusal by 3 s. */
+const REFUSAL_MS = 10_000
+
+export const createRequest = (machinery: Machinery): Request => {
+  let refusal: { at: number; error: AppError } | undefined
+
+  return async <T>(method: Method, path: string, params: Params = {}, options: CallOptions = {}) => {
+    if (refusal && machinery.clock.now() - refusal.at < REFUSAL_MS) throw refusal.error
+    const call = { method, path }
+    const answer = await withRetries(machinery, call, params, options)
+    if (answer.status >= 200 && answer.status < 300) return readData<T>(call, answer, options)
+    const error = errorFromAnswer(call, answer)
+    if (answer.status !== 401) throw error
+    if (!machinery.session.refused()) {
+      refusal = { at: machinery.clock.now(), error }
+      throw error
+    }
+    // A ticket may have died of age or of a restart: one fresh login, then the verdict stands.
+    const second = await withRetries(machinery, call, params, options)
+    if (second.status >= 200 && second.status < 300) return readData<T>(call, second, options)
+    throw errorFromAnswer(call, second)
+  }
+}
+
+const withRetries = async (
+  machinery: Machinery,
+  call: Call,
+  params: Params,
+  options: CallOptions,
+): Promise<Answer> => {
+  const { clock, logger } = machinery
+  const attempts = call.method === 'GET' ? READ_ATTEMPTS : 1
+  for (let attempt = 1; ; attempt++) {
+    const last = attempt >= attempts
+    try {
+      const answer = await overEndpoints(machinery, call, params, options)
+      if (last || options.once || !isTransient(answer.status)) return answer
+    } catch (error) {
+      if (last || !(error instanceof AppError && error.retryable && error.code === 'unavailable')) throw error
+      if (options.once && !(error.cause instanceof ConnectFailure)) throw error
+    }
+    logger.debug({ ...call, attempt }, 'reading from Proxmox VE again')
+    await clock.sleep(backoff(attempt - 1, { first: 200, most: 2000 }), options.signal)
+  }
+}
+
+/** Tries the hosts of the cluster in turn as long as none was reached. */
+const overEndpoints = async (
+  machinery: Machinery,
+  call: Call,
+  params: Params,
+  options: CallOptions,
+): Promise<Answer> => {
+  const { failover, logger } = machinery
+  let failure: AppError | undefined
+  for (const endpoint of failover.order()) {
+    try {
+      const answer = await once(machinery, endpoint, call, params, options)
+      failover.worked(endpoint)
+      return answer
+    } catch (error) {
+      if (!(error instanceof ConnectFailure)) throw error
+      failover.failed(endpoint)
+      logger.warn({ host: endpoint.host, reason: error.message }, 'a Proxmox VE host does not answer')
+      failure ??=
+        error.cause instanceof AppError
+          ? error.cause
+          : unreachable(call, `${endpoint.host}: ${error.message}`, error)
+    }
+  }
+  throw failure
+}
+
+const once = async (
+  { transport, session, limit, timeoutMs }: Machinery,
+  endpoint: Endpoint,
+  call: Call,
+  params: Params,
+  options: CallOptions,
+): Promise<Answer> => {
+  const outgoing = compose(call, params, options.raw)
+  let sent = false
+  const send = async () => {
+    const identity = await session.headers(call.method)
+    options.signal?.throwIfAborted()
+    sent = true
+    return transport.send(endpoint, {
+      ...outgoing,
+      headers: { 'accept-encoding': 'gzip', ...outgoing.headers, ...identity },
+      timeoutMs: options.timeoutMs ?? timeoutMs,
+      ...(options.signal ? { signal: options.signal } : {}),
+    })
+  }
+  try {
+    return await limit(nodeOf(call.path), send, options.signal)
+  } catch (error) {
+    if (error instanceof ConnectFailure || error instanceof AppError) throw error
+    if (!sent)
+      throw options.signal?.aborted
+        ? options.signal.reason
+        : unreachable(call, (error as Error).message, error)
+    if (call.method === 'GET') {
+      options.signal?.throwIfAborted()
+      throw unreachable(call, (error as Error).message, error)
+    }
+    throw new UncertainError(
+      call,
+      options.signal?.aborted ? 'the call was aborted' : (error as Error).message,
+      { cause: error },
+    )
+  }
+}
+
+const compose = (
+  call: Call,
+  params: Params,
+  raw: CallOptions['raw'],
+): Pick<Outgoing, 'method' | 'path' | 'headers' | 'body'> => {
+  const at = `/api2/json${call.path}`
+  if (raw) return { method: call.method, path: at, ...raw }
+  if (call.method === 'POST' || call.method === 'PUT') {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    return { method: call.method, path: at, headers, body: encodeBody(params) }
+  }
+  // A body with GET or DELETE is answered with 501.
+  const query = encodeParams(params)
+  return { method: call.method, path: query ? `${at}?${query}` : at, headers: {} }
+}
+
+/** Three workers serve a node; the calls that other nodes answer must not wait for those of a slow one. */
+const nodeOf = (path: string): string => /^\/nodes\/([^/]+)/.exec(path)?.[1] ?? 'cluster'
+
+const isTransient = (status: number): boolean =>
+  (status >= 502 && status <= 504) || (status >= 595 && status <= 599)
+
+const readData = <T>(call: Call, answer: Answer, { bytes }: CallOptions): T => {
+  if (bytes) return answer.body as T
+  try {
+    return (JSON.parse(new TextDecoder().decode(answer.body)) as { data: T }).data
+  } catch (cause) {
+    throw new AppError(
+      'unavailable',
+      `The answer to ${call.method} ${call.path} is not that of a Proxmox VE API.`,
+      {
+        hint: 'Does PROXMOX_HOST name a Proxmox VE host, without a login page in front of it?',
+        retryable: false,
+        cause,
+      },
+    )
+  }
+}

@@ -1,0 +1,124 @@
+import { encodeScalar, type Scalar } from '../encode.ts'
+import type { Operation, Parameter } from './catalogue-operation.ts'
+import type { FindOperation } from './operation-matcher.ts'
+import { compilePattern } from './perl-pattern.ts'
+
+export interface Problem {
+  readonly param?: string
+  readonly problem: string
+  /** `unsure`: the host's documentation may lag behind its daemons, so let the host judge. */
+  readonly severity: 'error' | 'unsure'
+}
+
+/** What is wrong with a call before it is sent; empty when nothing is known against it. */
+export const checkCall = (
+  find: FindOperation,
+  call: { verb: string; path: string; params: Readonly<Record<string, unknown>> },
+): Problem[] => {
+  const operation = find(call.verb, call.path)
+  if (!operation) return [unknownOperation(find, call)]
+  const inPath = new Set([...operation.path.matchAll(/\{([^}]+)\}/g)].map(match => match[1]!))
+  const template = call.path.includes('{')
+  const given = new Map(Object.entries(call.params).filter(([, value]) => isSent(value)))
+  const problems: Problem[] = []
+  for (const [name, value] of given) {
+    const param = findParameter(operation, name)
+    if (param) problems.push(...checkValue(param, name, value))
+    else if (!operation.open) problems.push(unknownParameter(operation, name))
+  }
+  for (const param of operation.params) {
+    if (!param.required || param.indexed || given.has(param.name)) continue
+    if (inPath.has(param.name) && !template) continue
+    problems.push({ param: param.name, problem: 'is required', severity: 'error' })
+  }
+  return problems
+}
+
+/** A form has no word for nothing: an empty list is as absent as null. */
+const isSent = (value: unknown): boolean =>
+  value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)
+
+const findParameter = (operation: Operation, name: string): Parameter | undefined => {
+  const family = /^(.*\D)\d+$/.exec(name)?.[1]
+  return operation.params.find(param => param.name === (param.indexed ? family : name))
+}
+
+const checkValue = (param: Parameter, name: string, value: unknown): Problem[] => {
+  if (Array.isArray(value)) {
+    const lists = param.type === 'array' || (param.format ?? '').endsWith('-list')
+    if (lists) return []
+    // A list of one is sent as that one.
+    if (value.length === 1) return checkValue(param, name, value[0])
+    return [{ param: name, problem: 'takes one value, not a list', severity: 'error' }]
+  }
+  if (typeof value === 'object') return [{ param: name, problem: 'cannot be an object', severity: 'error' }]
+  const problem = scalarProblem(param, encodeScalar(value as Scalar))
+  return problem === undefined ? [] : [{ param: name, ...problem }]
+}
+
+/** The judgement of Proxmox VE itself, on the text that it gets; where in doubt, the milder one. */
+const scalarProblem = (param: Parameter, text: string): Omit<Problem, 'param'> | undefined => {
+  const error = (problem: string) => ({ problem, severity: 'error' as const })
+  if (param.type === 'boolean')
+    return /^[01]\n?$/.test(text) ? undefined : error(`must be 1 or 0, not "${text}"`)
+  if (param.type === 'integer' && !/^[+-]?\d+\n?$/.test(text))
+    return error(`must be a whole number, not "${text}"`)
+  if (param.type === 'number' && !Number.isFinite(Number(text)))
+    return error(`must be a number, not "${text}"`)
+  if (param.type === 'integer' || param.type === 'number') {
+    if (param.minimum !== undefined && Number(text) < param.minimum)
+      return error(`must be at least ${param.minimum}`)
+    if (param.maximum !== undefined && Number(text) > param.maximum)
+      return error(`must be at most ${param.maximum}`)
+  }
+  if (param.enum && !param.enum.includes(text))
+    return error(`must be one of ${param.enum.join(', ')}, not "${text}"`)
+  if (param.minLength !== undefined && text.length < param.minLength)
+    return error(`has fewer than ${param.minLength} characters`)
+  // Perl counts characters, not halves of them.
+  if (param.maxLength !== undefined && text.length > param.maxLength && [...text].length > param.maxLength)
+    return error(`has more than ${param.maxLength} characters`)
+  const pattern = param.pattern === undefined ? undefined : compilePattern(param.pattern)
+  if (pattern && !pattern.test(text))
+    return { problem: `does not look like ${param.pattern}`, severity: 'unsure' }
+  return undefined
+}
+
+const unknownParameter = (operation: Operation, name: string): Problem => {
+  const near = nearest(
+    name,
+    operation.params.map(param => param.name),
+  )
+  return {
+    param: name,
+    problem: `is not a known parameter${near ? `; did you mean "${near}"?` : ''}`,
+    severity: 'unsure',
+  }
+}
+
+const unknownOperation = (find: FindOperation, { verb, path }: { verb: string; path: string }): Problem => {
+  const others = ['GET', 'POST', 'PUT', 'DELETE'].filter(other => find(other, path))
+  const also = others.length > 0 ? `; this path knows ${others.join(', ')}` : ''
+  return {
+    problem: `${verb.toUpperCase()} ${path} is not in the catalogue of this host${also}`,
+    severity: 'unsure',
+  }
+}
+
+const nearest = (name: string, known: readonly string[]): string | undefined => {
+  const plain = (text: string) => text.toLowerCase().replace(/[-_]/g, '')
+  return (
+    known.find(one => plain(one) === plain(name)) ??
+    known.find(one => plain(one).startsWith(plain(name)) || plain(name).startsWith(plain(one))) ??
+    known.find(one => sharesAllButOne(plain(one), plain(name)))
+  )
+}
+
+const sharesAllButOne = (a: string, b: string): boolean => {
+  if (Math.abs(a.length - b.length) > 1 || a.length < 4) return false
+  let start = 0
+  while (start < a.length && a[start] === b[start]) start++
+  let end = 0
+  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end++
+  return Math.max(a.length, b.length) - start - end <= 1
+}

@@ -1,0 +1,142 @@
+import { type CallOptions, createRequest, type Method, type Request } from './api-request.ts'
+import { createSession, readTicket, type Ticket } from './auth-session.ts'
+import { createKeeper } from './catalogue/live-catalogue.ts'
+import { type Catalogue, loadCatalogue } from './catalogue/load-catalogue.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { encodeBody, type Params, path } from './encode.ts'
+import { createFailover } from './failover.ts'
+import { withGrantLines } from './grant-hint.ts'
+import { createTransport, type SeenCertificate } from './https-transport.ts'
+import { createLimiter } from './keyed-semaphore.ts'
+import { type Logger, silent } from './logger.ts'
+import { errorFromAnswer, wrongPassword } from './proxmox-errors.ts'
+import type { ProxmoxSettings } from './proxmox-settings.ts'
+import { readVersion, type Version } from './pve-version.ts'
+import { type Patience, whileLocked } from './retry.ts'
+import { type Upload, upload } from './storage-upload.ts'
+import { parseUpid } from './upid.ts'
+import { type TaskResult, type WaitOptions, waitTask } from './wait-task.ts'
+
+export interface ProxmoxOptions {
+  readonly logger?: Logger
+  readonly clock?: Clock
+  /**
+   * Where the catalogue of the host is kept between starts. A client that has such a place fetches the catalogue by
+   * itself, beside its first calls; any other has one once it was asked for. With one, every call is checked.
+   */
+  readonly cacheDir?: string
+  readonly callsPerNode?: number
+}
+
+type Verb = <T = unknown>(path: string, params?: Params, options?: CallOptions) => Promise<T>
+
+export interface Proxmox {
+  readonly settings: ProxmoxSettings
+  readonly clock: Clock
+  readonly get: Verb
+  readonly post: Verb
+  readonly put: Verb
+  readonly delete: Verb
+  readonly request: Request
+  /** Uploads and waits for the task; resolves when the file is in place. */
+  upload(file: Upload): Promise<TaskResult>
+  waitTask(upid: string, options?: WaitOptions): Promise<TaskResult>
+  cancelTask(upid: string, options?: CallOptions): Promise<void>
+  /** Repeats work that finds a lock held, until the deadline. */
+  whileLocked<T>(work: () => Promise<T>, patience: Omit<Patience, 'clock'>): Promise<T>
+  catalogue(options?: CallOptions): Promise<Catalogue>
+  version(options?: CallOptions): Promise<Version>
+  /** What the first of the nodes that was reached has shown. */
+  certificate(): SeenCertificate | undefined
+  close(): Promise<void>
+}
+
+/** Three workers answer for a node, and a call that waits for a lock blocks one for ten seconds. */
+const CALLS_PER_NODE = 6
+
+export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions = {}): Proxmox => {
+  const { clock = systemClock, logger = silent, callsPerNode = CALLS_PER_NODE } = options
+  const transport = createTransport(settings.tls)
+  const failover = createFailover(settings.endpoints, clock)
+
+  const login = async (username: string, password: string): Promise<Ticket> => {
+    const call = { method: 'POST', path: '/access/ticket' }
+    const answer = await transport.send(failover.order()[0]!, {
+      method: 'POST',
+      path: '/api2/json/access/ticket',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: encodeBody({ username, password }),
+      timeoutMs: settings.timeoutMs,
+    })
+    if (answer.status === 401) throw wrongPassword(username, answer)
+    if (answer.status !== 200) throw errorFromAnswer(call, answer)
+    return readTicket((JSON.parse(new TextDecoder().decode(answer.body)) as { data: unknown }).data)
+  }
+
+  const send = createRequest({
+    transport,
+    failover,
+    clock,
+    logger,
+    session: createSession(settings.credentials, { clock, login }),
+    limit: createLimiter(callsPerNode),
+    timeoutMs: settings.timeoutMs,
+  })
+  const version = (call: CallOptions = {}) => readVersion(send, call)
+
+  const keeper = createKeeper({
+    clock,
+    logger,
+    version: signal => version({ signal }),
+    load: (current, signal) =>
+      loadCatalogue({
+        endpoints: () => failover.order(),
+        transport,
+        version: current,
+        logger,
+        signal,
+        ...(options.cacheDir === undefined ? {} : { cacheDir: options.cacheDir }),
+      }),
+  })
+
+  const request: Request = async <T>(
+    method: Method,
+    at: string,
+    params: Params = {},
+    call: CallOptions = {},
+  ) => {
+    await keeper.verify({ method, path: at }, params, call.signal)
+    const data = await send<T>(method, at, params, call).catch(explained)
+    if (options.cacheDir !== undefined) keeper.stir()
+    return data
+  }
+  const explained = async (error: unknown): Promise<never> => {
+    throw await withGrantLines(send, settings.credentials, error)
+  }
+  const waiting = { request, clock }
+
+  return {
+    settings,
+    clock,
+    request,
+    get: (at, params, call) => request('GET', at, params, call),
+    post: (at, params, call) => request('POST', at, params, call),
+    put: (at, params, call) => request('PUT', at, params, call),
+    delete: (at, params, call) => request('DELETE', at, params, call),
+    upload: async file =>
+      waitTask(waiting, await upload(request, file), file.signal ? { signal: file.signal } : {}),
+    waitTask: (upid, wait) => waitTask(waiting, upid, wait).catch(explained),
+    cancelTask: async (upid, call) => {
+      await request('DELETE', path`/nodes/${parseUpid(upid).node}/tasks/${upid}`, {}, call)
+    },
+    whileLocked: (work, patience) => whileLocked(work, { ...patience, clock }),
+    version,
+    catalogue: (call = {}) => keeper.get(call.signal),
+    certificate: () =>
+      settings.endpoints.map(transport.certificate).find(certificate => certificate !== undefined),
+    close: () => {
+      keeper.close()
+      return transport.close()
+    },
+  }
+}

@@ -1,0 +1,243 @@
+import { AppError, type ErrorCode } from '../jobs/errors.ts'
+import { classify, type Kind } from './classify-error.ts'
+import { parsePermissionFailure } from './permission-failure.ts'
+
+/** What a caller may branch on; always in `details` of an error that comes from this client. */
+export interface ProxmoxDetails {
+  readonly source: 'proxmox'
+  readonly kind: Kind
+  readonly method?: string
+  readonly path?: string
+  readonly status?: number
+  /** One message per parameter, as Proxmox VE gave them. */
+  readonly errors?: Readonly<Record<string, string>>
+  readonly aclPath?: string
+  readonly privileges?: readonly string[]
+  readonly upid?: string
+  readonly exitStatus?: string
+  readonly log?: readonly string[]
+  readonly fingerprint?: string
+}
+
+/**
+ * A write whose answer was lost: it may have happened, may be happening, or not. Look at the tasks and
+ * the configuration before anything is sent again.
+ */
+export class UncertainError extends AppError {
+  constructor(call: Call, why: string, options: { status?: number; cause?: unknown } = {}) {
+    super('unavailable', `It is not known whether Proxmox VE did ${call.method} ${call.path}: ${why}.`, {
+      hint: 'Look at the tasks and the configuration of the guest before trying again.',
+      retryable: false,
+      details: details('uncertain', call, options.status === undefined ? {} : { status: options.status }),
+      cause: options.cause,
+    })
+    this.name = 'UncertainError'
+  }
+}
+
+export interface Call {
+  readonly method: string
+  readonly path: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly reason: string
+  readonly body: Uint8Array
+}
+
+/** Any answer that is not a success, as one of our errors, in Proxmox's own words. */
+export const errorFromAnswer = (call: Call, answer: Answer): AppError => {
+  const { message, errors } = readBody(answer)
+  const told = message || answer.reason || `status ${answer.status}`
+  if (answer.status >= 595 && answer.status <= 599) return proxyFailure(call, answer.status, told)
+  // A gateway in front lost the answer.
+  if (call.method !== 'GET' && (answer.status === 502 || answer.status === 504))
+    return new UncertainError(call, `${answer.status} ${told}`, { status: answer.status })
+  const kind = classify(answer.status, told, errors)
+  const extra = kind === 'permission' ? parsePermissionFailure(told) : undefined
+  const listed = errors
+    ? ` (${Object.entries(errors)
+        .map(([name, text]) => `${name}: ${text.trim()}`)
+        .join('; ')})`
+    : ''
+  return new AppError(CODES[kind].code, `Proxmox VE refused ${call.method} ${call.path}: ${told}${listed}`, {
+    hint: hintFor(kind, call),
+    retryable: CODES[kind].retryable,
+    details: details(kind, call, { status: answer.status, ...(errors ? { errors } : {}), ...extra }),
+  })
+}
+
+/** The exit status of a failed task says what the same words in an HTTP answer would. */
+export const errorFromTask = (
+  upid: string,
+  type: string,
+  exitStatus: string,
+  log: readonly string[],
+): AppError => {
+  const kind = classify(500, exitStatus)
+  const found = kind === 'server' ? 'task_failed' : kind
+  const extra = kind === 'permission' ? parsePermissionFailure(exitStatus) : undefined
+  return new AppError(CODES[found].code, `The Proxmox VE task ${type} failed: ${exitStatus}`, {
+    hint: CODES[found].hint,
+    retryable: CODES[found].retryable,
+    details: { source: 'proxmox', kind: found, upid, exitStatus, log, ...extra } satisfies ProxmoxDetails,
+  })
+}
+
+export const wrongPassword = (user: string, { reason, status }: Answer): AppError =>
+  new AppError('unauthorized', `Proxmox VE refused the login of ${user}: ${reason || status}`, {
+    hint: 'Check PROXMOX_USER, with its realm (name@pam), and PROXMOX_PASSWORD; better, use an API token.',
+    details: details('unauthorized', { method: 'POST', path: '/access/ticket' }, { status }),
+  })
+
+export const unreachable = (call: Call, why: string, cause: unknown): AppError =>
+  new AppError('unavailable', `Proxmox VE did not answer ${call.method} ${call.path}: ${why}`, {
+    hint: 'Check PROXMOX_HOST, PROXMOX_PORT and the network: deputy doctor',
+    details: details('unreachable', call),
+    cause,
+  })
+
+/** The machine-readable side of an error of this client; undefined for any other error. */
+export const proxmoxDetails = (error: unknown): ProxmoxDetails | undefined => {
+  if (!(error instanceof AppError)) return undefined
+  const found = error.details as ProxmoxDetails | undefined
+  return found?.source === 'proxmox' ? found : undefined
+}
+
+const details = (kind: Kind, call: Call, more: Partial<ProxmoxDetails> = {}): ProxmoxDetails => ({
+  source: 'proxmox',
+  kind,
+  method: call.method,
+  path: call.path,
+  ...more,
+})
+
+/** The daemon or the other node did not answer the proxy. Only 595 means that nothing can have happened. */
+const proxyFailure = (call: Call, status: number, told: string): AppError => {
+  if (call.method !== 'GET' && status !== 595)
+    return new UncertainError(call, `${status} ${told}`, { status })
+  return new AppError(
+    'unavailable',
+    `Proxmox VE could not pass on ${call.method} ${call.path}: ${status} ${told}`,
+    {
+      hint: 'A node is down or its pvedaemon hangs. On the node: systemctl status pvedaemon pveproxy',
+      details: details('node_down', call, { status }),
+    },
+  )
+}
+
+const hintFor = (kind: Kind, { method, path }: Call): string =>
+  kind === 'root_only' || kind === 'ticket_only'
+    ? `${CODES[kind].hint} pvesh ${PVESH[method] ?? 'get'} ${path}`
+    : CODES[kind].hint
+
+const PVESH: Readonly<Record<string, string>> = { POST: 'create', PUT: 'set', DELETE: 'delete' }
+
+/** Before PVE 8.4 the message is in the reason phrase alone, and 501 answers are plain text. */
+const readBody = (answer: Answer): { message: string; errors?: Record<string, string> } => {
+  const text = new TextDecoder().decode(answer.body).trim()
+  if (!text.startsWith('{')) return { message: text.length <= 2000 && !text.startsWith('<') ? text : '' }
+  try {
+    const body = JSON.parse(text) as { message?: unknown; errors?: unknown }
+    const message = typeof body.message === 'string' ? body.message.trim() : ''
+    if (typeof body.errors !== 'object' || body.errors === null) return { message }
+    const errors = Object.entries(body.errors).map(([name, why]) => [name, String(why)] as const)
+    return { message, errors: Object.fromEntries(errors) }
+  } catch {
+    return { message: '' }
+  }
+}
+
+interface Meaning {
+  readonly code: ErrorCode
+  readonly retryable: boolean
+  readonly hint: string
+}
+
+const CODES: Record<Kind, Meaning> = {
+  parameters: { code: 'invalid', retryable: false, hint: 'Correct the parameters named above.' },
+  unauthorized: {
+    code: 'unauthorized',
+    retryable: false,
+    hint: 'The token is unknown, expired or revoked: check PROXMOX_USER, PROXMOX_TOKEN_NAME and PROXMOX_TOKEN_VALUE.',
+  },
+  permission: {
+    code: 'denied',
+    retryable: false,
+    hint: 'The token lacks a right; with privilege separation user and token both need it: deputy doctor',
+  },
+  root_only: {
+    code: 'denied',
+    retryable: false,
+    hint: 'Only root@pam may do this, logged in with a password: no token and no privilege helps. On a node, as root:',
+  },
+  ticket_only: {
+    code: 'denied',
+    retryable: false,
+    hint: 'No API token may do this: set PROXMOX_USER and PROXMOX_PASSWORD instead of the token, or on a node, as root:',
+  },
+  unknown_call: {
+    code: 'unsupported',
+    retryable: false,
+    hint: 'This Proxmox VE version has no such path or method.',
+  },
+  missing: {
+    code: 'not_found',
+    retryable: false,
+    hint: 'It is gone, or was never there: look at the list first.',
+  },
+  elsewhere: {
+    code: 'not_found',
+    retryable: false,
+    hint: 'The storage is restricted to other nodes: Datacenter, Storage, Nodes.',
+  },
+  exists: { code: 'conflict', retryable: false, hint: 'Choose another id or name.' },
+  changed: {
+    code: 'conflict',
+    retryable: true,
+    hint: 'Somebody changed it meanwhile: read it again and repeat.',
+  },
+  running: { code: 'conflict', retryable: false, hint: 'Stop the guest first.' },
+  stopped: { code: 'conflict', retryable: false, hint: 'Start the guest first.' },
+  locked: { code: 'unavailable', retryable: true, hint: 'Another operation holds the lock: try again soon.' },
+  stale_lock: {
+    code: 'conflict',
+    retryable: true,
+    hint: 'If nothing works on this guest any more, only root on the node can remove the lock: qm unlock <vmid>',
+  },
+  agent_down: {
+    code: 'unavailable',
+    retryable: true,
+    hint: 'The guest has not started its agent yet, or has none: install qemu-guest-agent in the template.',
+  },
+  agent_off: { code: 'unsupported', retryable: false, hint: 'Enable it: qm set <vmid> --agent enabled=1' },
+  no_space: {
+    code: 'unavailable',
+    retryable: true,
+    hint: 'The storage is full: free space or use another storage.',
+  },
+  no_quorum: {
+    code: 'unavailable',
+    retryable: true,
+    hint: 'The cluster has no quorum. On a node: pvecm status',
+  },
+  node_down: {
+    code: 'unavailable',
+    retryable: true,
+    hint: 'The node does not answer. On another node: pvecm nodes',
+  },
+  unreachable: {
+    code: 'unavailable',
+    retryable: true,
+    hint: 'Check PROXMOX_HOST and the network: deputy doctor',
+  },
+  tls: { code: 'unavailable', retryable: false, hint: 'Check the certificate: deputy doctor' },
+  uncertain: { code: 'unavailable', retryable: false, hint: 'Look at what happened before trying again.' },
+  task_failed: { code: 'internal', retryable: false, hint: 'The last lines of its log are in the details.' },
+  server: {
+    code: 'internal',
+    retryable: false,
+    hint: 'The words are those of Proxmox VE; its journal may say more.',
+  },
+}

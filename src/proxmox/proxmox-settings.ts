@@ -1,0 +1,39 @@
+import { AppError } from '../jobs/errors.ts'
+import { type Credentials, parseCredentials } from './credentials.ts'
+import { type Endpoint, parseEndpoints } from './endpoints.ts'
+import { type Environment, read } from './env-variables.ts'
+import { parseTlsSettings, type TlsSettings } from './tls-settings.ts'
+
+export interface ProxmoxSettings {
+  /** Every host reaches the whole cluster; the later ones are used when the earlier ones do not answer. */
+  readonly endpoints: readonly Endpoint[]
+  readonly credentials: Credentials
+  readonly tls: TlsSettings
+  readonly timeoutMs: number
+}
+
+/** pveproxy gives up on a silent daemon after 30.0 s; a shorter wait would hide its 596 behind our own timeout. */
+const DEFAULT_TIMEOUT_MS = 45_000
+
+export const parseSettings = (env: Environment): ProxmoxSettings => ({
+  endpoints: parseEndpoints(env),
+  credentials: parseCredentials(env),
+  tls: parseTlsSettings(env),
+  timeoutMs: parseTimeout(read(env, 'PROXMOX_TIMEOUT')),
+})
+
+/** True when the user meant to configure Proxmox at all, however badly. */
+export const isConfigured = (env: Environment): boolean => read(env, 'PROXMOX_HOST') !== undefined
+
+const parseTimeout = (text: string | undefined): number => {
+  if (text === undefined) return DEFAULT_TIMEOUT_MS
+  const ms = Number(text)
+  if (Number.isInteger(ms) && ms >= 1000 && ms <= 600_000) return ms
+  throw new AppError(
+    'invalid',
+    `PROXMOX_TIMEOUT is "${text}", not a number of milliseconds from 1000 to 600000.`,
+    {
+      hint: 'Leave it unset for 45000.',
+    },
+  )
+}

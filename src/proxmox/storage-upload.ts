@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto'
+import { openRegularFile, streamRegularFile } from '../files/regular-file.ts'
+import type { Request } from './api-request.ts'
+import { path } from './encode.ts'
+import { encodeMultipart } from './multipart.ts'
+
+export interface Upload {
+  readonly node: string
+  readonly storage: string
+  /** Snippets cannot be uploaded in any version. */
+  readonly content: 'iso' | 'vztmpl' | 'import'
+  /** An existing file of that name is overwritten. */
+  readonly filename: string
+  readonly file: Uint8Array | { readonly path: string }
+  readonly signal?: AbortSignal
+  readonly timeoutMs?: number
+}
+
+const UPLOAD_TIMEOUT_MS = 10 * 60_000
+
+/** Sends a file to a storage and returns the id of the task that puts it in place. */
+export const upload = async (
+  request: Request,
+  { node, storage, content, filename, file, ...rest }: Upload,
+): Promise<string> => {
+  const { size, bytes, checksum } = await describe(file)
+  const fields = { content, ...(checksum ? { 'checksum-algorithm': 'sha256', checksum } : {}) }
+  const multipart = encodeMultipart(fields, { filename, size, content: bytes })
+  return request<string>(
+    'POST',
+    path`/nodes/${node}/storage/${storage}/upload`,
+    { ...fields, filename },
+    {
+      ...rest,
+      raw: multipart,
+      timeoutMs: rest.timeoutMs ?? UPLOAD_TIMEOUT_MS,
+    },
+  )
+}
+
+/** What is in memory gets a checksum for free; a file of gigabytes is not read twice for one. */
+const describe = async (file: Upload['file']) => {
+  if (file instanceof Uint8Array) {
+    return {
+      size: file.length,
+      bytes: () => [file],
+      checksum: createHash('sha256').update(file).digest('hex'),
+    }
+  }
+  const handle = await openRegularFile(file.path)
+  const { size } = await handle.stat().finally(() => handle.close())
+  return { size, bytes: () => streamRegularFile(file.path), checksum: undefined }
+}
