@@ -1,4 +1,4 @@
-/** The small interfaces the engine speaks to. Runtimes, the store, blobs, clocks and secrets implement them. */
+/** The interfaces that the engine depends on. Runtimes, the store, blobs, clocks and secrets implement them. */
 export type { Ballast } from './ports/ballast.ts'
 export type { Blobs } from './ports/blobs.ts'
 export type { Clock } from './ports/clock.ts'

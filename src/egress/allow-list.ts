@@ -3,16 +3,16 @@ import { BlockList, isIP } from 'node:net'
 export type Verdict = { readonly ok: true } | { readonly ok: false; readonly reason: string }
 
 export interface AllowList {
-  /** Whether a job may ask for this host at all. */
+  /** Whether a job may connect to this host. */
   mayAsk(host: string, port: number): Verdict
-  /** Whether the address a host name stands for may be reached. */
+  /** Whether a job may connect to the address that a host name resolved to. */
   mayReach(host: string, port: number, address: string): Verdict
 }
 
 /**
- * Domains a job may reach: `example.org`, `*.example.org` (everything below it), each with `:port` or without.
- * Addresses must be listed as such, and private ones are reached in no other way: a name that anybody can point
- * at 127.0.0.1 must not open this computer.
+ * The hosts that a job may reach: `example.org` or `*.example.org` (subdomains only), with or without `:port`. A
+ * private address is reachable only when it is listed as an address. A host name that resolves to 127.0.0.1 must not
+ * give access to this computer.
  */
 export const createAllowList = (
   entries: readonly string[],
@@ -83,7 +83,7 @@ for (const [network, bits] of [
   PRIVATE.addSubnet(network, bits, 'ipv4')
 for (const [network, bits] of [
   ['::', 127],
-  // Version 4 behind a translator. (As ::ffff:a.b.c.d it is checked by the rules above.)
+  // IPv4 behind NAT64. (BlockList checks ::ffff:a.b.c.d by the IPv4 rules above.)
   ['64:ff9b::', 96],
   ['fc00::', 7],
   ['fe80::', 10],

@@ -1,9 +1,10 @@
-/** The variables by which programs find a proxy. */
+/** The environment variables that make programs use the proxy. */
 export const proxyEnvironment = (
   url: string,
   entries: readonly string[],
 ): Readonly<Record<string, string>> => {
-  // A machine has a loopback of its own; a listed one is that of this computer and lies behind the proxy.
+  // A machine has its own loopback interface. If loopback is listed, it is the one of this computer, behind the
+  // proxy.
   const direct = entries.some(entry => /^(localhost|127\.)/i.test(entry)) ? '' : 'localhost,127.0.0.1'
   return {
     ...Object.fromEntries(
@@ -11,7 +12,7 @@ export const proxyEnvironment = (
     ),
     NO_PROXY: direct,
     no_proxy: direct,
-    // Node's own fetch looks at the others only when asked to.
+    // Node's fetch reads the proxy variables only with this setting.
     NODE_USE_ENV_PROXY: '1',
   }
 }

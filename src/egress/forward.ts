@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { AllowList } from './allow-list.ts'
 import { refuse } from './refuse.ts'
 
-/** What one job may reach, and how names become addresses. */
+/** What one job may reach, and how host names are resolved. */
 export interface Way {
   readonly allowed: AllowList
   lookup?(name: string): Promise<readonly string[]>
@@ -13,7 +13,7 @@ export interface Way {
 
 const CONNECT_MS = 30_000
 
-/** CONNECT: bytes in both directions, to a host that is listed. Resolves with the status that was answered. */
+/** Handles CONNECT: relays bytes to an allowed host. Resolves with the HTTP status that was sent. */
 export const tunnel = async (
   way: Way,
   incoming: IncomingMessage,
@@ -25,7 +25,7 @@ export const tunnel = async (
   if (target === undefined) return refuse(client, 400, 'The target is not host:port')
   try {
     const upstream = await open(way, target)
-    // Whoever left meanwhile must leave no connection behind.
+    // The client has disconnected: do not leak the upstream connection.
     if (client.destroyed) {
       upstream.destroy()
       return 499
@@ -43,7 +43,7 @@ export const tunnel = async (
   }
 }
 
-/** A plain HTTP request for a host that is listed. */
+/** Forwards a plain HTTP request to an allowed host. */
 export const forward = async (way: Way, incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
   const fail = (status: number, text: string) => {
     if (answer.headersSent) return void answer.destroy()
@@ -58,7 +58,7 @@ export const forward = async (way: Way, incoming: IncomingMessage, answer: Serve
       createConnection: () => socket,
       method: incoming.method,
       path: url.pathname + url.search,
-      // The name that was checked is the name that is asked for.
+      // Replace the Host header: the checked host is the requested host.
       headers: { ...withoutHops(incoming.headers), host: url.host, connection: 'close' },
     })
     upstream.on('response', response => {
@@ -81,7 +81,7 @@ interface Target {
   readonly port: number
 }
 
-/** Connects to the very address that was checked; asking twice could get two answers. */
+/** Connects to the same address that was checked; a second lookup could return another. */
 const open = async ({ allowed, lookup = addressesOf }: Way, { host, port }: Target): Promise<Socket> => {
   const asked = allowed.mayAsk(host, port)
   if (!asked.ok) throw new Refused(asked.reason)

@@ -1,11 +1,11 @@
 import type { Duplex } from 'node:stream'
 import type { Way } from './forward.ts'
 
-/** The leave of one job to use a proxy: as long as it runs, and so many connections at a time. */
+/** Permission of one job to use the proxy, while it runs and with a limited number of connections. */
 export interface Grant extends Way {
-  /** False when there are too many, or when it is over. */
+  /** False when the job has too many connections, or has ended. */
   admit(client: Duplex): boolean
-  /** Cuts everything that is open. */
+  /** Closes all connections and admits no more. */
   end(): void
 }
 

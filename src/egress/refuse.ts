@@ -1,10 +1,10 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** Whoever does not hang up after a refusal is hung up on. */
+/** Time for the client to read the refusal and close. After that, the proxy closes the connection. */
 const LINGER_MS = 5000
 
-/** An answer on a bare socket, and the end of it. */
+/** Writes an HTTP response to a raw socket and closes it. */
 export const refuse = (
   client: Duplex,
   status: number,

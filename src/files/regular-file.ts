@@ -11,8 +11,8 @@ export interface ReadOptions extends OpenOptions {
 }
 
 /**
- * Opens a regular file and nothing else. Without O_NONBLOCK, opening a FIFO that nobody writes to would occupy a
- * thread of the pool for good, and four of them stop every file operation of the process.
+ * Opens a regular file and nothing else. Without O_NONBLOCK, opening a FIFO without a writer blocks a thread of the
+ * libuv pool forever; four of them stop all file operations of the process.
  */
 export const openRegularFile = async (path: string, options: OpenOptions = {}): Promise<FileHandle> => {
   const handle = await open(path, flagsOf(options))
@@ -25,7 +25,7 @@ export const openRegularFile = async (path: string, options: OpenOptions = {}): 
   }
 }
 
-/** The content of a regular file of at most `maxBytes` bytes. */
+/** Reads a regular file of at most `maxBytes` bytes. */
 export const readRegularFile = async (path: string, options: ReadOptions): Promise<Buffer> => {
   const handle = await openRegularFile(path, options)
   try {
@@ -35,7 +35,7 @@ export const readRegularFile = async (path: string, options: ReadOptions): Promi
   }
 }
 
-/** The bytes of a regular file of any size. */
+/** Streams a regular file of any size. */
 export async function* streamRegularFile(
   path: string,
   options: OpenOptions = {},
@@ -48,7 +48,7 @@ export async function* streamRegularFile(
   }
 }
 
-/** As readRegularFile, where nothing can wait. */
+/** Synchronous variant of readRegularFile. */
 export const readRegularFileSync = (path: string, options: ReadOptions): Buffer => {
   const fd = openSync(path, flagsOf(options))
   try {
@@ -62,7 +62,7 @@ export const readRegularFileSync = (path: string, options: ReadOptions): Buffer 
   }
 }
 
-/** Everything that an open file or pipe gives; more than `maxBytes` is an error, however small it said it was. */
+/** Reads an open file or pipe to its end. Throws past `maxBytes`: the size that `stat` reports cannot be trusted. */
 export const readAtMost = async (handle: FileHandle, path: string, maxBytes: number): Promise<Buffer> => {
   const chunks: Buffer[] = []
   let size = 0
@@ -83,9 +83,9 @@ const notRegular = (path: string): Error =>
 const tooLarge = (path: string, maxBytes: number): Error =>
   Object.assign(new Error(`${path} is larger than ${maxBytes} bytes`), { code: 'EFBIG' })
 
-/** Whether there is no regular file at all, unlike one that cannot be read. */
+/** Whether the path has no regular file at all. A regular file that cannot be read does not count. */
 export const isNoRegularFile = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ABSENT.includes(String(error.code))
 
-/** ELOOP is a link that was not followed, ENXIO a socket. */
+/** ELOOP: a symbolic link that was not followed. ENXIO: a socket. */
 const ABSENT = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'ENOTREG']

@@ -1,9 +1,9 @@
-/** A batch as the command of a job: `parallel --timeout=300 --cwd=/work -- first second…`. */
+/** A batch, encoded as the command of a job: `parallel --timeout=300 --cwd=/work -- first second…`. */
 export interface Batch {
   readonly commands: readonly string[]
-  /** Seconds for each command. */
+  /** Seconds per command. */
   readonly timeout?: number | undefined
-  /** Directory of each command. */
+  /** Working directory of each command. */
   readonly cwd?: string | undefined
 }
 
@@ -15,7 +15,7 @@ export const batchCommand = ({ commands, timeout, cwd }: Batch): string[] => [
   ...commands,
 ]
 
-/** Undefined when it is no batch. */
+/** Returns undefined when the command is not a batch. */
 export const parseBatch = (command: unknown): Batch | undefined => {
   if (!Array.isArray(command) || command[0] !== 'parallel') return undefined
   const words = command.map(String)

@@ -1,6 +1,6 @@
 /**
- * The alternatives of `{a,b}` groups, nested or not, as a shell would list them; undefined when there are more than
- * `max`. Braces that are escaped, in `[…]` or without a partner are ordinary characters.
+ * Expands `{a,b}` groups, nested or not, in the order of a shell. Returns undefined for more than `max` alternatives.
+ * Braces that are escaped, inside `[…]` or unbalanced are ordinary characters.
  */
 export const expandBraces = (glob: string, max: number): string[] | undefined => {
   const group = findGroup(glob)
@@ -23,7 +23,7 @@ interface Group {
   readonly parts: readonly string[]
 }
 
-/** The first group at the top level. */
+/** Finds the first group at the top level. */
 const findGroup = (glob: string): Group | undefined => {
   const open: number[] = []
   let commas: number[] = []

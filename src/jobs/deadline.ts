@@ -1,13 +1,13 @@
 export interface Deadline {
   readonly signal: AbortSignal
-  /** The time ran out; nobody aborted. */
+  /** True when the time ran out, false when a signal aborted. */
   readonly expired: boolean
   clear(): void
 }
 
 /**
- * A signal that follows others and a clock. Built by hand because in Node 20 the sources of `AbortSignal.any` may be
- * collected as garbage, and then neither their abort nor their time-out ever arrives.
+ * A signal that aborts with any of `signals`, or after `ms`. AbortSignal.any is not used: Node 20 may garbage-collect
+ * its sources, and then neither their abort nor their timeout arrives.
  */
 export const createDeadline = (signals: readonly AbortSignal[], ms?: number): Deadline => {
   const controller = new AbortController()
@@ -17,7 +17,7 @@ export const createDeadline = (signals: readonly AbortSignal[], ms?: number): De
       ? undefined
       : setTimeout(() => {
           expired = true
-          controller.abort(new DOMException(`nothing came within ${ms} ms`, 'TimeoutError'))
+          controller.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError'))
         }, ms)
   const listeners = signals.map(signal => {
     const onAbort = (): void => controller.abort(signal.reason)
@@ -37,7 +37,7 @@ export const createDeadline = (signals: readonly AbortSignal[], ms?: number): De
   }
 }
 
-/** Waits for a promise no longer than a signal allows. The work goes on: it may be for others, too. */
+/** Waits for a promise until the signal aborts. The work itself continues, because other callers may share it. */
 export const abortable = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
   new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason)

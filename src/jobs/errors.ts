@@ -1,6 +1,6 @@
 /**
- * One family of errors for the whole product. A code is stable and public; the message is one sentence
- * that names the offending value; the hint is the next thing to do, a command where there is one.
+ * The errors of the whole product. A code is stable and public, the message is one sentence that names the offending
+ * value, and the hint is the next step, as a command where there is one.
  */
 export type ErrorCode = keyof typeof ERROR_TABLE
 
@@ -42,7 +42,7 @@ export interface ErrorBody {
   details?: unknown
 }
 
-/** Message and hint in one line, for where there is room for one only. */
+/** Joins message and hint, for places with room for one line. */
 export const inOneLine = ({ message, hint }: { message: string; hint?: string | undefined }): string => {
   if (hint === undefined) return message
   return `${message}${/[.!?]$/.test(message) ? '' : '.'} ${hint}`
@@ -78,7 +78,7 @@ export class AppError extends Error {
     return body
   }
 
-  /** Rebuilds an error that crossed the control socket; an unknown code of a newer daemon becomes `internal`. */
+  /** Rebuilds an error received over the control socket. An unknown code of a newer daemon becomes `internal`. */
   static fromBody(body: ErrorBody): AppError {
     const code = body.code in ERROR_TABLE ? body.code : 'internal'
     const options: ErrorOptions = { retryable: body.retryable, details: body.details }
@@ -87,19 +87,19 @@ export class AppError extends Error {
   }
 }
 
-/** Nothing is wrong but that all places are taken: one will be free again. */
+/** Whether the only problem is that all slots are in use: the job waits for one and does not fail. */
 export const isWaiting = (error: unknown): boolean => {
   if (!(error instanceof AppError)) return false
   const { details } = error
   return typeof details === 'object' && details !== null && 'full' in details && details.full === true
 }
 
-/** Whatever was thrown, as one of ours. A defect keeps its cause but never shows a stack to a caller. */
+/** Converts anything thrown to an AppError. A defect keeps its cause, but callers never see a stack. */
 export const toAppError = (thrown: unknown): AppError => {
   if (thrown instanceof AppError) return thrown
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   return new AppError('internal', message || 'an unexpected error without a message', {
     cause: thrown,
-    hint: 'This is a defect in Deputy. The daemon log has the details: deputy daemon status tells where it is.',
+    hint: 'This is a defect in Deputy. The details are in the daemon log: deputy daemon status shows its path.',
   })
 }

@@ -1,6 +1,8 @@
 import { AppError } from './errors.ts'
 
-/** A failure that only a person with more rights than ours can end: it is told, and not tried for ever. */
+/**
+ * A failure that only a person with more rights than Deputy can fix. Deputy reports it and does not retry forever.
+ */
 export const forOperator = (message: string, hint: string): AppError =>
   new AppError('conflict', message, { hint, retryable: false, details: FOR_OPERATOR })
 

@@ -1,21 +1,21 @@
 /**
- * Patterns of .gitignore files and of artifacts, matched without backtracking: a match costs at most the length of
- * the pattern times the length of the path. `*`, `?` and `[a-z]` stay within a directory, `**` between slashes stands
- * for any number of directories, at the end for everything inside, and a backslash takes the next character literally.
+ * Patterns of .gitignore files and artifacts, matched without backtracking: a match costs at most the length of the
+ * pattern times the length of the path. `*`, `?` and `[a-z]` match within a directory. `**` between slashes matches
+ * any number of directories, and at the end everything inside. A backslash escapes the next character.
  */
 export type GlobPattern = readonly Segment[]
 export type Segment = typeof ANY_DEPTH | readonly Token[]
 
-/** A character code, or one of the wildcards. */
+/** A character code, a wildcard (STAR or ANY), or a character class. */
 type Token = number | CharacterClass
 
 interface CharacterClass {
   readonly negated: boolean
-  /** First and last code of each range, one after the other. */
+  /** Pairs of first and last character code, flattened. */
   readonly ranges: readonly number[]
 }
 
-/** The steps that matching may still take, counted down by each match; whoever matches stops below zero. */
+/** Steps left for matching. Each match subtracts its cost; the caller stops below zero. */
 export interface MatchBudget {
   steps: number
 }
@@ -24,7 +24,7 @@ const ANY_DEPTH = '**'
 const STAR = -1
 const ANY = -2
 
-/** Undefined for what is no pattern: `[` without `]`, or a backslash at the end. */
+/** Returns undefined for an invalid pattern: `[` without `]`, or a trailing backslash. */
 export const compileGlob = (text: string): GlobPattern | undefined => {
   const segments: Segment[] = []
   let tokens: Token[] = []
@@ -52,7 +52,7 @@ export const compileGlob = (text: string): GlobPattern | undefined => {
     } else tokens.push(char.charCodeAt(0))
   }
   endSegment()
-  // At the end it stands for what is inside, not for the directory itself.
+  // A trailing `**` matches what is inside the directory, not the directory itself.
   if (segments.at(-1) === ANY_DEPTH) segments.push([STAR])
   return segments
 }
@@ -79,7 +79,7 @@ export const matchesGlob = (pattern: GlobPattern, path: readonly string[], budge
   return at === pattern.length
 }
 
-/** Only the last star is ever tried again, with one character more: earlier ones could gain nothing. */
+/** Retries only the last star, with one more character: retrying an earlier star cannot find more matches. */
 const matchesSegment = (tokens: readonly Token[], name: string, budget: MatchBudget): boolean => {
   let at = 0
   let index = 0
@@ -116,7 +116,7 @@ const matchesOne = (token: Token, code: number): boolean => {
   return negated
 }
 
-/** From behind the bracket; `end` is where the closing one is. */
+/** Starts after the opening bracket; `end` is the index of the closing one. */
 const readClass = (text: string, start: number): { token: CharacterClass; end: number } | undefined => {
   const negated = text[start] === '!' || text[start] === '^'
   const first = negated ? start + 1 : start

@@ -1,15 +1,15 @@
 import { expandBraces } from './brace-expansion.ts'
 import { compileGlob, type GlobPattern, type MatchBudget, matchesGlob } from './glob-pattern.ts'
 
-/** One glob of a manifest: how long it may be, and what `{a,b}` in it may expand to. */
+/** Limits of one glob in a manifest: its length, and what its `{a,b}` groups may expand to. */
 const MAX_LENGTH = 512
 const MAX_ALTERNATIVES = 64
 const MAX_EXPANDED = 4096
 
-/** Steps that one list of files may cost: about half a second. */
+/** Matching steps for one list of files: about half a second. */
 const MAX_STEPS = 100_000_000
 
-/** Why a glob is refused, or undefined when it is good. */
+/** Returns why a glob is refused, or undefined when it is valid. */
 export const globProblem = (glob: string): string | undefined => {
   const read = readGlob(glob)
   return typeof read === 'string' ? read : undefined
@@ -17,14 +17,17 @@ export const globProblem = (glob: string): string | undefined => {
 
 export interface GlobMatcher {
   matches(path: string): boolean
-  /** The paths, which come from machines, have cost too many steps: what follows matches nothing. */
+  /**
+   * True when the step budget is spent, after which nothing matches. The paths come from machines, so they are
+   * untrusted.
+   */
   isExhausted(): boolean
 }
 
 /**
- * Artifact globs: `*` and `?` stay within a directory, `**` crosses directories, `[abc]` and `{a,b}` work.
- * A glob without a slash matches at any depth, as in .gitignore: `*.log` finds `logs/build.log`.
- * Bad globs match nothing.
+ * Matches artifact globs: `*` and `?` stay within a directory, `**` crosses directories, `[abc]` and `{a,b}` work. A
+ * glob without a slash matches at any depth, as in .gitignore: `*.log` finds `logs/build.log`. Invalid globs match
+ * nothing.
  */
 export const globMatcher = (globs: readonly string[]): GlobMatcher => {
   const patterns = globs.flatMap(glob => {
@@ -58,7 +61,7 @@ const readGlob = (glob: string): readonly GlobPattern[] | string => {
 
 const anchored = (glob: string): string => {
   const relative = glob.replace(/^\/work\//, '').replace(/^\.?\//, '')
-  // A directory stands for all that is in it.
+  // A directory means everything in it.
   const inside = relative.endsWith('/') ? `${relative}**` : relative
   return inside.includes('/') ? inside : `**/${inside}`
 }

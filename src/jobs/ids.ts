@@ -1,6 +1,6 @@
 /**
- * Job and machine ids are UUIDs of version 7: unguessable (74 random bits), a plain `uuid` for every client
- * that checks for one, and ordered by creation, which keeps database pages of recent jobs together.
+ * Job and machine ids are UUIDs of version 7: unguessable (74 random bits), valid for every client that checks for a
+ * `uuid`, and ordered by creation, which keeps recent jobs together in the database.
  */
 export const newId = (now: number = Date.now()): string => {
   const bytes = crypto.getRandomValues(new Uint8Array(16))

@@ -1,25 +1,28 @@
 import type { JobState } from './states.ts'
 
-/** A job as it is stored. The manifest is kept apart: lists never read it. */
+/** A job as it is stored. The manifest is stored separately, because lists never read it. */
 export interface Job {
   readonly id: string
   readonly state: JobState
   /** First characters of the task, for lists. */
   readonly title: string
   readonly agentType: string
-  /** As asked for: `auto` or a name. */
+  /** As requested: `auto` or a name. */
   readonly runtimeWanted: string
-  /** As chosen when it was submitted. */
+  /** As chosen at submission. */
   readonly runtime: string
-  /** The kept machine it asked for. */
+  /** Id of the kept machine that the job asked for. */
   readonly wantsMachine: string | null
   readonly machineId: string | null
   readonly parentId: string | null
   readonly priority: number
-  /** What its status tells: states; progress as well; the end of its output as well. */
+  /**
+   * What the status includes. `simple`: the state; `detailed`: also progress; `streaming`: also the end of the
+   * output.
+   */
   readonly statusMode: 'simple' | 'detailed' | 'streaming'
   readonly labels: Readonly<Record<string, string>>
-  /** Who asked: `cli`, `mcp:claude-code`, `http`… */
+  /** Who submitted the job: `cli`, `mcp:claude-code`, `http`… */
   readonly origin: string
   readonly createdAt: number
   readonly provisioningAt: number | null
@@ -31,15 +34,15 @@ export interface Job {
   readonly heartbeatAt: number | null
   readonly progress: string | null
   readonly outputBytes: number
-  /** How far the runtime's own log has been taken over. */
+  /** Position in the runtime's own log up to which output is stored. */
   readonly position: number
-  /** Bytes that earlier attempts printed: where the output of this one begins. */
+  /** Bytes printed by earlier attempts; the output of this attempt begins there. */
   readonly outputBase: number
   readonly exitCode: number | null
   readonly signal: string | null
   readonly error: JobError | null
   readonly result: JobOutcome | null
-  /** How long each phase took, in milliseconds; grows while the job lives. */
+  /** Duration of each phase in milliseconds; grows while the job is active. */
   readonly phases: Phases
 }
 
@@ -58,32 +61,32 @@ export type JobErrorCode =
   | 'timeout'
   | 'cancelled'
   | 'stale'
-  /** The machine could not be had, or the command could not be started in it. */
+  /** The machine could not be provisioned, or the command could not be started in it. */
   | 'machine'
-  /** It had started; how it ended cannot be known any more. */
+  /** The command had started, and its end can no longer be determined. */
   | 'lost'
   | 'secret'
   | 'internal'
 
-/** Known phases; a runtime adds its own (`clone`, `boot`, …). */
+/** A runtime adds its own phases (`clone`, `boot`, …). */
 export type Phases = Readonly<Record<string, number>>
 
-/** What a finished run leaves besides its output. */
+/** What a finished run returns besides its output. */
 export interface JobOutcome {
   readonly artifacts: readonly Artifact[]
-  /** Why some matches were not brought back: links, sizes, counts. */
+  /** Matches that were not collected, each with the reason: links, sizes, counts. */
   readonly skippedArtifacts: readonly SkippedArtifact[]
   readonly patch: BlobRef | null
   readonly usage: Usage | null
-  /** How the command was kept apart, in words: `namespaces`, `seccomp`, `no network`… or `none`. */
+  /** How the command was isolated: `namespaces`, `seccomp`, `no network`… or `none`. */
   readonly isolation: readonly string[]
-  /** Which limit ended or hindered the job, in words that name it. */
+  /** Limits that ended or restricted the job. */
   readonly limitsHit: readonly string[]
-  /** Which computer ran it and why that one, where there was a choice. */
+  /** Which computer ran the job, and why, where there was a choice. */
   readonly executedOn?: Placement
 }
 
-/** A computer, and why it was chosen. */
+/** A computer, and why the scheduler chose it. */
 export interface Placement {
   readonly node: string
   readonly because: string
@@ -104,7 +107,7 @@ export interface SkippedArtifact {
   readonly reason: string
 }
 
-/** What an AI agent consumed, as it reported itself. */
+/** What an AI agent consumed, as reported by the agent. */
 export interface Usage {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -116,7 +119,7 @@ export interface Usage {
 
 export type OutputStream = 'stdout' | 'stderr'
 
-/** A piece of output. `offset` counts the bytes of both streams, in the order they were read; a gap was dropped. */
+/** A piece of output. `offset` counts the bytes of both streams in read order; a gap means dropped bytes. */
 export interface OutputChunk {
   readonly stream: OutputStream
   readonly offset: number
@@ -125,7 +128,7 @@ export interface OutputChunk {
 }
 
 export interface JobEvent {
-  /** Increases over all jobs: the cursor of a follower. */
+  /** Increases over all jobs; used as the cursor for following events. */
   readonly seq: number
   readonly jobId: string
   readonly at: number

@@ -1,10 +1,10 @@
-/** Labels that Deputy itself puts on jobs. */
+/** Labels that Deputy adds to jobs. */
 
-/** On a routed command: whether it stays here (`local`) or goes to a node. */
+/** On a routed command: `local`, or `node` when it is sent to a node. */
 export const COMMAND_LABEL = 'deputy/command'
 
-/** On a command of a batch: its place among its sisters. */
+/** On a command of a batch: its index in the batch. */
 export const INDEX_LABEL = 'deputy/index'
 
-/** Names where a workspace comes from: the next one from there sends only what changed. */
+/** On a command with a workspace: the source directory. The next upload from there sends only what changed. */
 export const WORKSPACE_LABEL = 'deputy/workspace'

@@ -1,6 +1,6 @@
 import { AppError } from './errors.ts'
 
-/** The end of a machine that nobody can destroy any more: its record goes, and the message says what is left where. */
+/** A machine that can never be destroyed. Deputy deletes its record, and the message says what is left and where. */
 export const leftBehind = (message: string, hint: string): AppError =>
   new AppError('unavailable', message, { hint, retryable: false, details: LEFT_BEHIND })
 

@@ -1,11 +1,11 @@
 const KIB = 1024
 const MIB = 1024 * KIB
 
-/** What one job may ask for or leave behind, whatever the configuration says. */
+/** Hard limits of one job, independent of the configuration. */
 export const LIMITS = {
-  /** Whole manifest as JSON, files included. Larger inputs travel as a workspace. */
+  /** The manifest as JSON, files included. Larger inputs belong in a workspace. */
   manifestBytes: 16 * MIB,
-  /** The kernel takes 128 KiB for one argument; a longer task belongs into a file of `files`. */
+  /** The kernel allows 128 KiB per argument; a longer task belongs in a file of `files`. */
   taskBytes: 120 * KIB,
   files: 1000,
   env: 200,
@@ -21,9 +21,9 @@ export const LIMITS = {
   progressBytes: 1 * KIB,
 } as const
 
-/** Defaults of what is kept of a job; the configuration can change them. */
+/** Default limits of what is kept of a job; the configuration can change them. */
 export const KEPT = {
-  /** First and last bytes of the output, of both streams together; the middle is counted, not kept. */
+  /** First and last bytes of the output, both streams together. The middle is counted, not kept. */
   outputHeadBytes: 1 * MIB,
   outputTailBytes: 1 * MIB,
   artifactFiles: 1000,

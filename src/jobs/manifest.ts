@@ -7,8 +7,8 @@ import { pathProblem } from './paths.ts'
 import { SIZE_PATTERN } from './sizes.ts'
 
 /**
- * What a user asks for. The schema is strict (a misspelt key is an error, not a silent default) and is the
- * only description of a manifest: the MCP tool, the REST API, the CLI and the reference are derived from it.
+ * The manifest schema. It is strict, so a misspelt key is an error and not a silent default. The MCP tool, the REST
+ * API, the CLI and the reference are all derived from it.
  */
 const text = (max: number) =>
   z
@@ -166,7 +166,7 @@ export const manifestSchema = z.strictObject({
 export type ManifestInput = z.input<typeof manifestSchema>
 export type Manifest = z.output<typeof manifestSchema>
 
-/** Checks a manifest once, at the edge. Throws an AppError that names every problem. */
+/** Validates a manifest once, where it enters. Throws an AppError that names every problem. */
 export const parseManifest = (input: unknown): Manifest => {
   if (typeof input !== 'object' || input === null || Array.isArray(input))
     throw invalid([`the manifest is ${describe(input)}, not an object`])
@@ -197,7 +197,7 @@ const crossChecks = (manifest: Manifest): string[] => {
 
 const invalid = (problems: string[]): AppError =>
   new AppError('invalid', `Invalid manifest: ${problems.slice(0, 8).join('; ')}.`, {
-    hint: 'Fix what is named and submit again. The smallest manifest is {"task": "echo hello"}.',
+    hint: 'Fix these keys and submit again. The smallest manifest is {"task": "echo hello"}.',
     details: { problems },
   })
 
@@ -223,7 +223,7 @@ const message = (issue: z.core.$ZodIssue): string => {
   return issue.message.replace(/^\w/, first => first.toLowerCase())
 }
 
-/** The keys an object of the schema knows, whatever it is wrapped in. */
+/** The keys of the schema object at a path, with optional and default wrappers removed. */
 const knownKeys = (path: readonly PropertyKey[]): readonly string[] => {
   let schema: unknown =
     path.length === 0 ? manifestSchema : manifestSchema.shape[String(path[0]) as keyof Manifest]
@@ -242,7 +242,7 @@ const valueAt = (input: unknown, path: readonly PropertyKey[]): unknown =>
     input,
   )
 
-/** Names a value without repeating a megabyte of it. */
+/** Describes a value in a message, shortened. */
 const describe = (value: unknown): string => {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'

@@ -1,4 +1,4 @@
-/** The candidate a person most likely meant, or undefined when nothing is close. */
+/** The most similar candidate, or undefined when none is close. */
 export const nearest = (word: string, candidates: readonly string[]): string | undefined => {
   const wanted = fold(word)
   let best: string | undefined
@@ -18,10 +18,10 @@ export const didYouMean = (word: string, candidates: readonly string[]): string 
   return guess === undefined ? '' : `, did you mean '${guess}'?`
 }
 
-/** `agent_type`, `agent-type` and `agentType` are the same word to the person who typed it. */
+/** `agent_type`, `agent-type` and `agentType` count as the same word. */
 const fold = (text: string): string => text.toLowerCase().replace(/[_-]/g, '').slice(0, 64)
 
-/** Insertions, deletions, substitutions and neighbours that changed places, each as one slip of the finger. */
+/** Insertions, deletions, substitutions and swapped neighbours cost one each. */
 const editDistance = (a: string, b: string): number => {
   let beforePrevious: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -1,9 +1,9 @@
 import { LIMITS } from './limits.ts'
 
-/** Where every job finds its workspace, whatever machine it runs on. */
+/** Path of the workspace inside every machine. */
 export const WORKSPACE = '/work'
 
-/** Why a path of `files` is refused, or undefined when it is good. */
+/** Returns why a path of `files` is refused, or undefined when it is valid. */
 export const pathProblem = (path: string): string | undefined => {
   if (path === '') return 'is empty'
   if (path.includes('\0')) return 'contains a NUL byte'
@@ -19,15 +19,15 @@ export const pathProblem = (path: string): string | undefined => {
 
 export interface FileTarget {
   root: 'workspace' | 'tmp'
-  /** Relative to that root, normalised, never empty. */
+  /** Relative to the root, normalised, never empty. */
   relative: string
 }
 
-/** Where a file of a manifest lands. Callers have checked the path with pathProblem. */
+/** Where a file of a manifest is written. The caller has validated the path with pathProblem. */
 export const fileTarget = (path: string): FileTarget =>
   path.startsWith('/') ? absoluteTarget(path)! : { root: 'workspace', relative: clean(path) }
 
-/** Those files of a manifest that land in the workspace, relative to it. */
+/** The files of a manifest that are written into the workspace, relative to it. */
 export const givenInWorkspace = (files: readonly { path: string }[] = []): string[] =>
   files.flatMap(file => {
     const { root, relative } = fileTarget(file.path)
@@ -48,16 +48,16 @@ const clean = (path: string): string =>
     .filter(part => part !== '' && part !== '.')
     .join('/')
 
-/** Whether a path that a machine named is relative, without `.` and `..`, and of a sane length. */
+/** Whether a path sent by a machine is relative, has no `.` and `..` parts, and has a sane length. */
 export const isSafePath = (path: string): boolean =>
   path.length <= 4096 &&
   !path.includes('\0') &&
   path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 
 /**
- * Whether a path leads into git's own files, where a configuration or a hook would be run by the next git command.
- * Also as git itself guards against it: in any case, as NTFS shortens or extends names, and with the characters that
- * HFS+ ignores.
+ * Whether a path is inside a git directory, where the next git command would run a hook or a configured program.
+ * Applies the same checks as git: any letter case, names as NTFS shortens or extends them, and names with characters
+ * that HFS+ ignores.
  */
 export const isGitInternal = (path: string): boolean => path.split(/[/\\]/).some(isGitDirectory)
 

@@ -9,12 +9,12 @@ interface IdPage {
   readonly next_cursor: string | null
 }
 
-/** Lists jobs, newest first; the daemon and its clients have the same method. */
+/** Lists jobs, newest first. The daemon and its clients both implement it. */
 export interface JobLister {
   list(filter: { limit: number; cursor?: string }): Promise<IdPage>
 }
 
-/** Finds a job by its id, by a unique start or end of it, or by `last`. `hint` says how to list jobs. */
+/** Finds a job by its id, by a unique prefix or suffix of it, or by `last`. `hint` says how to list jobs. */
 export const resolveJobId = async (lister: JobLister, text: string, hint: string): Promise<string> => {
   if (isId(text.toLowerCase())) return text.toLowerCase()
   if (text === 'last') {
@@ -37,7 +37,7 @@ export const resolveJobId = async (lister: JobLister, text: string, hint: string
   })
 }
 
-/** Dashes do not count: a double click selects only a part of an id. */
+/** Ignores dashes, because a double click selects only one part of an id. */
 export const matchesShortId = (id: string, text: string): boolean => {
   const [whole, part] = [id.replaceAll('-', ''), text.toLowerCase().replaceAll('-', '')]
   return part.length >= SHORTEST && (whole.startsWith(part) || whole.endsWith(part))

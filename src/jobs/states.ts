@@ -1,4 +1,4 @@
-/** The life of a job. Every change of state anywhere in the product is a row of this table. */
+/** The states of a job. This table lists every allowed transition. */
 export const STATES = [
   'pending',
   'provisioning',
@@ -13,11 +13,11 @@ export type JobState = (typeof STATES)[number]
 export type TerminalState = 'success' | 'failed' | 'timeout' | 'cancelled'
 
 const NEXT: Record<JobState, readonly JobState[]> = {
-  // A pending job can fail without ever being provisioned: no runtime fits it any more.
+  // A pending job fails without a machine when no runtime fits it any more.
   pending: ['provisioning', 'failed', 'cancelled', 'timeout'],
-  // Back to pending: the machinery failed before the command started, and a retry is left.
+  // Back to pending: provisioning failed before the command started, and a retry is left.
   provisioning: ['running', 'pending', 'failed', 'timeout', 'cancelled'],
-  // Back to pending only when the manifest asks for a second run of a command that had started.
+  // Back to pending only when the manifest allows a second run of a started command.
   running: ['success', 'failed', 'timeout', 'cancelled', 'pending'],
   success: [],
   failed: [],
@@ -31,5 +31,5 @@ export const isTerminal = (state: JobState): state is TerminalState => NEXT[stat
 
 export const canMove = (from: JobState, to: JobState): boolean => NEXT[from].includes(to)
 
-/** The states from which `to` may be entered: the guard of the SQL statement that makes the move. */
+/** The states from which a job may move to `to`: the WHERE clause of the SQL update. */
 export const sourcesOf = (to: JobState): JobState[] => STATES.filter(from => canMove(from, to))

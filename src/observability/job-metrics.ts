@@ -3,13 +3,13 @@ import { isTerminal, type JobState, STATES } from '../jobs/states.ts'
 import type { Metrics } from './metrics.ts'
 
 export interface JobMetrics {
-  /** Resolves when it has let go. */
+  /** Stops following events and waits until that has ended. */
   close(): Promise<void>
 }
 
-/** What an operator wants to see of jobs and machines. Finished jobs are taken from the log of events. */
+/** Metrics of jobs and machines. Finished jobs are counted from the event log. */
 export const observeJobs = (metrics: Metrics, deputy: Deputy): JobMetrics => {
-  const finished = metrics.counter('deputy_jobs_finished_total', 'Jobs that reached their end, since start.')
+  const finished = metrics.counter('deputy_jobs_finished_total', 'Jobs finished since the daemon started.')
   const phases = metrics.histogram('deputy_job_phase_seconds', 'Time that finished jobs spent in each phase.')
   registerGauges(metrics, deputy)
 
@@ -17,14 +17,14 @@ export const observeJobs = (metrics: Metrics, deputy: Deputy): JobMetrics => {
   const follow = async (): Promise<void> => {
     for await (const { type, data, jobId } of deputy.followEvents({ signal: stop.signal })) {
       if (type !== 'state' || !isTerminal(data.to as JobState)) continue
-      // It may have been deleted in the meantime.
+      // The job may have been deleted in the meantime.
       const job = await deputy.get(jobId).catch(() => undefined)
       if (job === undefined) continue
       finished.add({ status: job.status, runtime: job.runtime })
       for (const [phase, ms] of phasesOf(job)) phases.observe(ms / 1000, { phase, runtime: job.runtime })
     }
   }
-  // The store closing under it, or failing, must not end the daemon; the counters then stand still.
+  // A store that closes or fails must not end the daemon; the counters stop in that case.
   const following = follow().catch(() => {})
 
   return {
@@ -40,10 +40,10 @@ const registerGauges = (metrics: Metrics, deputy: Deputy): void => {
     const { jobs } = await deputy.stats()
     return STATES.map(state => ({ labels: { state }, value: jobs[state] }))
   })
-  metrics.gauge('deputy_queue_depth', 'Jobs that wait for a machine.', async () => [
+  metrics.gauge('deputy_queue_depth', 'Jobs waiting for a machine.', async () => [
     { value: (await deputy.stats()).jobs.pending },
   ])
-  metrics.gauge('deputy_queue_oldest_seconds', 'How long the oldest of them has waited.', async () => [
+  metrics.gauge('deputy_queue_oldest_seconds', 'Waiting time of the oldest pending job.', async () => [
     { value: (await deputy.stats()).oldest_pending_seconds },
   ])
   metrics.gauge('deputy_machines', 'Machines by runtime and state.', async () =>
@@ -54,7 +54,7 @@ const registerGauges = (metrics: Metrics, deputy: Deputy): void => {
   )
 }
 
-/** The time in the queue is what is left before the start when the making of the machine is taken away. */
+/** Time in the queue = time until the start, minus the time for provisioning. */
 const phasesOf = (job: JobView): [string, number][] => {
   const until = Date.parse(job.started_at ?? job.completed_at ?? job.created_at)
   const waited = until - Date.parse(job.created_at) - (job.phases.provisioning ?? 0)

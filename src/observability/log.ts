@@ -1,14 +1,14 @@
 import { writeSync } from 'node:fs'
 import pino, { type Logger } from 'pino'
 
-/** JSON lines on stderr: stdout belongs to protocols. Fields: job, machine, runtime, ms, err. */
+/** JSON lines on stderr, because stdout belongs to protocols. Fields: job, machine, runtime, ms, err. */
 export const createLog = (level: string): Logger =>
   pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      // The last line of defence; nothing that holds a secret is meant to be logged at all.
+      // A last safeguard: no log call should contain a secret in the first place.
       redact: {
         paths: ['*.secrets', '*.env', '*.authorization', '*.password', '*.token'],
         censor: '[redacted]',
@@ -17,11 +17,11 @@ export const createLog = (level: string): Logger =>
     { write: writeOrDrop },
   )
 
-/** A log that cannot be written, on a full disk above all, ends nothing. */
+/** Drops lines that cannot be written, for example on a full disk; logging must never end the daemon. */
 const writeOrDrop = (line: string): void => {
   try {
     writeSync(2, line)
   } catch {
-    // The next line may fit again.
+    // Drop this line; a later one may succeed.
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Metrics in the text format of Prometheus, as far as we need it: counters, histograms, and gauges that are
- * asked for their values when somebody scrapes.
- */
+/** Metrics in the Prometheus text format: counters, histograms, and gauges whose values are read at each scrape. */
 export interface Metrics {
   counter(name: string, help: string): Counter
   histogram(name: string, help: string, buckets?: readonly number[]): Histogram
@@ -24,7 +21,7 @@ export interface GaugeSample {
   readonly value: number
 }
 
-/** Seconds, from a database read to a day's job. */
+/** In seconds, from a database read to a job of a day. */
 const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 86_400]
 
 export const createMetrics = (): Metrics => {

@@ -1,12 +1,14 @@
 import type { Metrics } from './metrics.ts'
 
-/** The process itself, under the names that dashboards know. */
+/** Metrics of the daemon process, under their conventional Prometheus names. */
 export const observeProcess = (metrics: Metrics, version: string): void => {
-  metrics.gauge('deputy_build_info', 'The version that runs.', () => [{ labels: { version }, value: 1 }])
+  metrics.gauge('deputy_build_info', 'Version of the running daemon.', () => [
+    { labels: { version }, value: 1 },
+  ])
   metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => [
     { value: process.memoryUsage.rss() },
   ])
-  metrics.gauge('process_start_time_seconds', 'When it started.', () => [
+  metrics.gauge('process_start_time_seconds', 'Start time of the process.', () => [
     { value: Math.round(performance.timeOrigin / 1000) },
   ])
   metrics.gauge('process_cpu_seconds', 'Processor time used.', () => {

@@ -1,7 +1,7 @@
-/** Disk space that is held ready for what must be written on a full disk: how jobs ended. */
+/** Reserved disk space, so that the end of jobs can still be recorded on a full disk. */
 export interface Ballast {
-  /** Gives the space to the next write; false when it is given away already. */
+  /** Frees the space for the next write; false when it is already free. */
   release(): boolean
-  /** Takes the space again when there is room; false while there is none. */
+  /** Reserves the space again; false while the disk has no room. */
   restore(): boolean
 }

@@ -3,39 +3,41 @@ import type { Manifest } from '../jobs/manifest.ts'
 export interface Machine {
   readonly id: string
   readonly runtime: string
-  /** The job it was made for, or the last one that ran in it; null while it waits in a pool. */
+  /** The job that the machine was made for, or the last one that ran in it; null while it is in a pool. */
   readonly jobId: string | null
-  /** What the runtime needs to find it again (a VMID and node, a pid and its start time…). Never a secret. */
+  /**
+   * What the runtime needs to find the machine again (a VMID and node, a pid and its start time…). Never a secret.
+   */
   readonly details: Readonly<Record<string, unknown>>
 }
 
 export interface FoundMachine {
-  /** Our id, from the name or tag that proves ownership. */
+  /** Deputy's id, from the name or tag that proves ownership. */
   readonly id: string
   readonly details: Readonly<Record<string, unknown>>
-  /** The machine itself is not there: this is what it left behind. */
+  /** The machine itself is gone and only its files or records remain. */
   readonly leftover?: boolean
-  /** When it came into being, where that can be told: the reaper leaves young ones alone. */
+  /** Creation time, where known. The reaper skips machines that are too young. */
   readonly createdAt?: number
 }
 
 export interface ProvisionRequest {
   readonly machine: Machine
-  /** Absent for a machine of a pool, which has a kind instead. */
+  /** Absent for a pool machine, which has a kind instead. */
   readonly manifest?: Manifest
   readonly kind?: string
-  /** Persists details with the machine record; await it before creating what they name. */
+  /** Stores details in the machine record. Await it before creating what they identify. */
   remember(details: Record<string, unknown>): Promise<void>
-  /** Told what it waits for, if that may take long. */
+  /** Reports what provisioning waits for, if that may take long. */
   waiting?(what: string): void
-  /** How long the parts of it took, told also when it fails. */
+  /** Reports the duration of each phase, also when provisioning fails. */
   timed?(phases: Readonly<Record<string, number>>): void
   readonly signal: AbortSignal
 }
 
 /**
- * `creating` and `ready` machines wait for work (a pool); `busy` ones run a job; `kept` ones outlive theirs until
- * the lease ends; `destroying` ones are on their way out and stay recorded until that is confirmed.
+ * `creating` and `ready` machines are in a pool. `busy` machines run a job. `kept` machines outlive their job until
+ * the lease ends. `destroying` machines stay recorded until their destruction is confirmed.
  */
 export type MachineState = 'creating' | 'ready' | 'busy' | 'kept' | 'destroying'
 
@@ -43,7 +45,7 @@ export interface MachineRecord extends Machine {
   readonly state: MachineState
   readonly createdAt: number
   readonly leaseUntil: number | null
-  /** Failed attempts to destroy it, when to try again, and what was said. */
+  /** Failed attempts to destroy the machine, the time of the next attempt, and the last error. */
   readonly attempts: number
   readonly notBefore: number
   readonly lastError: string | null

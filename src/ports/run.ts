@@ -9,60 +9,63 @@ export interface Run {
   readonly machine: Machine
   readonly command: CommandSpec
   readonly sink: Sink
-  /** Aborted to end the job; the reason is a StopReason. The run still resolves, with what was collected. */
+  /** Aborted to end the job, with a StopReason. The run still resolves, with what was collected. */
   readonly stop: AbortSignal
-  /** Aborted when the daemon leaves: let go, let the job live, resolve with `detached`. */
+  /** Aborted when the daemon stops: disconnect, leave the job running, and resolve with `detached`. */
   readonly detach: AbortSignal
   remember(details: Record<string, unknown>): Promise<void>
 }
 
-/** What is known of a run after a restart: its command, and above all its secrets, are with the machine alone. */
+/** What is known of a run after a restart. Only the machine still has its command and secrets. */
 export type AttachRequest = Omit<Run, 'command'>
 
-/** Why a run is ended from outside. */
+/** Why the engine ends a run. */
 export interface StopReason {
   readonly kind: 'cancel' | 'timeout' | 'stale'
   readonly by: string
 }
 
-/** What to execute: made from the manifest, the agent and the secrets, just before the start. */
+/** What to execute; made from the manifest, the agent and the secrets immediately before the start. */
 export interface CommandSpec {
   readonly argv: readonly string[]
-  /** Without secrets. */
+  /** Does not contain secrets. */
   readonly env: Readonly<Record<string, string>>
-  /** Given as environment, kept in memory only, redacted from all that comes back. */
+  /** Passed as environment, kept in memory only, redacted from everything the job returns. */
   readonly secrets: Readonly<Record<string, string>>
-  /** How stdout is read: as it is, or as the event stream of an AI agent. */
+  /** How stdout is parsed: as plain text, or as the event stream of an AI agent. */
   readonly format: 'text' | 'claude-stream-json'
   readonly network: 'none' | 'full' | readonly string[]
   readonly timeoutSeconds: number
-  /** Programs outside the system directories that the command needs to see, read-only. */
+  /** Programs outside the system directories that the command may read. */
   readonly programs: readonly string[]
 }
 
 export type Outcome =
   | { readonly kind: 'exit'; readonly exit: Exit }
-  /** The machinery failed before the command started: it may be tried again. */
+  /** The machine failed before the command started; a retry is safe. */
   | { readonly kind: 'not-started'; readonly error: AppError }
-  /** It had started, and how it ended cannot be known any more. */
+  /** The command had started, and its end can no longer be determined. */
   | { readonly kind: 'lost'; readonly error: AppError }
   | { readonly kind: 'detached' }
 
 export interface Exit extends JobOutcome {
   readonly code: number | null
   readonly signal: string | null
-  /** Set when we ended it, by whatever level's clock or the user's wish. */
+  /** Set when the engine or the machine ended the command: on timeout or at the user's request. */
   readonly stopped: StopReason['kind'] | null
   readonly startedAt: number
   readonly endedAt: number
-  /** Set when an agent reports its own failure although its process ended well, or the other way round. */
+  /** Set when an agent reports a failure although its process exited with 0, or the reverse. */
   readonly agentError: string | null
   readonly phases: Readonly<Record<string, number>>
 }
 
-/** Where a run reports. Everything is durable when the promise resolves. */
+/** Receives the reports of a run. Everything is durable when the promise resolves. */
 export interface Sink {
-  /** How far the runtime's own log has been taken over; `attach` goes on from here, nothing is lost or doubled. */
+  /**
+   * Position in the runtime's own log up to which everything is stored. `attach` continues from here, so nothing is
+   * lost or duplicated.
+   */
   readonly position: number
   /** The command has started: the job becomes `running`. */
   started(at: number): Promise<void>
@@ -74,10 +77,10 @@ export interface SinkBatch {
   /** Position in the runtime's own log after this batch. */
   readonly position: number
   readonly chunks: readonly OutputChunk[]
-  /** All bytes the command has printed so far, dropped ones included. */
+  /** Bytes that the command has printed so far, dropped ones included. */
   readonly outputBytes: number
-  /** The latest progress line, if a new one came. */
+  /** The latest progress line, if there is a new one. */
   readonly progress?: string
-  /** What is to be remembered of the machine, as `remember` does it, in the same step. */
+  /** Details to store in the machine record, like `remember`, in the same transaction. */
   readonly remember?: Readonly<Record<string, unknown>>
 }

@@ -3,64 +3,70 @@ import type { FoundMachine, Machine, MachineRecord, ProvisionRequest } from './m
 import type { AttachRequest, Outcome, Run } from './run.ts'
 
 /**
- * A place that lends machines. The engine records a machine before `provision` is called and forgets it only
- * after `destroy` has resolved; `list` tells what really exists, so that both can be compared after a crash.
+ * A source of machines. The engine records a machine before it calls `provision`, and deletes the record only after
+ * `destroy` has resolved. `list` returns what really exists, so that the engine can compare both after a crash.
  */
 export interface Runtime {
   readonly name: string
-  /** How many jobs it runs at once. */
+  /** How many jobs run at once. */
   readonly limit: number
   /** For doctor: what works, what is missing, and the command that fixes it. */
   check(signal: AbortSignal): Promise<Readiness>
   /**
-   * For doctor, where only a machine itself can tell: makes one as jobs get it and tells what came of it. The engine
-   * has recorded it and destroys it in any case.
+   * For doctor, where only a real machine can prove the setup: provisions one like for a job and reports the outcome.
+   * The engine has recorded the machine and destroys it in any case.
    */
   probe?(request: ProvisionRequest): Promise<readonly Check[]>
-  /** Whether it could run this manifest at all; the reason is shown to the user. Cheap: it is asked at every dispatch. */
+  /**
+   * Whether the runtime could ever run this manifest. The user sees the reason. Must be cheap: called at every
+   * dispatch.
+   */
   fits(manifest: Manifest): Fit
-  /** Makes the machine exist. Calls `remember` with what identifies it before the call that creates it. */
+  /** Creates the machine. Calls `remember` with what identifies it before the call that creates it. */
   provision(request: ProvisionRequest): Promise<void>
   /**
-   * Takes a place for a machine where that needs no waiting, inside the transaction that claims the job. What it
-   * tells is written with the claim, as if by `remember`; `provision` finds the place taken.
+   * Takes a slot for a machine if one is free, inside the transaction that claims the job. The returned details are
+   * stored with the claim, like `remember`; `provision` then uses that slot.
    */
   reserve?(request: ReserveRequest): Reservation | undefined
-  /** Starts the command on a provisioned machine and stays with it to its end. */
+  /** Starts the command on a provisioned machine and follows it to its end. */
   start(run: Run): Promise<Outcome>
   /**
-   * Finds the command again after a restart of the daemon; must never start it. `unfinished`: the machine was being
-   * made, no command was ever given to it, and `provision` goes on with it.
+   * Finds the command again after a restart of the daemon; must never start it. `unfinished`: provisioning had not
+   * ended and no command was sent to the machine; `provision` continues with it.
    */
   attach(run: AttachRequest): Promise<Outcome | { readonly kind: 'unfinished' }>
   /**
-   * Idempotent. Resolves when the machine is confirmed gone, however it got there; rejects with `leftBehind` when
-   * that can never be. `attempts` counts the failures so far.
+   * Idempotent. Resolves when the machine is confirmed gone, whatever removed it. Rejects with `leftBehind` when it
+   * can never be destroyed. `attempts` counts the failures so far.
    */
   destroy(machine: Machine & { readonly attempts?: number }, signal: AbortSignal): Promise<void>
-  /** Everything of ours that exists, recorded or not. */
+  /** Lists all machines that belong to Deputy, recorded or not. */
   list(signal: AbortSignal): Promise<FoundMachine[]>
-  /** Whether a machine that is not in the list is really gone; absent where the list is the truth. */
+  /** Whether a machine that `list` does not return is really gone. Absent where `list` is authoritative. */
   isGone?(machine: Machine, signal: AbortSignal): Promise<boolean>
-  /** Where a machine is, as its owner calls it: a node, a VM; undefined while that is not decided. */
+  /** Name of the node or VM that the machine is on; undefined until that is decided. */
   where?(machine: Machine): string | undefined
-  /** Told once at the start which of its machines an earlier daemon has recorded. */
+  /** Receives, once at the start, the machines that an earlier daemon has recorded. */
   recall?(machines: readonly MachineRecord[]): void
-  /** Lets go of everything without ending a job. */
+  /** Releases all resources without ending a job. */
   close(): Promise<void>
-  /** How many machines of each kind to keep booted ahead of need; absent or 0: none. `provision` then runs without a job. */
+  /**
+   * How many machines of each kind to keep booted in the pool; absent or 0 means none. `provision` then runs without
+   * a job.
+   */
   readonly poolSize?: number
-  /** The kinds of machines that wait; one without a name unless told otherwise. */
+  /** The kinds of pool machines; by default one without a name. */
   readonly poolKinds?: readonly string[]
-  /** The kind that would serve a job; undefined when no machine that waits would do. */
+  /** The kind that serves a job; undefined when no pool machine fits. */
   poolKind?(manifest: Manifest): string | undefined
-  /** Age at which a machine that waits is replaced by a new one; absent: it waits for as long as it takes. */
+  /** Age at which a pool machine is replaced; absent means never. */
   readonly poolAgeSeconds?: number
-  /** There is nothing it could run on now: it is neither offered nor checked, but still cleans up. */
+  /** The runtime has nothing to run on at present. It is neither offered nor checked, but still cleans up. */
   readonly dormant?: boolean
-  /** After whatever became of this computer, `attach` learns from elsewhere whether a command has started. */
+  /** `attach` can find out whether a command has started even if this computer lost its own record of the start. */
   readonly remembersStart?: boolean
-  /** What it runs goes on while nobody hears of it: only its timeout ends it, never silence. */
+  /** Jobs survive a loss of contact: only their timeout ends them, never missing heartbeats. */
   readonly outlivesSilence?: boolean
 }
 
@@ -72,7 +78,7 @@ export interface ReserveRequest {
 
 export interface Reservation {
   readonly details: Record<string, unknown>
-  /** The claim came to nothing. */
+  /** Called when the claim fails. */
   release(): void
 }
 
@@ -88,6 +94,6 @@ export interface Check {
   readonly name: string
   readonly status: 'ok' | 'warning' | 'failed'
   readonly message: string
-  /** The command or setting that fixes it. */
+  /** The command or setting that fixes the problem. */
   readonly fix?: string
 }

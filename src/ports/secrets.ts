@@ -1,5 +1,5 @@
 export interface Secrets {
-  /** Names that could be resolved, without resolving them. */
+  /** Names that are configured, without resolving them. */
   names(): readonly string[]
   resolve(names: readonly string[], signal: AbortSignal): Promise<Record<string, string>>
 }

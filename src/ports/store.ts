@@ -5,27 +5,27 @@ import type { Machine, MachineRecord } from './machine.ts'
 import type { SinkBatch } from './run.ts'
 import type { ReserveRequest } from './runtime.ts'
 
-/** Jobs and machines, durably. Every method that writes resolves when the write is on disk. */
+/** Durable storage of jobs and machines. Every method that writes resolves when the write is on disk. */
 export interface Store {
-  /** Gives the earlier job when the idempotency key is known; `conflict` when its manifest was another. */
+  /** Returns the earlier job when the idempotency key is known; throws `conflict` when its manifest differs. */
   insertJob(job: NewJob): Promise<Inserted>
   getJob(id: string): Promise<Job | undefined>
   getManifest(id: string): Promise<Manifest | undefined>
   listJobs(query: JobQuery): Promise<Job[]>
-  /** Jobs whose machine may exist: not pending, not finished. */
+  /** Jobs that may have a machine: neither pending nor finished. */
   activeJobs(): Promise<Job[]>
-  /** Pending jobs whose time in the queue is over. */
+  /** Pending jobs whose queue timeout has expired. */
   overdueJobs(now: number): Promise<Job[]>
-  /** Pending jobs that wait for a kept machine which is no more. */
+  /** Pending jobs that wait for a kept machine that no longer exists. */
   strandedJobs(): Promise<Job[]>
   counts(): Readonly<Record<JobState, number>>
-  /** Pending jobs of one runtime, those that may not start yet included. */
+  /** Number of pending jobs of a runtime, including those that may not start yet. */
   waiting(runtime: string): number
   queuePosition(job: Job): Promise<number>
   oldestPending(): Promise<number | null>
-  /** Takes the next pending job of a runtime and records its machine, in one step. */
+  /** Claims the next pending job of a runtime and records its machine, in one transaction. */
   claim(request: ClaimRequest): Promise<{ job: Job; machine: MachineRecord } | undefined>
-  /** Moves a job; false when it is not in a state from which that move exists (or not in one of `from`). */
+  /** Moves a job to another state; false when the current state (or `from`) does not allow it. */
   move(
     id: string,
     to: JobState,
@@ -33,12 +33,12 @@ export interface Store {
     event: EventBody,
     options?: MoveOptions,
   ): Promise<boolean>
-  /** Changes that are no transition: progress, phases, a wish to cancel. */
+  /** Changes without a state transition: progress, phases, a cancellation request. */
   update(id: string, change: JobChanges, event?: NewEvent): Promise<void>
   heartbeat(id: string, at: number): Promise<void>
 
   appendOutput(id: string, batch: OutputWrite, keep: { head: number; tail: number }): Promise<void>
-  /** Stored chunks from an offset on, whole ones, until `maxBytes` is reached. */
+  /** Whole stored chunks starting at an offset, until `maxBytes` is reached. */
   readOutput(id: string, from: number, maxBytes: number): Promise<OutputChunk[]>
 
   events(query: { jobId?: string; after: number; limit: number }): Promise<JobEvent[]>
@@ -48,27 +48,32 @@ export interface Store {
   getMachine(id: string): Promise<MachineRecord | undefined>
   listMachines(): Promise<MachineRecord[]>
   updateMachine(id: string, change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>): Promise<void>
-  /** From here on it is to be destroyed; tells what is known of it. */
+  /** Marks a machine for destruction and returns its record. */
   condemnMachine(id: string): Promise<MachineRecord | undefined>
-  /** Takes a machine that waits for work out of the pool, to be destroyed; false when a job has it already. */
+  /** Takes an idle machine out of the pool for destruction; false when a job already has it. */
   retireMachine(id: string): Promise<boolean>
-  /** Only after the runtime has confirmed that it is gone; tells the job of it in the same step. */
+  /**
+   * Deletes the record after the runtime has confirmed the destruction, and adds an event to the job in the same
+   * transaction.
+   */
   forgetMachine(id: string, told?: LastWord): Promise<void>
 
-  /** Finished jobs to forget, oldest first; never one that still has a machine. */
+  /** Finished jobs to delete, oldest first; never one that still has a machine. */
   expiredJobs(policy: RetentionPolicy): Promise<string[]>
-  /** Forgets a finished job and tells which blobs nobody needs any more; undefined when it is not finished. */
+  /**
+   * Deletes a finished job and returns the blobs that are no longer referenced; undefined when it is not finished.
+   */
   deleteJob(id: string): Promise<readonly string[] | undefined>
-  /** Gives the space of forgotten jobs back to the disk, a little at a time. */
+  /** Returns the space of deleted jobs to the file system, a little at a time. */
   compact(): Promise<void>
-  /** Whether a job refers to a blob, or somebody holds it. */
+  /** Whether a job refers to a blob, or a holder holds it. */
   isBlobUsed(sha256: string): Promise<boolean>
-  /** Counts as a use until the job of that id is written: submitted, back in the queue, or finished. */
+  /** Holds the blob until the job with that id is written: submitted, requeued or finished. */
   holdBlob(sha256: string, holder: string): Promise<void>
-  /** Forgets holds from before this moment whose holder is no unfinished job. */
+  /** Removes holds older than this time, except those of unfinished jobs. */
   releaseStaleBlobs(before: number): Promise<void>
 
-  /** The last time that was written down. */
+  /** The last recorded time. */
   knownTime(): Promise<number | undefined>
   saveKnownTime(at: number): Promise<void>
 
@@ -79,7 +84,7 @@ export interface Store {
 export interface Inserted {
   readonly job: Job
   readonly created: boolean
-  /** Its place in the queue when it came; null for an earlier job. */
+  /** Position in the queue after insertion; null for an earlier job. */
   readonly position: number | null
 }
 
@@ -92,7 +97,7 @@ export interface NewJob {
   readonly origin: string
   readonly createdAt: number
   readonly timeoutSeconds: number
-  /** When it fails unless it has started. */
+  /** The job fails if it has not started by then. */
   readonly queueUntil?: number
   readonly parentId?: string
 }
@@ -116,15 +121,15 @@ export type JobChanges = Partial<
     | 'result'
   >
 > & {
-  /** Null after a start: a retry may wait as long as it takes. */
+  /** Null after a start: a retry may wait without limit. */
   queueUntil?: null
   /** Earliest time of the next claim, after a retry. */
   notBefore?: number
-  /** Added to what is known. */
+  /** Merged into the stored phases. */
   phases?: Readonly<Record<string, number>>
 }
 
-/** Output, and what is written with it in the same step. */
+/** Output, and what is written with it in the same transaction. */
 export interface OutputWrite extends Omit<SinkBatch, 'remember'> {
   readonly heartbeatAt?: number
   readonly machine?: Pick<Machine, 'id' | 'details'>
@@ -135,7 +140,7 @@ export interface EventBody {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** What is told to the job of a machine that is gone. */
+/** The last event of a job whose machine is destroyed. */
 export interface LastWord {
   readonly jobId: string
   readonly phases: NonNullable<JobChanges['phases']>
@@ -151,22 +156,22 @@ export interface JobQuery {
   readonly label?: { name: string; value?: string }
   readonly parentId?: string
   readonly limit: number
-  /** Goes on below this job. */
+  /** Returns jobs older than this one. */
   readonly before?: string
 }
 
 export interface MoveOptions {
-  /** Only from one of these. */
+  /** Allowed current states. */
   readonly from?: readonly JobState[]
-  /** Whoever is asked again tells it again: it need not survive a power cut. */
+  /** The write need not survive a power cut, because the event is reported again after one. */
   readonly lazy?: boolean
 }
 
 export interface ClaimRequest {
   readonly runtime: string
-  /** Which of the machines that wait would do for a job; any of those without a kind unless told otherwise. */
+  /** Which pool machine fits a job; by default any machine without a kind. */
   poolKind?(manifest: Manifest): string | undefined
-  /** What is known of the new machine already, to be written with it. */
+  /** Initial details of the new machine, written with it. */
   reserve?(request: ReserveRequest): Record<string, unknown> | undefined
   readonly machineId: string
   readonly now: number
@@ -175,6 +180,6 @@ export interface ClaimRequest {
 export interface RetentionPolicy {
   readonly jobs: number
   readonly bytes: number
-  /** Finished before this moment. */
+  /** Jobs that finished before this time. */
   readonly before: number
 }
