@@ -5,7 +5,7 @@ import { nearest } from '../jobs/nearest.ts'
 import { isHost, isJump, isNameServer, isUser } from './hosts.ts'
 import { describeIssue } from './issues.ts'
 import { normalizeArch, normalizeOs } from './platform.ts'
-import { BUILTIN_RULES } from './policy/rules.ts'
+import { BUILTIN_RULES } from './policy/policy-rules.ts'
 
 const NODE_ID = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/
 

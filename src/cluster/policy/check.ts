@@ -1,10 +1,10 @@
 import { AppError } from '../../jobs/errors.ts'
 import { matchesWords } from '../match-words.ts'
-import { type Action, readActions, TooComplex } from './actions.ts'
-import { judge, type Refusal, readable } from './rules.ts'
-import { Scope } from './scope.ts'
+import { type Action, interpretScript, TooComplex } from './interpret.ts'
+import { judge, type Refusal, readable } from './policy-rules.ts'
+import { createScope, type Scope, setVariable } from './shell-scope.ts'
 
-/** A rule of the user's: refuse a program, and only with these words among its arguments, in this order. */
+/** A rule from the configuration. It refuses a program whose arguments contain these words in this order. */
 export interface DenyRule {
   name: string
   /** `terraform destroy`, `git push --force`; `*` stands for any one word. */
@@ -13,12 +13,12 @@ export interface DenyRule {
 }
 
 export interface PolicyOptions {
-  /** The command would run as root on the node. */
+  /** The login user of the node is root. */
   root?: boolean
   env?: Readonly<Record<string, string>>
   cwd?: string
   deny?: readonly DenyRule[]
-  /** Built-in rules that do not apply. */
+  /** Names of built-in rules to skip. */
   disable?: readonly string[]
 }
 
@@ -27,13 +27,13 @@ export type Verdict = { allowed: true } | ({ allowed: false } & Refusal)
 const MAX_LENGTH = 128 * 1024
 
 /**
- * Reads a command as a shell would and says whether it may run. A seat belt against accidents, not a wall against
- * malice: run what must not be able to hurt a machine in an isolated one.
+ * Reads a command as a shell does and decides whether it may run. The policy prevents accidents, not attacks: run
+ * untrusted commands in an isolated machine.
  */
 export const checkCommand = (source: string, options: PolicyOptions = {}): Verdict => {
   const { found, missing } = firstRefusal(source, options)
   if (!found) return { allowed: true }
-  // Most accidents of this kind are a variable that nobody sets.
+  // An unset variable is the usual cause: `rm -rf "$DIR"/*`.
   const names = [...missing].filter(name => name.length <= 40).slice(0, 3)
   const cause =
     names.length > 0 && found.rule.startsWith('destroy-')
@@ -44,7 +44,7 @@ export const checkCommand = (source: string, options: PolicyOptions = {}): Verdi
 
 export const assertAllowed = (source: string, options: PolicyOptions = {}): void => {
   if (source.trim() === '')
-    throw new AppError('invalid', 'the command is empty', { hint: 'Give a command to run.' })
+    throw new AppError('invalid', 'the command is empty', { hint: 'Pass a command to run.' })
   const verdict = checkCommand(source, options)
   if (verdict.allowed) return
   throw new AppError(
@@ -57,10 +57,13 @@ export const assertAllowed = (source: string, options: PolicyOptions = {}): void
   )
 }
 
-/** The simple commands of a script, wrappers on and off, for routing; of one that is too complex, the first of them. */
+/**
+ * Lists the simple commands of a script for routing, each with and without its wrappers. The list stops where the
+ * script becomes too complex.
+ */
 export const commandsOf = (source: string): readonly (readonly string[])[] => {
   const commands: (readonly string[])[] = []
-  read(source, new Scope(), action => {
+  read(source, createScope(), action => {
     if (action.kind === 'run') commands.push(action.argv)
   })
   return commands
@@ -71,11 +74,11 @@ const firstRefusal = (source: string, { env = {}, deny = [], disable = [], ...op
   const refuse = (refusal: Refusal | undefined): void => {
     if (refusal && !disable.includes(refusal.rule)) found ??= refusal
   }
-  if (source.includes('\0')) refuse({ rule: 'nul-byte', reason: 'a command cannot hold a NUL byte' })
+  if (source.includes('\0')) refuse({ rule: 'nul-byte', reason: 'a command cannot contain a NUL byte' })
   if (source.length > MAX_LENGTH)
     refuse({ rule: 'too-complex', reason: `it is longer than ${MAX_LENGTH / 1024} KiB` })
-  const scope = Object.assign(new Scope(), options)
-  for (const [name, value] of Object.entries(env)) scope.set(name, value)
+  const scope = createScope(options)
+  for (const [name, value] of Object.entries(env)) setVariable(scope, name, value)
   if (!found)
     refuse(
       read(source, scope, action => {
@@ -88,7 +91,7 @@ const firstRefusal = (source: string, { env = {}, deny = [], disable = [], ...op
 
 const read = (source: string, scope: Scope, report: (action: Action) => void): Refusal | undefined => {
   try {
-    readActions(source.replace(/[\uE000-\uE001]/g, '_'), scope, report)
+    interpretScript(source.replace(/[\uE000-\uE001]/g, '_'), scope, report)
     return undefined
   } catch (error) {
     if (!(error instanceof TooComplex)) throw error

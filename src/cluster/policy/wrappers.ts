@@ -1,19 +1,19 @@
-/** A command that runs another one, and how. */
+/** The command that a wrapper (`sudo`, `env`, `timeout`…) runs. */
 export interface Unwrapped {
   readonly argv: readonly string[]
-  /** The other command is a script for a shell. */
+  /** Set when the wrapper passes its command to a shell. */
   readonly script?: string
-  /** Whether it runs as root, if the wrapper decides that. */
+  /** Whether the command runs as root; undefined when the wrapper does not change the user. */
   readonly root?: boolean
   readonly cwd?: string
-  /** `NAME=value` words in front of it. */
+  /** `NAME=value` words before the command. */
   readonly assignments: readonly string[]
 }
 
 interface Wrapper {
-  /** Options that take the next word, separated by spaces. */
+  /** Options that take a value, separated by spaces. */
   readonly values?: string
-  /** How many words of its own stand before the command. */
+  /** How many operands precede the command. */
   readonly operands?: number
   readonly assignments?: boolean
   /** Runs the command as root unless one of these options names another user. */
@@ -21,7 +21,7 @@ interface Wrapper {
   readonly cwd?: string
   /** The option whose value is a script. */
   readonly script?: string
-  /** Joins its words to a script, as ssh does. */
+  /** Joins the words of the command to a script, as ssh does. */
   readonly joins?: boolean
 }
 
@@ -66,19 +66,14 @@ export const isWrapper = (program: string): boolean => Object.hasOwn(WRAPPERS, b
 
 export const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
-/** Takes the outermost wrapper off. */
+/** Removes the outermost wrapper. */
 export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
   const name = baseName(argv[0] ?? '')
   if (!isWrapper(name)) return undefined
   const wrapper = WRAPPERS[name]!
-  const { options, rest } = readOptions(argv.slice(1), words(wrapper.values))
-  const own = wrapper.operands ?? 0
-  // `su - root -c …` and `flock FILE -c …` have their options behind the operand.
-  const behind = wrapper.script && own > 0 ? readOptions(rest.slice(own), words(wrapper.values)) : undefined
-  for (const [option, value] of behind?.options ?? []) options.set(option, value)
-  const after = behind?.rest ?? rest.slice(own)
-  const first = wrapper.assignments ? after.findIndex(word => !/^[A-Za-z_]\w*=/.test(word)) : 0
-  const command = first < 0 ? [] : after.slice(first)
+  const { options, rest } = readOptions(argv.slice(1), words(wrapper.values), wrapper.operands)
+  const first = wrapper.assignments ? rest.findIndex(word => !/^[A-Za-z_]\w*=/.test(word)) : 0
+  const command = first < 0 ? [] : rest.slice(first)
   const optionOf = (names: string | undefined): string | undefined =>
     words(names)
       .map(option => options.get(option))
@@ -88,7 +83,7 @@ export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
   const cwd = optionOf(wrapper.cwd)
   return {
     argv: command,
-    assignments: wrapper.assignments ? after.slice(0, first < 0 ? after.length : first) : [],
+    assignments: rest.slice(0, rest.length - command.length),
     ...(script !== undefined && { script: [script, ...(wrapper.joins ? [] : command)].join(' ') }),
     ...(wrapper.rootUnless !== undefined && { root: user === undefined || user === 'root' || user === '0' }),
     ...(cwd !== undefined && { cwd }),
@@ -97,18 +92,26 @@ export const unwrap = (argv: readonly string[]): Unwrapped | undefined => {
 
 const words = (text: string | undefined): string[] => text?.split(' ') ?? []
 
-/** Reads options up to the first operand. `-nu bob` gives `bob` to `-u`, and `-ubob` does, too. */
+/**
+ * Reads options and skips `operands` words among them: `su - root -c …`, `flock FILE -c …`. Both `-nu bob` and `-ubob`
+ * pass `bob` to `-u`.
+ */
 export const readOptions = (
   args: readonly string[],
   takesValue: readonly string[],
+  operands = 0,
 ): { options: Map<string, string>; rest: readonly string[] } => {
   const options = new Map<string, string>()
   let at = 0
+  let left = operands
   for (; at < args.length; at++) {
     const arg = args[at]!
-    if (arg === '--') return { options, rest: args.slice(at + 1) }
-    if (!arg.startsWith('-')) break
+    if (arg === '--') return { options, rest: args.slice(at + 1 + left) }
     if (arg === '-') continue
+    if (!arg.startsWith('-')) {
+      if (left-- > 0) continue
+      break
+    }
     const [long, value] = arg.startsWith('--') ? arg.split(/=(.*)/s) : [arg]
     const exact = takesValue.find(option => option === arg || (isLetters(arg) && option === `-${arg.at(-1)}`))
     const attached = takesValue.find(option => option.length === 2 && arg.startsWith(option))

@@ -292,6 +292,14 @@ describe('fork bombs are refused', () => {
     "bash -c ':(){ :|:& };:'",
     "eval ':(){ :|:& };:'",
   ])('%j', command => expect(ruleOf(command)).toBe('fork-bomb'))
+
+  it.each([
+    'walk() { if [ -z "$1" ]; then return; fi; shift; walk "$@" & }; walk a b',
+    'walk() { [ -n "$1" ] || return; shift; walk "$@" | sort; }; walk a b',
+    'walk() { for d in "$1"/*; do walk "$d" & done; }; walk src',
+    'f() { g | g & }; g() { date; }; f',
+    "echo ':(){ :|:& };:'",
+  ])('a function that ends is allowed: %j', command => expect(ruleOf(command)).toBe('allowed'))
 })
 
 describe('what a server sends is not run as root', () => {

@@ -1,20 +1,20 @@
 import { posix } from 'node:path'
 
-/** Stands for text that only running the command would tell; a private character that is taken out of the input. */
+/** Stands for text that only running the command would show. The character is removed from the input. */
 export const UNKNOWN = '\uE000'
 
-/** Deep enough that only a long climb (`../../../../..`) leads from it to the root. */
+/** Five levels deep, so that only `../../../../..` leads from it to the root. */
 export const UNKNOWN_DIRECTORY = `/${UNKNOWN}`.repeat(5)
 
-/** `~` and `$HOME`, whoever the user is. */
+/** `~` and `$HOME`, for any user. */
 export const HOME = '/home/~'
 
 export type Protected = 'root' | 'system' | 'home'
 
-/** What is lost when the whole path is deleted or changed; undefined for an ordinary path. */
+/** Says what deleting or changing the whole path destroys; undefined for an ordinary path. */
 export const protectedBy = (path: string, cwd: string): Protected | undefined => {
   const parts = segments(path, cwd)
-  // `/etc/*` is as good as `/etc`.
+  // Deleting `/etc/*` does the same damage as deleting `/etc`.
   while (parts.length > 0 && isCatchAll(parts.at(-1)!)) parts.pop()
   const [first, second, third, ...deeper] = parts
   if (first === undefined) return 'root'
@@ -23,7 +23,7 @@ export const protectedBy = (path: string, cwd: string): Protected | undefined =>
   return deeper.length === 0 && SYSTEM_SUBDIRECTORIES.has(parts.join('/')) ? 'system' : undefined
 }
 
-/** Files without which nobody logs in or nothing starts, and globs that take all of them. */
+/** Files that logins and every program need, and globs that match all of them. */
 export const isVitalFile = (path: string, cwd: string): boolean => {
   const parts = segments(path, cwd)
   if (VITAL_FILE.test(parts.join('/'))) return true
@@ -33,7 +33,7 @@ export const isVitalFile = (path: string, cwd: string): boolean => {
 export const isAccountFile = (path: string, cwd: string): boolean =>
   ACCOUNT_FILE.test(segments(path, cwd).join('/'))
 
-/** A whole disk, a partition, a volume, or the memory of the machine. */
+/** A disk, a partition, a volume, or the memory of the machine. */
 export const isDisk = (path: string, cwd: string): boolean => {
   const [dev, ...name] = segments(path, cwd)
   return dev === 'dev' && name.length > 0 && DISK.test(name.join('/').replace(GLOB, '0'))
@@ -52,7 +52,7 @@ const segments = (path: string, cwd: string): string[] =>
 
 const GLOB = /[*?]|\[[^\]]*\]/g
 
-/** `*`, `.*`, `[a-z]*`: nothing in it narrows the match. */
+/** `*`, `.*`, `[a-z]*`: patterns that match nearly every name. */
 const isCatchAll = (part: string): boolean =>
   /[*?]/.test(part) && part.replace(GLOB, '').replace('.', '') === ''
 

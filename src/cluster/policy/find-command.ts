@@ -1,18 +1,21 @@
-import { protectedBy } from './paths.ts'
+import { protectedBy } from './protected-paths.ts'
 import { baseName } from './wrappers.ts'
 
-/** Where a `find` starts, left out when its tests keep it from taking everything there. */
-export const findRoots = (args: readonly string[], cwd: string): string[] => {
-  const rest = args.filter(arg => !/^-[HLP]$|^-O\d$/.test(arg))
-  const end = rest.findIndex(arg => /^[-(!]/.test(arg))
-  const roots = end < 0 ? rest : rest.slice(0, end)
-  const expression = end < 0 ? [] : rest.slice(end)
-  return (roots.length > 0 ? roots : ['.']).filter(root => root !== '' && !isNarrowed(expression, root, cwd))
+export interface Find {
+  /** The directories it starts in, without those where its tests exclude most files. */
+  roots: string[]
+  /** The commands it runs, with a root in place of `{}`. */
+  commands: string[][]
 }
 
-/** The commands that a `find` runs, with `{}` standing for where it starts. */
-export const findCommands = (args: readonly string[], cwd: string): string[][] => {
-  const roots = findRoots(args, cwd)
+export const readFind = (args: readonly string[], cwd: string): Find => {
+  const rest = args.filter(arg => !/^-[HLP]$|^-O\d$/.test(arg))
+  const end = rest.findIndex(arg => /^[-(!]/.test(arg))
+  const expression = end < 0 ? [] : rest.slice(end)
+  const named = end < 0 ? rest : rest.slice(0, end)
+  const roots = (named.length > 0 ? named : ['.']).filter(
+    root => root !== '' && !isNarrowed(expression, root, cwd),
+  )
   const commands = args.includes('-delete') ? roots.map(root => ['rm', '-r', root]) : []
   for (const [index, arg] of args.entries()) {
     if (!/^-(?:exec|execdir|ok|okdir)$/.test(arg)) continue
@@ -23,10 +26,10 @@ export const findCommands = (args: readonly string[], cwd: string): string[][] =
     else
       for (const root of roots) commands.push(asRecursive(command.map(word => word.replaceAll('{}', root))))
   }
-  return commands
+  return { roots, commands }
 }
 
-/** find visits what is below by itself, so a plain `rm {}` reaches as far as a recursive one. */
+/** find visits every file below a root, so `rm {}` deletes as much as `rm -R` on the root. */
 const asRecursive = ([program = '', ...args]: readonly string[]): string[] =>
   /^(?:rm|chmod|chown|chgrp)$/.test(baseName(program)) ? [program, '-R', ...args] : [program, ...args]
 
@@ -34,7 +37,7 @@ const BY_NAME =
   /^-(?:i?name|i?path|i?wholename|i?lname|i?regex|empty|nouser|nogroup|user|group|inum|samefile)$/
 const BY_AGE_OR_SIZE = /^-(?:[acm]?newer\w*|[acm]min|[acm]time|size|links|used)$/
 
-/** Old or large files are found all over the root, too; there only a name narrows the search. */
+/** Below `/`, a test for age or size still matches files of the system; only a name narrows the search there. */
 const isNarrowed = (expression: readonly string[], root: string, cwd: string): boolean =>
   !expression.includes('-o') &&
   expression.some((arg, index) => {

@@ -1,87 +1,85 @@
 import type { Assignment, Command, CommandArgument, Redirection, SyntaxNode } from 'unbash'
 import { forEachChild } from 'unbash'
-import { findCommands, findRoots } from './find.ts'
-import { parseScript } from './parse.ts'
-import { HOME, resolvePath, UNKNOWN, UNKNOWN_DIRECTORY } from './paths.ts'
-import type { Scope } from './scope.ts'
-import { createExpander } from './words.ts'
+import { createExpander } from './expand-words.ts'
+import { readFind } from './find-command.ts'
+import { parseScript } from './parse-script.ts'
+import { HOME, resolvePath, UNKNOWN, UNKNOWN_DIRECTORY } from './protected-paths.ts'
+import { fork, getVariable, markTested, type Scope, setVariable } from './shell-scope.ts'
 import { baseName, readOptions, unwrap } from './wrappers.ts'
 
-/** What a script would do, as far as its text tells, wrappers on and off. */
+/** Something that a script does, as far as its text shows. */
 export type Action =
   | { kind: 'run'; argv: readonly string[]; cwd: string; root: boolean }
   | { kind: 'write'; path: string; cwd: string; append: boolean }
-  /** Text that a shell or an interpreter would run. */
+  /** Text that is passed to a shell or an interpreter. */
   | { kind: 'script'; text: string; root: boolean }
   | { kind: 'fork-bomb'; name: string }
 
-/** Stands for text that a server sends. */
+/** Stands for text that comes from a server. */
 export const DOWNLOADED = '\uE001'
 
-/** Thrown when a script costs more to read than anybody would want to wait for. */
+/** Thrown when interpreting a script takes too many steps. */
 export class TooComplex extends Error {}
 
-/** Counted, not timed, so that a verdict does not depend on the load of the computer. */
+/** A limit on steps, not on time: the verdict must not depend on the load of the computer. */
 const MAX_STEPS = 200_000
 const MAX_DEPTH = 12
 
-/** Reads a script in the order in which a shell would run it, and reports each action. */
-export const readActions = (source: string, scope: Scope, report: (action: Action) => void): void => {
+/** Follows a script in the order in which a shell runs it and reports each action. Runs nothing. */
+export const interpretScript = (source: string, scope: Scope, report: (action: Action) => void): void => {
   let steps = 0
   const spend = (count: number): void => {
     steps += count
     if (steps > MAX_STEPS) throw new TooComplex('it takes too many steps to read')
   }
-  const expander = createExpander((script, at) => runAll(script.commands, at.fork()))
+  const expander = createExpander((script, at) => runAll(script.commands, fork(at)))
 
   const runScript = (text: string, scope: Scope): string => {
     report({ kind: 'script', text, root: scope.root })
     if (scope.depth >= MAX_DEPTH) throw new TooComplex('it is nested too deeply')
     spend(1 + text.length / 64)
-    const script = parseScript(text)
-    if (script.forkBomb) report({ kind: 'fork-bomb', name: script.forkBomb })
-    return runAll(script.tree.commands, scope.fork({ depth: scope.depth + 1 }))
+    return runAll(parseScript(text).commands, fork(scope, { depth: scope.depth + 1 }))
   }
 
   const runAll = (nodes: readonly SyntaxNode[], scope: Scope, stdin = UNKNOWN): string =>
     nodes.map(node => run(node, scope, stdin)).join('')
 
-  /** Returns what the node prints. */
+  /** Returns the output of the node. */
   const run = (node: SyntaxNode, scope: Scope, stdin: string): string => {
     spend(1)
     switch (node.type) {
       case 'Statement':
-        return run(node.command, node.background ? scope.fork() : scope, stdin)
+        return run(node.command, node.background ? fork(scope, { background: true }) : scope, stdin)
       case 'CompoundList':
       case 'AndOr':
         return runAll(node.commands, scope, stdin)
       case 'Pipeline':
         if (node.commands.length === 1) return run(node.commands[0]!, scope, stdin)
-        return node.commands.reduce((flow, command) => run(command, scope.fork(), flow), stdin)
+        return node.commands.reduce((flow, part) => run(part, fork(scope, { background: true }), flow), stdin)
       case 'Command':
         return runCommand(node, scope, stdin)
       case 'Redirected':
         return run(node.command, scope, redirect(node.redirects, scope) ?? stdin)
       case 'Subshell':
-        return run(node.body, scope.fork(), stdin)
+        return run(node.body, fork(scope), stdin)
       case 'Function':
         scope.functions.set(node.name.value, node.body)
         return ''
       case 'For': {
         const words = node.wordlist?.flatMap(word => expander.fields(word, scope)) ?? [UNKNOWN]
         for (const word of words.slice(0, 16)) {
-          scope.set(node.name.value, word)
+          setVariable(scope, node.name.value, word)
           run(node.body, scope, stdin)
         }
         return UNKNOWN
       }
       case 'TestCommand':
-        markTested(node, scope)
+        markAllTested(node, scope)
         return runChildren(node, scope, stdin)
       case 'CommandExpansion':
       case 'ProcessSubstitution':
       case 'ArithmeticCommandExpansion':
-        return node.script ? runAll(node.script.commands, scope.fork(), stdin) : ''
+        return node.script ? runAll(node.script.commands, fork(scope), stdin) : ''
       default:
         return runChildren(node, scope, stdin)
     }
@@ -100,11 +98,11 @@ export const readActions = (source: string, scope: Scope, report: (action: Actio
     if (!node.name) for (const part of assignments) assign(part, scope)
     const input = redirect(node.redirects, scope) ?? stdin
     if (!node.name) return ''
-    const inner = assignments.length > 0 ? scope.fork() : scope
+    const inner = assignments.length > 0 ? fork(scope) : scope
     for (const part of assignments) assign(part, inner)
     const argv = [node.name, ...node.args].flatMap(word => argument(word, scope))
     const name = argv[0] ?? ''
-    if (name === '[' || name === 'test') markTested(node, scope)
+    if (name === '[' || name === 'test') markAllTested(node, scope)
     if (DECLARATIONS.has(name))
       for (const part of node.args) if (part.type === 'Assignment') assign(part, scope)
     return runArgv(argv, inner, input)
@@ -117,16 +115,16 @@ export const readActions = (source: string, scope: Scope, report: (action: Actio
     const name = baseName(argv[0]!)
     const args = argv.slice(1)
     const body = scope.functions.get(argv[0]!)
-    if (body) return callFunction(body, args, scope, stdin)
+    if (body) return callFunction(body, argv, scope, stdin)
     const builtin = BUILTINS.get(name)
     if (builtin) return builtin(args, scope, stdin)
     if (SHELL.test(name)) return runShell(args, scope, stdin)
     const wrapped = unwrap(argv)
     if (wrapped) {
       const cwd = wrapped.cwd === undefined ? scope.cwd : resolvePath(wrapped.cwd, scope.cwd)
-      const inner = scope.fork({ cwd, root: wrapped.root ?? scope.root })
+      const inner = fork(scope, { cwd, root: wrapped.root ?? scope.root })
       for (const word of wrapped.assignments)
-        inner.set(word.split('=', 1)[0]!, word.slice(word.indexOf('=') + 1))
+        setVariable(inner, word.split('=', 1)[0]!, word.slice(word.indexOf('=') + 1))
       return wrapped.script === undefined
         ? runArgv(wrapped.argv, inner, stdin)
         : runScript(wrapped.script, inner)
@@ -136,16 +134,19 @@ export const readActions = (source: string, scope: Scope, report: (action: Actio
     return DOWNLOADERS.has(name) || stdin.includes(DOWNLOADED) ? DOWNLOADED : UNKNOWN
   }
 
-  const callFunction = (body: SyntaxNode, args: readonly string[], scope: Scope, stdin: string): string => {
+  const callFunction = (body: SyntaxNode, argv: readonly string[], scope: Scope, stdin: string): string => {
+    const name = argv[0]!
+    if (scope.background && scope.calls.includes(name) && !isConditional(body))
+      report({ kind: 'fork-bomb', name })
     if (scope.depth >= MAX_DEPTH) return UNKNOWN
-    const inner = scope.fork({ depth: scope.depth + 1 })
-    setArguments(['', ...args], inner)
+    const inner = fork(scope, { depth: scope.depth + 1, background: false, calls: [...scope.calls, name] })
+    setArguments(argv, inner)
     return run(body, inner, stdin)
   }
 
   const runShell = (args: readonly string[], scope: Scope, stdin: string): string => {
     const at = args.findIndex(arg => /^-\w*c$/.test(arg))
-    const inner = scope.fork({ nounset: scope.nounset || args.some(arg => /^-\w*u\w*$/.test(arg)) })
+    const inner = fork(scope, { nounset: scope.nounset || args.some(arg => /^-\w*u\w*$/.test(arg)) })
     if (at >= 0) {
       setArguments(args.slice(at + 2), inner)
       return runScript(args[at + 1] ?? '', inner)
@@ -172,18 +173,17 @@ export const readActions = (source: string, scope: Scope, report: (action: Actio
   }
 
   const runFind = (args: readonly string[], scope: Scope): string => {
-    for (const command of findCommands(args, scope.cwd)) runArgv(command, scope, UNKNOWN)
-    return findRoots(args, scope.cwd)
-      .flatMap(root => [root, `${root}/*`])
-      .join('\n')
+    const { roots, commands } = readFind(args, scope.cwd)
+    for (const command of commands) runArgv(command, scope, UNKNOWN)
+    return roots.flatMap(root => [root, `${root}/*`]).join('\n')
   }
 
   const assign = (part: Assignment, scope: Scope): void => {
     const { value } = part
     const words = value.type === 'Word' ? [value] : value.elements
     const text = words.map(word => expander.fields(word, scope).join(' ')).join(' ')
-    if (part.index) scope.set(part.name, UNKNOWN)
-    else scope.set(part.name, part.append ? `${scope.get(part.name) ?? ''}${text}` : text)
+    const before = part.append ? (getVariable(scope, part.name) ?? '') : ''
+    setVariable(scope, part.name, part.index ? UNKNOWN : before + text)
   }
 
   const argument = (arg: CommandArgument, scope: Scope): string[] =>
@@ -191,7 +191,7 @@ export const readActions = (source: string, scope: Scope, report: (action: Actio
       ? expander.fields(arg, scope)
       : [`${arg.name}=${arg.value.type === 'Word' ? expander.fields(arg.value, scope).join(' ') : UNKNOWN}`]
 
-  /** Reports the files that are written; returns what is given as input. */
+  /** Reports the files that redirections write to; returns the redirected input. */
   const redirect = (redirects: readonly Redirection[], scope: Scope): string | undefined => {
     let input: string | undefined
     for (const item of redirects) {
@@ -224,7 +224,7 @@ export const readActions = (source: string, scope: Scope, report: (action: Actio
   }
 
   const readVariables = (args: readonly string[], scope: Scope): string => {
-    for (const name of args) if (/^\w+$/.test(name)) scope.set(name, UNKNOWN)
+    for (const name of args) if (/^\w+$/.test(name)) setVariable(scope, name, UNKNOWN)
     return ''
   }
 
@@ -236,8 +236,8 @@ export const readActions = (source: string, scope: Scope, report: (action: Actio
     ['set', setOptions],
     ['read', readVariables],
     ['eval', (args, scope) => runScript(args.join(' '), scope)],
-    // Runs later, when the variables are set.
-    ['trap', (args, scope) => runScript(args[0] ?? '', scope.fork({ nounset: true }))],
+    // The script of a trap runs later, when its variables are set.
+    ['trap', (args, scope) => runScript(args[0] ?? '', fork(scope, { nounset: true }))],
     ['source', runShell],
     ['.', runShell],
     ['xargs', runXargs],
@@ -258,14 +258,24 @@ const DOWNLOADERS = new Set(['curl', 'wget', 'fetch'])
 const DECLARATIONS = new Set(['export', 'declare', 'local', 'readonly', 'typeset'])
 const SILENT = new Set(['[', 'test', 'true', 'false', ':', 'mkdir', 'unset', 'shift', ...DECLARATIONS])
 
-/** `$0` is the first. */
+/** The first argument is `$0`. */
 const setArguments = (args: readonly string[], scope: Scope): void => {
-  for (const [index, arg] of args.entries()) scope.set(String(index), arg)
-  if (args.length > 1) for (const name of ['@', '*']) scope.set(name, args.slice(1).join(' '))
+  for (const [index, arg] of args.entries()) setVariable(scope, String(index), arg)
+  if (args.length > 1) for (const name of ['@', '*']) setVariable(scope, name, args.slice(1).join(' '))
 }
 
-const markTested = (node: SyntaxNode, scope: Scope): void => {
-  if (node.type === 'SimpleExpansion') scope.markTested(node.text.slice(1))
-  if (node.type === 'ParameterExpansion') scope.markTested(node.parameter)
-  forEachChild(node, child => markTested(child, scope))
+const markAllTested = (node: SyntaxNode, scope: Scope): void => {
+  if (node.type === 'SimpleExpansion') markTested(scope, node.text.slice(1))
+  if (node.type === 'ParameterExpansion') markTested(scope, node.parameter)
+  forEachChild(node, child => markAllTested(child, scope))
+}
+
+/** Whether a function may stop calling itself. */
+const isConditional = (node: SyntaxNode): boolean => {
+  let found = /^(?:If|For|While|Case|Select|AndOr)$/.test(node.type)
+  if (node.type === 'Command') found ||= /^(?:return|exit|break)$/.test(node.name?.value ?? '')
+  forEachChild(node, child => {
+    found ||= isConditional(child)
+  })
+  return found
 }

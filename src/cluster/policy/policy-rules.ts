@@ -1,5 +1,5 @@
-import { type Action, DOWNLOADED } from './actions.ts'
-import { isAccountFile, isDisk, isVitalFile, protectedBy, resolvePath, UNKNOWN } from './paths.ts'
+import { type Action, DOWNLOADED } from './interpret.ts'
+import { isAccountFile, isDisk, isVitalFile, protectedBy, resolvePath, UNKNOWN } from './protected-paths.ts'
 import { baseName } from './wrappers.ts'
 
 export interface Refusal {
@@ -7,7 +7,7 @@ export interface Refusal {
   reason: string
 }
 
-/** Names of the built-in rules; `cluster.policy.disable` takes them. */
+/** Names of the built-in rules, as `cluster.policy.disable` lists them. */
 export const BUILTIN_RULES = [
   'destroy-root',
   'destroy-system-directory',
@@ -22,18 +22,19 @@ export const BUILTIN_RULES = [
   'too-complex',
 ] as const
 
-/** One row: which programs, with which arguments, do what to which of their operands. */
+/** Which programs, with which arguments, do what to which of their operands. */
 interface Row {
   readonly programs: string | RegExp
   readonly does: Effect
-  /** Only with an argument like this one. */
+  /** The row applies only with a matching argument. */
   readonly when?: RegExp
-  /** Not with an argument like this one. */
+  /** The row does not apply with a matching argument. */
   readonly unless?: RegExp
-  /** Which operands are meant; all unless told otherwise. */
+  /** Which operands are affected; all by default. */
   readonly to?: 'last' | 'sources'
 }
 
+type BuiltinRule = (typeof BUILTIN_RULES)[number]
 type Effect = 'delete' | 'unlink' | 'move' | 'change' | 'write' | 'overwrite' | 'format' | 'destroy-volume'
 
 const TABLE: readonly Row[] = [
@@ -74,34 +75,39 @@ const TABLE: readonly Row[] = [
   { programs: 'diskutil', does: 'format', when: /^(?:erase|zero|secureErase|partition|reformat)/i },
 ]
 
-/** The first built-in rule that refuses an action. */
+/** Applies the built-in rules to an action. */
 export const judge = (action: Action): Refusal | undefined => {
-  if (action.kind === 'write') return judgeWrite(action.path, action.cwd, action.append)
-  if (action.kind === 'fork-bomb')
-    return { rule: 'fork-bomb', reason: `"${action.name}" starts copies of itself without end` }
-  if (action.kind === 'script')
-    return action.root && action.text.includes(DOWNLOADED)
-      ? { rule: 'download-to-root-shell', reason: 'it runs what a server sends as root, unseen' }
-      : undefined
-  return judgeCommand(action.argv, action.cwd)
+  switch (action.kind) {
+    case 'write':
+      return judgeWrite(action.path, action.cwd, action.append)
+    case 'fork-bomb':
+      return refusal('fork-bomb', `"${action.name}" starts copies of itself without end`)
+    case 'script':
+      if (!action.root || !action.text.includes(DOWNLOADED)) return undefined
+      return refusal('download-to-root-shell', 'it runs a download as root')
+    case 'run':
+      return judgeCommand(action.argv, action.cwd)
+  }
 }
+
+const refusal = (rule: BuiltinRule, reason: string): Refusal => ({ rule, reason })
 
 const judgeCommand = (argv: readonly string[], cwd: string): Refusal | undefined => {
   const program = baseName(argv[0] ?? '')
   const args = argv.slice(1)
   for (const row of TABLE) {
-    if (!names(row.programs, program)) continue
+    if (!matches(row.programs, program)) continue
     if (row.when && !args.some(arg => row.when!.test(arg))) continue
     if (row.unless && args.some(arg => row.unless!.test(arg))) continue
     for (const target of targets(args, row.to)) {
-      const refusal = refusalOf(row.does, program, target, cwd)
-      if (refusal) return refusal
+      const found = judgeEffect(row.does, program, target, cwd)
+      if (found) return found
     }
   }
   return undefined
 }
 
-const names = (programs: string | RegExp, program: string): boolean =>
+const matches = (programs: string | RegExp, program: string): boolean =>
   typeof programs === 'string' ? programs.split(' ').includes(program) : programs.test(program)
 
 const targets = (args: readonly string[], to: Row['to']): readonly string[] => {
@@ -115,54 +121,45 @@ const targets = (args: readonly string[], to: Row['to']): readonly string[] => {
   return plain
 }
 
-const LOST = {
-  root: { rule: 'destroy-root', what: 'the root of the file system' },
-  system: { rule: 'destroy-system-directory', what: 'a directory the system needs' },
-  home: { rule: 'destroy-home', what: 'the home of a user' },
-}
+const LOSS = {
+  root: ['destroy-root', 'the root of the file system'],
+  system: ['destroy-system-directory', 'a directory the system needs'],
+  home: ['destroy-home', 'the home of a user'],
+} as const
 
-const refusalOf = (does: Effect, program: string, target: string, cwd: string): Refusal | undefined => {
+const judgeEffect = (does: Effect, program: string, target: string, cwd: string): Refusal | undefined => {
   const lost = protectedBy(target, cwd)
   switch (does) {
     case 'delete':
     case 'move':
-      return (
-        lost && { rule: LOST[lost].rule, reason: `${program} would ${does} ${LOST[lost].what} (${target})` }
-      )
+      return lost && refusal(LOSS[lost][0], `${program} would ${does} ${LOSS[lost][1]} (${target})`)
     case 'unlink':
       if (!isVitalFile(target, cwd)) return undefined
-      return {
-        rule: 'destroy-system-file',
-        reason: `${program} would delete ${target}, which the system needs`,
-      }
+      return refusal('destroy-system-file', `${program} would delete ${target}, which the system needs`)
     case 'change':
       if (lost === undefined || lost === 'home') return undefined
-      return {
-        rule: 'recursive-permissions',
-        reason: `${program} -R would change every file below ${target}`,
-      }
+      return refusal('recursive-permissions', `${program} -R would change every file below ${target}`)
     case 'format':
       if (!isDisk(target, cwd) && !/^r?disk\d/.test(target)) return undefined
-      return { rule: 'format-device', reason: `${program} would destroy what is on ${target}` }
+      return refusal('format-device', `${program} would destroy the data on ${target}`)
     case 'destroy-volume':
-      // A snapshot (`pool/data@monday`) is no loss.
+      // Deleting a snapshot (`pool/data@monday`) keeps the volume.
       if (target === 'destroy' || /[@#]/.test(target)) return undefined
-      return { rule: 'format-device', reason: `${program} would destroy ${target} and what is on it` }
+      return refusal('format-device', `${program} would destroy ${target} and its data`)
     default:
       return judgeWrite(target, cwd, does === 'write')
   }
 }
 
 const judgeWrite = (path: string, cwd: string, append: boolean): Refusal | undefined => {
-  if (isDisk(path, cwd)) return { rule: 'write-device', reason: `writing to ${path} overwrites a disk` }
+  if (isDisk(path, cwd)) return refusal('write-device', `writing to ${path} overwrites a disk`)
   if (resolvePath(path, cwd) === '/proc/sysrq-trigger')
-    return { rule: 'write-device', reason: `writing to ${path} stops the machine at once` }
-  return !append && isAccountFile(path, cwd)
-    ? { rule: 'destroy-system-file', reason: `it would overwrite ${path}, without which nobody logs in` }
-    : undefined
+    return refusal('write-device', `writing to ${path} stops the machine at once`)
+  if (append || !isAccountFile(path, cwd)) return undefined
+  return refusal('destroy-system-file', `it would overwrite ${path}, which every login needs`)
 }
 
-/** Text as people read it in a refusal. */
+/** Replaces the placeholder characters in a refusal and shortens it. */
 export const readable = (text: string): string => {
   const plain = text.replaceAll('/home/~', '~').replaceAll(DOWNLOADED, '<download>').replaceAll(UNKNOWN, '…')
   return plain.length > 120 ? `${plain.slice(0, 117)}…` : plain

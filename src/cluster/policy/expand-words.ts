@@ -1,15 +1,15 @@
 import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from 'unbash'
-import { HOME, UNKNOWN } from './paths.ts'
-import type { Scope } from './scope.ts'
+import { HOME, UNKNOWN } from './protected-paths.ts'
+import { getVariable, markTested, type Scope } from './shell-scope.ts'
 
 export interface Expander {
-  /** The fields a word becomes; parts that only running would tell are `UNKNOWN`. */
+  /** The fields that a word expands to; text that only running it would show is `UNKNOWN`. */
   fields(word: Word, scope: Scope): string[]
-  /** The same as one text, for assignments and here-documents. */
+  /** The expansion as one text, for assignments and here-documents. */
   text(parts: readonly WordPart[], scope: Scope): string
 }
 
-/** `run` reads the script of a command substitution and returns what it prints. */
+/** `run` interprets the script of a command substitution and returns its output. */
 export const createExpander = (run: (script: ParsedScript, scope: Scope) => string): Expander => {
   const text = (parts: readonly WordPart[], scope: Scope): string =>
     parts.map(part => expand(part, scope).text).join('')
@@ -51,24 +51,24 @@ export const createExpander = (run: (script: ParsedScript, scope: Scope) => stri
     if (part.prefix || (part.index && !/^[@*]$/.test(part.index.value))) return UNKNOWN
     if (!operation) return variable(name, scope)
     if (operation.type !== 'Default') return UNKNOWN
-    const value = scope.lookUp(name)
+    const value = getVariable(scope, name)
     const operand = (): string => text(operation.operand.parts ?? [literal(operation.operand)], scope)
     if (operation.operator.endsWith('+')) return value ? operand() : ''
-    if (operation.operator.endsWith('?')) {
-      scope.markTested(name)
-      return value || UNKNOWN
-    }
-    return value || operand()
+    if (!operation.operator.endsWith('?')) return value || operand()
+    markTested(scope, name)
+    return value || UNKNOWN
   }
 
   const variable = (name: string, scope: Scope): string => {
     if (name === 'HOME') return HOME
     if (name === 'PWD') return scope.cwd
-    const value = scope.get(name)
-    // Arguments and what every session sets are there; only running would tell their values.
+    const value = getVariable(scope, name)
+    if (value) return value
+    // Arguments and the variables of every session have values that the text does not show.
     if (value === undefined && (!/^[A-Za-z_]\w*$/.test(name) || SET_BY_SESSION.test(name))) return UNKNOWN
-    if (!value) scope.missing.add(name)
-    return value ?? ''
+    if (scope.nounset) return UNKNOWN
+    scope.missing.add(name)
+    return ''
   }
 
   return { fields, text }
@@ -78,11 +78,11 @@ const SET_BY_SESSION = /^(?:USER|LOGNAME|UID|PATH|SHELL|RANDOM|HOSTNAME|OLDPWD|P
 
 interface Piece {
   text: string
-  /** White space does not divide it. */
+  /** The shell does not split it at white space. */
   quoted: boolean
 }
 
-/** `"${words[@]}"` and `"$@"` are several fields in spite of the quotes. */
+/** `"${words[@]}"` and `"$@"` expand to several fields although they are quoted. */
 const isList = (part: WordPart): boolean =>
   (part.type === 'ParameterExpansion' && /^[@*]$/.test(part.index?.value ?? part.parameter)) ||
   (part.type === 'SimpleExpansion' && /^\$[@*]$/.test(part.text))
