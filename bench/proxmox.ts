@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Pool } from 'undici'
 import { proxmoxToolsSchema } from '../src/config/proxmox-tools.ts'
-import { openSession } from '../src/mcp/tools/proxmox/call-session.ts'
+import { openCallSession } from '../src/mcp/tools/proxmox/call-session.ts'
 import { bindAll } from '../src/mcp/tools/proxmox/policy/api-operation.ts'
 import { proxmoxToolsets } from '../src/mcp/tools/proxmox/proxmox-toolsets.ts'
 import { createProxmoxService, type ProxmoxService } from '../src/mcp/tools/proxmox/service.ts'
@@ -66,7 +66,7 @@ const reads: Bench['run'] = () =>
       const { body } = await bare.request({ method: 'GET', path: '/api2/json/nodes', headers })
       await body.json()
     }
-    const session = openSession(service, {
+    const session = openCallSession(service, {
       who: 'bench',
       tool: 'list_nodes',
       action: '',

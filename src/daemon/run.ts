@@ -13,7 +13,7 @@ import { createControlApp } from '../http/app.ts'
 import { type Listener, type LoopbackListener, listenLoopback, listenUnix } from '../http/listen.ts'
 import { ensureTokens } from '../http/tokens.ts'
 import { parseSize } from '../jobs/sizes.ts'
-import { createMcp } from '../mcp/mcp-service.ts'
+import { createMcpService } from '../mcp/mcp-service.ts'
 import { observeJobs } from '../observability/job-metrics.ts'
 import { createLog } from '../observability/log.ts'
 import { createMetrics } from '../observability/metrics.ts'
@@ -152,7 +152,7 @@ const run = async (
   defer(jobMetrics.close)
   const toolsets = await createToolsets({ home, config, env, log, cluster })
   defer(toolsets.close)
-  const mcp = createMcp({
+  const mcp = createMcpService({
     deputy,
     available: toolsets.available,
     version: VERSION,

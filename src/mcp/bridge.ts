@@ -2,10 +2,10 @@ import type { Socket } from 'node:net'
 import { bridgeHeaders } from './bridge/bridge-headers.ts'
 import { connectDaemon } from './bridge/connect-daemon.ts'
 import { createConversation } from './bridge/conversation.ts'
-import { errorAnswer, isRequest, parseMessage } from './bridge/json-rpc.ts'
-import { createLines } from './bridge/line-splitter.ts'
-import { onEnding } from './bridge/shutdown-triggers.ts'
-import { STOPPING } from './stopping-notification.ts'
+import { errorResponse, isRequest, parseMessage } from './bridge/json-rpc.ts'
+import { createLineSplitter } from './bridge/line-splitter.ts'
+import { onShutdown } from './bridge/shutdown-triggers.ts'
+import { STOPPING_METHOD } from './stopping-notification.ts'
 
 export interface BridgeOptions {
   readonly env: NodeJS.ProcessEnv
@@ -14,10 +14,10 @@ export interface BridgeOptions {
 }
 
 /** How long the last answers may take when the client has closed its end already, as `echo … | deputy mcp` does. */
-const LAST_ANSWERS_MS = 5000
-/** Between two tries to reach a daemon that does not start, so that a busy client does not spawn one a millisecond. */
-const RETRY_AFTER_MS = 2000
-const MOST_QUEUED_BYTES = 48 * 1024 * 1024
+const DRAIN_MS = 5000
+/** Pause between attempts to start a daemon, so that a busy client does not spawn one with each message. */
+const RECONNECT_PAUSE_MS = 2000
+const MAX_QUEUED_BYTES = 48 * 1024 * 1024
 
 /**
  * The process an MCP client starts: it carries lines between its stdio and the daemon, and owns nothing. It loads
@@ -35,7 +35,7 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
   let failure: { text: string; at: number } | undefined
   let inputEnded = false
 
-  const leave = () => process.exit(0)
+  const exit = () => process.exit(0)
   const log = (text: string) => void process.stderr.write(`deputy mcp: ${text}\n`)
 
   const toClient = (line: string | Buffer) => {
@@ -53,28 +53,28 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
     socket.once('drain', () => stdin.resume())
   }
 
-  const leaveWhenDone = () => {
-    if (inputEnded && conversation.waiting() === 0 && queue.length === 0) leave()
+  const exitWhenDone = () => {
+    if (inputEnded && conversation.pendingCount() === 0 && queue.length === 0) exit()
   }
 
   const fromClient = (line: Buffer) => {
     const message = parseMessage(line)
     if (message === undefined) {
       log('the client sent a line that is not JSON-RPC')
-      return toClient(errorAnswer(null, -32700, 'That line is not a JSON-RPC message.'))
+      return toClient(errorResponse(null, -32700, 'That line is not a JSON-RPC message.'))
     }
     if (daemon !== undefined) {
       conversation.sent(message, line.toString())
       return toDaemon(daemon, line)
     }
-    if (failure !== undefined && performance.now() - failure.at < RETRY_AFTER_MS) {
-      if (isRequest(message)) toClient(errorAnswer(message.id, -32603, failure.text))
+    if (failure !== undefined && performance.now() - failure.at < RECONNECT_PAUSE_MS) {
+      if (isRequest(message)) toClient(errorResponse(message.id, -32603, failure.text))
       return
     }
     queue.push(line)
     queuedBytes += line.length
-    if (queuedBytes > MOST_QUEUED_BYTES) stdin.pause()
-    void reach()
+    if (queuedBytes > MAX_QUEUED_BYTES) stdin.pause()
+    void connect()
   }
 
   const flush = () => {
@@ -87,12 +87,12 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
 
   const attach = (socket: Socket, rest: Buffer) => {
     let stopped = false
-    const lines = createLines(line => {
+    const lines = createLineSplitter(line => {
       const message = parseMessage(line)
       if (message === undefined) return log('the daemon sent a line that is not JSON-RPC')
-      if (message.method === STOPPING) stopped = true
+      if (message.method === STOPPING_METHOD) stopped = true
       else if (conversation.received(message)) toClient(line)
-      leaveWhenDone()
+      exitWhenDone()
     })
     socket.on('data', lines)
     // The close that follows says all there is to say.
@@ -102,47 +102,47 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
       daemon = undefined
       log(stopped ? 'the daemon was stopped' : 'lost the daemon, looking for the next one')
       stdin.resume()
-      for (const line of conversation.lost()) toClient(line)
-      if (!stopped || conversation.waiting() > 0) void reach()
+      for (const line of conversation.failInFlight()) toClient(line)
+      if (!stopped || conversation.pendingCount() > 0) void connect()
     })
     daemon = socket
     if (rest.length > 0) lines(rest)
     socket.resume()
   }
 
-  const reach = async () => {
+  const connect = async () => {
     if (connecting || daemon !== undefined) return
     connecting = true
     try {
       const { socket, rest } = await connectDaemon(env, headers)
       failure = undefined
       attach(socket, rest)
-      const { toDaemon: again, toClient: news } = conversation.resume()
-      for (const line of again) toDaemon(socket, line)
-      for (const line of news) toClient(line)
+      const { toDaemon: replayed, toClient: notifications } = conversation.resume()
+      for (const line of replayed) toDaemon(socket, line)
+      for (const line of notifications) toClient(line)
     } catch (error) {
       failure = { text: await explain(error), at: performance.now() }
       log(failure.text)
-      for (const line of conversation.giveUp(failure.text)) toClient(line)
+      for (const line of conversation.failAll(failure.text)) toClient(line)
     } finally {
       connecting = false
     }
     flush()
-    leaveWhenDone()
+    exitWhenDone()
   }
 
   for (const problem of problems) log(problem)
   if (stdin.isTTY)
     log('this speaks MCP on stdin and stdout; a client starts it: claude mcp add deputy -- deputy mcp')
-  onEnding(leave)
-  stdin.on('data', createLines(fromClient))
-  stdin.on('error', leave)
+  onShutdown(exit)
+  stdin.on('data', createLineSplitter(fromClient))
+  stdin.on('error', exit)
   stdin.once('end', () => {
     inputEnded = true
-    leaveWhenDone()
-    setTimeout(leave, LAST_ANSWERS_MS)
+    exitWhenDone()
+    setTimeout(exit, DRAIN_MS)
   })
-  void reach()
+  void connect()
 }
 
 const NEWLINE = Buffer.from('\n')

@@ -8,7 +8,7 @@ import {
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
 /** Whether this very request says that its client can follow tasks; the protocol asks for it at each call. */
-export const knowsTasks = (ctx: ServerContext): boolean =>
+export const supportsTasks = (ctx: ServerContext): boolean =>
   at(ctx.mcpReq.envelope, CLIENT_CAPABILITIES_META_KEY, 'extensions', TASKS_EXTENSION) !== undefined
 
 /** Who asks, as jobs record it. Names come from outside: they are cut down to what is safe to show anywhere. */

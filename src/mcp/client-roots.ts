@@ -8,17 +8,20 @@ import {
   type McpServer,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import type { Front } from './bridge-client.ts'
+import type { BridgeClient } from './bridge-client.ts'
 
 const KEY = 'roots'
-const MOST_ROOTS = 100
+const MAX_ROOTS = 100
 
 /** Where the client was started, and the roots it has told in answer to `askForRoots`. */
-export const directoriesOf = async (front: Front | undefined, ctx: ServerContext): Promise<string[]> => {
-  if (front === undefined) return []
+export const clientDirectories = async (
+  bridge: BridgeClient | undefined,
+  ctx: ServerContext,
+): Promise<string[]> => {
+  if (bridge === undefined) return []
   const answer = inputResponse(ctx.mcpReq.inputResponses, KEY)
-  const roots = answer.kind === 'roots' ? answer.roots.slice(0, MOST_ROOTS) : []
-  const paths = [front.directory, ...roots.map(({ uri }) => pathOf(uri))]
+  const roots = answer.kind === 'roots' ? answer.roots.slice(0, MAX_ROOTS) : []
+  const paths = [bridge.directory, ...roots.map(({ uri }) => pathOf(uri))]
   const real = paths.map(path => (path === undefined ? undefined : realpath(path).catch(() => undefined)))
   return (await Promise.all(real)).filter(path => path !== undefined)
 }
@@ -27,12 +30,12 @@ export const directoriesOf = async (front: Front | undefined, ctx: ServerContext
  * The question for the roots of a client that has some and has not told them. The SDK asks clients of older revisions
  * by a request of its own; those of the current one call again with the answer.
  */
-export const askForRoots = (
+export const requestRoots = (
   server: McpServer,
-  front: Front | undefined,
+  bridge: BridgeClient | undefined,
   ctx: ServerContext,
 ): InputRequiredResult | undefined => {
-  if (front === undefined || !hasRoots(server, ctx)) return undefined
+  if (bridge === undefined || !hasRoots(server, ctx)) return undefined
   if (ctx.mcpReq.inputResponses !== undefined && KEY in ctx.mcpReq.inputResponses) return undefined
   return inputRequired({ inputRequests: { [KEY]: inputRequired.listRoots() } })
 }

@@ -1,19 +1,19 @@
 import type { McpServer, RegisteredTool } from '@modelcontextprotocol/server'
 import type { Selected, Toolset } from './toolset.ts'
 
-export const isAwake = (toolset: Toolset): boolean => toolset.dormant !== true
+export const isActive = (toolset: Toolset): boolean => toolset.dormant !== true
 
 const refreshers = new WeakMap<McpServer, () => void>()
 
 /** Lists the tools of a toolset only while it has something to work with. */
-export const keepAwake = (
+export const hideDormantTools = (
   server: McpServer,
   selected: Selected,
   handles: ReadonlyMap<string, RegisteredTool>,
 ): void => {
   const refresh = (): void => {
     const awake = new Set(
-      selected.toolsets.filter(isAwake).flatMap(({ tools }) => tools.map(({ name }) => name)),
+      selected.toolsets.filter(isActive).flatMap(({ tools }) => tools.map(({ name }) => name)),
     )
     let changed = false
     for (const [name, handle] of handles) {

@@ -6,12 +6,12 @@ import {
   type McpServer,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import type { Ask, ToolOutcome } from './tool.ts'
+import type { Elicitation, ToolOutcome } from './tool.ts'
 
 const KEY = 'confirm'
 
 /** Whether this client can put a question to its user, and what it brought back if it did. */
-export const askOf = (server: McpServer, ctx: ServerContext): Ask | undefined => {
+export const readElicitation = (server: McpServer, ctx: ServerContext): Elicitation | undefined => {
   if (!canAsk(server, ctx)) return undefined
   const response = inputResponse(ctx.mcpReq.inputResponses, KEY)
   const state = ctx.mcpReq.requestState<string>()
@@ -22,7 +22,10 @@ export const askOf = (server: McpServer, ctx: ServerContext): Ask | undefined =>
 }
 
 /** The call ends without effect; the client asks and calls again, with the answer and the state. */
-export const toQuestion = ({ message, state }: NonNullable<ToolOutcome['question']>): InputRequiredResult =>
+export const toInputRequest = ({
+  message,
+  state,
+}: NonNullable<ToolOutcome['question']>): InputRequiredResult =>
   inputRequired({
     requestState: state,
     inputRequests: {

@@ -7,7 +7,7 @@ interface Stored {
   readonly bytes: number
 }
 
-const MOST_BYTES = 4 * 1024 * 1024
+const MAX_BYTES = 4 * 1024 * 1024
 
 /**
  * The last messages of one session, so that an older client whose connection broke can ask for what it missed. What
@@ -22,7 +22,7 @@ export const createEventStore = (): EventStore => {
       const size = JSON.stringify(message).length
       events.push({ id: ++count, stream, message, bytes: size })
       bytes += size
-      while (bytes > MOST_BYTES && events.length > 1) bytes -= events.shift()?.bytes ?? 0
+      while (bytes > MAX_BYTES && events.length > 1) bytes -= events.shift()?.bytes ?? 0
       return `${count}/${stream}`
     },
     getStreamIdForEventId: async id => streamOf(id),

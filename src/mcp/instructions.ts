@@ -19,13 +19,13 @@ export interface InstructionsOptions {
 }
 
 /** Clients cut instructions at 2 KB, some of them in the middle of a word. */
-export const MOST_BYTES = 2048
+export const MAX_BYTES = 2048
 
 /** How the tools go together, and what is configured here and what is not. */
 export const instructions = (options: InstructionsOptions): string => {
   const essential = [...howTo(options), ...whatIsThere(options.context)].join('\n')
   const all = [essential, ...extras(options)].reduce((text, line) =>
-    Buffer.byteLength(text) + Buffer.byteLength(line) + 1 <= MOST_BYTES ? `${text}\n${line}` : text,
+    Buffer.byteLength(text) + Buffer.byteLength(line) + 1 <= MAX_BYTES ? `${text}\n${line}` : text,
   )
   return cut(all)
 }
@@ -75,16 +75,16 @@ const extras = ({ context, selected, available, readOnly }: InstructionsOptions)
   ]
 }
 
-const MOST_NAMES = 12
+const MAX_NAMES = 12
 
 const names = (all: readonly string[]): string =>
-  all.length <= MOST_NAMES
+  all.length <= MAX_NAMES
     ? all.join(', ')
-    : `${all.slice(0, MOST_NAMES).join(', ')} and ${all.length - MOST_NAMES} more`
+    : `${all.slice(0, MAX_NAMES).join(', ')} and ${all.length - MAX_NAMES} more`
 
 const cut = (text: string): string => {
   const bytes = Buffer.from(text)
-  if (bytes.length <= MOST_BYTES) return text
+  if (bytes.length <= MAX_BYTES) return text
   // A stream waits for the rest of a character that was cut in two, and so leaves it out.
-  return `${new TextDecoder().decode(bytes.subarray(0, MOST_BYTES - 3), { stream: true })}…`
+  return `${new TextDecoder().decode(bytes.subarray(0, MAX_BYTES - 3), { stream: true })}…`
 }

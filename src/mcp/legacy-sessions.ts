@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type McpServerFactory, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import { createEventStore } from './event-store.ts'
-import { MOST_MESSAGE_BYTES } from './message-limit.ts'
+import { MAX_MESSAGE_BYTES } from './message-limit.ts'
 
 export interface SessionOptions {
   /** A server for a new session, with what makes sessions differ: a session is only for who opened it. */
@@ -16,7 +16,7 @@ interface Session {
   streams: number
 }
 
-const MOST_SESSIONS = 256
+const MAX_SESSIONS = 256
 const IDLE_MS = 30 * 60_000
 /** After which a client whose stream broke should come back. */
 const RETRY_MS = 1000
@@ -37,7 +37,7 @@ export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
   sweep.unref()
 
   const makeRoom = () => {
-    if (sessions.size < MOST_SESSIONS) return
+    if (sessions.size < MAX_SESSIONS) return
     const [oldest] = [...sessions].sort(([, a], [, b]) => a.streams - b.streams || a.usedAt - b.usedAt)
     if (oldest) drop(oldest[0])
   }
@@ -45,7 +45,7 @@ export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
   const start = async (request: Request, scope: string): Promise<Response> => {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
-      maxRequestBodySize: MOST_MESSAGE_BYTES,
+      maxRequestBodySize: MAX_MESSAGE_BYTES,
       eventStore: createEventStore(),
       retryInterval: RETRY_MS,
       onsessioninitialized: id => {

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { ServerFactory } from './bridge-client.ts'
 import { createLegacySessions } from './legacy-sessions.ts'
-import { MOST_MESSAGE_BYTES } from './message-limit.ts'
+import { MAX_MESSAGE_BYTES } from './message-limit.ts'
 import type { Selection } from './toolset.ts'
 import { selectionKey, selectionOf } from './toolset-selection.ts'
 import { announceUpdates, type Updates } from './updates.ts'
@@ -54,11 +54,11 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
     const handler = createMcpHandler(context => factory(context), {
       legacy: 'reject',
       bus,
-      maxRequestBodySize: MOST_MESSAGE_BYTES,
+      maxRequestBodySize: MAX_MESSAGE_BYTES,
       ...report,
     })
     // Selections come from outside: what is not kept is made again.
-    if (handlers.size < MOST_HANDLERS) handlers.set(key, handler)
+    if (handlers.size < MAX_HANDLERS) handlers.set(key, handler)
     return handler
   }
 
@@ -78,7 +78,7 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
     fetch: async (request, { readOnly }) => {
       if (request.method === 'POST' && !isJsonContentType(request.headers.get('content-type')))
         return notJson()
-      const legacy = await isLegacyRequest(request, undefined, { maxRequestBodySize: MOST_MESSAGE_BYTES })
+      const legacy = await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_MESSAGE_BYTES })
       return legacy
         ? sessions.handle(request, readOnly ? READ : WRITE)
         : handlerFor(chosen(request, readOnly)).fetch(request)
@@ -91,7 +91,7 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
   }
 }
 
-const MOST_HANDLERS = 64
+const MAX_HANDLERS = 64
 const READ = 'read'
 const WRITE = 'write'
 

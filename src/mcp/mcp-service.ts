@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { ServerFactory } from './bridge-client.ts'
 import { createMcpHttp, type McpHttp } from './mcp-http.ts'
 import { createMcpUpgrade } from './mcp-upgrade.ts'
-import { createMcpFactory, type McpOptions } from './server-factory.ts'
+import { createServerFactory, type McpOptions } from './server-factory.ts'
 import type { Selection } from './toolset.ts'
 import { selectionKey } from './toolset-selection.ts'
 import { createUpdates } from './updates.ts'
@@ -14,7 +14,7 @@ export interface McpDependencies extends Omit<McpOptions, 'toolsets' | 'readOnly
 }
 
 /** Everything the daemon serves over MCP. */
-export interface Mcp {
+export interface McpService {
   /** For the control app at `/mcp`. */
   readonly http: McpHttp
   /** For the `upgrade` event of the server on the Unix socket, and of no other. */
@@ -25,17 +25,17 @@ export interface Mcp {
   close(): Promise<void>
 }
 
-const MOST_FACTORIES = 64
+const MAX_FACTORIES = 64
 
-export const createMcp = (dependencies: McpDependencies): Mcp => {
+export const createMcpService = (dependencies: McpDependencies): McpService => {
   const factories = new Map<string, ServerFactory>()
   const factoryFor = (selection: Selection): ServerFactory => {
     const key = selectionKey(selection)
     const known = factories.get(key)
     if (known !== undefined) return known
-    const factory = createMcpFactory({ ...dependencies, ...selection })
+    const factory = createServerFactory({ ...dependencies, ...selection })
     // Selections come from outside: what is not kept is made again.
-    if (factories.size < MOST_FACTORIES) factories.set(key, factory)
+    if (factories.size < MAX_FACTORIES) factories.set(key, factory)
     return factory
   }
   const { deputy, version, onrefused } = dependencies

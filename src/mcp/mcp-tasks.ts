@@ -7,7 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { knowsTasks, originOf, TASKS_EXTENSION } from './client-info.ts'
+import { originOf, supportsTasks, TASKS_EXTENSION } from './client-info.ts'
 
 const POLL_MS = 2000
 
@@ -44,7 +44,7 @@ export const registerTasks = (server: McpServer, source: TaskSource): void => {
   const schemas = { params: z.looseObject({ taskId: z.string() }), result: z.looseObject({}) }
 
   const find = async (taskId: string, ctx: ServerContext): Promise<DetailedTask> => {
-    if (!knowsTasks(ctx)) throw missingTasks()
+    if (!supportsTasks(ctx)) throw missingTasks()
     const task = await source.get(taskId)
     if (task === undefined)
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no task ${taskId}.`, { taskId })

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { frontOf, type ServerFactory } from './bridge-client.ts'
+import { bridgeClientOf, type ServerFactory } from './bridge-client.ts'
 import { type StreamOptions, serveMcpStream } from './serve-stream.ts'
-import { STOPPING } from './stopping-notification.ts'
+import { STOPPING_METHOD } from './stopping-notification.ts'
 import type { Selection } from './toolset.ts'
 import { selectionOf } from './toolset-selection.ts'
 
 const UPGRADE_PATH = '/mcp/stdio'
 const UPGRADE_PROTOCOL = 'deputy-mcp'
 
-export interface UpgradeOptions extends Omit<StreamOptions, 'factory' | 'front'> {
+export interface UpgradeOptions extends Omit<StreamOptions, 'factory' | 'bridge'> {
   readonly version: string
   factoryFor(selection: Selection): ServerFactory
 }
@@ -39,14 +39,14 @@ export const createMcpUpgrade = (options: UpgradeOptions) => {
       const factory = options.factoryFor(selectionOf(headers))
       void serveMcpStream(socket, {
         factory,
-        front: frontOf(headers),
+        bridge: bridgeClientOf(headers),
         updates,
         ...(onerror && { onerror }),
       }).then(() => streams.delete(socket))
     },
     /** Says goodbye; bridges find the next daemon when they need one. */
     close: (): void => {
-      const goodbye = `${JSON.stringify({ jsonrpc: '2.0', method: STOPPING })}\n`
+      const goodbye = `${JSON.stringify({ jsonrpc: '2.0', method: STOPPING_METHOD })}\n`
       for (const stream of streams) stream.end(goodbye, () => stream.destroy())
     },
     /** Connected clients. */

@@ -1,12 +1,12 @@
 import type { Duplex } from 'node:stream'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
-import type { Front, ServerFactory } from './bridge-client.ts'
-import { MOST_MESSAGE_BYTES } from './message-limit.ts'
+import type { BridgeClient, ServerFactory } from './bridge-client.ts'
+import { MAX_MESSAGE_BYTES } from './message-limit.ts'
 import { announceUpdates, type Updates } from './updates.ts'
 
 export interface StreamOptions {
   readonly factory: ServerFactory
-  readonly front: Front
+  readonly bridge: BridgeClient
   readonly updates: Updates
   readonly onerror?: (error: Error) => void
 }
@@ -16,11 +16,11 @@ export interface StreamOptions {
  * stream, and the stream with it. Resolves when that has happened.
  */
 export const serveMcpStream = (stream: Duplex, options: StreamOptions): Promise<void> => {
-  const transport = new StdioServerTransport(stream, stream, { maxBufferSize: MOST_MESSAGE_BYTES })
+  const transport = new StdioServerTransport(stream, stream, { maxBufferSize: MAX_MESSAGE_BYTES })
   const { onerror } = options
   serveStdio(
     async context => {
-      const server = await options.factory(context, options.front)
+      const server = await options.factory(context, options.bridge)
       announceUpdates(server, context.era, options.updates)
       return server
     },

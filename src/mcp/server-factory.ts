@@ -2,11 +2,11 @@ import { McpServer, type RegisteredTool } from '@modelcontextprotocol/server'
 import type { Deputy } from '../engine/deputy.ts'
 import { DirectoryRefused } from '../jobs/directories.ts'
 import { toAppError } from '../jobs/errors.ts'
-import type { Front, ServerFactory } from './bridge-client.ts'
-import { knowsTasks, originOf } from './client-info.ts'
-import { askForRoots, directoriesOf } from './client-roots.ts'
-import { isAwake, keepAwake } from './dormant-tools.ts'
-import { askOf, toQuestion } from './elicitation.ts'
+import type { BridgeClient, ServerFactory } from './bridge-client.ts'
+import { originOf, supportsTasks } from './client-info.ts'
+import { clientDirectories, requestRoots } from './client-roots.ts'
+import { hideDormantTools, isActive } from './dormant-tools.ts'
+import { readElicitation, toInputRequest } from './elicitation.ts'
 import { type InstructionsContext, instructions } from './instructions.ts'
 import { jobTasks, taskOf } from './job-tasks.ts'
 import { listedSchema } from './listed-schema.ts'
@@ -37,7 +37,7 @@ const LIST_TTL_MS = 60_000
  * Makes servers: one for each HTTP request, or for each stdio connection. All that is costly happens here, once;
  * the factory itself only puts things together.
  */
-export const createMcpFactory = (options: McpOptions): ServerFactory => {
+export const createServerFactory = (options: McpOptions): ServerFactory => {
   const { deputy, available, version, readOnly = false } = options
   const selected = selectTools(available, options)
   const listed = selected.tools.map(tool => ({
@@ -55,7 +55,7 @@ export const createMcpFactory = (options: McpOptions): ServerFactory => {
   const tasks = options.tasks ?? jobTasks({ deputy, readOnly })
   const fixedList = { ttlMs: LIST_TTL_MS, cacheScope: 'private' as const }
 
-  return ({ era }, front) => {
+  return ({ era }, bridge) => {
     const server = new McpServer(
       { name: 'deputy', title: 'Deputy', version },
       {
@@ -66,8 +66,8 @@ export const createMcpFactory = (options: McpOptions): ServerFactory => {
         },
         instructions: instructions({
           context: options.instructionsContext(options.settings ?? []),
-          selected: { ...selected, toolsets: selected.toolsets.filter(isAwake) },
-          available: available.filter(isAwake),
+          selected: { ...selected, toolsets: selected.toolsets.filter(isActive) },
+          available: available.filter(isActive),
           readOnly,
         }),
         cacheHints: {
@@ -77,9 +77,9 @@ export const createMcpFactory = (options: McpOptions): ServerFactory => {
         },
       },
     )
-    const handles = listed.map(({ tool, config }) => registerTool({ server, options, tool, config, front }))
+    const handles = listed.map(({ tool, config }) => registerTool({ server, options, tool, config, bridge }))
     if (canSleep)
-      keepAwake(server, selected, new Map(handles.map((handle, i) => [listed[i]!.tool.name, handle])))
+      hideDormantTools(server, selected, new Map(handles.map((handle, i) => [listed[i]!.tool.name, handle])))
     registerResources(server, deputy)
     registerPrompts(server)
     if (era === 'modern') registerTasks(server, tasks)
@@ -91,36 +91,36 @@ interface Registration {
   server: McpServer
   options: McpOptions
   tool: Tool
-  front: Front | undefined
+  bridge: BridgeClient | undefined
   config: Omit<Parameters<McpServer['registerTool']>[1], 'inputSchema' | 'outputSchema'> & {
     inputSchema: ReturnType<typeof listedSchema>
     outputSchema: ReturnType<typeof listedSchema>
   }
 }
 
-const registerTool = ({ server, options, tool, config, front }: Registration): RegisteredTool => {
+const registerTool = ({ server, options, tool, config, bridge }: Registration): RegisteredTool => {
   const { deputy, onerror } = options
   return server.registerTool(tool.name, config, async (args, ctx) => {
     const progress = progressOf(ctx)
-    const ask = askOf(server, ctx)
+    const elicitation = readElicitation(server, ctx)
     try {
       const outcome = await tool.call(args, {
         deputy,
         origin: originOf(server, ctx),
-        directories: await directoriesOf(front, ctx),
+        directories: await clientDirectories(bridge, ctx),
         signal: ctx.mcpReq.signal,
         ...(progress && { progress }),
-        ...(ask && { ask }),
+        ...(elicitation && { elicitation }),
       })
-      if (outcome.question) return toQuestion(outcome.question)
+      if (outcome.question) return toInputRequest(outcome.question)
       const result = toResult(outcome)
-      return outcome.startedJob !== undefined && knowsTasks(ctx)
+      return outcome.startedJob !== undefined && supportsTasks(ctx)
         ? asTask(taskOf(await deputy.get(outcome.startedJob)), result)
         : result
     } catch (thrown) {
       const error = toAppError(thrown)
       // Nothing was done yet: the call is made again when the client has told its roots.
-      const question = error instanceof DirectoryRefused ? askForRoots(server, front, ctx) : undefined
+      const question = error instanceof DirectoryRefused ? requestRoots(server, bridge, ctx) : undefined
       if (question !== undefined) return question
       // Whoever has given up gets no answer, and what that broke is nobody's defect.
       if (error.code === 'internal' && !ctx.mcpReq.signal.aborted) onerror?.(error)

@@ -41,11 +41,11 @@ export interface ToolContext {
   /** Tells how a long call goes on; absent when the client did not ask for that. */
   readonly progress?: (message: string) => void
   /** Absent where the client has no way to ask. */
-  readonly ask?: Ask
+  readonly elicitation?: Elicitation
 }
 
 /** A client that can ask its user in the middle of a call, and what the user said when it was asked before. */
-export interface Ask {
+export interface Elicitation {
   readonly answer?: { readonly action: 'accept' | 'decline' | 'cancel'; readonly state: string }
 }
 

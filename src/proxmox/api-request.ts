@@ -1,13 +1,19 @@
 import { AppError } from '../jobs/errors.ts'
-import type { Session } from './auth-session.ts'
+import type { AuthSession } from './auth-session.ts'
 import type { Clock } from './clock.ts'
 import { encodeBody, encodeParams, type Params } from './encode.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Failover } from './failover.ts'
-import { ConnectFailure, type Outgoing, type Transport } from './https-transport.ts'
-import type { createLimiter } from './keyed-semaphore.ts'
+import { ConnectFailure, type OutgoingRequest, type Transport } from './https-transport.ts'
+import type { createKeyedSemaphore } from './keyed-semaphore.ts'
 import type { Logger } from './logger.ts'
-import { type Answer, type Call, errorFromAnswer, UncertainError, unreachable } from './proxmox-errors.ts'
+import {
+  type ApiResponse,
+  type Call,
+  errorFromResponse,
+  UncertainError,
+  unreachable,
+} from './proxmox-errors.ts'
 import { backoff } from './retry.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -16,7 +22,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
   /** A body that is sent as it is, with its headers, and holds the parameters; used by uploads. */
-  readonly raw?: Pick<Outgoing, 'headers' | 'body'>
+  readonly raw?: Pick<OutgoingRequest, 'headers' | 'body'>
   /** A read that cannot be read again: it is sent anew only when it cannot have arrived. */
   readonly once?: boolean
   /** The answer is a file: it is handed over as a Uint8Array, as it came. */
@@ -30,11 +36,11 @@ export type Request = <T = unknown>(
   options?: CallOptions,
 ) => Promise<T>
 
-export interface Machinery {
+export interface RequestDependencies {
   readonly transport: Transport
-  readonly session: Session
+  readonly session: AuthSession
   readonly failover: Failover
-  readonly limit: ReturnType<typeof createLimiter>
+  readonly limit: ReturnType<typeof createKeyedSemaphore>
   readonly clock: Clock
   readonly logger: Logger
   readonly timeoutMs: number
@@ -45,39 +51,39 @@ const READ_ATTEMPTS = 3
 /** After a refused token every call fails at once for a while: Proxmox VE delays each refusal by 3 s. */
 const REFUSAL_MS = 10_000
 
-export const createRequest = (machinery: Machinery): Request => {
+export const createRequest = (dependencies: RequestDependencies): Request => {
   let refusal: { at: number; error: AppError } | undefined
 
   return async <T>(method: Method, path: string, params: Params = {}, options: CallOptions = {}) => {
-    if (refusal && machinery.clock.now() - refusal.at < REFUSAL_MS) throw refusal.error
+    if (refusal && dependencies.clock.now() - refusal.at < REFUSAL_MS) throw refusal.error
     const call = { method, path }
-    const answer = await withRetries(machinery, call, params, options)
+    const answer = await withRetries(dependencies, call, params, options)
     if (answer.status >= 200 && answer.status < 300) return readData<T>(call, answer, options)
-    const error = errorFromAnswer(call, answer)
+    const error = errorFromResponse(call, answer)
     if (answer.status !== 401) throw error
-    if (!machinery.session.refused()) {
-      refusal = { at: machinery.clock.now(), error }
+    if (!dependencies.session.refused()) {
+      refusal = { at: dependencies.clock.now(), error }
       throw error
     }
     // A ticket may have died of age or of a restart: one fresh login, then the verdict stands.
-    const second = await withRetries(machinery, call, params, options)
+    const second = await withRetries(dependencies, call, params, options)
     if (second.status >= 200 && second.status < 300) return readData<T>(call, second, options)
-    throw errorFromAnswer(call, second)
+    throw errorFromResponse(call, second)
   }
 }
 
 const withRetries = async (
-  machinery: Machinery,
+  dependencies: RequestDependencies,
   call: Call,
   params: Params,
   options: CallOptions,
-): Promise<Answer> => {
-  const { clock, logger } = machinery
+): Promise<ApiResponse> => {
+  const { clock, logger } = dependencies
   const attempts = call.method === 'GET' ? READ_ATTEMPTS : 1
   for (let attempt = 1; ; attempt++) {
     const last = attempt >= attempts
     try {
-      const answer = await overEndpoints(machinery, call, params, options)
+      const answer = await overEndpoints(dependencies, call, params, options)
       if (last || options.once || !isTransient(answer.status)) return answer
     } catch (error) {
       if (last || !(error instanceof AppError && error.retryable && error.code === 'unavailable')) throw error
@@ -90,16 +96,16 @@ const withRetries = async (
 
 /** Tries the hosts of the cluster in turn as long as none was reached. */
 const overEndpoints = async (
-  machinery: Machinery,
+  dependencies: RequestDependencies,
   call: Call,
   params: Params,
   options: CallOptions,
-): Promise<Answer> => {
-  const { failover, logger } = machinery
+): Promise<ApiResponse> => {
+  const { failover, logger } = dependencies
   let failure: AppError | undefined
   for (const endpoint of failover.order()) {
     try {
-      const answer = await once(machinery, endpoint, call, params, options)
+      const answer = await once(dependencies, endpoint, call, params, options)
       failover.worked(endpoint)
       return answer
     } catch (error) {
@@ -116,12 +122,12 @@ const overEndpoints = async (
 }
 
 const once = async (
-  { transport, session, limit, timeoutMs }: Machinery,
+  { transport, session, limit, timeoutMs }: RequestDependencies,
   endpoint: Endpoint,
   call: Call,
   params: Params,
   options: CallOptions,
-): Promise<Answer> => {
+): Promise<ApiResponse> => {
   const outgoing = compose(call, params, options.raw)
   let sent = false
   const send = async () => {
@@ -159,7 +165,7 @@ const compose = (
   call: Call,
   params: Params,
   raw: CallOptions['raw'],
-): Pick<Outgoing, 'method' | 'path' | 'headers' | 'body'> => {
+): Pick<OutgoingRequest, 'method' | 'path' | 'headers' | 'body'> => {
   const at = `/api2/json${call.path}`
   if (raw) return { method: call.method, path: at, ...raw }
   if (call.method === 'POST' || call.method === 'PUT') {
@@ -177,7 +183,7 @@ const nodeOf = (path: string): string => /^\/nodes\/([^/]+)/.exec(path)?.[1] ?? 
 const isTransient = (status: number): boolean =>
   (status >= 502 && status <= 504) || (status >= 595 && status <= 599)
 
-const readData = <T>(call: Call, answer: Answer, { bytes }: CallOptions): T => {
+const readData = <T>(call: Call, answer: ApiResponse, { bytes }: CallOptions): T => {
   if (bytes) return answer.body as T
   try {
     return (JSON.parse(new TextDecoder().decode(answer.body)) as { data: T }).data

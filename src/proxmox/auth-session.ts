@@ -2,7 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import type { Clock } from './clock.ts'
 import type { Credentials } from './credentials.ts'
 
-export interface Session {
+export interface AuthSession {
   /** Headers that authenticate one request. */
   headers(method: string): Promise<Record<string, string>>
   /** Tells that a request was answered 401; true when it is worth one more try with a fresh ticket. */
@@ -19,21 +19,22 @@ const RENEW_AFTER_MS = 90 * 60_000
 /** A wrong password is not tried again and again: realms lock accounts, and each refusal takes 3 s. */
 const REFUSED_MS = 60_000
 
-export const createSession = (
+export const createAuthSession = (
   credentials: Credentials,
   options: { clock: Clock; login: (user: string, password: string) => Promise<Ticket> },
-): Session => (credentials.kind === 'token' ? tokenSession(credentials) : ticketSession(credentials, options))
+): AuthSession =>
+  credentials.kind === 'token' ? tokenSession(credentials) : ticketSession(credentials, options)
 
 /** No cookie beside it, ever: a cookie would win over the token. */
-const tokenSession = (credentials: Credentials & { kind: 'token' }): Session => ({
+const tokenSession = (credentials: Credentials & { kind: 'token' }): AuthSession => ({
   headers: async () => ({ authorization: `PVEAPIToken=${credentials.id}=${credentials.secret()}` }),
   refused: () => false,
 })
 
 const ticketSession = (
   credentials: Credentials & { kind: 'ticket' },
-  { clock, login }: Parameters<typeof createSession>[1],
-): Session => {
+  { clock, login }: Parameters<typeof createAuthSession>[1],
+): AuthSession => {
   let held: (Ticket & { at: number }) | undefined
   let pending: Promise<Ticket> | undefined
   let renewedAfterRefusal = Number.NEGATIVE_INFINITY

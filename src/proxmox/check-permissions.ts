@@ -1,28 +1,28 @@
 import type { CallOptions, Request } from './api-request.ts'
-import { agentPrivileges, type Place, privilegeTable } from './privileges.ts'
+import { agentPrivileges, type PrivilegeScope, privilegeTable } from './privileges.ts'
 import { pveumLines } from './pveum.ts'
 
-export interface Missing {
+export interface MissingPrivileges {
   readonly path: string
   readonly privileges: readonly string[]
   readonly why: string
 }
 
-export interface RightsReport {
-  readonly missing: readonly Missing[]
+export interface PermissionReport {
+  readonly missing: readonly MissingPrivileges[]
   /** What the administrator types on a node to grant what is missing, and nothing when nothing is. */
   readonly commands: readonly string[]
 }
 
 /** Compares what the token may do with the least that jobs need. */
-export const checkRights = async (
+export const checkPermissions = async (
   request: Request,
-  place: Place & { user: string; tokenId?: string },
+  place: PrivilegeScope & { user: string; tokenId?: string },
   options: CallOptions = {},
-): Promise<RightsReport> => {
-  const missing: Missing[] = []
+): Promise<PermissionReport> => {
+  const missing: MissingPrivileges[] = []
   for (const { path, privileges, why } of privilegeTable(place)) {
-    const granted = await grantedOn(request, path, options)
+    const granted = await privilegesOn(request, path, options)
     const lacking = privileges.filter(name => !granted.has(name))
     // Unrestricted implies the other rights on the agent.
     const real = granted.has('VM.GuestAgent.Unrestricted')
@@ -34,7 +34,7 @@ export const checkRights = async (
 }
 
 /** The number beside a privilege is its propagate flag: presence is what counts. */
-export const grantedOn = async (
+export const privilegesOn = async (
   request: Request,
   path: string,
   options: CallOptions,

@@ -1,4 +1,4 @@
-export type Kind =
+export type ErrorKind =
   | 'parameters'
   | 'unauthorized'
   | 'permission'
@@ -28,11 +28,11 @@ export type Kind =
  * Proxmox VE has neither 404 nor 409: what went wrong is in the words. The same words come in HTTP
  * answers and in the exit status of tasks.
  */
-export const classify = (
+export const classifyError = (
   status: number,
   message: string,
   errors?: Readonly<Record<string, string>>,
-): Kind => {
+): ErrorKind => {
   if (status === 401) return 'unauthorized'
   if (status === 403) return FORBIDDEN.find(([pattern]) => pattern.test(message))?.[1] ?? 'permission'
   if (status === 501) return 'unknown_call'
@@ -42,14 +42,14 @@ export const classify = (
 }
 
 /** Kinds that go away by themselves when the other operation ends. */
-export const isLockKind = (kind: Kind | undefined): boolean => kind === 'locked' || kind === 'stale_lock'
+export const isLockKind = (kind: ErrorKind | undefined): boolean => kind === 'locked' || kind === 'stale_lock'
 
-const FORBIDDEN: readonly (readonly [RegExp, Kind])[] = [
+const FORBIDDEN: readonly (readonly [RegExp, ErrorKind])[] = [
   [/need proper ticket/i, 'ticket_only'],
   [/user != root@pam|only root |only allowed for root/i, 'root_only'],
 ]
 
-const WORDS: readonly (readonly [RegExp, Kind])[] = [
+const WORDS: readonly (readonly [RegExp, ErrorKind])[] = [
   ...FORBIDDEN,
   // A program that the node lacks says nothing about a guest.
   [/unable to find command|command not found/i, 'server'],

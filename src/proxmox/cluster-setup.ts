@@ -1,9 +1,9 @@
 import type { CallOptions, Request } from './api-request.ts'
 import { path } from './encode.ts'
-import { type Place, privilegeTable } from './privileges.ts'
+import { type PrivilegeScope, privilegeTable } from './privileges.ts'
 import { proxmoxDetails } from './proxmox-errors.ts'
 
-export interface SetupWish extends Place {
+export interface SetupOptions extends PrivilegeScope {
   readonly user: string
   readonly tokenName: string
 }
@@ -18,7 +18,7 @@ export interface SetupResult {
 /** Does through the API what `setupLines` prints. Needs an administrator, and can be repeated. */
 export const performSetup = async (
   request: Request,
-  wish: SetupWish,
+  setup: SetupOptions,
   options: CallOptions = {},
 ): Promise<SetupResult> => {
   const steps: string[] = []
@@ -33,7 +33,7 @@ export const performSetup = async (
       return undefined
     }
   }
-  const { user, tokenName, pool } = wish
+  const { user, tokenName, pool } = setup
   await step(`pool ${pool}`, () =>
     request('POST', '/pools', { poolid: pool, comment: 'machines of Deputy' }, options),
   )
@@ -43,7 +43,7 @@ export const performSetup = async (
   const token = await step(`token ${user}!${tokenName}`, () =>
     request('POST', path`/access/users/${user}/token/${tokenName}`, { privsep: true }, options),
   )
-  for (const { role: roleid, path: at, privileges } of privilegeTable(wish)) {
+  for (const { role: roleid, path: at, privileges } of privilegeTable(setup)) {
     const privs = privileges.join(',')
     const made = await step(`role ${roleid}`, () =>
       request('POST', '/access/roles', { roleid, privs }, options).then(() => true),

@@ -1,5 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
-import { type Environment, read } from './env-variables.ts'
+import { type Environment, readVariable } from './env-variables.ts'
 
 /** Secrets are functions so that no dump, log line or JSON of the settings can hold one. */
 export type Credentials =
@@ -19,9 +19,9 @@ const USER = /^[^\s:/!]+@[A-Za-z][A-Za-z0-9.\-_]+$/
 const TOKEN = /^[A-Za-z][A-Za-z0-9.\-_]+$/
 
 export const parseCredentials = (env: Environment): Credentials => {
-  const given = read(env, 'PROXMOX_USER', 'PROXMOX_USERNAME')
-  const value = splitValue(read(env, ...SECRET_NAMES))
-  const id = splitId(read(env, ...TOKEN_NAMES) ?? value.id)
+  const given = readVariable(env, 'PROXMOX_USER', 'PROXMOX_USERNAME')
+  const value = splitValue(readVariable(env, ...SECRET_NAMES))
+  const id = splitId(readVariable(env, ...TOKEN_NAMES) ?? value.id)
   const [user, fromUser] = given?.split('!') ?? []
   const tokenName = id?.name ?? fromUser
 
@@ -36,7 +36,7 @@ export const parseCredentials = (env: Environment): Credentials => {
 }
 
 /** The same without the token when there is a password: only a person may prepare a cluster. */
-export const asPerson = (env: Environment): Environment =>
+export const withoutToken = (env: Environment): Environment =>
   env.PROXMOX_PASSWORD
     ? {
         ...Object.fromEntries(
@@ -44,7 +44,7 @@ export const asPerson = (env: Environment): Environment =>
             ([name]) => ![...TOKEN_NAMES, ...SECRET_NAMES].some(one => one === name),
           ),
         ),
-        PROXMOX_USER: read(env, 'PROXMOX_USER', 'PROXMOX_USERNAME')?.split('!')[0],
+        PROXMOX_USER: readVariable(env, 'PROXMOX_USER', 'PROXMOX_USERNAME')?.split('!')[0],
       }
     : env
 

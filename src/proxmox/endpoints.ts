@@ -1,5 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
-import { type Environment, read } from './env-variables.ts'
+import { type Environment, readVariable } from './env-variables.ts'
 
 export interface Endpoint {
   /** Name or address as one types it, IPv6 without brackets. */
@@ -11,13 +11,13 @@ export interface Endpoint {
 const DEFAULT_PORT = 8006
 
 export const parseEndpoints = (env: Environment): Endpoint[] => {
-  const hosts = read(env, 'PROXMOX_HOST')
+  const hosts = readVariable(env, 'PROXMOX_HOST')
   if (hosts === undefined) {
     throw new AppError('invalid', 'PROXMOX_HOST is not set.', {
       hint: 'Set it to a node of the cluster, or to several for fail-over: PROXMOX_HOST=pve1.lan,pve2.lan',
     })
   }
-  const port = parsePort(read(env, 'PROXMOX_PORT'), 'PROXMOX_PORT') ?? DEFAULT_PORT
+  const port = parsePort(readVariable(env, 'PROXMOX_PORT'), 'PROXMOX_PORT') ?? DEFAULT_PORT
   const endpoints = hosts
     .split(',')
     .map(text => text.trim())

@@ -1,6 +1,6 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Request } from './api-request.ts'
-import { grantedOn } from './check-permissions.ts'
+import { privilegesOn } from './check-permissions.ts'
 import type { Credentials } from './credentials.ts'
 import { proxmoxDetails } from './proxmox-errors.ts'
 import { grantLines } from './pveum.ts'
@@ -9,14 +9,14 @@ import { grantLines } from './pveum.ts'
  * A refusal for want of a privilege, with the lines that grant it. A rule on a path replaces those that the path
  * inherits, so the role of the lines repeats what the token may do there now.
  */
-export const withGrantLines = async (
+export const withGrantHint = async (
   request: Request,
   credentials: Credentials,
   error: unknown,
 ): Promise<unknown> => {
   const { kind, aclPath, privileges } = proxmoxDetails(error) ?? {}
   if (!(error instanceof AppError) || kind !== 'permission' || !aclPath || !privileges) return error
-  const held = await grantedOn(request, aclPath, { timeoutMs: LOOK_MS }).catch(() => new Set<string>())
+  const held = await privilegesOn(request, aclPath, { timeoutMs: LOOK_MS }).catch(() => new Set<string>())
   const lines = grantLines({
     ...identityOf(credentials),
     path: aclPath,

@@ -4,11 +4,11 @@ import { gunzip } from 'node:zlib'
 import type { buildConnector, Pool } from 'undici'
 import { AppError } from '../jobs/errors.ts'
 import type { Endpoint } from './endpoints.ts'
-import type { Answer } from './proxmox-errors.ts'
-import { loadTrust, type Trust } from './tls.ts'
+import type { ApiResponse } from './proxmox-errors.ts'
+import { loadTlsTrust, type TlsTrust } from './tls.ts'
 import type { TlsSettings } from './tls-settings.ts'
 
-export interface Outgoing {
+export interface OutgoingRequest {
   readonly method: string
   /** With the query, encoded. */
   readonly path: string
@@ -25,7 +25,7 @@ export interface SeenCertificate {
 }
 
 export interface Transport {
-  send(endpoint: Endpoint, request: Outgoing): Promise<Answer>
+  send(endpoint: Endpoint, request: OutgoingRequest): Promise<ApiResponse>
   /** Undefined before the first connection. */
   certificate(endpoint: Endpoint): SeenCertificate | undefined
   close(): Promise<void>
@@ -48,12 +48,12 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 export const createTransport = (tls: TlsSettings): Transport => {
   const pools = new Map<string, Promise<Pool>>()
   const seen = new Map<string, SeenCertificate>()
-  let trust: Promise<Trust> | undefined
+  let trust: Promise<TlsTrust> | undefined
   let closed = false
 
   const poolFor = (endpoint: Endpoint): Promise<Pool> => {
     if (closed) throw new AppError('unavailable', 'The Proxmox VE client is closed.', { retryable: false })
-    trust ??= loadTrust(tls)
+    trust ??= loadTlsTrust(tls)
     const pool =
       pools.get(endpoint.origin) ??
       openPool(endpoint, trust, certificate => seen.set(endpoint.origin, certificate))
@@ -90,7 +90,7 @@ export const createTransport = (tls: TlsSettings): Transport => {
 /** undici costs 60 ms to load; nobody pays it before the first call. */
 const openPool = async (
   endpoint: Endpoint,
-  trust: Promise<Trust>,
+  trust: Promise<TlsTrust>,
   onSeen: (certificate: SeenCertificate) => void,
 ): Promise<Pool> => {
   const [undici, trusted] = await Promise.all([import('undici'), trust])
@@ -107,7 +107,7 @@ const openPool = async (
 const connector = (
   build: typeof buildConnector,
   endpoint: Endpoint,
-  trust: Trust,
+  trust: TlsTrust,
   onSeen: (certificate: SeenCertificate) => void,
 ): buildConnector.connector => {
   // The handshake always completes; the judge then decides with everything known, and can say what it saw.

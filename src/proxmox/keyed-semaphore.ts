@@ -1,5 +1,5 @@
 /** At most `limit` tasks at a time per key; the others wait in order and leave the queue when aborted. */
-export const createLimiter = (limit: number) => {
+export const createKeyedSemaphore = (limit: number) => {
   const lanes = new Map<string, Lane>()
 
   const acquire = (key: string, signal?: AbortSignal): Promise<void> => {

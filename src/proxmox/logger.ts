@@ -5,4 +5,4 @@ export interface Logger {
   warn(fields: object, message: string): void
 }
 
-export const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {} }
+export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {} }

@@ -1,5 +1,5 @@
 /** Where jobs run; decides which rights are needed and on what. */
-export interface Place {
+export interface PrivilegeScope {
   /** Major version of Proxmox VE: 9 split the rights on the guest agent. */
   readonly major: number
   readonly template: number
@@ -14,7 +14,7 @@ export interface Place {
   readonly zone?: string
 }
 
-export interface Needed {
+export interface RequiredPrivileges {
   /** Always with the same privileges, because users share it. */
   readonly role: string
   readonly path: string
@@ -32,7 +32,7 @@ export const privilegeTable = ({
   seedStorage,
   bridge,
   zone = 'localnetwork',
-}: Place): Needed[] => [
+}: PrivilegeScope): RequiredPrivileges[] => [
   {
     role: 'DeputyTemplate',
     path: `/vms/${template}`,

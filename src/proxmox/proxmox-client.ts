@@ -1,18 +1,18 @@
 import { type CallOptions, createRequest, type Method, type Request } from './api-request.ts'
-import { createSession, readTicket, type Ticket } from './auth-session.ts'
-import { createKeeper } from './catalogue/live-catalogue.ts'
+import { createAuthSession, readTicket, type Ticket } from './auth-session.ts'
+import { createLiveCatalogue } from './catalogue/live-catalogue.ts'
 import { type Catalogue, loadCatalogue } from './catalogue/load-catalogue.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { encodeBody, type Params, path } from './encode.ts'
 import { createFailover } from './failover.ts'
-import { withGrantLines } from './grant-hint.ts'
+import { withGrantHint } from './grant-hint.ts'
 import { createTransport, type SeenCertificate } from './https-transport.ts'
-import { createLimiter } from './keyed-semaphore.ts'
-import { type Logger, silent } from './logger.ts'
-import { errorFromAnswer, wrongPassword } from './proxmox-errors.ts'
+import { createKeyedSemaphore } from './keyed-semaphore.ts'
+import { type Logger, silentLogger } from './logger.ts'
+import { errorFromResponse, wrongPassword } from './proxmox-errors.ts'
 import type { ProxmoxSettings } from './proxmox-settings.ts'
 import { readVersion, type Version } from './pve-version.ts'
-import { type Patience, whileLocked } from './retry.ts'
+import { type LockRetryOptions, retryWhileLocked } from './retry.ts'
 import { type Upload, upload } from './storage-upload.ts'
 import { parseUpid } from './upid.ts'
 import { type TaskResult, type WaitOptions, waitTask } from './wait-task.ts'
@@ -43,7 +43,7 @@ export interface Proxmox {
   waitTask(upid: string, options?: WaitOptions): Promise<TaskResult>
   cancelTask(upid: string, options?: CallOptions): Promise<void>
   /** Repeats work that finds a lock held, until the deadline. */
-  whileLocked<T>(work: () => Promise<T>, patience: Omit<Patience, 'clock'>): Promise<T>
+  retryWhileLocked<T>(work: () => Promise<T>, patience: Omit<LockRetryOptions, 'clock'>): Promise<T>
   catalogue(options?: CallOptions): Promise<Catalogue>
   version(options?: CallOptions): Promise<Version>
   /** What the first of the nodes that was reached has shown. */
@@ -55,7 +55,7 @@ export interface Proxmox {
 const CALLS_PER_NODE = 6
 
 export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions = {}): Proxmox => {
-  const { clock = systemClock, logger = silent, callsPerNode = CALLS_PER_NODE } = options
+  const { clock = systemClock, logger = silentLogger, callsPerNode = CALLS_PER_NODE } = options
   const transport = createTransport(settings.tls)
   const failover = createFailover(settings.endpoints, clock)
 
@@ -69,7 +69,7 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
       timeoutMs: settings.timeoutMs,
     })
     if (answer.status === 401) throw wrongPassword(username, answer)
-    if (answer.status !== 200) throw errorFromAnswer(call, answer)
+    if (answer.status !== 200) throw errorFromResponse(call, answer)
     return readTicket((JSON.parse(new TextDecoder().decode(answer.body)) as { data: unknown }).data)
   }
 
@@ -78,13 +78,13 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
     failover,
     clock,
     logger,
-    session: createSession(settings.credentials, { clock, login }),
-    limit: createLimiter(callsPerNode),
+    session: createAuthSession(settings.credentials, { clock, login }),
+    limit: createKeyedSemaphore(callsPerNode),
     timeoutMs: settings.timeoutMs,
   })
   const version = (call: CallOptions = {}) => readVersion(send, call)
 
-  const keeper = createKeeper({
+  const liveCatalogue = createLiveCatalogue({
     clock,
     logger,
     version: signal => version({ signal }),
@@ -105,13 +105,13 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
     params: Params = {},
     call: CallOptions = {},
   ) => {
-    await keeper.verify({ method, path: at }, params, call.signal)
-    const data = await send<T>(method, at, params, call).catch(explained)
-    if (options.cacheDir !== undefined) keeper.stir()
+    await liveCatalogue.verify({ method, path: at }, params, call.signal)
+    const data = await send<T>(method, at, params, call).catch(withHint)
+    if (options.cacheDir !== undefined) liveCatalogue.refreshInBackground()
     return data
   }
-  const explained = async (error: unknown): Promise<never> => {
-    throw await withGrantLines(send, settings.credentials, error)
+  const withHint = async (error: unknown): Promise<never> => {
+    throw await withGrantHint(send, settings.credentials, error)
   }
   const waiting = { request, clock }
 
@@ -125,17 +125,17 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
     delete: (at, params, call) => request('DELETE', at, params, call),
     upload: async file =>
       waitTask(waiting, await upload(request, file), file.signal ? { signal: file.signal } : {}),
-    waitTask: (upid, wait) => waitTask(waiting, upid, wait).catch(explained),
+    waitTask: (upid, wait) => waitTask(waiting, upid, wait).catch(withHint),
     cancelTask: async (upid, call) => {
       await request('DELETE', path`/nodes/${parseUpid(upid).node}/tasks/${upid}`, {}, call)
     },
-    whileLocked: (work, patience) => whileLocked(work, { ...patience, clock }),
+    retryWhileLocked: (work, patience) => retryWhileLocked(work, { ...patience, clock }),
     version,
-    catalogue: (call = {}) => keeper.get(call.signal),
+    catalogue: (call = {}) => liveCatalogue.get(call.signal),
     certificate: () =>
       settings.endpoints.map(transport.certificate).find(certificate => certificate !== undefined),
     close: () => {
-      keeper.close()
+      liveCatalogue.close()
       return transport.close()
     },
   }

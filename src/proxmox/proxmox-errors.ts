@@ -1,11 +1,11 @@
 import { AppError, type ErrorCode } from '../jobs/errors.ts'
-import { classify, type Kind } from './classify-error.ts'
+import { classifyError, type ErrorKind } from './classify-error.ts'
 import { parsePermissionFailure } from './permission-failure.ts'
 
 /** What a caller may branch on; always in `details` of an error that comes from this client. */
 export interface ProxmoxDetails {
   readonly source: 'proxmox'
-  readonly kind: Kind
+  readonly kind: ErrorKind
   readonly method?: string
   readonly path?: string
   readonly status?: number
@@ -40,21 +40,21 @@ export interface Call {
   readonly path: string
 }
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number
   readonly reason: string
   readonly body: Uint8Array
 }
 
 /** Any answer that is not a success, as one of our errors, in Proxmox's own words. */
-export const errorFromAnswer = (call: Call, answer: Answer): AppError => {
+export const errorFromResponse = (call: Call, answer: ApiResponse): AppError => {
   const { message, errors } = readBody(answer)
   const told = message || answer.reason || `status ${answer.status}`
   if (answer.status >= 595 && answer.status <= 599) return proxyFailure(call, answer.status, told)
   // A gateway in front lost the answer.
   if (call.method !== 'GET' && (answer.status === 502 || answer.status === 504))
     return new UncertainError(call, `${answer.status} ${told}`, { status: answer.status })
-  const kind = classify(answer.status, told, errors)
+  const kind = classifyError(answer.status, told, errors)
   const extra = kind === 'permission' ? parsePermissionFailure(told) : undefined
   const listed = errors
     ? ` (${Object.entries(errors)
@@ -75,7 +75,7 @@ export const errorFromTask = (
   exitStatus: string,
   log: readonly string[],
 ): AppError => {
-  const kind = classify(500, exitStatus)
+  const kind = classifyError(500, exitStatus)
   const found = kind === 'server' ? 'task_failed' : kind
   const extra = kind === 'permission' ? parsePermissionFailure(exitStatus) : undefined
   return new AppError(CODES[found].code, `The Proxmox VE task ${type} failed: ${exitStatus}`, {
@@ -85,7 +85,7 @@ export const errorFromTask = (
   })
 }
 
-export const wrongPassword = (user: string, { reason, status }: Answer): AppError =>
+export const wrongPassword = (user: string, { reason, status }: ApiResponse): AppError =>
   new AppError('unauthorized', `Proxmox VE refused the login of ${user}: ${reason || status}`, {
     hint: 'Check PROXMOX_USER, with its realm (name@pam), and PROXMOX_PASSWORD; better, use an API token.',
     details: details('unauthorized', { method: 'POST', path: '/access/ticket' }, { status }),
@@ -105,7 +105,7 @@ export const proxmoxDetails = (error: unknown): ProxmoxDetails | undefined => {
   return found?.source === 'proxmox' ? found : undefined
 }
 
-const details = (kind: Kind, call: Call, more: Partial<ProxmoxDetails> = {}): ProxmoxDetails => ({
+const details = (kind: ErrorKind, call: Call, more: Partial<ProxmoxDetails> = {}): ProxmoxDetails => ({
   source: 'proxmox',
   kind,
   method: call.method,
@@ -127,7 +127,7 @@ const proxyFailure = (call: Call, status: number, told: string): AppError => {
   )
 }
 
-const hintFor = (kind: Kind, { method, path }: Call): string =>
+const hintFor = (kind: ErrorKind, { method, path }: Call): string =>
   kind === 'root_only' || kind === 'ticket_only'
     ? `${CODES[kind].hint} pvesh ${PVESH[method] ?? 'get'} ${path}`
     : CODES[kind].hint
@@ -135,7 +135,7 @@ const hintFor = (kind: Kind, { method, path }: Call): string =>
 const PVESH: Readonly<Record<string, string>> = { POST: 'create', PUT: 'set', DELETE: 'delete' }
 
 /** Before PVE 8.4 the message is in the reason phrase alone, and 501 answers are plain text. */
-const readBody = (answer: Answer): { message: string; errors?: Record<string, string> } => {
+const readBody = (answer: ApiResponse): { message: string; errors?: Record<string, string> } => {
   const text = new TextDecoder().decode(answer.body).trim()
   if (!text.startsWith('{')) return { message: text.length <= 2000 && !text.startsWith('<') ? text : '' }
   try {
@@ -155,7 +155,7 @@ interface Meaning {
   readonly hint: string
 }
 
-const CODES: Record<Kind, Meaning> = {
+const CODES: Record<ErrorKind, Meaning> = {
   parameters: { code: 'invalid', retryable: false, hint: 'Correct the parameters named above.' },
   unauthorized: {
     code: 'unauthorized',

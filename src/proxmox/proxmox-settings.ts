@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import { type Credentials, parseCredentials } from './credentials.ts'
 import { type Endpoint, parseEndpoints } from './endpoints.ts'
-import { type Environment, read } from './env-variables.ts'
+import { type Environment, readVariable } from './env-variables.ts'
 import { parseTlsSettings, type TlsSettings } from './tls-settings.ts'
 
 export interface ProxmoxSettings {
@@ -19,11 +19,11 @@ export const parseSettings = (env: Environment): ProxmoxSettings => ({
   endpoints: parseEndpoints(env),
   credentials: parseCredentials(env),
   tls: parseTlsSettings(env),
-  timeoutMs: parseTimeout(read(env, 'PROXMOX_TIMEOUT')),
+  timeoutMs: parseTimeout(readVariable(env, 'PROXMOX_TIMEOUT')),
 })
 
 /** True when the user meant to configure Proxmox at all, however badly. */
-export const isConfigured = (env: Environment): boolean => read(env, 'PROXMOX_HOST') !== undefined
+export const isConfigured = (env: Environment): boolean => readVariable(env, 'PROXMOX_HOST') !== undefined
 
 const parseTimeout = (text: string | undefined): number => {
   if (text === undefined) return DEFAULT_TIMEOUT_MS

@@ -1,6 +1,6 @@
-import { type Place, privilegeTable } from './privileges.ts'
+import { type PrivilegeScope, privilegeTable } from './privileges.ts'
 
-interface Wanted extends Place {
+interface Wanted extends PrivilegeScope {
   readonly user: string
   readonly tokenId?: string
   /** Only these paths get lines; without it all do. */
@@ -43,13 +43,13 @@ export const setupLines = (wanted: Wanted & { tokenName: string }): string[] => 
   `pveum user token add ${quote(wanted.user)} ${quote(wanted.tokenName)} --privsep 1`,
   ...pveumLines({ ...wanted, tokenId: `${wanted.user}!${wanted.tokenName}` }),
   '# Optional, to place machines by the free memory of nodes and to see whether the firewall of the datacenter is on:',
-  ...watchLines({ user: wanted.user, tokenId: `${wanted.user}!${wanted.tokenName}` }).map(
+  ...auditGrantLines({ user: wanted.user, tokenId: `${wanted.user}!${wanted.tokenName}` }).map(
     line => `# ${line}`,
   ),
 ]
 
 /** What lets placement see the load of nodes, and doctor the firewall of the datacenter; jobs need none of it. */
-export const watchLines = (
+export const auditGrantLines = (
   { user, tokenId }: Pick<Wanted, 'user' | 'tokenId'>,
   paths: readonly ('/nodes' | '/')[] = ['/nodes', '/'],
 ): string[] => [

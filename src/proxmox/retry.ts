@@ -3,7 +3,7 @@ import { isLockKind } from './classify-error.ts'
 import type { Clock } from './clock.ts'
 import { proxmoxDetails } from './proxmox-errors.ts'
 
-export interface Patience {
+export interface LockRetryOptions {
   readonly clock: Clock
   /** In milliseconds since the epoch. */
   readonly deadline: number
@@ -14,9 +14,9 @@ export interface Patience {
  * Repeats work that failed because something else held a lock, until the deadline. Each try must be
  * complete in itself: the refused one has changed nothing, which holds for every lock of Proxmox VE.
  */
-export const whileLocked = async <T>(
+export const retryWhileLocked = async <T>(
   work: () => Promise<T>,
-  { clock, deadline, signal }: Patience,
+  { clock, deadline, signal }: LockRetryOptions,
 ): Promise<T> => {
   for (let attempt = 0; ; attempt++) {
     try {

@@ -1,5 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
-import { type Environment, read } from './env-variables.ts'
+import { type Environment, readVariable } from './env-variables.ts'
 
 /**
  * strict: a chain to a trusted CA and the right name. verify: a chain to the CA that was given, whatever
@@ -17,8 +17,8 @@ export interface TlsSettings {
 }
 
 export const parseTlsSettings = (env: Environment): TlsSettings => {
-  const ca = parseCa(read(env, 'PROXMOX_SSL_CA_CERT'))
-  const fingerprints = (read(env, 'PROXMOX_SSL_FINGERPRINT') ?? '')
+  const ca = parseCa(readVariable(env, 'PROXMOX_SSL_CA_CERT'))
+  const fingerprints = (readVariable(env, 'PROXMOX_SSL_FINGERPRINT') ?? '')
     .split(',')
     .map(text => text.trim())
     .filter(text => text !== '')
@@ -39,14 +39,14 @@ export const parseFingerprint = (text: string): string => {
 }
 
 const parseMode = (env: Environment, pinned: boolean): TlsMode => {
-  const mode = read(env, 'PROXMOX_SSL_MODE')?.toLowerCase()
+  const mode = readVariable(env, 'PROXMOX_SSL_MODE')?.toLowerCase()
   if (mode === 'strict' || mode === 'verify' || mode === 'insecure') return mode
   if (mode !== undefined) {
     throw new AppError('invalid', `PROXMOX_SSL_MODE is "${mode}", not strict, verify or insecure.`, {
       hint: 'For a self-signed certificate: PROXMOX_SSL_MODE=verify with PROXMOX_SSL_FINGERPRINT.',
     })
   }
-  const verify = read(env, 'PROXMOX_VERIFY_SSL')?.toLowerCase()
+  const verify = readVariable(env, 'PROXMOX_VERIFY_SSL')?.toLowerCase()
   if (verify !== undefined && ['0', 'false', 'no', 'off'].includes(verify)) return 'insecure'
   if (verify !== undefined && !['1', 'true', 'yes', 'on'].includes(verify)) {
     throw new AppError('invalid', `PROXMOX_VERIFY_SSL is "${verify}", not true or false.`, {

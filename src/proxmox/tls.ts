@@ -13,14 +13,14 @@ import type { ProxmoxDetails } from './proxmox-errors.ts'
 import type { TlsSettings } from './tls-settings.ts'
 
 /** What a connection needs to know: the trusted CAs, and what to say of a socket once it is connected. */
-export interface Trust {
+export interface TlsTrust {
   /** Made once a client, and once a process for the public CAs. */
   readonly context: SecureContext
   /** Undefined when the peer is trusted, else why not. */
   judge(socket: TLSSocket, host: string): AppError | undefined
 }
 
-export const loadTrust = async (tls: TlsSettings): Promise<Trust> => {
+export const loadTlsTrust = async (tls: TlsSettings): Promise<TlsTrust> => {
   if (tls.mode === 'insecure') return { context: createSecureContext({ ca: [] }), judge: () => undefined }
   const given = tls.ca === undefined ? [] : [await readCa(tls.ca)]
   // With a CA or a fingerprint of their own, users mean that one: the public CAs could be asked to sign any name.

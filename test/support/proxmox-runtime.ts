@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Runtime } from '../../src/ports.ts'
-import { silent } from '../../src/proxmox/logger.ts'
+import { silentLogger } from '../../src/proxmox/logger.ts'
 import { createProxmox } from '../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../src/proxmox/proxmox-settings.ts'
 import type { ProxmoxRuntimeOptions } from '../../src/runtimes/proxmox/options.ts'
@@ -29,7 +29,7 @@ export const openLab = async (options: LabOptions = {}) => {
     createProxmoxRuntime({
       proxmox: createProxmox(parseSettings(emulator.env())),
       blobs: blobsWithoutStore(join(directory, 'blobs')),
-      log: silent,
+      log: silentLogger,
       owner: 'lab',
       limit: 8,
       poolSize: 0,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { asPerson } from '../../src/proxmox/credentials.ts'
+import { withoutToken } from '../../src/proxmox/credentials.ts'
 import { createProxmox, type Proxmox } from '../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../src/proxmox/proxmox-settings.ts'
 import { createTestCli } from '../support/cli.ts'
@@ -22,7 +22,7 @@ describe.skipIf(requireOrSkip(missing))('a template of a cloud image', () => {
     const env = administrator(cluster)
     const cli = createTestCli(env)
     lab.onClose(cli.close)
-    const proxmox = createProxmox(parseSettings(asPerson(env)))
+    const proxmox = createProxmox(parseSettings(withoutToken(env)))
     lab.onClose(() => proxmox.close())
     await bringImage(proxmox, cloudImage!)
 

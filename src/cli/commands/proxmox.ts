@@ -94,7 +94,7 @@ export default defineCommand({
           storage,
           bridge,
           ...prepare,
-          told: step => void context.err.write(`${step}\n`),
+          onStep: step => void context.err.write(`${step}\n`),
           signal,
         })
         return context.print(`template ${template} (${name}) is ready on ${node}\n`)

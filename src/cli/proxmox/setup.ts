@@ -1,5 +1,5 @@
 import { AppError } from '../../jobs/errors.ts'
-import { performSetup, type SetupWish } from '../../proxmox/cluster-setup.ts'
+import { performSetup, type SetupOptions } from '../../proxmox/cluster-setup.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { isConfigured } from '../../proxmox/proxmox-settings.ts'
@@ -9,7 +9,7 @@ import type { Context } from '../context.ts'
 import { withCluster } from './with-cluster.ts'
 
 /** Without `diskStorages`, those of the template are meant. */
-export type Wish = Omit<SetupWish, 'diskStorages' | 'major'> & Partial<Pick<SetupWish, 'diskStorages'>>
+export type Wish = Omit<SetupOptions, 'diskStorages' | 'major'> & Partial<Pick<SetupOptions, 'diskStorages'>>
 
 const USUAL_STORAGES = ['local-lvm']
 

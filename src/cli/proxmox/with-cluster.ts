@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { asPerson } from '../../proxmox/credentials.ts'
+import { withoutToken } from '../../proxmox/credentials.ts'
 import { createProxmox, type Proxmox } from '../../proxmox/proxmox-client.ts'
 import { parseSettings } from '../../proxmox/proxmox-settings.ts'
 import type { Context } from '../context.ts'
@@ -10,7 +10,7 @@ export const withCluster = async <T>(
   work: (proxmox: Proxmox) => Promise<T>,
 ): Promise<T> => {
   const cacheDir = join(context.home.cacheDir, 'proxmox')
-  const proxmox = createProxmox(parseSettings(asPerson(context.env)), { cacheDir })
+  const proxmox = createProxmox(parseSettings(withoutToken(context.env)), { cacheDir })
   try {
     return await work(proxmox)
   } finally {

@@ -1,8 +1,8 @@
-import { at, errorAnswer, type Id, isAnswer, isRequest, type Message } from './json-rpc.ts'
+import { at, errorResponse, type Id, isRequest, isResponse, type Message } from './json-rpc.ts'
 
 /**
- * What the bridge must know of a conversation to carry it over to another daemon: which requests wait for their
- * answer, how it was opened, and what the client listens to.
+ * The state that the bridge needs to continue a session on another daemon: requests without a response, the handshake,
+ * and the subscriptions of the client.
  */
 export interface Conversation {
   /** Notes a line of the client that goes to a daemon. */
@@ -10,44 +10,44 @@ export interface Conversation {
   /** Notes a line of the daemon. False: the client must not see it. */
   received(message: Message): boolean
   /** Requests without an answer, subscriptions not counted: those have none. */
-  waiting(): number
+  pendingCount(): number
   /** The daemon is gone: what to tell the client about the requests it had. */
-  lost(): string[]
+  failInFlight(): string[]
   /** There will be no daemon for now: every request gets this answer. */
-  giveUp(reason: string): string[]
+  failAll(reason: string): string[]
   /** What a new daemon has to hear before anything else, and what the client has to hear after that. */
   resume(): { toDaemon: string[]; toClient: string[] }
 }
 
-interface Sent {
+interface SentRequest {
   readonly message: Message
   readonly line: string
 }
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId'
 /** Opening a conversation changes nothing: such a request is simply asked again. */
-const OPENING = new Set(['initialize', 'server/discover'])
+const HANDSHAKE_METHODS = new Set(['initialize', 'server/discover'])
 
 export const createConversation = (): Conversation => {
-  const inFlight = new Map<Id, Sent>()
-  const listens = new Map<Id, Sent>()
-  const subscribed = new Map<string, Sent>()
-  const opened: { initialize?: Sent; initialized?: Sent } = {}
-  const ours = new Set<Id>()
-  const ackedBefore = new Set<Id>()
+  const inFlight = new Map<Id, SentRequest>()
+  const listeners = new Map<Id, SentRequest>()
+  const subscribed = new Map<string, SentRequest>()
+  const handshake: { initialize?: SentRequest; initialized?: SentRequest } = {}
+  const bridgeIds = new Set<Id>()
+  const alreadyAcknowledged = new Set<Id>()
   let count = 0
 
-  /** The same request under an id of ours, so that its answer stays with us. */
-  const repeat = ({ message }: Sent): string => {
+  /** Sends the request again under an id of the bridge, so that its response is not passed to the client. */
+  const repeatAsBridge = ({ message }: SentRequest): string => {
     const id = `deputy-bridge-${process.pid}-${++count}`
-    ours.add(id)
+    bridgeIds.add(id)
     return JSON.stringify({ ...message, id })
   }
 
-  const answered = (id: Id, message: Message) => {
+  const recordResponse = (id: Id, message: Message) => {
     const request = inFlight.get(id)?.message
     inFlight.delete(id)
-    listens.delete(id)
+    listeners.delete(id)
     if (request === undefined || message.error !== undefined) return
     const uri = String(at(request.params, 'uri'))
     if (request.method === 'resources/subscribe') subscribed.set(uri, { message: request, line: '' })
@@ -57,71 +57,74 @@ export const createConversation = (): Conversation => {
   return {
     sent: (message, line) => {
       if (isRequest(message)) {
-        if (message.method === 'subscriptions/listen') listens.set(message.id, { message, line })
+        if (message.method === 'subscriptions/listen') listeners.set(message.id, { message, line })
         else inFlight.set(message.id, { message, line })
-        if (message.method === 'initialize') opened.initialize = { message, line }
-      } else if (message.method === 'notifications/initialized') opened.initialized = { message, line }
+        if (message.method === 'initialize') handshake.initialize = { message, line }
+      } else if (message.method === 'notifications/initialized') handshake.initialized = { message, line }
       else if (message.method === 'notifications/cancelled') {
         const id = at(message.params, 'requestId') as Id
         inFlight.delete(id)
-        listens.delete(id)
+        listeners.delete(id)
       }
     },
 
     received: message => {
-      if (isAnswer(message)) {
-        if (ours.delete(message.id)) return false
-        answered(message.id, message)
+      if (isResponse(message)) {
+        if (bridgeIds.delete(message.id)) return false
+        recordResponse(message.id, message)
       }
       if (message.method !== 'notifications/subscriptions/acknowledged') return true
-      return !ackedBefore.delete(at(message.params, '_meta', SUBSCRIPTION_ID) as Id)
+      return !alreadyAcknowledged.delete(at(message.params, '_meta', SUBSCRIPTION_ID) as Id)
     },
 
-    waiting: () => inFlight.size,
+    pendingCount: () => inFlight.size,
 
-    lost: () => {
+    failInFlight: () => {
       const lines: string[] = []
       for (const [id, { message }] of inFlight) {
-        if (OPENING.has(message.method ?? '')) continue
-        lines.push(errorAnswer(id, -32603, apology(message)))
+        if (HANDSHAKE_METHODS.has(message.method ?? '')) continue
+        lines.push(errorResponse(id, -32603, lostRequestMessage(message)))
         inFlight.delete(id)
       }
-      ours.clear()
-      ackedBefore.clear()
+      bridgeIds.clear()
+      alreadyAcknowledged.clear()
       return lines
     },
 
-    giveUp: reason => {
-      const lines = [...inFlight.keys(), ...listens.keys()].map(id => errorAnswer(id, -32603, reason))
+    failAll: reason => {
+      const lines = [...inFlight.keys(), ...listeners.keys()].map(id => errorResponse(id, -32603, reason))
       // A client that was refused opens the conversation again itself.
-      if (inFlight.has(opened.initialize?.message.id ?? '')) delete opened.initialize
+      if (inFlight.has(handshake.initialize?.message.id ?? '')) delete handshake.initialize
       inFlight.clear()
-      listens.clear()
+      listeners.clear()
       return lines
     },
 
     resume: () => {
       const unanswered = [...inFlight.values()].map(sent => sent.line)
-      const { initialize, initialized } = opened
+      const { initialize, initialized } = handshake
       const toDaemon: string[] = []
-      // An answered `initialize` is repeated behind the client's back; an unanswered one goes out as it came.
-      if (initialize && !inFlight.has(initialize.message.id ?? '')) toDaemon.push(repeat(initialize))
+      // The client has the response to its `initialize` already, so the bridge repeats the request under its own id.
+      if (initialize && !inFlight.has(initialize.message.id ?? '')) toDaemon.push(repeatAsBridge(initialize))
       toDaemon.push(...unanswered)
       if (initialize && initialized) toDaemon.push(initialized.line)
-      for (const sent of subscribed.values()) toDaemon.push(repeat(sent))
-      for (const [id, { line }] of listens) {
+      for (const sent of subscribed.values()) toDaemon.push(repeatAsBridge(sent))
+      for (const [id, { line }] of listeners) {
         toDaemon.push(line)
-        ackedBefore.add(id)
+        alreadyAcknowledged.add(id)
       }
-      return { toDaemon, toClient: missed(subscribed.keys(), listens) }
+      return { toDaemon, toClient: changeNotifications(subscribed.keys(), listeners) }
     },
   }
 }
 
 /** Nobody can say what changed while no daemon ran, so everything listened to counts as changed. */
-const missed = (subscribed: Iterable<string>, listens: ReadonlyMap<Id, Sent>): string[] => {
+const changeNotifications = (
+  subscribed: Iterable<string>,
+  listeners: ReadonlyMap<Id, SentRequest>,
+): string[] => {
   const lines = [...subscribed].map(uri => notification('notifications/resources/updated', { uri }))
-  for (const [id, { message }] of listens) {
+  for (const [id, { message }] of listeners) {
     const _meta = { [SUBSCRIPTION_ID]: id }
     const filter = at(message.params, 'notifications')
     const uris = at(filter, 'resourceSubscriptions')
@@ -136,7 +139,7 @@ const missed = (subscribed: Iterable<string>, listens: ReadonlyMap<Id, Sent>): s
 const notification = (method: string, params: unknown): string =>
   JSON.stringify({ jsonrpc: '2.0', method, params })
 
-const apology = ({ method, params }: Message): string => {
+const lostRequestMessage = ({ method, params }: Message): string => {
   const gone = 'The Deputy daemon went away while it worked on this request; jobs survive that.'
   return method === 'tools/call' && at(params, 'name') === 'submit_job'
     ? `${gone} Whether it took the job is not known: look with list_jobs, or submit again with the same idempotency_key.`

@@ -21,10 +21,10 @@ export const parseMessage = (line: Buffer): Message | undefined => {
 export const isRequest = (message: Message): message is Message & { id: Id; method: string } =>
   message.method !== undefined && message.id !== undefined && message.id !== null
 
-export const isAnswer = (message: Message): message is Message & { id: Id } =>
+export const isResponse = (message: Message): message is Message & { id: Id } =>
   message.method === undefined && message.id !== undefined && message.id !== null
 
-export const errorAnswer = (id: Id | null, code: number, message: string): string =>
+export const errorResponse = (id: Id | null, code: number, message: string): string =>
   JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } })
 
 export const at = (value: unknown, ...path: string[]): unknown =>

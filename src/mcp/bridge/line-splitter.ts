@@ -1,5 +1,5 @@
 /** Cuts a stream of bytes into lines. What it hands out has no line end and is never empty. */
-export const createLines = (onLine: (line: Buffer) => void): ((chunk: Buffer) => void) => {
+export const createLineSplitter = (onLine: (line: Buffer) => void): ((chunk: Buffer) => void) => {
   let parts: Buffer[] = []
   return chunk => {
     let from = 0

@@ -8,7 +8,7 @@ export interface Stream {
 }
 
 const HANDSHAKE_MS = 10_000
-const MOST_HEADER_BYTES = 16_384
+const MAX_HEADER_BYTES = 16_384
 
 /**
  * Asks the daemon on its socket to speak MCP on this connection. Written by hand: node:http would double the time
@@ -30,7 +30,7 @@ export const openStream = (path: string, headers: Readonly<Record<string, string
     socket.on('data', function read(chunk: Buffer) {
       received = Buffer.concat([received, chunk])
       const end = received.indexOf('\r\n\r\n')
-      if (end === -1 && received.length < MOST_HEADER_BYTES) return
+      if (end === -1 && received.length < MAX_HEADER_BYTES) return
       socket.off('data', read)
       socket.pause()
       const head = received.subarray(0, Math.max(end, 0)).toString('latin1')

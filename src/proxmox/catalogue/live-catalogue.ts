@@ -7,7 +7,7 @@ import type { Version } from '../pve-version.ts'
 import type { Problem } from './check-call.ts'
 import type { Catalogue } from './load-catalogue.ts'
 
-export interface KeeperOptions {
+export interface LiveCatalogueOptions {
   readonly clock: Clock
   readonly logger: Logger
   version(signal: AbortSignal): Promise<Version>
@@ -23,7 +23,7 @@ const FRESH_MS = 60_000
  * Holds the catalogue of the host. No call waits for it or fails for want of it; what is at hand is used, and it
  * refuses only what the host, as it is now, would refuse.
  */
-export const createKeeper = ({ clock, logger, version, load }: KeeperOptions) => {
+export const createLiveCatalogue = ({ clock, logger, version, load }: LiveCatalogueOptions) => {
   const closing = new AbortController()
   let current: { catalogue: Catalogue; version: Version; confirmedAt: number } | undefined
   let loading: Promise<Catalogue> | undefined
@@ -68,10 +68,10 @@ export const createKeeper = ({ clock, logger, version, load }: KeeperOptions) =>
   return {
     async get(signal?: AbortSignal): Promise<Catalogue> {
       if (current !== undefined && !isDue()) return current.catalogue
-      return raced(fetch(), signal)
+      return abortable(fetch(), signal)
     },
     /** Fetches it if need be, beside everything else. */
-    stir(): void {
+    refreshInBackground(): void {
       if (loading !== undefined || !isDue() || closing.signal.aborted) return
       fetch().catch(error =>
         logger.debug({ reason: (error as Error).message }, 'there is no catalogue of the host'),
@@ -81,18 +81,18 @@ export const createKeeper = ({ clock, logger, version, load }: KeeperOptions) =>
     async verify(call: Call, params: Params, signal?: AbortSignal): Promise<void> {
       if (errorsIn(call, params).length === 0) return
       if (current !== undefined && clock.now() - current.confirmedAt >= FRESH_MS) {
-        const confirmed = await raced(fetch(), signal).catch(() => undefined)
+        const confirmed = await abortable(fetch(), signal).catch(() => undefined)
         signal?.throwIfAborted()
         if (confirmed === undefined) return
       }
       const errors = errorsIn(call, params)
-      if (errors.length > 0) throw refused(call, errors, current!.version)
+      if (errors.length > 0) throw refusal(call, errors, current!.version)
     },
     close: (): void => closing.abort(new AppError('unavailable', 'The Proxmox VE client is closed.')),
   }
 }
 
-const raced = <T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
+const abortable = <T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
   if (signal === undefined) return work
   signal.throwIfAborted()
   return new Promise((resolve, reject) => {
@@ -102,10 +102,10 @@ const raced = <T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T>
   })
 }
 
-const refused = ({ method, path }: Call, problems: readonly Problem[], { version }: Version): AppError => {
-  const told = problems.map(({ param, problem }) => `'${param}' ${problem}`)
+const refusal = ({ method, path }: Call, problems: readonly Problem[], { version }: Version): AppError => {
+  const listed = problems.map(({ param, problem }) => `'${param}' ${problem}`)
   const errors = Object.fromEntries(problems.map(({ param = '', problem }) => [param, problem]))
-  return new AppError('invalid', `${method} ${path} was not sent: ${told.join('; ')}.`, {
+  return new AppError('invalid', `${method} ${path} was not sent: ${listed.join('; ')}.`, {
     hint: `So says the catalogue of the host (Proxmox VE ${version}). Correct the parameters named above.`,
     details: { source: 'proxmox', kind: 'parameters', method, path, errors } satisfies ProxmoxDetails,
   })

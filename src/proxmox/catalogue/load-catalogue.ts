@@ -8,14 +8,14 @@ import { checkCall, type Problem } from './check-call.ts'
 import { extractSchema } from './extract-schema.ts'
 import { normalise } from './normalise.ts'
 import { createMatcher } from './operation-matcher.ts'
-import { type Hit, searchOperations } from './search-operations.ts'
+import { type SearchHit, searchOperations } from './search-operations.ts'
 
 export interface Catalogue {
   /** `none` when the host does not serve its documentation: then every check leaves the verdict to the host. */
   readonly source: 'host' | 'cache' | 'none'
   readonly version: string
   readonly operations: readonly Operation[]
-  search(query: string, limit?: number): Hit[]
+  search(query: string, limit?: number): SearchHit[]
   /** The path may be a template (`/nodes/{node}/qemu`) or a real one (`/nodes/pve1/qemu`). */
   describe(verb: string, path: string): Operation | undefined
   check(verb: string, path: string, params: Readonly<Record<string, unknown>>): Problem[]

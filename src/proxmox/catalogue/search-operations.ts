@@ -1,13 +1,17 @@
 import type { Operation } from './catalogue-operation.ts'
 
-export interface Hit {
+export interface SearchHit {
   readonly verb: string
   readonly path: string
   readonly description: string
 }
 
 /** Every word must be found somewhere; where it was found decides the order. */
-export const searchOperations = (operations: readonly Operation[], query: string, limit = 20): Hit[] => {
+export const searchOperations = (
+  operations: readonly Operation[],
+  query: string,
+  limit = 20,
+): SearchHit[] => {
   const words = query
     .toLowerCase()
     .split(/[\s,/{}]+/)

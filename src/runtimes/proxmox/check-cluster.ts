@@ -2,7 +2,7 @@ import type { Check } from '../../ports.ts'
 import { path } from '../../proxmox/encode.ts'
 import { identityOf } from '../../proxmox/grant-hint.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
-import { grantLines, watchLines } from '../../proxmox/pveum.ts'
+import { auditGrantLines, grantLines } from '../../proxmox/pveum.ts'
 import { datacenterFirewall } from './firewall.ts'
 import { listNodes, listStorages, type Template } from './inventory.ts'
 import { bridgeOf } from './net-device.ts'
@@ -148,4 +148,4 @@ const useLines = ({ settings }: Proxmox, bridge: string, zone = 'localnetwork'):
   }).join('\n')
 
 const watch = ({ settings }: Proxmox, path: '/nodes' | '/'): string =>
-  watchLines(identityOf(settings.credentials), [path]).join('\n')
+  auditGrantLines(identityOf(settings.credentials), [path]).join('\n')

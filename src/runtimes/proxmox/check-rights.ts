@@ -1,5 +1,5 @@
 import type { Check } from '../../ports.ts'
-import { checkRights } from '../../proxmox/check-permissions.ts'
+import { checkPermissions } from '../../proxmox/check-permissions.ts'
 import type { Drive } from './drives.ts'
 import type { Injection } from './injection.ts'
 import type { Template } from './inventory.ts'
@@ -23,7 +23,7 @@ export const rightsCheck = async (
   const storagesOf = (...kinds: Drive['kind'][]) => [
     ...new Set(template.drives.filter(drive => kinds.includes(drive.kind)).map(drive => drive.storage)),
   ]
-  const { missing, commands } = await checkRights(
+  const { missing, commands } = await checkPermissions(
     proxmox.request,
     {
       major,

@@ -1,5 +1,5 @@
 import type { Machine } from '../../ports.ts'
-import { createLimiter } from '../../proxmox/keyed-semaphore.ts'
+import { createKeyedSemaphore } from '../../proxmox/keyed-semaphore.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { destroyVm } from './destroy.ts'
 import { detailsOf } from './details.ts'
@@ -17,7 +17,7 @@ export interface DisposalOptions {
 /** Everything that belongs to a machine goes: a clone in the making, its VM, its seed image, its word with us. */
 export const createDisposal = ({ runtime, reception, seedImages, onGone }: DisposalOptions) => {
   const { proxmox } = runtime
-  const deleting = createLimiter(runtime.parallel.deletes)
+  const deleting = createKeyedSemaphore(runtime.parallel.deletes)
   const soon = () => proxmox.clock.now() + 60_000
 
   /** Proxmox VE removes what there is of a clone whose task is stopped. False: the id was somebody else's. */

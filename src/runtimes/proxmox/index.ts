@@ -5,7 +5,7 @@ import type { CallbackConfig, ProxmoxRuntimeConfig } from '../../config/proxmox-
 import { createCertificate } from '../../guest/certificate.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { Blobs, Runtime } from '../../ports.ts'
-import { type Logger, silent } from '../../proxmox/logger.ts'
+import { type Logger, silentLogger } from '../../proxmox/logger.ts'
 import { createProxmox } from '../../proxmox/proxmox-client.ts'
 import { parseSettings } from '../../proxmox/proxmox-settings.ts'
 import type { ProxmoxRuntimeOptions } from './options.ts'
@@ -34,7 +34,12 @@ export type OpenOptions = Omit<ProxmoxRuntimeOptions, 'proxmox' | 'log'> & {
 }
 
 /** The runtime on the cluster that the environment names. */
-export const openProxmoxRuntime = ({ env, log = silent, cacheDir, ...options }: OpenOptions): Runtime => {
+export const openProxmoxRuntime = ({
+  env,
+  log = silentLogger,
+  cacheDir,
+  ...options
+}: OpenOptions): Runtime => {
   const kept = cacheDir === undefined ? {} : { cacheDir }
   return createProxmoxRuntime({
     ...options,

@@ -1,5 +1,5 @@
 import { AppError } from '../../jobs/errors.ts'
-import { grantedOn } from '../../proxmox/check-permissions.ts'
+import { privilegesOn } from '../../proxmox/check-permissions.ts'
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { type Drive, drivesOf } from './drives.ts'
@@ -77,7 +77,7 @@ export const poolOf = async (
   signal: AbortSignal,
 ): Promise<string | undefined> => {
   if (guest.pool !== undefined) return guest.pool
-  const granted = await grantedOn(proxmox.request, `/pool/${expected}`, { signal })
+  const granted = await privilegesOn(proxmox.request, `/pool/${expected}`, { signal })
   return granted.has('Pool.Audit') ? undefined : expected
 }
 

@@ -1,5 +1,5 @@
 import type { FoundMachine } from '../../ports.ts'
-import type { Kind } from '../../proxmox/classify-error.ts'
+import type { ErrorKind } from '../../proxmox/classify-error.ts'
 import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { identityOf, ownership, ownerTag, seedMachine } from './identity.ts'
@@ -66,7 +66,7 @@ const listSeeds = async (
 }
 
 const ignore =
-  (kinds: readonly Kind[]) =>
+  (kinds: readonly ErrorKind[]) =>
   (error: unknown): undefined => {
     const kind = proxmoxDetails(error)?.kind
     if (kind === undefined || !kinds.includes(kind)) throw error

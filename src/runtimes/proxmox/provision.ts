@@ -6,7 +6,7 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { Machine, ProvisionRequest } from '../../ports.ts'
 import { path } from '../../proxmox/encode.ts'
-import { createLimiter } from '../../proxmox/keyed-semaphore.ts'
+import { createKeyedSemaphore } from '../../proxmox/keyed-semaphore.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import type { Address } from './address.ts'
 import { createNodeChoice } from './choose-node.ts'
@@ -55,8 +55,8 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   const { runtime, sessions, seedImages, address, unpublish, attend } = options
   const { proxmox, owner } = runtime
   const vmids = createVmids(runtime.vmids)
-  const cloning = createLimiter(runtime.parallel.clones)
-  const starting = createLimiter(runtime.parallel.starts)
+  const cloning = createKeyedSemaphore(runtime.parallel.clones)
+  const starting = createKeyedSemaphore(runtime.parallel.starts)
   const guestList = createGuestList(proxmox)
   const nodes = createNodeChoice(runtime, guestList)
   const chooseInjection = createInjectionChoice(runtime)

@@ -35,7 +35,7 @@ export const steadily = async <T>(
   let trouble: unknown
   for (let lost = 0; ; ) {
     try {
-      return await proxmox.whileLocked(work, { deadline, signal })
+      return await proxmox.retryWhileLocked(work, { deadline, signal })
     } catch (error) {
       // Whose time is over is told what it was waiting for.
       if (signal.aborted) throw trouble ?? error

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLxcExec } from '../../../src/mcp/tools/proxmox/ssh/pct-exec.ts'
+import { createPctExec } from '../../../src/mcp/tools/proxmox/ssh/pct-exec.ts'
 import { parseSshSettings } from '../../../src/mcp/tools/proxmox/ssh/ssh-settings.ts'
 import { until } from '../../support/engine.ts'
 import { createSshLab, missingForSshLab, type SshLab } from '../../support/sshlab.ts'
@@ -56,7 +56,7 @@ describe.skipIf(missing !== undefined)(
       command: string,
       { timeoutS = 20, signal = new AbortController().signal, own = {}, node = 'pve1' } = {},
     ) =>
-      createLxcExec({ settings: settings(own), stateDir, pct })({
+      createPctExec({ settings: settings(own), stateDir, pct })({
         node,
         vmid: 101,
         command,
@@ -124,7 +124,7 @@ describe.skipIf(missing !== undefined)(
     })
 
     it('are not sent once the key of the host has changed', async () => {
-      const exec = createLxcExec({ settings: settings(), stateDir, pct })
+      const exec = createPctExec({ settings: settings(), stateDir, pct })
       const command = {
         node: 'pve1',
         vmid: 101,

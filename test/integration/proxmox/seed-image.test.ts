@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock } from '../../../src/proxmox/clock.ts'
-import { silent } from '../../../src/proxmox/logger.ts'
+import { silentLogger } from '../../../src/proxmox/logger.ts'
 import { createProxmox } from '../../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
 import { createSeedImages } from '../../../src/runtimes/proxmox/seed-images.ts'
@@ -150,7 +150,7 @@ describe('the removal of a seed image', () => {
     vm.status = 'running'
     lab.emulator.state.vms.set(VMID, vm)
     const failed: string[] = []
-    const log = { ...silent, debug: (_: object, text: string) => void failed.push(text) }
+    const log = { ...silentLogger, debug: (_: object, text: string) => void failed.push(text) }
     const proxmox = connect(async () => {})
     const answers: string[] = []
     const get = async <T>(...call: Parameters<typeof proxmox.get>): Promise<T> => {

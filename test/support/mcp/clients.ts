@@ -8,9 +8,9 @@ import {
   serializeMessage,
   type Transport,
 } from '@modelcontextprotocol/client'
-import { createMcp, type Mcp, type McpDependencies } from '../../../src/mcp/mcp-service.ts'
+import { createMcpService, type McpDependencies, type McpService } from '../../../src/mcp/mcp-service.ts'
 import { serveMcpStream } from '../../../src/mcp/serve-stream.ts'
-import { createMcpFactory } from '../../../src/mcp/server-factory.ts'
+import { createServerFactory } from '../../../src/mcp/server-factory.ts'
 import { jobsToolset } from '../../../src/mcp/tools/jobs/jobs-toolset.ts'
 import type { Selection, Toolset } from '../../../src/mcp/toolset.ts'
 import { createUpdates } from '../../../src/mcp/updates.ts'
@@ -29,7 +29,7 @@ export const ALL_WAYS: readonly { wire: Wire; era: Era }[] = [
 export interface Connected {
   readonly client: Client
   readonly deputy: MemoryDeputy
-  readonly mcp: Mcp
+  readonly mcp: McpService
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -62,7 +62,7 @@ export const dependencies = (deputy: MemoryDeputy, more: readonly Toolset[] = []
 /** A client of the official SDK, connected in this process over the wire and era asked for. */
 export const connect = async (options: ConnectOptions): Promise<Connected> => {
   const deputy = options.deputy ?? createMemoryDeputy()
-  const mcp = createMcp(dependencies(deputy, options.more))
+  const mcp = createMcpService(dependencies(deputy, options.more))
   const updates = createUpdates(deputy)
   const client = new Client(
     { name: 'Test Client', version: '1' },
@@ -82,8 +82,8 @@ export const connect = async (options: ConnectOptions): Promise<Connected> => {
     })
   } else {
     const [ours, theirs] = duplexPair()
-    const factory = createMcpFactory({ ...dependencies(deputy, options.more), ...options.selection })
-    void serveMcpStream(theirs, { factory, updates, front: { directory: undefined } })
+    const factory = createServerFactory({ ...dependencies(deputy, options.more), ...options.selection })
+    void serveMcpStream(theirs, { factory, updates, bridge: { directory: undefined } })
     transport = streamTransport(ours)
   }
   await client.connect(transport)

@@ -3,7 +3,7 @@ import { createControlApp } from '../../../src/http/app.ts'
 import { listenLoopback } from '../../../src/http/listen.ts'
 import type { ServerFactory } from '../../../src/mcp/bridge-client.ts'
 import { createMcpHttp } from '../../../src/mcp/mcp-http.ts'
-import { createMcpFactory } from '../../../src/mcp/server-factory.ts'
+import { createServerFactory } from '../../../src/mcp/server-factory.ts'
 import type { Selection } from '../../../src/mcp/toolset.ts'
 import { createUpdates } from '../../../src/mcp/updates.ts'
 import { createMetrics } from '../../../src/observability/metrics.ts'
@@ -31,7 +31,7 @@ export const startHttpServer = async ({ makeFactory }: HttpServerOptions = {}): 
   const bus = new InMemoryServerEventBus()
   const closing = new AbortController()
   const factoryFor =
-    makeFactory?.(bus) ?? (selection => createMcpFactory({ ...dependencies(deputy), ...selection }))
+    makeFactory?.(bus) ?? (selection => createServerFactory({ ...dependencies(deputy), ...selection }))
   const mcp = createMcpHttp({ factoryFor, updates, bus })
   const app = createControlApp({
     deputy,

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { createLimiter } from '../../../src/proxmox/keyed-semaphore.ts'
+import type { createKeyedSemaphore } from '../../../src/proxmox/keyed-semaphore.ts'
 import { check, isRealRoot } from './acl.ts'
 import { type Auth, authenticate } from './auth.ts'
 import { forbidden, PveError } from './errors.ts'
@@ -25,7 +25,7 @@ export interface Backend {
   readonly guests: GuestDriver
   readonly operations: readonly Operation[]
   /** The workers of pvedaemon on each node: a call that waits for something keeps one busy. */
-  readonly workers: ReturnType<typeof createLimiter>
+  readonly workers: ReturnType<typeof createKeyedSemaphore>
 }
 
 export interface Outcome {

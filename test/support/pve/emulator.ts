@@ -1,7 +1,7 @@
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { type Certificate, createCertificate } from '../../../src/guest/certificate.ts'
-import { createLimiter } from '../../../src/proxmox/keyed-semaphore.ts'
+import { createKeyedSemaphore } from '../../../src/proxmox/keyed-semaphore.ts'
 import { createFaults, type Faults } from './faults.ts'
 import type { GuestDriver } from './guests/driver.ts'
 import { noGuests } from './guests/none.ts'
@@ -55,7 +55,7 @@ export const startEmulator = async (options: EmulatorOptions = {}): Promise<Emul
     options.certificate ??
     createCertificate({ commonName: nodes[0]!, names: [...nodes, 'localhost', '127.0.0.1', '::1'] })
   const requests: string[] = []
-  const backend = { state, faults, guests, operations: OPERATIONS, workers: createLimiter(WORKERS) }
+  const backend = { state, faults, guests, operations: OPERATIONS, workers: createKeyedSemaphore(WORKERS) }
   const servers = new Map<string, Server>()
   const endpoints: { node: string; host: string; port: number }[] = []
 

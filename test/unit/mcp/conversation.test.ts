@@ -14,7 +14,7 @@ const open = () => {
         toClient: toClient.map(line => JSON.parse(line)),
       }
     },
-    lostIds: () => conversation.lost().map(line => JSON.parse(line)),
+    lostIds: () => conversation.failInFlight().map(line => JSON.parse(line)),
   }
 }
 
@@ -26,11 +26,11 @@ describe('a conversation that loses its daemon', () => {
     talk.say({ id: 1, method: 'tools/list' })
     talk.say({ id: 'a', method: 'tools/call', params: { name: 'list_jobs' } })
     expect(talk.received({ id: 1, result: {} })).toBe(true)
-    expect(talk.waiting()).toBe(1)
+    expect(talk.pendingCount()).toBe(1)
     expect(talk.lostIds()).toMatchObject([
       { id: 'a', error: { code: -32603, message: expect.stringMatching(/Call again\.$/) } },
     ])
-    expect(talk.waiting()).toBe(0)
+    expect(talk.pendingCount()).toBe(0)
   })
 
   it('does not invite to submit a job twice', () => {
@@ -51,7 +51,7 @@ describe('a conversation that loses its daemon', () => {
     const talk = open()
     talk.say({ id: 1, method: 'tools/call', params: {} })
     talk.say({ method: 'notifications/cancelled', params: { requestId: 1 } })
-    expect(talk.waiting()).toBe(0)
+    expect(talk.pendingCount()).toBe(0)
     expect(talk.lostIds()).toEqual([])
   })
 
@@ -66,7 +66,7 @@ describe('a conversation that loses its daemon', () => {
     talk.received({ id: 2, result: {} })
     talk.say({ id: 3, method: 'resources/unsubscribe', params: { uri: 'job://b' } })
     talk.received({ id: 3, result: {} })
-    talk.lost()
+    talk.failInFlight()
     const { toDaemon, toClient } = talk.resumed()
     expect(toDaemon).toMatchObject([
       { method: 'initialize', params: { protocolVersion: '2025-11-25' } },
@@ -97,7 +97,7 @@ describe('a conversation that loses its daemon', () => {
       params: { _meta: { [SUBSCRIPTION]: 7 } },
     }
     expect(talk.received(ack)).toBe(true)
-    expect(talk.waiting()).toBe(0)
+    expect(talk.pendingCount()).toBe(0)
     expect(talk.lostIds()).toEqual([])
     const { toDaemon, toClient } = talk.resumed()
     expect(toDaemon).toEqual([{ id: 7, method: 'subscriptions/listen', params }])
@@ -113,7 +113,7 @@ describe('a conversation that loses its daemon', () => {
     const talk = open()
     talk.say({ id: 0, method: 'initialize', params: {} })
     talk.say({ id: 1, method: 'subscriptions/listen', params: {} })
-    const answers = talk.giveUp('disk full').map(line => JSON.parse(line))
+    const answers = talk.failAll('disk full').map(line => JSON.parse(line))
     expect(answers).toMatchObject([
       { id: 0, error: { message: 'disk full' } },
       { id: 1, error: { message: 'disk full' } },

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type InstructionsContext, instructions, MOST_BYTES } from '../../../src/mcp/instructions.ts'
+import { type InstructionsContext, instructions, MAX_BYTES } from '../../../src/mcp/instructions.ts'
 import { jobsToolset } from '../../../src/mcp/tools/jobs/jobs-toolset.ts'
 import { selectTools, type Toolset } from '../../../src/mcp/toolset.ts'
 
@@ -74,7 +74,7 @@ describe('the instructions', () => {
             { runtimes, agents: names, secrets: names, notes },
             { toolsets: ['all', ...notes] },
           )
-          expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MOST_BYTES)
+          expect(Buffer.byteLength(text)).toBeLessThanOrEqual(MAX_BYTES)
           // Neither half a character nor what stands for one.
           expect(Buffer.from(text).toString()).toBe(text)
           expect(text).not.toContain('\ufffd')

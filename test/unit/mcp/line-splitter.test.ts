@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLines } from '../../../src/mcp/bridge/line-splitter.ts'
+import { createLineSplitter } from '../../../src/mcp/bridge/line-splitter.ts'
 
 describe('cutting a stream into lines', () => {
   it('gives the same lines wherever the stream is cut', () => {
@@ -14,7 +14,7 @@ describe('cutting a stream into lines', () => {
         (texts, cuts) => {
           const bytes = Buffer.from(texts.map(text => `${text}\n`).join(''))
           const lines: string[] = []
-          const feed = createLines(line => lines.push(line.toString()))
+          const feed = createLineSplitter(line => lines.push(line.toString()))
           let from = 0
           for (const cut of cuts) {
             feed(bytes.subarray(from, from + cut))
@@ -29,7 +29,7 @@ describe('cutting a stream into lines', () => {
 
   it('takes both line ends and leaves out empty lines', () => {
     const lines: string[] = []
-    createLines(line => lines.push(line.toString()))(Buffer.from('a\r\n\n\r\nb\nrest'))
+    createLineSplitter(line => lines.push(line.toString()))(Buffer.from('a\r\n\n\r\nb\nrest'))
     expect(lines).toEqual(['a', 'b'])
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMcp } from '../../../src/mcp/mcp-service.ts'
+import { createMcpService } from '../../../src/mcp/mcp-service.ts'
 import { dependencies } from '../../support/mcp/clients.ts'
 import { createMemoryDeputy } from '../../support/memory-deputy.ts'
 
@@ -13,7 +13,7 @@ interface Answer {
 /** Raw requests of the current revision: the SDK's client does not follow tasks itself. */
 const setUp = () => {
   const deputy = createMemoryDeputy()
-  const mcp = createMcp(dependencies(deputy))
+  const mcp = createMcpService(dependencies(deputy))
   const request = async (
     method: string,
     params: Record<string, unknown>,

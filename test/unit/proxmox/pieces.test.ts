@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { createSession } from '../../../src/proxmox/auth-session.ts'
+import { createAuthSession } from '../../../src/proxmox/auth-session.ts'
 import type { Clock } from '../../../src/proxmox/clock.ts'
 import { createFailover } from '../../../src/proxmox/failover.ts'
-import { createLimiter } from '../../../src/proxmox/keyed-semaphore.ts'
+import { createKeyedSemaphore } from '../../../src/proxmox/keyed-semaphore.ts'
 import { encodeMultipart } from '../../../src/proxmox/multipart.ts'
 import { errorFromTask, proxmoxDetails } from '../../../src/proxmox/proxmox-errors.ts'
 import { pveumLines, setupLines } from '../../../src/proxmox/pveum.ts'
-import { backoff, whileLocked } from '../../../src/proxmox/retry.ts'
+import { backoff, retryWhileLocked } from '../../../src/proxmox/retry.ts'
 import { isUpid, parseUpid } from '../../../src/proxmox/upid.ts'
 
 /** Sleeping takes no time but moves the clock. */
@@ -32,13 +32,13 @@ describe('waiting for locks', () => {
       if (++tries < 4) throw LOCKED()
       return 'done'
     }
-    expect(await whileLocked(work, { clock, deadline: clock.now() + 60_000 })).toBe('done')
+    expect(await retryWhileLocked(work, { clock, deadline: clock.now() + 60_000 })).toBe('done')
     expect(tries).toBe(4)
   })
 
   it('stops at the deadline with the last error', async () => {
     const clock = fakeClock()
-    const error = await whileLocked(() => Promise.reject(LOCKED()), {
+    const error = await retryWhileLocked(() => Promise.reject(LOCKED()), {
       clock,
       deadline: clock.now() + 5000,
     }).catch(e => e)
@@ -54,7 +54,7 @@ describe('waiting for locks', () => {
       throw new Error('other')
     }
     await expect(
-      whileLocked(work, { clock: fakeClock(), deadline: Number.POSITIVE_INFINITY }),
+      retryWhileLocked(work, { clock: fakeClock(), deadline: Number.POSITIVE_INFINITY }),
     ).rejects.toThrow('other')
     expect(tries).toBe(1)
   })
@@ -70,7 +70,7 @@ describe('waiting for locks', () => {
 
 describe('the limiter', () => {
   it('runs no more than the limit per key, in order, and frees the place of an aborted one', async () => {
-    const limit = createLimiter(2)
+    const limit = createKeyedSemaphore(2)
     const gates: (() => void)[] = []
     const started: number[] = []
     const job = (n: number, signal?: AbortSignal) =>
@@ -98,7 +98,7 @@ describe('the limiter', () => {
   })
 
   it('frees the place of one that failed', async () => {
-    const limit = createLimiter(1)
+    const limit = createKeyedSemaphore(1)
     await expect(limit('a', () => Promise.reject(new Error('x')))).rejects.toThrow('x')
     expect(await limit('a', async () => 1)).toBe(1)
   })
@@ -137,7 +137,7 @@ describe('tickets', () => {
   it('logs in once for callers that come together, and again before the ticket dies', async () => {
     const clock = fakeClock()
     const { state, login } = counting()
-    const session = createSession(credentials, { clock, login })
+    const session = createAuthSession(credentials, { clock, login })
     const [get, post] = await Promise.all([session.headers('GET'), session.headers('POST')])
     expect(state.logins).toBe(1)
     expect(get).toEqual({ cookie: 'PVEAuthCookie=PVE%3A1' })
@@ -150,7 +150,7 @@ describe('tickets', () => {
   it('allows one fresh login after a refusal, not a loop of them', async () => {
     const clock = fakeClock()
     const { state, login } = counting()
-    const session = createSession(credentials, { clock, login })
+    const session = createAuthSession(credentials, { clock, login })
     await session.headers('GET')
     expect(session.refused()).toBe(true)
     await session.headers('GET')
@@ -160,7 +160,7 @@ describe('tickets', () => {
 
   it('sends a token alone, without a cookie', async () => {
     const token = { kind: 'token', user: 'a@pve', tokenName: 't', id: 'a@pve!t', secret: () => 's' } as const
-    const session = createSession(token, {
+    const session = createAuthSession(token, {
       clock: fakeClock(),
       login: () => Promise.reject(new Error('never')),
     })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
-  errorFromAnswer,
+  errorFromResponse,
   errorFromTask,
   proxmoxDetails,
   UncertainError,
@@ -16,7 +16,7 @@ const POST = { method: 'POST', path: '/x' }
 
 describe('answers of Proxmox VE', () => {
   it('keeps the message of every parameter of a 400', () => {
-    const error = errorFromAnswer(
+    const error = errorFromResponse(
       POST,
       answer(400, {
         data: null,
@@ -34,16 +34,16 @@ describe('answers of Proxmox VE', () => {
   })
 
   it('reads the reason phrase when the body is empty', () => {
-    const error = errorFromAnswer(GET, answer(401, '', 'Authentication failed!'))
+    const error = errorFromResponse(GET, answer(401, '', 'Authentication failed!'))
     expect(error).toMatchObject({ code: 'unauthorized', retryable: false })
     expect(error.message).toContain('Authentication failed!')
     expect(
-      errorFromAnswer(GET, answer(500, { data: null }, "can't lock file '/x' - got timeout")).message,
+      errorFromResponse(GET, answer(500, { data: null }, "can't lock file '/x' - got timeout")).message,
     ).toContain("can't lock file")
   })
 
   it('surfaces path and privilege of a 403 verbatim', () => {
-    const error = errorFromAnswer(
+    const error = errorFromResponse(
       POST,
       answer(403, {
         data: null,
@@ -67,7 +67,7 @@ describe('answers of Proxmox VE', () => {
     ["only root can set 'args' config", 500],
     ['Permission check failed (changing feature flags (except nesting) is only allowed for root@pam)', 403],
   ])('does not take a refusal for want of root for one of a path: %s', (message, status) => {
-    const error = errorFromAnswer(POST, answer(status, { data: null, message: `${message}\n` }))
+    const error = errorFromResponse(POST, answer(status, { data: null, message: `${message}\n` }))
     expect(error.code).toBe('denied')
     expect(proxmoxDetails(error)?.kind).toMatch(/^(root|ticket)_only$/)
     expect(proxmoxDetails(error)?.aclPath).toBeUndefined()
@@ -75,7 +75,7 @@ describe('answers of Proxmox VE', () => {
   })
 
   it('survives a 403 that names nothing', () => {
-    const error = errorFromAnswer(POST, answer(403, { data: null, message: 'Permission check failed\n' }))
+    const error = errorFromResponse(POST, answer(403, { data: null, message: 'Permission check failed\n' }))
     expect(proxmoxDetails(error)).toMatchObject({ kind: 'permission' })
     expect(proxmoxDetails(error)?.aclPath).toBeUndefined()
   })
@@ -96,14 +96,14 @@ describe('answers of Proxmox VE', () => {
     ["unable to find command 'sendmail'", 'server', 'internal', false],
     ['something else entirely', 'server', 'internal', false],
   ])('reads "%s" as %s', (message, kind, code, retryable) => {
-    const error = errorFromAnswer(POST, answer(500, { data: null, message: `${message}\n` }))
+    const error = errorFromResponse(POST, answer(500, { data: null, message: `${message}\n` }))
     expect(proxmoxDetails(error)?.kind).toBe(kind)
     expect(error).toMatchObject({ code, retryable })
     expect(error.hint).toBeTruthy()
   })
 
   it('takes the plain text of a 501', () => {
-    const error = errorFromAnswer(
+    const error = errorFromResponse(
       { method: 'DELETE', path: '/x' },
       answer(501, "Unexpected content for method 'DELETE'"),
     )
@@ -112,25 +112,25 @@ describe('answers of Proxmox VE', () => {
   })
 
   it('does not quote an HTML page', () => {
-    expect(errorFromAnswer(GET, answer(502, '<html><body>x</body></html>', 'Bad Gateway')).message).toContain(
-      'Bad Gateway',
-    )
+    expect(
+      errorFromResponse(GET, answer(502, '<html><body>x</body></html>', 'Bad Gateway')).message,
+    ).toContain('Bad Gateway')
   })
 
   it('is uncertain about a write after 596, and not after 595 or a read', () => {
-    expect(errorFromAnswer(POST, answer(596, '', 'Connection timed out'))).toBeInstanceOf(UncertainError)
-    expect(errorFromAnswer(POST, answer(596, '')).retryable).toBe(false)
-    const down = errorFromAnswer(POST, answer(595, '', 'Connection refused'))
+    expect(errorFromResponse(POST, answer(596, '', 'Connection timed out'))).toBeInstanceOf(UncertainError)
+    expect(errorFromResponse(POST, answer(596, '')).retryable).toBe(false)
+    const down = errorFromResponse(POST, answer(595, '', 'Connection refused'))
     expect(down).not.toBeInstanceOf(UncertainError)
     expect(down).toMatchObject({ code: 'unavailable', retryable: true })
-    expect(errorFromAnswer(GET, answer(596, '', 'Connection timed out'))).toMatchObject({
+    expect(errorFromResponse(GET, answer(596, '', 'Connection timed out'))).toMatchObject({
       code: 'unavailable',
       retryable: true,
     })
   })
 
   it('calls an unknown task missing', () => {
-    const error = errorFromAnswer(
+    const error = errorFromResponse(
       GET,
       answer(400, { message: 'Parameter verification failed.\n', errors: { upid: 'no such task' } }),
     )
@@ -139,7 +139,7 @@ describe('answers of Proxmox VE', () => {
 
   it('survives garbage', () => {
     for (const body of ['{', '[]', 'null', '{"errors":7}', '\u0000\u0001', '{"message":{}}']) {
-      expect(errorFromAnswer(GET, answer(500, body)).code).toBe('internal')
+      expect(errorFromResponse(GET, answer(500, body)).code).toBe('internal')
     }
   })
 })

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
-import { asPerson } from '../../../src/proxmox/credentials.ts'
+import { withoutToken } from '../../../src/proxmox/credentials.ts'
 import { isConfigured, parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
 
 const TOKEN = { PROXMOX_USER: 'deputy@pve', PROXMOX_TOKEN_NAME: 'jobs', PROXMOX_TOKEN_VALUE: 'aaaa-bbbb' }
@@ -93,9 +93,9 @@ describe('credentials', () => {
   })
 
   it('prefers the person over the token where only a person may act', () => {
-    const env = asPerson({ ...TOKEN, PROXMOX_USER: 'root@pam!jobs', PROXMOX_PASSWORD: 'x' })
+    const env = withoutToken({ ...TOKEN, PROXMOX_USER: 'root@pam!jobs', PROXMOX_PASSWORD: 'x' })
     expect(parseSettings({ ...HOST, ...env }).credentials).toMatchObject({ kind: 'ticket', user: 'root@pam' })
-    expect(asPerson(TOKEN)).toEqual(TOKEN)
+    expect(withoutToken(TOKEN)).toEqual(TOKEN)
   })
 
   it('takes users whose name is a mail address', () => {

@@ -1,6 +1,6 @@
 import { rootCertificates } from 'node:tls'
 import { expect, it } from 'vitest'
-import { loadTrust } from '../../../src/proxmox/tls.ts'
+import { loadTlsTrust } from '../../../src/proxmox/tls.ts'
 import type { TlsSettings } from '../../../src/proxmox/tls-settings.ts'
 
 const settings = (more: Partial<TlsSettings> = {}): TlsSettings => ({
@@ -8,7 +8,7 @@ const settings = (more: Partial<TlsSettings> = {}): TlsSettings => ({
   fingerprints: [],
   ...more,
 })
-const contextOf = async (more?: Partial<TlsSettings>) => (await loadTrust(settings(more))).context
+const contextOf = async (more?: Partial<TlsSettings>) => (await loadTlsTrust(settings(more))).context
 
 it('parses the public CAs once, however many clients there are', async () => {
   const [first, second] = await Promise.all([contextOf(), contextOf({ mode: 'verify' })])

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { writeCache } from '../../../src/proxmox/catalogue/catalogue-cache.ts'
 import type { Operation as Known } from '../../../src/proxmox/catalogue/catalogue-operation.ts'
 import { systemClock } from '../../../src/proxmox/clock.ts'
-import { silent } from '../../../src/proxmox/logger.ts'
+import { silentLogger } from '../../../src/proxmox/logger.ts'
 import type { ProxmoxOptions } from '../../../src/proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../../src/proxmox/proxmox-errors.ts'
 import { until } from '../../support/engine.ts'
@@ -127,7 +127,7 @@ describe('what the catalogue does not know', () => {
       params: older,
     }))
     const told: object[] = []
-    const client = root({ logger: { ...silent, debug: fields => void told.push(fields) } })
+    const client = root({ logger: { ...silentLogger, debug: fields => void told.push(fields) } })
     await client.catalogue()
     await client.waitTask(
       await client.delete('/nodes/pve1/qemu/500', { purge: true, 'destroy-unreferenced-disks': true }),

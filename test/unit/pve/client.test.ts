@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createCertificate } from '../../../src/guest/certificate.ts'
-import { checkRights } from '../../../src/proxmox/check-permissions.ts'
+import { checkPermissions } from '../../../src/proxmox/check-permissions.ts'
 import { proxmoxDetails, UncertainError } from '../../../src/proxmox/proxmox-errors.ts'
 import { type Cluster, failureOf, startCluster } from '../../support/pve.ts'
 
@@ -292,7 +292,7 @@ describe('locks', () => {
     const change = () => pve.put('/nodes/pve1/qemu/200/config', { cores: 2 })
     expect(await kindOf(change())).toBe('locked')
     setTimeout(free, 400)
-    await pve.whileLocked(change, { deadline: Date.now() + 15_000 })
+    await pve.retryWhileLocked(change, { deadline: Date.now() + 15_000 })
     expect(cluster.emulator.state.vms.get(200)!.config.cores).toBe('2')
   })
 
@@ -301,7 +301,7 @@ describe('locks', () => {
     await pve.waitTask(await pve.post('/nodes/pve1/qemu/9000/clone', { newid: 200, pool: 'jobs' }))
     cluster.emulator.state.vms.get(200)!.config.lock = 'clone'
     const destroy = () => pve.delete<string>('/nodes/pve1/qemu/200').then(upid => pve.waitTask(upid))
-    const error = await failureOf(pve.whileLocked(destroy, { deadline: Date.now() + 800 }))
+    const error = await failureOf(pve.retryWhileLocked(destroy, { deadline: Date.now() + 800 }))
     expect(proxmoxDetails(error)?.kind).toBe('stale_lock')
     expect(error.hint).toContain('qm unlock')
     expect((await failureOf(pve.put('/nodes/pve1/qemu/200/config', { delete: 'lock' }))).code).toBe('denied')
@@ -378,7 +378,7 @@ describe('rights', () => {
   }
 
   it('are complete for the standard token', async () => {
-    expect(await checkRights(cluster.connect().request, PLACE)).toEqual({ missing: [], commands: [] })
+    expect(await checkPermissions(cluster.connect().request, PLACE)).toEqual({ missing: [], commands: [] })
   })
 
   it('that are missing are named with the lines that grant them to user and token', async () => {
@@ -386,7 +386,7 @@ describe('rights', () => {
     cluster.emulator.state.acl = cluster.emulator.state.acl.filter(
       rule => !(rule.path === '/storage/seeds' && rule.who.includes('!')),
     )
-    const report = await checkRights(cluster.connect().request, PLACE)
+    const report = await checkPermissions(cluster.connect().request, PLACE)
     expect(report.missing.map(({ path, privileges }) => [path, privileges])).toEqual([
       ['/pool/jobs', ['VM.PowerMgmt']],
       ['/storage/seeds', ['Datastore.AllocateTemplate', 'Datastore.Audit', 'Datastore.Allocate']],

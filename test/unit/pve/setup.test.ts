@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { checkRights } from '../../../src/proxmox/check-permissions.ts'
+import { checkPermissions } from '../../../src/proxmox/check-permissions.ts'
 import { performSetup } from '../../../src/proxmox/cluster-setup.ts'
 import { pveumLines } from '../../../src/proxmox/pveum.ts'
 import { runPveum } from '../../support/pve/pveum.ts'
@@ -37,7 +37,7 @@ describe('the set-up', () => {
       PROXMOX_TOKEN_NAME: 'one',
       PROXMOX_TOKEN_VALUE: secret!,
     })
-    expect(await checkRights(token.request, { ...WISH, tokenId: 'worker@pve!one' })).toEqual({
+    expect(await checkPermissions(token.request, { ...WISH, tokenId: 'worker@pve!one' })).toEqual({
       missing: [],
       commands: [],
     })
@@ -53,7 +53,7 @@ describe('the set-up', () => {
       PROXMOX_TOKEN_NAME: 'one',
       PROXMOX_TOKEN_VALUE: secret!,
     })
-    expect((await checkRights(token.request, wish)).missing).toEqual([])
+    expect((await checkPermissions(token.request, wish)).missing).toEqual([])
     const held = await token.get<Record<string, object>>('/access/permissions', { path: '/storage/shared' })
     expect(Object.keys(held['/storage/shared']!)).toEqual(
       expect.arrayContaining(['Datastore.AllocateSpace', 'Datastore.AllocateTemplate', 'Datastore.Allocate']),
@@ -81,7 +81,7 @@ describe('the set-up', () => {
       PROXMOX_TOKEN_NAME: 'one',
       PROXMOX_TOKEN_VALUE: secret!,
     })
-    expect((await checkRights(token.request, first)).missing).toEqual([])
+    expect((await checkPermissions(token.request, first)).missing).toEqual([])
   })
 
   it('keeps what an administrator has added to a role', async () => {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { answerOf } from '../../../routing/answer.ts'
 import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan.ts'
 import type { ToolContext, ToolOutcome } from '../../tool.ts'
-import { LONGEST_WAIT_SECONDS, waitForEnd } from '../jobs/wait-for-end.ts'
+import { MAX_WAIT_SECONDS, waitForEnd } from '../jobs/wait-for-end.ts'
 
 /** What the tools that run commands have in common. */
 export const COMMON_INPUT = {
@@ -12,7 +12,7 @@ export const COMMON_INPUT = {
     .optional()
     .describe('Absolute; copied to the node without what .gitignore names'),
   timeout: z.number().min(1).max(86_400).optional().describe('Seconds'),
-  wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).default(LONGEST_WAIT_SECONDS),
+  wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).default(MAX_WAIT_SECONDS),
 }
 
 const requirement = z.string().trim().min(1)

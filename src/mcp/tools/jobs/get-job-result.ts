@@ -6,11 +6,11 @@ import { artifactUri } from '../../job-uris.ts'
 import { defineTool, reads, type ToolOutcome } from '../../tool.ts'
 import { describeJob, prune } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
-import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
+import { MAX_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
 const DEFAULT_BYTES = 16 * 1024
 /** Beyond that a client cuts the answer itself, without telling where. */
-const MOST_BYTES = 256 * 1024
+const MAX_BYTES = 256 * 1024
 
 export const getJobResult = defineTool({
   name: 'get_job_result',
@@ -20,8 +20,8 @@ export const getJobResult = defineTool({
   annotations: reads(),
   input: z.strictObject({
     job_id: jobId,
-    wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
-    max_bytes: z.number().int().min(0).max(MOST_BYTES).optional().describe('Of output; default 16384'),
+    wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).optional(),
+    max_bytes: z.number().int().min(0).max(MAX_BYTES).optional().describe('Of output; default 16384'),
   }),
   output: z.looseObject({ job_id: z.string(), status: z.string(), output: z.string() }),
   run: async (input, context) => {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTool, reads } from '../../tool.ts'
 import { describeJob } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
-import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
+import { MAX_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
 export const getJobStatus = defineTool({
   name: 'get_job_status',
@@ -11,7 +11,7 @@ export const getJobStatus = defineTool({
   annotations: reads(),
   input: z.strictObject({
     job_id: jobId,
-    wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
+    wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).optional(),
   }),
   output: z.looseObject({ job_id: z.string(), status: z.string(), next: z.string() }),
   run: async (input, context) => {

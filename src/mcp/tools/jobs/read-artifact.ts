@@ -6,11 +6,11 @@ import { prune } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
 
 const DEFAULT_BYTES = 16 * 1024
-const MOST_BYTES = 256 * 1024
+const MAX_BYTES = 256 * 1024
 
 const range = {
   offset: z.number().int().min(0).optional().describe('Byte to start at'),
-  max_bytes: z.number().int().min(1).max(MOST_BYTES).optional().describe('Default 16384'),
+  max_bytes: z.number().int().min(1).max(MAX_BYTES).optional().describe('Default 16384'),
 }
 
 const output = z.looseObject({ job_id: z.string(), size: z.number() })

@@ -3,10 +3,10 @@ import { outputText } from '../../output-text.ts'
 import { defineTool, reads } from '../../tool.ts'
 import { prune } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
-import { LONGEST_WAIT_SECONDS } from './wait-for-end.ts'
+import { MAX_WAIT_SECONDS } from './wait-for-end.ts'
 
 const DEFAULT_BYTES = 16 * 1024
-const MOST_BYTES = 256 * 1024
+const MAX_BYTES = 256 * 1024
 
 export const streamJobOutput = defineTool({
   name: 'stream_job_output',
@@ -17,8 +17,8 @@ export const streamJobOutput = defineTool({
   input: z.strictObject({
     job_id: jobId,
     cursor: z.number().int().optional().describe('Byte; negative counts from the end'),
-    wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
-    max_bytes: z.number().int().min(16).max(MOST_BYTES).optional(),
+    wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).optional(),
+    max_bytes: z.number().int().min(16).max(MAX_BYTES).optional(),
     stream: z.enum(['stdout', 'stderr']).optional().describe('Only this one'),
   }),
   output: z.looseObject({

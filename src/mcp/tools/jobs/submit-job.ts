@@ -6,7 +6,7 @@ import { logUri } from '../../job-uris.ts'
 import { changes, defineTool } from '../../tool.ts'
 import { nextStep, prune } from './describe-job.ts'
 import { jobResult } from './get-job-result.ts'
-import { LONGEST_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
+import { MAX_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
 /** The engine checks the manifest and names every problem in it; here it only has a shape to show. */
 const manifest = z
@@ -21,7 +21,7 @@ export const submitJob = defineTool({
   annotations: changes({ destructive: false, idempotent: false, openWorld: true }),
   input: z.strictObject({
     manifest,
-    wait_seconds: z.number().min(0).max(LONGEST_WAIT_SECONDS).optional(),
+    wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).optional(),
   }),
   output: z.looseObject({
     job_id: z.string(),

@@ -2,7 +2,7 @@ import type { JobView } from '../../../engine/deputy.ts'
 import type { ToolContext } from '../../tool.ts'
 
 /** Longer and a client with the usual limit of 60 s per call gives up first. */
-export const LONGEST_WAIT_SECONDS = 50
+export const MAX_WAIT_SECONDS = 50
 
 const REPORT_EVERY_MS = 5000
 

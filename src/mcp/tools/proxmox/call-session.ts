@@ -2,12 +2,12 @@ import { AppError } from '../../../jobs/errors.ts'
 import { parseUpid } from '../../../proxmox/upid.ts'
 import { bindAll, type Operation, operationPath } from './policy/api-operation.ts'
 import type { Caller } from './policy/gate.ts'
-import { withhold } from './policy/withhold-secrets.ts'
+import { withholdSecrets } from './policy/withhold-secrets.ts'
 import type { Args, OperationName, RowContext, TaskRecord } from './row-context.ts'
 import type { ProxmoxService } from './service.ts'
 import type { Method } from './table/define-row.ts'
 
-export interface Session extends RowContext {
+export interface CallSession extends RowContext {
   /** Any operation, judged, logged and cleaned of secrets. */
   send(operation: Operation, options?: { bytes?: boolean }): Promise<unknown>
   /** Files that secrets of this call went to. */
@@ -15,11 +15,11 @@ export interface Session extends RowContext {
 }
 
 /** One call of a tool: who asks, what they may, and what must be told besides the answer. */
-export const openSession = (service: ProxmoxService, caller: Caller): Session => {
+export const openCallSession = (service: ProxmoxService, caller: Caller): CallSession => {
   const secretFiles: string[] = []
   const { signal } = caller
-  const keepSecret = async (label: string, content: string) => {
-    const file = await service.keepSecret(label, content)
+  const saveSecret = async (label: string, content: string) => {
+    const file = await service.saveSecret(label, content)
     secretFiles.push(file)
     return file
   }
@@ -31,15 +31,17 @@ export const openSession = (service: ProxmoxService, caller: Caller): Session =>
         ...options,
       })
     const answer = await service.gate.pass(operation, caller, request)
-    const { data, secret } = options.bytes ? { data: answer, secret: undefined } : withhold(operation, answer)
-    if (secret) await keepSecret(`${operation.segments.at(-1)} ${secret.fields.join(' ')}`, secret.content)
+    const { data, secret } = options.bytes
+      ? { data: answer, secret: undefined }
+      : withholdSecrets(operation, answer)
+    if (secret) await saveSecret(`${operation.segments.at(-1)} ${secret.fields.join(' ')}`, secret.content)
     return data
   }
 
   return {
     send,
     secretFiles,
-    keepSecret,
+    saveSecret,
     signal,
     api: service.api,
     lxc: service.lxc,
@@ -48,10 +50,10 @@ export const openSession = (service: ProxmoxService, caller: Caller): Session =>
     ownDirs: service.ownDirs,
     call: (operation, values, options) => send(named(operation, values), options),
     perform: (operation, values, work) => service.gate.pass(named(operation, values), caller, work),
-    settle: (upid, seconds) => {
+    awaitTask: (upid, seconds) => {
       const { type, node } = parseUpid(upid)
       if (seconds > 0) caller.progress?.(`Waiting for the task ${type} on ${node}.`)
-      return settle(service, upid, seconds, signal)
+      return awaitTask(service, upid, seconds, signal)
     },
   }
 }
@@ -62,7 +64,7 @@ const named = (operation: OperationName, values: Args): Operation => {
 }
 
 /** Success is said only once the task has ended well; a failure is thrown with the words of its log. */
-const settle = async (
+const awaitTask = async (
   { api }: ProxmoxService,
   upid: string,
   seconds: number,

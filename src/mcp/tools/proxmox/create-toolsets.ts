@@ -7,7 +7,7 @@ import type { Protection } from './policy/protected-guests.ts'
 import { proxmoxToolsets } from './proxmox-toolsets.ts'
 import type { ProxmoxApi } from './row-context.ts'
 import { createProxmoxService } from './service.ts'
-import { createLxcExec } from './ssh/pct-exec.ts'
+import { createPctExec } from './ssh/pct-exec.ts'
 import { parseSshSettings } from './ssh/ssh-settings.ts'
 
 export interface ProxmoxToolsOptions {
@@ -38,7 +38,7 @@ export const createProxmoxToolsets = ({
     settings: config,
     stateDir: directory,
     ownDirs,
-    ...(ssh && { lxc: createLxcExec({ settings: ssh, stateDir: directory }) }),
+    ...(ssh && { lxc: createPctExec({ settings: ssh, stateDir: directory }) }),
   })
   return { toolsets: proxmoxToolsets(service), approvals: service.approvals }
 }

@@ -10,12 +10,12 @@ export const describeTool = (tool: Tool): string => {
 }
 
 /** Few optional fields are named; of many it is enough to know that there are more. */
-const MOST_NAMED = 3
+const MAX_NAMED = 3
 const UNSAID = new Set(['wait', 'filter', 'fields', 'limit', 'cursor', 'node', 'type', 'digest', 'delete'])
 
 const takes = (row: Row, common: readonly string[]): string => {
   const optional = row.optional.filter(name => !UNSAID.has(name))
-  const shown = optional.length > MOST_NAMED ? '…' : optional.join(', ')
+  const shown = optional.length > MAX_NAMED ? '…' : optional.join(', ')
   const parts = [...row.required.filter(name => !common.includes(name)), ...(shown ? [`[${shown}]`] : [])]
   return parts.length > 0 ? `(${parts.join(', ')})` : ''
 }

@@ -100,11 +100,15 @@ export const withConfirmation = async (
 }
 
 /** A client that gave up on the question (a headless one always does) still has the token. */
-const confirmationOf = ({ ask }: ToolContext, args: Args): Confirmation => {
+const confirmationOf = ({ elicitation }: ToolContext, args: Args): Confirmation => {
   const token = typeof args.plan_token === 'string' ? args.plan_token : undefined
-  if (!ask || token !== undefined || ask.answer?.action === 'cancel') return { kind: 'token', token }
-  if (!ask.answer) return { kind: 'ask' }
-  return { kind: 'ask', answer: { accepted: ask.answer.action === 'accept', state: ask.answer.state } }
+  if (!elicitation || token !== undefined || elicitation.answer?.action === 'cancel')
+    return { kind: 'token', token }
+  if (!elicitation.answer) return { kind: 'ask' }
+  return {
+    kind: 'ask',
+    answer: { accepted: elicitation.answer.action === 'accept', state: elicitation.answer.state },
+  }
 }
 
 const askText = ({ summary, operation, guests }: Question): string =>

@@ -16,11 +16,13 @@ const INSTRUCTIONS =
 /** All of Proxmox for a server: five tools by default, the rest by toolset. */
 export const proxmoxToolsets = (service: ProxmoxService): Toolset[] => {
   const curated = [...TABLE, aliases].map(({ name, about, tools }) =>
-    lazily({ name, summary: about, byDefault: false }, () => tools.map(tool => toMcpTool(service, tool))),
+    lazyToolset({ name, summary: about, byDefault: false }, () =>
+      tools.map(tool => toMcpTool(service, tool)),
+    ),
   )
   const known = curated.filter(({ name }) => name !== aliases.name)
   return [
-    lazily(
+    lazyToolset(
       {
         name: 'proxmox',
         summary: 'The Proxmox cluster: nodes, resources, any API call.',
@@ -30,14 +32,14 @@ export const proxmoxToolsets = (service: ProxmoxService): Toolset[] => {
       () => [listNodes, clusterResources, apiSearch, apiDescribe, apiCall].map(make => make(service)),
     ),
     ...curated,
-    lazily({ name: 'proxmox-all', summary: 'Every curated Proxmox tool.', byDefault: false }, () =>
+    lazyToolset({ name: 'proxmox-all', summary: 'Every curated Proxmox tool.', byDefault: false }, () =>
       known.flatMap(({ tools }) => tools),
     ),
   ]
 }
 
 /** A hundred schemas are made when somebody chooses them, not when the daemon starts. */
-const lazily = (about: Omit<Toolset, 'tools'>, make: () => Tool[]): Toolset => {
+const lazyToolset = (about: Omit<Toolset, 'tools'>, make: () => Tool[]): Toolset => {
   let made: Tool[] | undefined
   return {
     ...about,

@@ -46,18 +46,18 @@ const toolSection = (tool: Tool): string => {
     .join('\n\n')
 }
 
-const answerOf = ({ show }: Row): string => {
-  switch (show.kind) {
+const answerOf = ({ format }: Row): string => {
+  switch (format.kind) {
     case 'rows':
-      return show.fields.length > 0 ? show.fields.map(field => field.name).join(', ') : 'rows'
+      return format.fields.length > 0 ? format.fields.map(field => field.name).join(', ') : 'rows'
     case 'record':
-      return show.fields.length > 0 ? show.fields.map(field => field.name).join(', ') : 'one object'
+      return format.fields.length > 0 ? format.fields.map(field => field.name).join(', ') : 'one object'
     case 'series':
       return 'newest points of a series'
     case 'task':
       return 'the task and its outcome'
     default:
-      return show.kind
+      return format.kind
   }
 }
 

@@ -25,9 +25,9 @@ export interface RowContext {
   /** Something that is no API request, judged and logged as if it were the operation. */
   perform<T>(operation: OperationName, values: Args, work: () => Promise<T>): Promise<T>
   /** Waits for a task; answers its record. Never says success of one that still runs. */
-  settle(upid: string, seconds: number): Promise<TaskRecord>
+  awaitTask(upid: string, seconds: number): Promise<TaskRecord>
   /** Writes what only the user may read and answers the path. */
-  keepSecret(label: string, content: string): Promise<string>
+  saveSecret(label: string, content: string): Promise<string>
   readonly api: ProxmoxApi
   /** Where files that come from the cluster are put. */
   readonly filesDir: string

@@ -1,10 +1,10 @@
 import { checkRow, chooseRow, locate, toApi } from './action-arguments.ts'
-import { openSession, type Session } from './call-session.ts'
+import { type CallSession, openCallSession } from './call-session.ts'
 import { bind } from './policy/api-operation.ts'
 import type { Caller } from './policy/gate.ts'
 import type { Args } from './row-context.ts'
 import type { ProxmoxService } from './service.ts'
-import { type ShowQuery, shape } from './shape/answer-format.ts'
+import { type AnswerQuery, formatAnswer } from './shape/answer-format.ts'
 import { type Json, plain } from './shape/fields.ts'
 import { WAIT_DEFAULT_S } from './table/common-params.ts'
 import type { Row, Tool } from './table/define-row.ts'
@@ -20,7 +20,7 @@ export const runTool = async (
 ): Promise<Answer> => {
   const { action, row } = chooseRow(tool, args)
   checkRow(tool, action, row, args)
-  const session = openSession(service, { ...caller, action })
+  const session = openCallSession(service, { ...caller, action })
   const { place, params } = await locate(row, toApi(tool, row, args), service.guests, caller.signal)
   const data = row.run
     ? await row.run(withoutView({ ...params, ...place }), session)
@@ -37,15 +37,15 @@ const VIEW = ['wait', 'filter', 'fields', 'cursor', 'points']
 const withoutView = (values: Args): Args =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !VIEW.includes(name)))
 
-const present = async (row: Row, data: unknown, args: Args, session: Session): Promise<Answer> => {
-  if (row.show.kind === 'task') {
-    if (isUpid(data)) return plain(await session.settle(data, seconds(args.wait))) as Answer
+const present = async (row: Row, data: unknown, args: Args, session: CallSession): Promise<Answer> => {
+  if (row.format.kind === 'task') {
+    if (isUpid(data)) return plain(await session.awaitTask(data, seconds(args.wait))) as Answer
     // Some actions are done at once, or have nothing to do.
     return data === null || data === undefined || data === ''
       ? { ok: true }
-      : shape(anything(data), data, queryOf(args))
+      : formatAnswer(anything(data), data, queryOf(args))
   }
-  return shape(row.show, data, queryOf(args))
+  return formatAnswer(row.format, data, queryOf(args))
 }
 
 const anything = (data: unknown) => ({
@@ -53,7 +53,7 @@ const anything = (data: unknown) => ({
   fields: [],
 })
 
-const queryOf = (args: Args): ShowQuery => ({
+const queryOf = (args: Args): AnswerQuery => ({
   filter: textOf(args.filter),
   fields: textOf(args.fields),
   cursor: textOf(args.cursor),

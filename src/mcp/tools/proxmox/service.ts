@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import type { ProxmoxToolsConfig } from '../../../config/proxmox-tools.ts'
 import { createGuestIndex, type GuestIndex } from './guest-index.ts'
 import { createAudit } from './policy/audit.ts'
-import { createRate } from './policy/call-rate-limiter.ts'
+import { createCallRateLimiter } from './policy/call-rate-limiter.ts'
 import { createGate, type Gate } from './policy/gate.ts'
 import { type Approvals, createApprovals } from './policy/pending-approvals.ts'
-import { createPlans } from './policy/plan-tokens.ts'
+import { createPlanTokens } from './policy/plan-tokens.ts'
 import type { Protection } from './policy/protected-guests.ts'
 import type { LxcExec, ProxmoxApi } from './row-context.ts'
 
@@ -35,7 +35,7 @@ export interface ProxmoxService {
   readonly filesDir: string
   readonly ownDirs: readonly string[]
   readonly lxc: LxcExec | undefined
-  keepSecret(label: string, content: string): Promise<string>
+  saveSecret(label: string, content: string): Promise<string>
 }
 
 export const createProxmoxService = (options: ServiceOptions): ProxmoxService => {
@@ -47,10 +47,10 @@ export const createProxmoxService = (options: ServiceOptions): ProxmoxService =>
     own,
     guests,
     now,
-    plans: createPlans({ now }),
+    plans: createPlanTokens({ now }),
     approvals,
     audit: createAudit(join(stateDir, 'audit.jsonl'), now),
-    rate: createRate({
+    rate: createCallRateLimiter({
       perMinute: settings.callsPerMinute,
       burst: Math.max(30, settings.callsPerMinute / 4),
       now,
@@ -65,7 +65,7 @@ export const createProxmoxService = (options: ServiceOptions): ProxmoxService =>
     filesDir: join(stateDir, 'files'),
     ownDirs: [stateDir, ...(options.ownDirs ?? [])],
     lxc,
-    keepSecret: secretFiles(join(stateDir, 'secrets')),
+    saveSecret: secretFiles(join(stateDir, 'secrets')),
   }
 }
 

@@ -1,6 +1,6 @@
 import { McpServer, type ServerEventBus } from '@modelcontextprotocol/server'
 import type { ServerFactory } from '../../../../src/mcp/bridge-client.ts'
-import { createMcpFactory } from '../../../../src/mcp/server-factory.ts'
+import { createServerFactory } from '../../../../src/mcp/server-factory.ts'
 import type { Selection } from '../../../../src/mcp/toolset.ts'
 import { createMemoryDeputy } from '../../memory-deputy.ts'
 import { dependencies } from '../clients.ts'
@@ -12,7 +12,7 @@ import { createFixtureTasks } from './tasks.ts'
 export const createFixtureFactory = (bus: ServerEventBus): ((selection: Selection) => ServerFactory) => {
   const tasks = createFixtureTasks()
   return selection => {
-    const factory = createMcpFactory({
+    const factory = createServerFactory({
       ...dependencies(createMemoryDeputy()),
       ...selection,
       tasks: tasks.source,

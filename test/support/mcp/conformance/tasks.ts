@@ -7,7 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { knowsTasks } from '../../../../src/mcp/client-info.ts'
+import { supportsTasks } from '../../../../src/mcp/client-info.ts'
 import { asTask, type DetailedTask, missingTasks, type TaskSource } from '../../../../src/mcp/mcp-tasks.ts'
 
 const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] })
@@ -81,7 +81,7 @@ export const createFixtureTasks = () => {
       plain: string,
     ) =>
       server.registerTool(name, { ...about(name), inputSchema: schema }, (args, ctx) =>
-        knowsTasks(ctx) ? asTask(make(args)) : text(plain),
+        supportsTasks(ctx) ? asTask(make(args)) : text(plain),
       )
     server.registerTool(
       'greet',
@@ -148,7 +148,7 @@ const refuseWithoutTasks = (server: McpServer, names: readonly string[]) => {
   const handlers: Map<string, Handler> = Reflect.get(server.server, '_requestHandlers')
   const inner = handlers.get('tools/call')
   handlers.set('tools/call', async (request, ctx) => {
-    if (names.includes(request.params?.name ?? '') && !knowsTasks(ctx)) throw missingTasks()
+    if (names.includes(request.params?.name ?? '') && !supportsTasks(ctx)) throw missingTasks()
     return inner?.(request, ctx)
   })
 }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { Ask } from '../../../../src/mcp/tool.ts'
+import type { Elicitation } from '../../../../src/mcp/tool.ts'
 import { createFakeCluster } from '../../../support/proxmox/fake-cluster.ts'
 import { proxmoxTools } from '../../../support/proxmox/tools.ts'
 
@@ -318,23 +318,25 @@ describe('a plan', () => {
   it('is a question where the client can ask, and the answer holds for that question only', async () => {
     const api = createFakeCluster()
     const { call } = proxmoxTools(api, { policy })
-    const asked = await call('proxmox_guest_delete', args, { ask: {} })
+    const asked = await call('proxmox_guest_delete', args, { elicitation: {} })
     expect(asked.question?.message).toContain('DELETE /nodes/pve2/lxc/101')
-    const answer = (action: 'accept' | 'decline' | 'cancel'): Ask => ({
+    const answer = (action: 'accept' | 'decline' | 'cancel'): Elicitation => ({
       answer: { action, state: asked.question!.state },
     })
-    await expect(call('proxmox_guest_delete', args, { ask: answer('decline') })).rejects.toThrow('declined')
+    await expect(call('proxmox_guest_delete', args, { elicitation: answer('decline') })).rejects.toThrow(
+      'declined',
+    )
     await expect(
-      call('proxmox_guest_delete', { ...args, purge: true }, { ask: answer('accept') }),
+      call('proxmox_guest_delete', { ...args, purge: true }, { elicitation: answer('accept') }),
     ).rejects.toThrow('exact call')
-    expect((await call('proxmox_guest_delete', args, { ask: answer('cancel') })).data).toMatchObject({
+    expect((await call('proxmox_guest_delete', args, { elicitation: answer('cancel') })).data).toMatchObject({
       plan_id: expect.any(String),
     })
     expect(writes(api)).toEqual([])
-    expect((await call('proxmox_guest_delete', args, { ask: answer('accept') })).data).toMatchObject({
+    expect((await call('proxmox_guest_delete', args, { elicitation: answer('accept') })).data).toMatchObject({
       state: 'ok',
     })
-    await expect(call('proxmox_guest_delete', args, { ask: answer('accept') })).rejects.toThrow(
+    await expect(call('proxmox_guest_delete', args, { elicitation: answer('accept') })).rejects.toThrow(
       'used already',
     )
   })

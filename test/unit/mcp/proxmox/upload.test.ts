@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { openSession } from '../../../../src/mcp/tools/proxmox/call-session.ts'
+import { openCallSession } from '../../../../src/mcp/tools/proxmox/call-session.ts'
 import { upload } from '../../../../src/mcp/tools/proxmox/composite/storage-actions.ts'
 import type { RowContext } from '../../../../src/mcp/tools/proxmox/row-context.ts'
 import { createFakeCluster } from '../../../support/proxmox/fake-cluster.ts'
@@ -13,7 +13,7 @@ it("uploads nothing of Deputy's own, although it lies in a directory that upload
     policy: { allowElevated: true, uploadDirs: [tmpdir()] },
   })
   writeFileSync(join(stateDir, 'token'), 'secret')
-  const session: RowContext = openSession(service, {
+  const session: RowContext = openCallSession(service, {
     who: 'mcp:test',
     tool: 'proxmox_storage_upload',
     action: '',

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../../src/proxmox/clock.ts'
-import { silent } from '../../../../src/proxmox/logger.ts'
+import { silentLogger } from '../../../../src/proxmox/logger.ts'
 import type { AgentLink } from '../../../../src/runtimes/proxmox/agent.ts'
 import { serveMailbox } from '../../../../src/runtimes/proxmox/mailbox.ts'
 import { until } from '../../../support/engine.ts'
@@ -63,7 +63,7 @@ beforeEach(async () => {
   served = serveMailbox({
     agent: agentOf(root),
     clock: systemClock,
-    log: silent,
+    log: silentLogger,
     port: (server.address() as AddressInfo).port,
     signal: ending.signal,
   })

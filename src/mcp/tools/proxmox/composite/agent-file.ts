@@ -5,7 +5,7 @@ import { item } from './values.ts'
 
 const SHOWN_CHARS = 20_000
 /** What fits into the 61,440 characters of one request as base64. */
-const MOST_BYTES = 46_080
+const MAX_BYTES = 46_080
 
 export const readFile: Composite = async ({ node, vmid, file }, { call }) => {
   const answer = item(
@@ -28,10 +28,10 @@ export const readFile: Composite = async ({ node, vmid, file }, { call }) => {
 /** Always our own base64: Proxmox' encoder breaks on characters beyond Latin-1 and mangles those within. */
 export const writeFile: Composite = async ({ node, vmid, file, content, encode }, { call }) => {
   const bytes = Buffer.from(String(content), encode === false ? 'base64' : 'utf8')
-  if (bytes.length > MOST_BYTES) {
+  if (bytes.length > MAX_BYTES) {
     throw new AppError(
       'too_large',
-      `The content has ${bytes.length} bytes; the guest agent takes ${MOST_BYTES} at once.`,
+      `The content has ${bytes.length} bytes; the guest agent takes ${MAX_BYTES} at once.`,
       {
         hint: 'Write parts to several files and join them with proxmox_agent_exec, or let the guest download it.',
       },

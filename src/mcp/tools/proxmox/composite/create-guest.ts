@@ -39,7 +39,7 @@ export const createLxc: Composite = async (args, context) => {
 const login = async (args: Args, vmid: string, context: RowContext): Promise<Args> => {
   if (args.password !== undefined || args['ssh-public-keys'] !== undefined) return {}
   const password = randomBytes(18).toString('base64url')
-  await context.keepSecret(`root password of container ${vmid}`, `${password}\n`)
+  await context.saveSecret(`root password of container ${vmid}`, `${password}\n`)
   return { password }
 }
 

@@ -37,7 +37,7 @@ export const waitForTask: Composite = async (args, context) => {
   const { upid, node, about } = place(args)
   // The first look passes the gate; the rest is the same question asked again.
   await context.call('GET /nodes/{node}/tasks/{upid}/status', { node, upid })
-  return { ...about, ...(await context.settle(upid, Number(args.timeout ?? 45))) }
+  return { ...about, ...(await context.awaitTask(upid, Number(args.timeout ?? 45))) }
 }
 
 export const abortTask: Composite = (args, { call }) => {

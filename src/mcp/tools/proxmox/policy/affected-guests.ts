@@ -1,7 +1,7 @@
 import type { Operation } from './api-operation.ts'
 
 /** Which guests an operation reaches, from its path and parameters. */
-export interface Reach {
+export interface AffectedGuests {
   /** Guests that exist and would change. */
   readonly touched: readonly number[]
   /** Ids that would come into use. */
@@ -10,7 +10,7 @@ export interface Reach {
   readonly all?: 'cluster' | { readonly node: string }
 }
 
-export const reachOf = (operation: Operation): Reach => {
+export const affectedGuests = (operation: Operation): AffectedGuests => {
   const { segments, params } = operation
   const [root, node = '', kind = '', id = '', verb = ''] = segments
   if (root === 'nodes' && (kind === 'qemu' || kind === 'lxc')) {

@@ -1,13 +1,13 @@
 import { AppError } from '../../../../jobs/errors.ts'
 
-export interface RateOptions {
+export interface RateLimiterOptions {
   readonly perMinute: number
   readonly burst: number
   readonly now?: () => number
 }
 
 /** A token bucket for each caller: bursts are fine, loops are not. */
-export const createRate = ({ perMinute, burst, now = Date.now }: RateOptions) => {
+export const createCallRateLimiter = ({ perMinute, burst, now = Date.now }: RateLimiterOptions) => {
   const buckets = new Map<string, { tokens: number; at: number }>()
   const perMs = perMinute / 60_000
 

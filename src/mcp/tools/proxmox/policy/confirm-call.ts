@@ -45,7 +45,7 @@ export interface Question {
 }
 
 /** Returns only when the user has agreed to this very call. */
-export const confirmOrAsk = async (
+export const requireConfirmation = async (
   { plans, approvals, settings }: GateOptions,
   operation: Operation,
   caller: Caller,

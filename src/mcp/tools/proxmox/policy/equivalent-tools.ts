@@ -11,7 +11,7 @@ export interface Name {
  * The names a call goes by. A rule that forbids a tool would be idle talk if the raw call, or an older name, could
  * still do the same; so those also go by the names of every action with the same operation.
  */
-export const namesOf = (called: Name, operation: Operation): Name[] => {
+export const equivalentNames = (called: Name, operation: Operation): Name[] => {
   const curated = TABLE.flatMap(({ tools }) => tools)
   if (curated.some(tool => tool.name === called.tool)) return [called]
   return [called, ...curated.flatMap(tool => actionsOf(tool, operation))]

@@ -4,14 +4,14 @@ import { AppError, toAppError } from '../../../../jobs/errors.ts'
 import type { GuestIndex } from '../guest-index.ts'
 import type { Guest } from '../row-context.ts'
 import type { Tier } from '../table/define-row.ts'
-import { type Reach, reachOf } from './affected-guests.ts'
+import { type AffectedGuests, affectedGuests } from './affected-guests.ts'
 import { type Operation, showPath } from './api-operation.ts'
 import type { Audit, AuditEntry } from './audit.ts'
-import { type Confirmation, confirmOrAsk } from './confirm-call.ts'
-import { namesOf } from './equivalent-tools.ts'
+import { type Confirmation, requireConfirmation } from './confirm-call.ts'
+import { equivalentNames } from './equivalent-tools.ts'
 import type { Approvals } from './pending-approvals.ts'
-import type { Plans } from './plan-tokens.ts'
-import { firstRule, needsGuests, type Situation } from './policy-rules.ts'
+import type { PlanTokens } from './plan-tokens.ts'
+import { firstRule, needsGuests, type RuleInput } from './policy-rules.ts'
 import { type Protection, refuseProtected } from './protected-guests.ts'
 import { tierOf } from './tier.ts'
 
@@ -30,7 +30,7 @@ export interface GateOptions {
   readonly settings: ProxmoxToolsConfig
   readonly own: Protection['own']
   readonly guests: GuestIndex
-  readonly plans: Plans
+  readonly plans: PlanTokens
   readonly approvals: Approvals
   readonly audit: Audit
   readonly rate: { take(who: string): void }
@@ -56,7 +56,7 @@ export const createGate = (options: GateOptions): Gate => {
         return audit.write({ id, who, tool, action, tier, operation, event, ...more })
       }
       try {
-        await judge(options, operation, caller, tier)
+        await authorize(options, operation, caller, tier)
       } catch (error) {
         const known = toAppError(error)
         await write(error instanceof AppError && isQuestion(error) ? 'unconfirmed' : 'denied', {
@@ -85,7 +85,7 @@ export const createGate = (options: GateOptions): Gate => {
   }
 }
 
-const judge = async (
+const authorize = async (
   options: GateOptions,
   operation: Operation,
   caller: Caller,
@@ -93,18 +93,18 @@ const judge = async (
 ): Promise<void> => {
   const { settings, rate, own } = options
   rate.take(caller.who)
-  const reach = reachOf(operation)
-  const guests = await describeReach(options, reach, tier, caller.signal)
-  const names = namesOf({ tool: caller.tool, action: caller.action }, operation)
-  const situation: Situation = { names, tier, operation, guests: guests.touched }
-  const rule = firstRule(settings.rules, situation)
+  const affected = affectedGuests(operation)
+  const guests = await describeGuests(options, affected, tier, caller.signal)
+  const names = equivalentNames({ tool: caller.tool, action: caller.action }, operation)
+  const ruleInput: RuleInput = { names, tier, operation, guests: guests.touched }
+  const rule = firstRule(settings.rules, ruleInput)
   if (rule?.effect === 'deny') throw forbidden(operation, rule)
   if (tier === 'read') return
   if (settings.readOnly) throw readOnly(operation)
   if (!settings.allowElevated && rule?.effect !== 'allow') throw needsElevated(operation, tier)
-  refuseProtected(protectionOf(settings, own), [...guests.touched, ...created(reach)])
+  refuseProtected(protectionOf(settings, own), [...guests.touched, ...created(affected)])
   if (tier === 'destructive' || rule?.effect === 'confirm') {
-    await confirmOrAsk(options, operation, caller, guests.touched)
+    await requireConfirmation(options, operation, caller, guests.touched)
   }
 }
 
@@ -116,24 +116,24 @@ const protectionOf = (settings: ProxmoxToolsConfig, own: Protection['own']): Pro
 })
 
 /** An id that is only about to exist can be protected by its number alone. */
-const created = (reach: Reach) => reach.created.map(vmid => ({ vmid }))
+const created = (affected: AffectedGuests) => affected.created.map(vmid => ({ vmid }))
 
-const describeReach = async (
+const describeGuests = async (
   { guests, settings }: GateOptions,
-  reach: Reach,
+  affected: AffectedGuests,
   tier: Tier,
   signal: AbortSignal,
 ): Promise<{ touched: (Guest | { vmid: number })[] }> => {
   if (tier === 'read' && !needsGuests(settings.rules))
-    return { touched: reach.touched.map(vmid => ({ vmid })) }
-  if (reach.all) {
-    const { all: of } = reach
+    return { touched: affected.touched.map(vmid => ({ vmid })) }
+  if (affected.all) {
+    const { all: of } = affected
     const everyone = await guests.all(signal)
     return { touched: of === 'cluster' ? everyone : everyone.filter(guest => guest.node === of.node) }
   }
   return {
     touched: await Promise.all(
-      reach.touched.map(async vmid => (await guests.find(vmid, signal)) ?? { vmid }),
+      affected.touched.map(async vmid => (await guests.find(vmid, signal)) ?? { vmid }),
     ),
   }
 }

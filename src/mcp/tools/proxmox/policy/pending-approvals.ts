@@ -20,7 +20,7 @@ export interface ApprovalOptions {
   readonly now?: () => number
 }
 
-const MOST_PLANS = 100
+const MAX_PLANS = 100
 
 /**
  * Calls that wait for the user, in the memory of the daemon alone: consent that is written down can be read by
@@ -40,7 +40,7 @@ export const createApprovals = ({ ttlMs = 10 * 60_000, now = Date.now }: Approva
       const known = plans.get(call)
       if (known !== undefined) return known
       const [oldest] = plans.keys()
-      if (plans.size >= MOST_PLANS && oldest !== undefined) plans.delete(oldest)
+      if (plans.size >= MAX_PLANS && oldest !== undefined) plans.delete(oldest)
       const plan = {
         ...proposal,
         id: randomBytes(4).toString('hex'),

@@ -2,13 +2,13 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import { AppError } from '../../../../jobs/errors.ts'
 import type { Operation } from './api-operation.ts'
 
-export interface Plan {
+export interface PlanToken {
   readonly id: string
   readonly token: string
   readonly expiresAt: number
 }
 
-export interface PlanOptions {
+export interface PlanTokenOptions {
   readonly ttlMs?: number
   readonly now?: () => number
 }
@@ -17,14 +17,14 @@ export interface PlanOptions {
  * A token that permits one exact call, once, for a few minutes. The key lives as long as the process, so a
  * restart voids every token.
  */
-export const createPlans = ({ ttlMs = 10 * 60_000, now = Date.now }: PlanOptions = {}) => {
+export const createPlanTokens = ({ ttlMs = 10 * 60_000, now = Date.now }: PlanTokenOptions = {}) => {
   const key = randomBytes(32)
   const used = new Map<string, number>()
   const sign = (id: string, expires: string, call: string) =>
     createHmac('sha256', key).update(`${id}\n${expires}\n${call}`).digest('base64url').slice(0, 27)
 
   return {
-    issue(call: string): Plan {
+    issue(call: string): PlanToken {
       const id = randomBytes(6).toString('hex')
       const expiresAt = now() + ttlMs
       const expires = expiresAt.toString(36)
@@ -45,7 +45,7 @@ export const createPlans = ({ ttlMs = 10 * 60_000, now = Date.now }: PlanOptions
   }
 }
 
-export type Plans = ReturnType<typeof createPlans>
+export type PlanTokens = ReturnType<typeof createPlanTokens>
 
 /** The same call has the same digest, however its parameters are ordered. */
 export const digestOf = (who: string, operation: Operation): string => {

@@ -4,7 +4,7 @@ import type { Tier } from '../table/define-row.ts'
 import type { Operation } from './api-operation.ts'
 import type { Name } from './equivalent-tools.ts'
 
-export interface Situation {
+export interface RuleInput {
   /** The tool that was called first, then all that do the same. */
   readonly names: readonly Name[]
   readonly tier: Tier
@@ -17,13 +17,13 @@ export interface Situation {
  * A rule that forbids fits when any guest fits; one that allows must fit them all, or a list of guests would
  * smuggle one past it.
  */
-export const firstRule = (rules: readonly Rule[], situation: Situation): Rule | undefined =>
-  rules.find(rule => fits(rule, situation))
+export const firstRule = (rules: readonly Rule[], input: RuleInput): Rule | undefined =>
+  rules.find(rule => fits(rule, input))
 
 /** Whether the rules want to know more of guests than their ids. */
 export const needsGuests = (rules: readonly Rule[]): boolean => rules.some(rule => rule.pools ?? rule.tags)
 
-const fits = (rule: Rule, { names, tier, operation, guests }: Situation): boolean => {
+const fits = (rule: Rule, { names, tier, operation, guests }: RuleInput): boolean => {
   // To allow a tool is not to allow all that could do the same.
   const meant = rule.effect === 'allow' ? names.slice(0, 1) : names
   if (!meant.some(name => isNamed(rule, name))) return false
@@ -32,7 +32,7 @@ const fits = (rule: Rule, { names, tier, operation, guests }: Situation): boolea
     return false
   if (!rule.vmids && !rule.pools && !rule.tags) return true
   if (guests.length === 0) return false
-  const fit = (guest: Situation['guests'][number]) => guestFits(rule, guest)
+  const fit = (guest: RuleInput['guests'][number]) => guestFits(rule, guest)
   return rule.effect === 'allow' ? guests.every(fit) : guests.some(fit)
 }
 
@@ -40,7 +40,7 @@ const isNamed = (rule: Rule, { tool, action }: Name): boolean =>
   (rule.tools?.some(pattern => glob(pattern, tool)) ?? true) &&
   (rule.actions?.some(pattern => glob(pattern, action)) ?? true)
 
-const guestFits = (rule: Rule, guest: Situation['guests'][number]): boolean => {
+const guestFits = (rule: Rule, guest: RuleInput['guests'][number]): boolean => {
   if (rule.vmids && !inRanges(rule.vmids, guest.vmid)) return false
   const known = 'node' in guest ? guest : undefined
   if (rule.pools && !(known?.pool && rule.pools.includes(known.pool))) return false

@@ -49,7 +49,7 @@ export interface Withheld {
 }
 
 /** Takes secrets out of an answer, at any depth. */
-export const withhold = (operation: Operation, answer: unknown): Withheld => {
+export const withholdSecrets = (operation: Operation, answer: unknown): Withheld => {
   const path = operation.segments.join('/')
   const fields = new Set<string>()
   if (typeof answer === 'string') {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AppError } from '../../../../jobs/errors.ts'
 import { changes, defineTool, type Tool } from '../../../tool.ts'
-import { openSession, type Session } from '../call-session.ts'
+import { type CallSession, openCallSession } from '../call-session.ts'
 import { withConfirmation } from '../mcp-tool.ts'
 import { checkParams, type Operation, parsePath, showPath } from '../policy/api-operation.ts'
 import { isUpid, secretNote } from '../run-tool.ts'
@@ -53,7 +53,7 @@ export const apiCall = (service: ProxmoxService): Tool =>
             params: checkParams(args.data ?? {}),
           }
           await check(service, operation, caller.signal)
-          const session = openSession(service, { ...caller, action: operation.method })
+          const session = openCallSession(service, { ...caller, action: operation.method })
           const answer = await present(await session.send(operation), operation, args, session)
           return session.secretFiles.length === 0 ? answer : { ...answer, ...secretNote(session.secretFiles) }
         },
@@ -81,11 +81,11 @@ const present = async (
   data: unknown,
   operation: Operation,
   args: z.output<typeof input>,
-  session: Session,
+  session: CallSession,
 ): Promise<Record<string, Json>> => {
-  if (isUpid(data)) return plain(await session.settle(data, args.wait ?? 0)) as Record<string, Json>
+  if (isUpid(data)) return plain(await session.awaitTask(data, args.wait ?? 0)) as Record<string, Json>
   const upid = taskOf(operation)
-  if (upid && args.wait) return plain(await session.settle(upid, args.wait)) as Record<string, Json>
+  if (upid && args.wait) return plain(await session.awaitTask(upid, args.wait)) as Record<string, Json>
   if (Array.isArray(data)) return toPage(data, [], args)
   if (isItem(data)) return { data: plain(data) }
   return typeof data === 'string' && data.length > 200

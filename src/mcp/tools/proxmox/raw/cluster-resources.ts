@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineTool, reads, type Tool } from '../../../tool.ts'
-import { openSession } from '../call-session.ts'
+import { openCallSession } from '../call-session.ts'
 import { withConfirmation } from '../mcp-tool.ts'
 import type { ProxmoxService } from '../service.ts'
 import { fields, type Item, isItem } from '../shape/fields.ts'
@@ -40,7 +40,7 @@ export const clusterResources = (service: ProxmoxService): Tool =>
         args,
         async caller => {
           const asked = KINDS[args.type ?? 'all']
-          const session = openSession(service, caller)
+          const session = openCallSession(service, caller)
           const answer = await session.call(
             'GET /cluster/resources',
             asked === undefined ? {} : { type: asked },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineTool, reads, type Tool } from '../../../tool.ts'
-import { openSession } from '../call-session.ts'
+import { openCallSession } from '../call-session.ts'
 import { withConfirmation } from '../mcp-tool.ts'
 import type { ProxmoxService } from '../service.ts'
 import { fields } from '../shape/fields.ts'
@@ -23,7 +23,7 @@ export const listNodes = (service: ProxmoxService): Tool =>
         context,
         args,
         async caller => {
-          const session = openSession(service, caller)
+          const session = openCallSession(service, caller)
           const nodes = await session.call('GET /nodes', {})
           return toPage(nodes, COLUMNS)
         },

@@ -4,7 +4,7 @@ import { toLines, toText } from './text-lines.ts'
 import { toSeries } from './time-series.ts'
 
 /** How the answer of an action is shown. Data, so that the reference can tell it too. */
-export type Show =
+export type AnswerFormat =
   | { readonly kind: 'rows'; readonly fields: readonly Field[]; readonly from?: Reshape }
   | { readonly kind: 'record'; readonly fields: readonly Field[]; readonly from?: Reshape }
   | { readonly kind: 'series'; readonly fields: readonly Field[] }
@@ -13,37 +13,41 @@ export type Show =
 /** Turns Proxmox' answer into the rows or the object it stands for. */
 type Reshape = (data: unknown) => unknown
 
-export const rows = (spec = '', from?: Reshape): Show => ({
+export const rows = (spec = '', from?: Reshape): AnswerFormat => ({
   kind: 'rows',
   fields: fields(spec),
   ...(from && { from }),
 })
-export const record = (spec = '', from?: Reshape): Show => ({
+export const record = (spec = '', from?: Reshape): AnswerFormat => ({
   kind: 'record',
   fields: fields(spec),
   ...(from && { from }),
 })
-export const series = (spec: string): Show => ({ kind: 'series', fields: fields(spec) })
-export const lines: Show = { kind: 'lines' }
-export const longText: Show = { kind: 'text' }
+export const series = (spec: string): AnswerFormat => ({ kind: 'series', fields: fields(spec) })
+export const lines: AnswerFormat = { kind: 'lines' }
+export const longText: AnswerFormat = { kind: 'text' }
 /** Answers a UPID. Success is said only once the task has ended with OK. */
-export const task: Show = { kind: 'task' }
+export const task: AnswerFormat = { kind: 'task' }
 /** Answers nothing. */
-export const done: Show = { kind: 'done' }
+export const done: AnswerFormat = { kind: 'done' }
 
-export interface ShowQuery extends Query {
+export interface AnswerQuery extends Query {
   readonly points?: number | undefined
   readonly peak?: boolean
 }
 
-export const shape = (show: Show, data: unknown, query: ShowQuery = {}): Record<string, Json> => {
-  switch (show.kind) {
+export const formatAnswer = (
+  format: AnswerFormat,
+  data: unknown,
+  query: AnswerQuery = {},
+): Record<string, Json> => {
+  switch (format.kind) {
     case 'rows':
-      return toPage(show.from ? show.from(data) : data, show.fields, query)
+      return toPage(format.from ? format.from(data) : data, format.fields, query)
     case 'record':
-      return toRecord(show.from ? show.from(data) : data, show.fields)
+      return toRecord(format.from ? format.from(data) : data, format.fields)
     case 'series':
-      return toSeries(data, show.fields, { points: query.points ?? 12, peak: query.peak ?? false })
+      return toSeries(data, format.fields, { points: query.points ?? 12, peak: query.peak ?? false })
     case 'lines':
       return toLines(data, { limit: query.limit ?? 100 })
     case 'text':

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { AppError } from '../../../../jobs/errors.ts'
 import type { LxcCommand, LxcExec } from '../row-context.ts'
 import { PINNED_NAME, pinHostKey } from './host-key.ts'
-import { type Finished, runProgram } from './run-program.ts'
+import { type ProgramResult, runProgram } from './run-program.ts'
 import type { SshSettings } from './ssh-settings.ts'
 
-export interface LxcExecOptions {
+export interface PctExecOptions {
   readonly settings: SshSettings
   /** Holds the pinned host key. */
   readonly stateDir: string
@@ -14,7 +14,7 @@ export interface LxcExecOptions {
 }
 
 /** Runs commands in containers: `pct exec` on their node, through the system's ssh and its configuration. */
-export const createLxcExec = ({ settings, stateDir, pct = '/usr/sbin/pct' }: LxcExecOptions): LxcExec => {
+export const createPctExec = ({ settings, stateDir, pct = '/usr/sbin/pct' }: PctExecOptions): LxcExec => {
   const known = join(stateDir, 'pinned_hosts')
   let pinned: Promise<string> | undefined
 
@@ -96,7 +96,7 @@ const signatures = (type: string) => (type === 'ssh-rsa' ? 'rsa-sha2-512,rsa-sha
 /** What timeout(1) answers when it had to end the command. */
 const TIMED_OUT = 124
 
-const report = (finished: Finished, { timeoutS }: LxcCommand) => {
+const report = (finished: ProgramResult, { timeoutS }: LxcCommand) => {
   const { code, killed, stdout, stderr, truncated } = finished
   if (killed) {
     return {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 
-export interface Finished {
+export interface ProgramResult {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   /** We ended it: too slow, or nobody waits any more. */
@@ -21,7 +21,7 @@ export const runProgram = (
   program: string,
   argv: readonly string[],
   options: RunOptions,
-): Promise<Finished> => {
+): Promise<ProgramResult> => {
   const { timeoutMs, signal, maxBytes = 64 * 1024 } = options
   return new Promise((resolve, reject) => {
     const child = spawn(program, argv, { stdio: ['ignore', 'pipe', 'pipe'] })

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { AppError } from '../../../../jobs/errors.ts'
-import { type Environment, read } from '../../../../proxmox/env-variables.ts'
+import { type Environment, readVariable } from '../../../../proxmox/env-variables.ts'
 
 export interface SshSettings {
   readonly host: string
@@ -15,11 +15,11 @@ export interface SshSettings {
 
 /** From PROXMOX_SSH_*; undefined unless it was switched on. */
 export const parseSshSettings = (env: Environment): SshSettings | undefined => {
-  if (!/^(1|true|yes|on)$/i.test(read(env, 'PROXMOX_SSH_ENABLED') ?? '')) return undefined
-  const node = read(env, 'PROXMOX_SSH_NODE')
+  if (!/^(1|true|yes|on)$/i.test(readVariable(env, 'PROXMOX_SSH_ENABLED') ?? '')) return undefined
+  const node = readVariable(env, 'PROXMOX_SSH_NODE')
   const host =
-    read(env, 'PROXMOX_SSH_HOST') ??
-    read(env, 'PROXMOX_HOST')
+    readVariable(env, 'PROXMOX_SSH_HOST') ??
+    readVariable(env, 'PROXMOX_HOST')
       ?.split(',')[0]
       ?.replace(/^https?:\/\//, '')
       .replace(/:\d+$/, '')
@@ -28,20 +28,20 @@ export const parseSshSettings = (env: Environment): SshSettings | undefined => {
       hint: 'Set PROXMOX_SSH_NODE to the name of the node and PROXMOX_SSH_HOST to its address.',
     })
   }
-  const user = read(env, 'PROXMOX_SSH_USER') ?? 'root'
-  const port = Number(read(env, 'PROXMOX_SSH_PORT') ?? 22)
+  const user = readVariable(env, 'PROXMOX_SSH_USER') ?? 'root'
+  const port = Number(readVariable(env, 'PROXMOX_SSH_PORT') ?? 22)
   // ssh would take a name that starts with a dash for an option.
   if (!/^[A-Za-z0-9_[][A-Za-z0-9_.:\][-]*$/.test(host)) throw bad('PROXMOX_SSH_HOST', host)
   if (!/^[A-Za-z_][A-Za-z0-9_.-]*$/.test(user)) throw bad('PROXMOX_SSH_USER', user)
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw bad('PROXMOX_SSH_PORT', String(port))
-  const key = read(env, 'PROXMOX_SSH_KEY_PATH')
+  const key = readVariable(env, 'PROXMOX_SSH_KEY_PATH')
   return {
     host,
     port,
     user,
     node,
     keyPath: key?.replace(/^~(?=\/)/, env.HOME ?? homedir()),
-    fingerprint: fingerprintOf(read(env, 'PROXMOX_SSH_HOST_KEY_FINGERPRINT')),
+    fingerprint: fingerprintOf(readVariable(env, 'PROXMOX_SSH_HOST_KEY_FINGERPRINT')),
   }
 }
 

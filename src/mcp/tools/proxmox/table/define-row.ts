@@ -1,5 +1,5 @@
 import type { Composite } from '../row-context.ts'
-import type { Show } from '../shape/answer-format.ts'
+import type { AnswerFormat } from '../shape/answer-format.ts'
 import type { Param } from './common-params.ts'
 
 /**
@@ -16,7 +16,7 @@ export interface Row {
   readonly path: string
   readonly required: readonly string[]
   readonly optional: readonly string[]
-  readonly show: Show
+  readonly format: AnswerFormat
   /** Sent unless the caller chose otherwise: `command=reboot`, a default Proxmox does not have. */
   readonly preset: Readonly<Record<string, string>>
   /** What it becomes with some of its parameters, where that is more than its tier. */
@@ -48,12 +48,17 @@ interface RowExtras {
   readonly note?: string
 }
 
-type MakeRow = (operation: `${Method} /${string}`, params: string, show: Show, extras?: RowExtras) => Row
+type MakeRow = (
+  operation: `${Method} /${string}`,
+  params: string,
+  format: AnswerFormat,
+  extras?: RowExtras,
+) => Row
 
 /** `params` lists parameter names as the reader of the table wants them: `'node* vmid* force'`, star = required. */
 const row =
   (tier: Tier): MakeRow =>
-  (operation, params, show, extras = {}) => {
+  (operation, params, format, extras = {}) => {
     const space = operation.indexOf(' ')
     const names = params.split(' ').filter(Boolean)
     return {
@@ -62,7 +67,7 @@ const row =
       path: operation.slice(space + 1),
       required: names.filter(name => name.endsWith('*')).map(name => name.slice(0, -1)),
       optional: names.filter(name => !name.endsWith('*')),
-      show,
+      format,
       preset: extras.preset ?? {},
       worst: extras.worst ?? tier,
       ...(extras.run && { run: extras.run }),
