@@ -11,15 +11,15 @@ import { controlRoutes } from './routes/all.ts'
 export type ControlApp = Hono<{ Bindings: HttpEnv }>
 
 /**
- * Everything the daemon serves. A request meets exactly one handler, made here around its route: who may,
- * what it says, what went wrong, how long it took. Hono takes its short way when there is no middleware.
+ * Everything the daemon serves. Each request meets exactly one handler, built here around its route: authentication,
+ * parsing, errors, metrics. Hono is fastest without middleware.
  */
 export const createControlApp = (deps: ControlDeps): ControlApp => {
   const { log, metrics, tokens, allowedHosts = [] } = deps
   const guard = createGuard({ tokens, allowedHosts })
   const measure = createHttpMetrics(metrics)
   const routes = controlRoutes(deps)
-  // Every waiting request listens to it; hundreds of them are no leak.
+  // Every waiting request adds a listener; hundreds of them are not a leak.
   setMaxListeners(0, deps.closing)
   const app: ControlApp = new Hono()
 
@@ -34,9 +34,9 @@ export const createControlApp = (deps: ControlDeps): ControlApp => {
 
   const fail = (thrown: unknown, request: Request): Response => {
     const error = toAppError(thrown)
-    // Whoever has hung up gets no answer, and what that broke is nobody's defect.
+    // The client has disconnected: the failure is not a defect.
     if (error.code === 'internal' && !request.signal.aborted)
-      log.error({ err: thrown, method: request.method, path: pathOf(request) }, 'a request failed')
+      log.error({ err: thrown, method: request.method, path: pathOf(request) }, 'request failed')
     return errorResponse(error, error.code === 'unauthorized' ? CHALLENGE : undefined)
   }
 
@@ -71,7 +71,7 @@ export const createControlApp = (deps: ControlDeps): ControlApp => {
 
 const CHALLENGE = { 'www-authenticate': 'Bearer realm="deputy"' }
 
-/** `{path}` stands at the end and takes the slashes too. */
+/** `{path}` comes last and may contain slashes. */
 const honoPath = (path: string): string => path.replace(/\{path\}$/, ':path{.+}').replace(/\{(\w+)\}/g, ':$1')
 
 const ORIGIN = /^[A-Za-z][\w.:@/-]{0,63}$/
@@ -80,7 +80,7 @@ const originOf = (headers: Headers): string => {
   const origin = headers.get('x-deputy-origin')
   if (origin === null) return 'http'
   if (ORIGIN.test(origin)) return origin
-  throw new AppError('invalid', `The x-deputy-origin '${origin.slice(0, 60)}' is not a short plain name.`)
+  throw new AppError('invalid', `Invalid x-deputy-origin '${origin.slice(0, 60)}'.`)
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
@@ -90,11 +90,11 @@ const allowedMethods = (app: ControlApp, path: string): string[] =>
 
 const noRoute = (method: string, path: string, allowed: readonly string[]): AppError =>
   allowed.length === 0
-    ? new AppError('not_found', `There is nothing at ${method} ${path.slice(0, 200)}.`, {
-        hint: 'GET /openapi.json tells what there is.',
+    ? new AppError('not_found', `No route ${method} ${path.slice(0, 200)}.`, {
+        hint: 'GET /openapi.json lists all routes.',
       })
-    : new AppError('method_not_allowed', `${path.slice(0, 200)} does not take ${method}.`, {
-        hint: `It takes ${allowed.join(', ')}.`,
+    : new AppError('method_not_allowed', `${path.slice(0, 200)} does not support ${method}.`, {
+        hint: `Use ${allowed.join(', ')}.`,
       })
 
 const pathOf = (request: Request): string => new URL(request.url).pathname

@@ -4,7 +4,7 @@ import { createHostCheck } from './hosts.ts'
 import type { HttpEnv } from './route.ts'
 import type { Tokens } from './tokens.ts'
 
-/** `read` may look at everything and change nothing. */
+/** `read` may read everything and change nothing. */
 export type Scope = 'full' | 'read'
 
 export interface GuardOptions {
@@ -17,13 +17,13 @@ export interface Admission {
   readonly headers: Headers
   /** Needs no token, such as /livez. */
   readonly open: boolean
-  /** Changes nothing, or decides itself what a reader may do. */
+  /** Changes nothing, or decides itself what the `read` scope may do. */
   readonly readable: boolean
 }
 
 /**
- * Who may do what. The Unix socket is only reachable for its owner and gives full rights; on TCP every user
- * of this computer and every web page can knock, so Host and Origin are checked and a token is needed.
+ * Authorises requests. Only its owner can reach the Unix socket, which gives full rights. Every user of this computer
+ * and every web page can reach TCP, so Host and Origin are checked and a token is required.
  */
 export const createGuard = ({ tokens, allowedHosts }: GuardOptions) => {
   const checkHost = createHostCheck(allowedHosts)
@@ -34,7 +34,7 @@ export const createGuard = ({ tokens, allowedHosts }: GuardOptions) => {
     const token = header === null ? undefined : /^Bearer +([^\s]+) *$/i.exec(header)?.[1]
     if (token === undefined) return undefined
     const given = digest(token)
-    // Both are compared in any case, so that the time tells nothing.
+    // Compare both tokens in any case, so that the duration reveals nothing.
     const isFull = timingSafeEqual(given, full)
     const isRead = timingSafeEqual(given, read)
     return isFull ? 'full' : isRead ? 'read' : undefined

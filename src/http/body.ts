@@ -2,7 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import { formatSize } from '../jobs/sizes.ts'
 import type { Call } from './route.ts'
 
-/** Reads a JSON body of at most `limit` bytes. An absent body is undefined. */
+/** Reads a JSON body of at most `limit` bytes. A missing body is undefined. */
 export const readJson = async (call: Call, limit: number): Promise<unknown> => {
   const bytes = await readBytes(call, limit)
   if (bytes.length === 0) return undefined
@@ -21,16 +21,16 @@ export const readJson = async (call: Call, limit: number): Promise<unknown> => {
   }
 }
 
-/** The body as it arrives, at most `limit` bytes of it. */
+/** Streams the body, at most `limit` bytes. */
 export const bodyChunks = (call: Call, limit: number): AsyncIterable<Uint8Array> => {
   checkLength(call, limit)
-  // Left open when somebody stops reading: the refusal still has to go out on that connection.
+  // Keep the connection open when the reader stops early: the error response is sent on it.
   const source = call.env.incoming?.iterator({ destroyOnReturn: false }) ?? call.request.body ?? []
   return capped(source, limit)
 }
 
 const readBytes = async (call: Call, limit: number): Promise<Uint8Array> => {
-  // With a declared length the parser holds the sender to it, and the adapter's shortest way is safe.
+  // With a Content-Length, the parser enforces the length, so the adapter's fast path is safe.
   if (checkLength(call, limit)) return new Uint8Array(await call.request.arrayBuffer())
   const chunks: Uint8Array[] = []
   for await (const chunk of bodyChunks(call, limit)) chunks.push(chunk)
@@ -57,10 +57,10 @@ async function* capped(
 }
 
 const tooLarge = (size: number, limit: number): AppError =>
-  new AppError('too_large', `The body has ${size} bytes or more; the limit here is ${formatSize(limit)}.`, {
-    hint: 'Large inputs travel as a workspace: upload a tar with PUT /api/blobs and name it in workspace.blob.',
+  new AppError('too_large', `The body has at least ${size} bytes; the limit is ${formatSize(limit)}.`, {
+    hint: 'Send large inputs as a workspace: upload a tar with PUT /api/blobs and set workspace.blob to its sha256.',
   })
 
-/** V8 repeats the text around the error; enough of it to find the place, not a megabyte. */
+/** V8 quotes the text around the error; keep enough to find the place. */
 const reason = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).slice(0, 120).replace(/\s+/g, ' ')

@@ -3,9 +3,11 @@ import type { Socket } from 'node:net'
 
 const DEADLINE_MS = 5000
 
-/** Makes the graceful end of a server: what it is doing may finish until the deadline, then it is cut. */
+/**
+ * Returns a function that closes the server gracefully: requests may finish until the deadline, then they are cut.
+ */
 export const closeServer = (server: Server): ((deadlineMs?: number) => Promise<void>) => {
-  // The server forgets connections that were upgraded to another protocol; they count here.
+  // Node does not track connections that were upgraded to another protocol, so they are tracked here.
   const sockets = new Set<Socket>()
   server.on('connection', socket => {
     sockets.add(socket)
@@ -15,7 +17,7 @@ export const closeServer = (server: Server): ((deadlineMs?: number) => Promise<v
 
   return (deadlineMs = DEADLINE_MS) => {
     closed ??= new Promise(resolve => {
-      // A kept connection turns idle when its last answer has gone out, and only then can be closed.
+      // A keep-alive connection can be closed only when it is idle, after its last response.
       const idle = setInterval(() => server.closeIdleConnections(), 20)
       const cut = setTimeout(() => {
         for (const socket of sockets) socket.destroy()

@@ -2,30 +2,30 @@ import type { Deputy, JobView, SubmitOptions } from '../engine/deputy.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { Tokens } from './tokens.ts'
 
-/** What the control app is made from. */
+/** Dependencies of the control app. */
 export interface ControlDeps {
   readonly deputy: Deputy
   readonly daemon: DaemonInfo
-  /** The user's own machines; without it there are no routes for them. */
+  /** The user's nodes; without them, their routes do not exist. */
   readonly cluster?: ClusterFront
-  /** Calls to a Proxmox cluster that wait for the user; without it there are no routes for them. */
+  /** Calls to a Proxmox cluster that wait for approval; without a cluster, these routes do not exist. */
   readonly approvals?: ApprovalFront
   readonly tokens: Tokens
   /** More names for the Host and Origin headers, for reverse proxies. */
   readonly allowedHosts?: readonly string[]
   /** Streamable HTTP at /mcp. */
   readonly mcp?: McpHandler
-  /** Every setting with its value and origin; secrets never. */
+  /** Every setting with its value and origin, without secrets. */
   explainConfig(): readonly SettingView[]
   readonly log: Log
   readonly metrics: Metrics
-  /** Aborted when the daemon leaves: waits and streams end, so that it need not wait for them. */
+  /** Aborted when the daemon stops: ends all waits and streams. */
   readonly closing: AbortSignal
-  /** Largest upload, in bytes. */
+  /** Maximum size of an upload, in bytes. */
   readonly maxUpload?: number
 }
 
-/** The user's own machines, as this front asks for them. */
+/** Operations on the user's nodes. */
 export interface ClusterFront {
   status(signal: AbortSignal): Promise<object>
   submit(command: CommandRequest, origin: string, options: SubmitOptions): Promise<{ readonly job: JobView }>
@@ -63,15 +63,18 @@ export interface CommandRequest {
 export interface DaemonInfo {
   readonly version: string
   readonly socket: string
-  /** The directory that holds its state. */
+  /** The state directory. */
   readonly home: string
-  /** Milliseconds of the wall clock. */
+  /** Wall clock, in milliseconds. */
   readonly startedAt: number
-  /** Where it listens on TCP; known only once it does. */
+  /** Address of the TCP listener; null until it listens. */
   url(): string | null
-  /** Begins to stop; the answer to the request that asked for it still goes out. */
+  /** Starts to stop the daemon; the response to the current request is still sent. */
   stop(): void
-  /** Reads the nodes of the configuration again; what runs goes on. Throws when the configuration is not valid. */
+  /**
+   * Reloads the nodes from the configuration without affecting running jobs. Throws when the configuration is
+   * invalid.
+   */
   reload(): NodesChange
 }
 
@@ -79,14 +82,14 @@ export interface NodesChange {
   readonly added: readonly string[]
   readonly removed: readonly string[]
   readonly changed: readonly string[]
-  /** Settings beside the nodes that differ from what is in force, which a restart takes over. */
+  /** Changed settings outside of `cluster`, which take effect after a restart. */
   readonly restart: readonly string[]
 }
 
 export interface SettingView {
   readonly path: string
   readonly value: unknown
-  /** `default`, a variable of the environment, or the file. */
+  /** `default`, an environment variable, or the file. */
   readonly origin: string
 }
 
@@ -95,7 +98,7 @@ export type McpHandler = (
   caller: { readonly readOnly: boolean },
 ) => Response | Promise<Response>
 
-/** The part of a pino logger that is used here. */
+/** The methods of a pino logger that this module uses. */
 export interface Log {
   error(details: object, message: string): void
   warn(details: object, message: string): void

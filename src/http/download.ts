@@ -8,20 +8,20 @@ export interface Stored {
   bytes(range?: { start: number; end: number }): AsyncIterable<Uint8Array>
 }
 
-/** Bytes whose size is not known before they have been read. */
+/** Bytes of unknown size. */
 export interface Flowing {
   readonly name: string
   bytes(): AsyncIterable<Uint8Array>
 }
 
-/** Whatever a job has written must not run as a page of ours, however a browser comes to open it. */
+/** Content written by a job must never run as a page of this origin. */
 const SAFE = {
   'x-content-type-options': 'nosniff',
   'content-security-policy': "default-src 'none'; sandbox",
   'cross-origin-resource-policy': 'same-origin',
 } as const
 
-/** Answers with bytes: as a whole or a part of them (Range), or that the client has them already (ETag). */
+/** Answers with a file: the whole, a range (Range), or 304 if the client has it (ETag). */
 export const download = async (call: Call, file: Stored | Flowing): Promise<Response> => {
   const { request } = call
   const head = request.method === 'HEAD'
@@ -52,7 +52,7 @@ export const download = async (call: Call, file: Stored | Flowing): Promise<Resp
   return new Response(body, { status: range === undefined ? 200 : 206, headers })
 }
 
-/** A part of a file that has changed meanwhile is useless: then If-Range asks for the whole. */
+/** If-Range requests the whole file if it has changed since the first part. */
 const wantedRange = (headers: Headers, etag: string, size: number) => {
   const ifRange = headers.get('if-range')
   return ifRange !== null && ifRange !== etag ? undefined : parseRange(headers.get('range'), size)
@@ -67,7 +67,7 @@ const TEXT =
 const contentType = (name: string): string =>
   TEXT.test(name) ? 'text/plain; charset=utf-8' : 'application/octet-stream'
 
-/** RFC 6266: a plain name for old clients, the real one encoded. Neither can break out of the header. */
+/** RFC 6266: a plain name for old clients, and the encoded real name. Neither can break out of the header. */
 export const disposition = (path: string): string => {
   const name = path.slice(path.lastIndexOf('/') + 1) || 'download'
   const plain = name.replace(/[^\x20-\x7e]|["\\%/;]/g, '_')
@@ -79,8 +79,8 @@ export const disposition = (path: string): string => {
 }
 
 /**
- * Pulls from the source as fast as the client reads, and lets go of it when the client leaves. The first piece is
- * read before the answer begins: a file that cannot be read is an error, not half a download.
+ * Reads the source as fast as the client reads, and closes it when the client disconnects. Reads the first chunk
+ * before the response starts, so that an unreadable file is an error and not a partial download.
  */
 const streamOf = async (
   source: AsyncIterable<Uint8Array>,
@@ -89,7 +89,7 @@ const streamOf = async (
   const iterator = source[Symbol.asyncIterator]()
   const release = async (): Promise<void> => void (await iterator.return?.())
   let ahead: IteratorResult<Uint8Array> | undefined = await iterator.next()
-  // Nobody reads, or cancels, the answer to a client that has left by now.
+  // If the client has already disconnected, nobody reads or cancels the response.
   signal.addEventListener('abort', release, { once: true })
   if (signal.aborted) await release()
   return new ReadableStream<Uint8Array>(

@@ -1,9 +1,9 @@
 import { AppError } from '../jobs/errors.ts'
 
 /**
- * A web page must not reach the daemon through the user's browser. The Host header tells which name the
- * browser used: a foreign name that was made to point here (DNS rebinding) is refused. The Origin header
- * tells which page asks: only pages of this computer, or of an allowed proxy, may.
+ * Protects the daemon from web pages in the user's browser. The Host header has the name that the browser used:
+ * unknown names are refused (DNS rebinding). The Origin header names the page: only pages of this computer or of an
+ * allowed proxy may send requests.
  */
 export const createHostCheck = (allowed: readonly string[]) => {
   const names = new Set(allowed.map(entry => entry.trim().toLowerCase()).filter(entry => entry !== ''))
@@ -17,12 +17,12 @@ export const createHostCheck = (allowed: readonly string[]) => {
     const host = headers.get('host')
     if (host === null || !isKnown(host))
       throw new AppError('denied', `The Host '${(host ?? '').slice(0, 100)}' is not allowed.`, {
-        hint: 'Use http://127.0.0.1, or name the host of your reverse proxy in MCP_ALLOWED_HOSTS.',
+        hint: 'Use http://127.0.0.1, or add the host of your reverse proxy to MCP_ALLOWED_HOSTS.',
       })
     const origin = headers.get('origin')
     if (origin !== null && !isKnown(originHost(origin)))
       throw new AppError('denied', `The Origin '${origin.slice(0, 100)}' is not allowed.`, {
-        hint: 'Deputy answers no foreign web pages. Name the host of your own in MCP_ALLOWED_HOSTS.',
+        hint: 'Deputy refuses requests of other web pages. Add the host of your own page to MCP_ALLOWED_HOSTS.',
       })
   }
 }
@@ -37,5 +37,5 @@ const parseAuthority = (host: string): { name: string } | undefined => {
 const isLoopback = (name: string): boolean =>
   name === 'localhost' || name === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name)
 
-/** `null` (sandboxed frames, files) and other schemes have no host, and an empty one is never allowed. */
+/** `null` (sandboxed frames, files) and other schemes have no host; an empty host is never allowed. */
 const originHost = (origin: string): string => /^https?:\/\/([^/?#@\\]+)$/i.exec(origin)?.[1] ?? ''

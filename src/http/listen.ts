@@ -10,29 +10,29 @@ import { closeServer } from './close-server.ts'
 import { badRequest } from './respond.ts'
 import type { HttpEnv } from './route.ts'
 
-/** What can be listened for: the control app. */
+/** The request handler of a listener: the control app. */
 export interface Fetcher {
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
 }
 
 export interface Listener {
-  /** Takes no new connections, lets requests finish until the deadline, then cuts them. Idempotent. */
+  /** Accepts no new connections, lets requests finish until the deadline, then closes them. Idempotent. */
   close(deadlineMs?: number): Promise<void>
 }
 
 export interface UnixOptions {
-  /** Takes over a connection that asks for another protocol, such as the MCP bridge's; it answers by itself. */
+  /** Takes over a connection that upgrades to another protocol, such as the MCP bridge. */
   onUpgrade?(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** The socket had vanished and was made again, or the error why it could not be. */
+  /** Called when the socket was deleted and created again, or with the error why that failed. */
   onVanished?(error?: unknown): void
 }
 
-/** How often the socket is looked for: cleaners of /tmp and of runtime directories remove it. */
+/** How often the socket is checked: cleaners of /tmp and of runtime directories may delete it. */
 const LOOK_MS = 1000
 
 /**
- * The socket of the fronts. Only its owner can reach it: the directory is 0700 and the socket 0600. A socket that
- * vanishes is made again; connections made through the old one go on.
+ * Listens on the Unix socket. Only its owner can reach it: the directory is 0700 and the socket 0600. If the socket
+ * is deleted, it is created again; connections through the old one stay open.
  */
 export const listenUnix = async (
   app: Fetcher,
@@ -40,7 +40,7 @@ export const listenUnix = async (
   options: UnixOptions = {},
 ): Promise<Listener> => {
   let current = await bindSocket(app, socketPath, options)
-  // Servers of vanished sockets keep their connections until the end.
+  // The servers of deleted sockets keep their connections until the daemon stops.
   const closers = [current.close]
   let busy: Promise<void> | undefined
   const look = async (): Promise<void> => {
@@ -73,9 +73,9 @@ const bindSocket = async (app: Fetcher, socketPath: string, { onUpgrade }: UnixO
   await ownDirectory(dirname(socketPath))
   if (await isListening(socketPath))
     throw new AppError('conflict', `Another daemon already listens on ${socketPath}.`, {
-      hint: 'deputy daemon status tells about it.',
+      hint: 'deputy daemon status shows it.',
     })
-  // Left behind by a daemon that was killed.
+  // Left by a daemon that was killed.
   await rm(socketPath, { force: true })
   const server = serverFor(app, 'socket')
   if (onUpgrade !== undefined) server.on('upgrade', onUpgrade)
@@ -94,11 +94,11 @@ const fileId = (path: string): Promise<string | undefined> =>
 export interface LoopbackListener extends Listener {
   readonly url: string
   readonly port: number
-  /** Set when the wanted port could not be had: the reason, for the log. */
+  /** Set when the wanted port was not available, with the reason for the log. */
   readonly moved: { readonly wanted: number; readonly reason: string } | undefined
 }
 
-/** The TCP listener. A busy port moves to a free one: it must never keep the daemon from starting. */
+/** Listens on TCP. If the port is busy, another one is used: a busy port must not stop the daemon from starting. */
 export const listenLoopback = async (
   app: Fetcher,
   { host, port }: { readonly host: string; readonly port: number },
@@ -122,25 +122,25 @@ export const listenLoopback = async (
 const serverFor = (app: Fetcher, listener: 'socket' | 'tcp'): Server => {
   const handle = getRequestListener(
     (request, { incoming, outgoing }) =>
-      // Only HTTP/1 servers are made here; the adapter's types know HTTP/2 as well.
+      // Only HTTP/1 servers are created here; the adapter's types include HTTP/2.
       'stream' in incoming || 'stream' in outgoing
-        ? badRequest(new Error('HTTP/2 is not spoken here'))
+        ? badRequest(new Error('HTTP/2 is not supported'))
         : app.fetch(request, { listener, incoming, outgoing }),
     { errorHandler: badRequest, hostname: 'localhost' },
   )
   return createServer(
-    // Uploads may take long; a client that keeps a connection must not find it closed at the wrong moment.
+    // Uploads may take long, and a keep-alive connection must not close while its client sends the next request.
     { requestTimeout: 3_600_000, headersTimeout: 60_000, keepAliveTimeout: 60_000 },
     handle,
   )
 }
 
-/** The directory may lie in /tmp, where anybody could have made it first. */
+/** The directory may be in /tmp, where another user could have created it first. */
 const ownDirectory = async (directory: string): Promise<void> => {
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const info = await lstat(directory)
   if (!info.isDirectory() || (process.getuid !== undefined && info.uid !== process.getuid()))
-    throw new AppError('denied', `${directory} belongs to somebody else.`, {
+    throw new AppError('denied', `${directory} belongs to another user.`, {
       hint: `Remove it, or set DEPUTY_HOME to a directory of your own.`,
     })
   await chmod(directory, 0o700)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ResponseDocs, Route } from './route.ts'
 import { errorSchema } from './views.ts'
 
-/** The OpenAPI 3.1 document of a list of routes. Everything in it comes from the routes themselves. */
+/** Builds the OpenAPI 3.1 document from the routes. */
 export const openApi = (routes: readonly Route[], version: string) => {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const route of routes) {

@@ -5,16 +5,15 @@ import { endId } from './resume.ts'
 import { message } from './sse.ts'
 
 /**
- * Output for many watchers. Those that wait at the same place share one read of the store, one wake-up and
- * one encoded message; one that falls behind reads again from its own place and holds nobody up. Nothing is
- * queued for anybody.
+ * Output for many watchers. Watchers with the same cursor share one read of the store, one wake-up and one encoded
+ * message. A watcher that falls behind reads from its own cursor and delays nobody. Nothing is queued per watcher.
  */
 export interface OutputFeeds {
   follow(jobId: string, cursor: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined>
 }
 
 interface Frame {
-  /** Absent: nothing came within the time. */
+  /** Absent when no output arrived within the wait. */
   readonly bytes: Uint8Array | undefined
   readonly next: number
   readonly end: Uint8Array | undefined
@@ -23,14 +22,14 @@ interface Frame {
 interface Feed {
   watchers: number
   readonly reads: Map<number, Promise<Frame>>
-  /** Where the last page that held all there was ended, and when. */
+  /** Cursor and time of the last page that reached the end of the output. */
   edge: { readonly cursor: number; readonly at: number }
   readonly stop: AbortController
 }
 
 const PAGE_BYTES = 32 * 1024
 const WAIT_MS = 30_000
-/** Messages a second over all watchers of a job at the live edge; what comes in between is joined. */
+/** Messages per second over all watchers of a job at the end of its output; output in between is joined. */
 const MESSAGES_PER_SECOND = 4000
 const KEPT_READS = 4
 
@@ -55,7 +54,7 @@ export const createOutputFeeds = (deputy: Pick<Deputy, 'output' | 'get'>): Outpu
     const shared = feed.reads.get(cursor)
     if (shared !== undefined) return shared
     const frame = readFrame(deputy, jobId, feed, cursor)
-    // Counted from the end it is another place for everybody who asks later.
+    // A negative cursor counts from the end, so a later request means another place and the read cannot be shared.
     if (cursor < 0) return frame
     feed.reads.set(cursor, frame)
     const forget = () => feed.reads.delete(cursor)
@@ -113,14 +112,16 @@ const endFrame = async (deputy: Pick<Deputy, 'get'>, jobId: string, cursor: numb
   return message(endId(cursor), 'end', { job_id, status, exit_code })
 }
 
-/** Two hundred watchers of a chatty job would cost it the processor; ten messages a second each do not. */
+/**
+ * Without a pause, 200 watchers of a chatty job would use up a core; at ten messages per second each, they do not.
+ */
 const pauseBefore = ({ edge, watchers }: Feed, cursor: number): number =>
   edge.cursor === cursor ? edge.at + (watchers * 1000) / MESSAGES_PER_SECOND - performance.now() : 0
 
 const sizeOf = (page: OutputPage): number =>
   page.pieces.reduce((sum, piece) => sum + ('data' in piece ? piece.data.length : 0), 0)
 
-/** Late watchers of the same page find it; older ones are read again. */
+/** Late watchers of a recent page reuse it; older pages are read again. */
 const dropOldest = (feed: Feed): void => {
   for (const cursor of feed.reads.keys()) {
     if (feed.reads.size <= KEPT_READS) return

@@ -5,8 +5,8 @@ import { didYouMean } from '../jobs/nearest.ts'
 const NONE = z.strictObject({})
 
 /**
- * Reads the query of a URL with a schema that speaks of numbers and booleans although a URL has only text.
- * Unknown and repeated keys are errors: a misspelt filter must not silently list everything.
+ * Parses the query of a URL with a schema that has numbers and booleans, although a URL has only text. Unknown and
+ * repeated keys are errors: a misspelt filter must not silently list everything.
  */
 export function queryReader(schema: undefined): (url: string) => Record<string, never>
 export function queryReader<Q extends z.ZodObject>(schema: Q): (url: string) => z.output<Q>
@@ -42,7 +42,7 @@ const kindsOf = (schema: z.ZodObject): Map<string, Kind> => {
   )
 }
 
-/** What is no number stays text, and the schema refuses it. */
+/** Invalid numbers stay text, and the schema refuses them. */
 const convert = (kind: Kind | undefined, value: string): unknown => {
   if (kind === 'number' && /^-?\d+(\.\d+)?$/.test(value)) return Number(value)
   if (kind === 'boolean' && /^(1|true)$/.test(value)) return true

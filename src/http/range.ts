@@ -5,8 +5,8 @@ export interface ByteRange {
 }
 
 /**
- * One range of bytes. What HTTP lets a server ignore (other units, several ranges, nonsense) is ignored: the
- * answer is then the whole.
+ * Parses one byte range. Everything that HTTP lets a server ignore (other units, several ranges, invalid syntax) is
+ * ignored, and the response is the whole file.
  */
 export const parseRange = (header: string | null, size: number): ByteRange | 'unsatisfiable' | undefined => {
   const match = header === null ? null : /^bytes= *(\d{0,15})-(\d{0,15}) *$/i.exec(header)

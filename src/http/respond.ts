@@ -1,6 +1,6 @@
 import { AppError, toAppError } from '../jobs/errors.ts'
 
-/** Answers are built from plain header objects: the Node adapter sends those without building a Headers. */
+/** Responses use plain header objects: the Node adapter sends them without building a Headers object. */
 const JSON_HEADERS = {
   'content-type': 'application/json',
   'cache-control': 'no-store',
@@ -21,10 +21,10 @@ export const noContent = (): Response => new Response(null, { status: 204 })
 export const errorResponse = (error: AppError, headers?: Record<string, string>): Response =>
   json({ error: error.toBody() }, error.httpStatus, { ...retryAfter(error), ...headers })
 
-/** For what the Node adapter cannot even read as a request, such as a broken Host or a backslash in the path. */
+/** For requests that the Node adapter cannot parse, such as an invalid Host or a backslash in the path. */
 export const badRequest = (thrown: unknown): Response =>
   thrown instanceof Error && thrown.name === 'RequestError'
-    ? errorResponse(new AppError('invalid', `The request cannot be read: ${thrown.message}.`))
+    ? errorResponse(new AppError('invalid', `Invalid request: ${thrown.message}.`))
     : errorResponse(toAppError(thrown))
 
 const retryAfter = (error: AppError): Record<string, string> =>

@@ -2,21 +2,21 @@ import { AppError } from '../jobs/errors.ts'
 import type { Call } from './route.ts'
 
 export interface Resume {
-  /** Where to go on; undefined for the beginning. */
+  /** Where to resume; undefined for the beginning. */
   readonly at: number | undefined
-  /** The client has seen the end: a browser that connects again must be told to stop. */
+  /** The client has received the end; a browser that reconnects must be told to stop. */
   readonly ended: boolean
 }
 
 const LAST_EVENT_ID = /^(-?\d{1,15})(:end)?$/
 
-/** A browser that lost its connection sends the id of the last event it has seen; it wins over the query. */
+/** A browser that reconnects sends the id of its last event; the header takes precedence over the query. */
 export const resumePoint = (call: Call, asked: number | undefined): Resume => {
   const header = call.request.headers.get('last-event-id')
   if (header === null || header === '') return { at: asked, ended: false }
   const match = LAST_EVENT_ID.exec(header)
   if (match === null)
-    throw new AppError('invalid', `The Last-Event-ID '${header.slice(0, 60)}' is not one of this stream.`, {
+    throw new AppError('invalid', `Invalid Last-Event-ID '${header.slice(0, 60)}' for this stream.`, {
       hint: 'Send the id of the last event that arrived, or leave the header out to start at the beginning.',
     })
   return { at: Number(match[1]), ended: match[2] !== undefined }

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { Scope } from './auth.ts'
 import { queryReader } from './query.ts'
 
-/** What the listener tells about a request; without it a request counts as one from the network. */
+/** Set by the listener. Without it, a request counts as one from the network. */
 export interface HttpEnv {
   readonly listener?: 'socket' | 'tcp'
   readonly incoming?: IncomingMessage
@@ -12,27 +12,27 @@ export interface HttpEnv {
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** One request that was let in. */
+/** An authorised request. */
 export interface Call {
   readonly request: Request
   readonly env: HttpEnv
   readonly params: Readonly<Record<string, string>>
-  /** The path as sent, still encoded. */
+  /** The path as sent, percent-encoded. */
   readonly path: string
   readonly scope: Scope
-  /** Who asks, for the record: `x-deputy-origin`. */
+  /** Who is calling, from `x-deputy-origin`; recorded with the job. */
   readonly origin: string
 }
 
 export interface RouteDocs {
   readonly method: Method
-  /** In OpenAPI's notation: `/api/jobs/{id}`. `{path}` at the end takes slashes too. */
+  /** In OpenAPI notation: `/api/jobs/{id}`. A trailing `{path}` may contain slashes. */
   readonly path: string
   readonly summary: string
   readonly tag: string
   /** Served without a token. */
   readonly open?: boolean
-  /** Open to the read-only token although it is not a GET. */
+  /** Allowed with the read-only token although it is not a GET. */
   readonly readable?: boolean
   readonly body?: { readonly description: string; readonly type: string; readonly schema?: z.ZodType }
   readonly headers?: Readonly<Record<string, string>>
@@ -45,7 +45,7 @@ export interface ResponseDocs {
   readonly schema?: z.ZodType
 }
 
-/** A route as plain data: the app serves it and the OpenAPI document describes it, so neither can lag behind. */
+/** A route as data. The app serves it and the OpenAPI document describes it, so both always agree. */
 export interface Route extends RouteDocs {
   readonly query?: z.ZodObject
   run(call: Call): Response | Promise<Response>
@@ -71,7 +71,7 @@ export const route = ({ handle, ...docs }: PlainRouteSpec): Route => {
   }
 }
 
-/** A route that takes query parameters. */
+/** A route with query parameters. */
 export const queryRoute = <Q extends z.ZodObject>({ handle, ...docs }: RouteSpec<Q>): Route => {
   const read = queryReader(docs.query)
   return { ...docs, run: call => handle({ ...call, query: read(call.request.url) }) }

@@ -1,8 +1,8 @@
 import type { Call } from './route.ts'
 
 /**
- * Runs work that must end when the client leaves or the daemon closes. Not AbortSignal.any: `closing` lives
- * as long as the daemon, and every request would leave something behind on it.
+ * Runs work that must end when the client disconnects or the daemon stops. AbortSignal.any is not used: `closing`
+ * lives as long as the daemon, and every request would leave a listener on it.
  */
 export const withSignal = async <T>(
   call: Call,
@@ -20,7 +20,7 @@ export const withSignal = async <T>(
 export interface LinkedSignal {
   readonly signal: AbortSignal
   abort(reason?: unknown): void
-  /** Lets go of the sources; call it at the end, however it came. */
+  /** Removes the listeners from the sources. Always call it at the end. */
   release(): void
 }
 
@@ -31,7 +31,7 @@ export const linkSignals = (...sources: readonly AbortSignal[]): LinkedSignal =>
   }
   const abort = (reason?: unknown): void => {
     controller.abort(reason)
-    // A client that left before its answer began is never told to anybody but by its signal.
+    // When a client disconnects before its response starts, only the signal reports it.
     release()
   }
   function onAbort(this: AbortSignal): void {

@@ -5,7 +5,7 @@ import { linkSignals } from './signal.ts'
 export interface SseOptions {
   readonly call: Call
   readonly closing: AbortSignal
-  /** Encoded messages. It is asked for the next one only when the last one has gone out. */
+  /** Encoded messages. The next one is requested only after the last one was sent. */
   frames(signal: AbortSignal): AsyncIterator<Uint8Array, unknown, undefined>
   readonly heartbeatMs?: number
 }
@@ -14,7 +14,7 @@ const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
-  // Proxies that collect answers would hold events back.
+  // Disables buffering in proxies, which would delay events.
   'x-accel-buffering': 'no',
 } as const
 
@@ -24,8 +24,8 @@ const PREAMBLE = encoder.encode('retry: 1000\n\n')
 const HEARTBEAT = encoder.encode(': keep-alive\n\n')
 
 /**
- * Answers with server-sent events. The stream pulls: a watcher that does not read is not read for, so it
- * costs one frame of memory however far it falls behind, and goes on from its own place later.
+ * Answers with server-sent events. The stream is pulled by the client: a client that does not read costs one frame of
+ * memory, however far it falls behind, and continues from its own cursor later.
  */
 export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOptions): Response => {
   if (call.request.method === 'HEAD') return new Response(null, { headers: HEADERS })
@@ -48,7 +48,7 @@ export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOp
     )
   }
 
-  /** Leaves nothing behind, however long the stream lives. */
+  /** Clears its timer, so that a long-lived stream leaks nothing. */
   const wokenOr = (ms: number): Promise<void> =>
     new Promise(resolve => {
       const timer = setTimeout(resolve, ms)
@@ -86,7 +86,7 @@ export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOp
 export const message = (id: string | number, event: string, data: unknown): Uint8Array =>
   encoder.encode(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
 
-/** A daemon that closes just ends its streams: the client comes back and goes on. */
+/** A stopping daemon ends its streams without an error, because the client reconnects and resumes. */
 const failureFrame = (error: unknown, signal: AbortSignal): Uint8Array | undefined =>
   signal.aborted
     ? undefined

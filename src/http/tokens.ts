@@ -5,11 +5,11 @@ import { AppError } from '../jobs/errors.ts'
 
 export interface Tokens {
   readonly full: string
-  /** Gives the scope `read`. */
+  /** Grants the scope `read`. */
   readonly read: string
 }
 
-/** Reads the tokens of a home, and makes them on the first start. */
+/** Reads the tokens of a home, and creates them at the first start. */
 export const ensureTokens = async (stateDir: string): Promise<Tokens> => {
   await mkdir(stateDir, { recursive: true, mode: 0o700 })
   return {
@@ -25,7 +25,7 @@ const ensureToken = async (file: string): Promise<string> => {
   const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`
   await writeFile(temporary, `${token}\n`, { mode: 0o600, flag: 'wx' })
   try {
-    // A link appears whole or not at all, and never replaces a token that somebody else has just made.
+    // A hard link is atomic and never replaces a token that another process has just created.
     await link(temporary, file)
     return token
   } catch (error) {
@@ -46,10 +46,10 @@ const readToken = async (file: string): Promise<string | undefined> => {
   }
   const token = content.trim()
   if (!/^[\x21-\x7e]{16,512}$/.test(token))
-    throw new AppError('invalid', `${file} does not hold a token of 16 or more characters without spaces.`, {
-      hint: `Remove it to get a new one at the next start: rm '${file}'`,
+    throw new AppError('invalid', `Invalid token in ${file}: it needs 16 or more characters and no spaces.`, {
+      hint: `Delete it to get a new one at the next start: rm '${file}'`,
     })
-  // A backup or an editor may have left it open to others.
+  // A backup or an editor may have made the file readable for others.
   await chmod(file, 0o600)
   return token
 }

@@ -3,8 +3,8 @@ import { ERROR_TABLE, type ErrorCode } from '../jobs/errors.ts'
 import { STATES } from '../jobs/states.ts'
 
 /**
- * The answers of the API as schemas, for the OpenAPI document and for tests that hold the real answers
- * against them. Objects are loose: fields may be added.
+ * Schemas of all responses, for the OpenAPI document and for tests that validate real responses. Objects are loose,
+ * because fields may be added.
  */
 export const stateSchema = z.enum(STATES)
 

@@ -1,4 +1,4 @@
-/** The page around the script of web/. It holds nothing secret: everything it shows, it asks for with the token. */
+/** The page around the script of web/. It contains no data: the script requests everything with the token. */
 export const SHELL = `<!doctype html>
 <html lang="en">
 <head>

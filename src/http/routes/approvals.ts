@@ -9,7 +9,7 @@ export const approvalRoutes = (approvals: ApprovalFront): Route[] => [
     method: 'GET',
     path: '/api/proxmox/approvals',
     tag: 'proxmox',
-    summary: 'List the calls to the cluster that wait for the user',
+    summary: 'List the calls to the cluster that wait for approval',
     responses: { 200: { description: 'The calls', schema: approvalListSchema } },
     handle: () => json({ approvals: approvals.list().map(view) }),
   }),
@@ -27,10 +27,10 @@ export const approvalRoutes = (approvals: ApprovalFront): Route[] => [
   }),
 ]
 
-/** An MCP client over HTTP has a token: it must not be able to approve what it asked for itself. */
+/** An MCP client over HTTP has a token and must not be able to approve its own calls. */
 const refuseTcp = ({ env }: Call): void => {
   if (env.listener !== 'socket')
-    throw new AppError('denied', 'A call is approved on the Unix socket only.', {
+    throw new AppError('denied', 'Calls can be approved on the Unix socket only.', {
       hint: 'Run deputy proxmox approve on the computer where the daemon runs.',
     })
 }

@@ -11,12 +11,12 @@ import { artifactListSchema, blobSchema } from '../views.ts'
 const GIB = 1024 ** 3
 
 const BYTES = {
-  headers: { Range: 'One range of bytes', 'If-None-Match': 'The sha256 that the client has' },
+  headers: { Range: 'One range of bytes', 'If-None-Match': 'The sha256 of the known copy' },
   responses: {
     200: { description: 'The file; its ETag is its sha256', type: 'application/octet-stream' },
-    206: { description: 'The part that was asked for', type: 'application/octet-stream' },
-    304: { description: 'The client has it already' },
-    416: { description: 'The file ends before that range' },
+    206: { description: 'The requested range', type: 'application/octet-stream' },
+    304: { description: 'The client already has this version' },
+    416: { description: 'The range is beyond the end of the file' },
   },
 } as const
 
@@ -25,7 +25,7 @@ export const artifactRoutes = ({ deputy, maxUpload = GIB }: ControlDeps): Route[
     method: 'GET',
     path: '/api/jobs/{id}/artifacts',
     tag: 'artifacts',
-    summary: 'List the files a job left',
+    summary: 'List the artifacts of a job',
     responses: { 200: { description: 'The artifacts', schema: artifactListSchema } },
     handle: async call => json({ artifacts: await deputy.artifacts(jobId(call)) }),
   }),
@@ -34,7 +34,7 @@ export const artifactRoutes = ({ deputy, maxUpload = GIB }: ControlDeps): Route[
     method: 'GET',
     path: '/api/jobs/{id}/artifacts/{path}',
     tag: 'artifacts',
-    summary: 'Download a file a job left',
+    summary: 'Download an artifact',
     ...BYTES,
     handle: async call => send(call, await deputy.openArtifact(jobId(call), artifactPath(call))),
   }),
@@ -55,7 +55,7 @@ export const artifactRoutes = ({ deputy, maxUpload = GIB }: ControlDeps): Route[
     method: 'PUT',
     path: '/api/blobs',
     tag: 'artifacts',
-    summary: "Upload a workspace (a tar), to be named in a manifest's workspace.blob",
+    summary: 'Upload a workspace as a tar, for workspace.blob of a manifest',
     body: { description: 'The bytes', type: 'application/octet-stream' },
     responses: { 201: { description: 'Stored', schema: blobSchema } },
     handle: async call => json(await deputy.putBlob(bodyChunks(call, maxUpload)), 201),
@@ -70,7 +70,7 @@ const send = (call: Call, file: OpenArtifact): Promise<Response> =>
     bytes: range => file.read(range),
   })
 
-/** The rest of the path, decoded once. The engine only knows exact names; this refuses what can be none. */
+/** The rest of the path, decoded once. The engine compares exact names; this rejects paths that cannot be one. */
 const artifactPath = ({ path }: Call): string => {
   const encoded = path.slice(path.indexOf('/artifacts/') + '/artifacts/'.length)
   let name: string
@@ -79,12 +79,12 @@ const artifactPath = ({ path }: Call): string => {
   } catch {
     throw new AppError(
       'invalid',
-      `The artifact path '${encoded.slice(0, 100)}' is not percent-encoded UTF-8.`,
+      `Invalid artifact path '${encoded.slice(0, 100)}': not percent-encoded UTF-8.`,
     )
   }
   const parts = name.split('/')
   if (name.includes('\0') || parts.some(part => part === '' || part === '.' || part === '..'))
-    throw new AppError('invalid', `The artifact path ${JSON.stringify(name.slice(0, 100))} is not allowed.`, {
+    throw new AppError('invalid', `Invalid artifact path ${JSON.stringify(name.slice(0, 100))}.`, {
       hint: 'Use a path as GET /api/jobs/{id}/artifacts lists it, relative to the workspace.',
     })
   return name

@@ -21,16 +21,16 @@ const commandSchema = z.strictObject({
       labels: z.record(text, z.string()).exactOptional(),
     })
     .default({}),
-  node: text.exactOptional().describe('This node and no other, by id or alias'),
-  auto_route: z.boolean().default(true).describe('false: stay on this computer'),
-  cwd: z.string().startsWith('/').exactOptional().describe('Taken along to the node'),
+  node: text.exactOptional().describe('Run on this node only; id or alias'),
+  auto_route: z.boolean().default(true).describe('false: run on this computer'),
+  cwd: z.string().startsWith('/').exactOptional().describe('Directory to run in; copied to the node'),
   timeout: z.number().min(1).max(86_400).exactOptional().describe('Seconds'),
 })
 
 const submittedSchema = z.looseObject({
   job: jobSchema,
   auto_routed: z.boolean(),
-  routing: z.string().describe('Why it stays here or goes'),
+  routing: z.string().describe('Why it runs here or on a node'),
   local_node: z.string(),
 })
 
@@ -44,7 +44,7 @@ export const clusterRoutes = (cluster: ClusterFront, { closing }: Pick<ControlDe
     method: 'GET',
     path: '/api/cluster',
     tag: 'cluster',
-    summary: 'Tell how this computer and every node fare',
+    summary: 'Show load and health of this computer and every node',
     responses: { 200: { description: 'Load, health and running tasks', schema: statusSchema } },
     handle: async call => json(await withSignal(call, closing, signal => cluster.status(signal))),
   }),
@@ -53,15 +53,15 @@ export const clusterRoutes = (cluster: ClusterFront, { closing }: Pick<ControlDe
     method: 'POST',
     path: '/api/cluster/commands',
     tag: 'cluster',
-    summary: 'Run a command where it fits best; it is a job',
+    summary: 'Run a command, as a job, on the computer that fits best',
     body: { description: 'The command', type: 'application/json', schema: commandSchema },
-    responses: { 201: { description: 'Its job, and why it goes where', schema: submittedSchema } },
+    responses: { 201: { description: 'The job, and why it runs where', schema: submittedSchema } },
     handle: async call => {
       const parsed = commandSchema.safeParse(await readJson(call, LIMITS.manifestBytes))
       if (!parsed.success) {
         const issue = parsed.error.issues[0]!
         throw new AppError('invalid', `${issue.path.join('.') || 'the body'}: ${issue.message}.`, {
-          hint: 'Send {"command": "make test"}; /openapi.json tells the rest.',
+          hint: 'Send {"command": "make test"}; see /openapi.json for all fields.',
         })
       }
       const { auto_route, timeout, ...rest } = parsed.data

@@ -22,7 +22,7 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     method: 'GET',
     path: '/api/daemon',
     tag: 'daemon',
-    summary: 'Tell about the daemon itself',
+    summary: 'Show version, address and state of the daemon',
     responses: { 200: { description: 'The daemon', schema: daemonSchema } },
     handle: async () => json(daemonView(daemon, await deputy.stats())),
   }),
@@ -31,11 +31,11 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     method: 'POST',
     path: '/api/daemon/stop',
     tag: 'daemon',
-    summary: 'Stop the daemon; jobs on this computer live on and the next daemon finds them',
+    summary: 'Stop the daemon; jobs keep running and the next daemon finds them',
     body: { description: 'Nothing, or conditions', type: 'application/json', schema: stopSchema },
     responses: {
-      202: { description: 'It stops', schema: z.looseObject({ stopping: z.boolean() }) },
-      409: { description: 'It is not idle' },
+      202: { description: 'The daemon is stopping', schema: z.looseObject({ stopping: z.boolean() }) },
+      409: { description: 'The daemon is not idle' },
     },
     handle: async call => {
       const { if_idle } = stopOptions(await readJson(call, 1024))
@@ -49,13 +49,13 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     method: 'POST',
     path: '/api/daemon/reload',
     tag: 'daemon',
-    summary: 'Read the cluster section of the configuration again; what runs goes on',
+    summary: 'Reload the cluster section of the configuration; jobs keep running',
     responses: {
       200: {
-        description: 'Which nodes came, went and changed, and which other settings wait for a restart',
+        description: 'Added, removed and changed nodes, and other settings that need a restart',
         schema: nodesChangeSchema,
       },
-      400: { description: 'The configuration is not valid; nothing changed' },
+      400: { description: 'Invalid configuration; nothing changed' },
     },
     handle: () => json(daemon.reload()),
   }),
@@ -76,7 +76,7 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     method: 'POST',
     path: '/api/doctor/probe',
     tag: 'daemon',
-    summary: 'Check every runtime, with a throw-away machine where only one can tell; it takes minutes',
+    summary: 'Check every runtime, with a throw-away machine if necessary; takes minutes',
     responses: { 200: { description: 'The checks', schema: doctorSchema } },
     handle: async call => {
       const runtimes = await withSignal(call, closing, signal => deputy.probe(signal))
@@ -88,7 +88,7 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     method: 'GET',
     path: '/api/config',
     tag: 'daemon',
-    summary: 'Every setting with its value and where it comes from; no secrets',
+    summary: 'List every setting with its value and origin; no secrets',
     responses: { 200: { description: 'The settings', schema: settingsSchema } },
     handle: () => json({ settings: explainConfig() }),
   }),
@@ -115,7 +115,7 @@ const refuseWhenBusy = (stats: Stats): void => {
       'conflict',
       `The daemon is not idle: ${busy} ${busy === 1 ? 'job waits or runs' : 'jobs wait or run'}.`,
       {
-        hint: 'Wait for them (deputy list), or stop it all the same: deputy daemon stop',
+        hint: 'Wait for them (deputy list), or stop it anyway: deputy daemon stop',
       },
     )
 }

@@ -2,7 +2,7 @@ import type { Directories } from '../../jobs/directories.ts'
 import type { Call } from '../route.ts'
 
 /**
- * The socket is the user's own command line. A token on TCP may be anywhere, behind a reverse proxy too: it gives no
- * directory of this computer but those of the configuration.
+ * The socket belongs to the user's own command line. A token on TCP may be used anywhere, even behind a reverse
+ * proxy, so it gives access only to the directories of the configuration.
  */
 export const directoriesOf = ({ env }: Call): Directories => (env.listener === 'socket' ? 'any' : [])

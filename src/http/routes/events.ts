@@ -9,12 +9,12 @@ import { queryRoute, type Route } from '../route.ts'
 import { message, sse } from '../sse.ts'
 import { eventListSchema } from '../views.ts'
 
-const after = z.int().min(0).exactOptional().describe("'seq' of the last event known")
+const after = z.int().min(0).exactOptional().describe("'seq' of the last known event")
 const streamed = {
-  headers: { 'Last-Event-ID': 'Goes on after this event' },
+  headers: { 'Last-Event-ID': 'Resume after this event' },
   responses: {
     200: { description: "Server-sent events; the id of an event is its 'seq'", type: 'text/event-stream' },
-    204: { description: 'The end was seen already: a browser need not connect again' },
+    204: { description: 'The client has already received the end; do not reconnect' },
   },
 } as const
 
@@ -23,7 +23,7 @@ export const eventRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     method: 'GET',
     path: '/api/jobs/{id}/events',
     tag: 'events',
-    summary: 'What happened to a job',
+    summary: 'List the events of a job',
     query: z.strictObject({ after, limit: z.int().min(1).max(1000).exactOptional() }),
     responses: { 200: { description: 'Events in order', schema: eventListSchema } },
     handle: async call => {
@@ -40,7 +40,7 @@ export const eventRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     method: 'GET',
     path: '/api/jobs/{id}/events/stream',
     tag: 'events',
-    summary: "Follow what happens to a job; the last event is 'end'",
+    summary: "Follow the events of a job; the last one is 'end'",
     query: z.strictObject({ after }),
     ...streamed,
     handle: async call => {
@@ -56,7 +56,7 @@ export const eventRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     method: 'GET',
     path: '/api/events/stream',
     tag: 'events',
-    summary: 'Follow what happens to all jobs, from now on or from a known event on',
+    summary: 'Follow the events of all jobs, from now or after a known event',
     query: z.strictObject({ after }),
     headers: streamed.headers,
     responses: { 200: streamed.responses[200] },

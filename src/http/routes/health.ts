@@ -15,8 +15,10 @@ export const healthRoutes = ({ deputy, metrics, closing }: ControlDeps): Route[]
       path: '/livez',
       tag: 'health',
       open: true,
-      summary: 'The process answers; needs no token',
-      responses: { 200: { description: 'It lives', schema: z.looseObject({ status: z.literal('ok') }) } },
+      summary: 'Check that the daemon answers; needs no token',
+      responses: {
+        200: { description: 'The daemon is alive', schema: z.looseObject({ status: z.literal('ok') }) },
+      },
       handle: () => json({ status: 'ok' }),
     }),
 
@@ -24,10 +26,10 @@ export const healthRoutes = ({ deputy, metrics, closing }: ControlDeps): Route[]
       method: 'GET',
       path: '/readyz',
       tag: 'health',
-      summary: 'The store works and at least one runtime takes jobs',
+      summary: 'Check that the store works and at least one runtime takes jobs',
       responses: {
-        200: { description: 'It can take jobs', schema: readySchema },
-        503: { description: 'It cannot, and why', schema: readySchema },
+        200: { description: 'The daemon takes jobs', schema: readySchema },
+        503: { description: 'The daemon takes no jobs, with the reasons', schema: readySchema },
       },
       handle: async () => {
         const [store, found] = await Promise.all([checkStore(deputy), runtimes()])
@@ -40,7 +42,7 @@ export const healthRoutes = ({ deputy, metrics, closing }: ControlDeps): Route[]
       method: 'GET',
       path: '/metrics',
       tag: 'health',
-      summary: 'Metrics in the text format of Prometheus',
+      summary: 'Metrics in the Prometheus text format',
       responses: { 200: { description: 'The metrics', type: 'text/plain' } },
       handle: async () => text(await metrics.render(), 'text/plain; version=0.0.4; charset=utf-8'),
     }),
@@ -58,7 +60,7 @@ const checkStore = async (deputy: Deputy): Promise<{ ready: boolean; message: st
 
 const CHECKED_MS = 30_000
 
-/** Probes come every few seconds and a check of a runtime may start processes: one answer serves for a while. */
+/** Health probes come every few seconds, and checking a runtime may start processes; so the answer is cached. */
 const cachedDoctor = (deputy: Deputy, closing: AbortSignal): (() => Promise<readonly Readiness[]>) => {
   let latest: { readonly at: number; readonly answer: Promise<readonly Readiness[]> } | undefined
   return () => {

@@ -51,12 +51,12 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     method: 'GET',
     path: '/api/jobs/{id}',
     tag: 'jobs',
-    summary: 'Tell how a job stands, or wait until that changes',
+    summary: 'Show the status of a job, or wait until it changes',
     query: z.strictObject({
       wait_seconds: waitSeconds,
       since: stateSchema
         .exactOptional()
-        .describe('Wait until the status is another; else until the job ends'),
+        .describe('Wait until the status differs from this one; without it, until the job ends'),
     }),
     responses: { 200: { description: 'The job', schema: jobSchema } },
     handle: async call => {
@@ -72,14 +72,14 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     method: 'GET',
     path: '/api/jobs/{id}/result',
     tag: 'jobs',
-    summary: 'Tell what a finished job left: exit status, output, artifacts, usage',
+    summary: 'Show the result of a finished job: exit status, output, artifacts, usage',
     query: z.strictObject({
       max_bytes: z
         .int()
         .min(0)
         .max(16 * 1024 * 1024)
         .exactOptional()
-        .describe('Of output'),
+        .describe('Maximum bytes of output'),
     }),
     responses: { 200: { description: 'The result', schema: resultSchema } },
     handle: async call => {
@@ -96,8 +96,8 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     tag: 'jobs',
     summary: 'Cancel a job',
     responses: {
-      200: { description: 'The job, perhaps still ending', schema: jobSchema },
-      409: { description: 'It is finished already' },
+      200: { description: 'The job, which may still be ending', schema: jobSchema },
+      409: { description: 'The job has already finished' },
     },
     handle: async call => json(await deputy.cancel(jobId(call), call.origin)),
   }),
@@ -106,8 +106,8 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     method: 'DELETE',
     path: '/api/jobs/{id}',
     tag: 'jobs',
-    summary: 'Forget a finished job, its output, its artifacts and its kept machine',
-    responses: { 204: { description: 'It is forgotten' } },
+    summary: 'Delete a finished job, its output, its artifacts and its kept machine',
+    responses: { 204: { description: 'The job is deleted' } },
     handle: async call => {
       await deputy.delete(jobId(call))
       return noContent()

@@ -10,7 +10,7 @@ export const machineRoutes = ({ deputy }: ControlDeps): Route[] => [
     method: 'GET',
     path: '/api/machines',
     tag: 'machines',
-    summary: 'List the machines that exist',
+    summary: 'List the machines',
     responses: { 200: { description: 'The machines', schema: machineListSchema } },
     handle: async () => json({ machines: await deputy.machines() }),
   }),
@@ -19,12 +19,12 @@ export const machineRoutes = ({ deputy }: ControlDeps): Route[] => [
     method: 'DELETE',
     path: '/api/machines/{id}',
     tag: 'machines',
-    summary: 'Destroy a machine; the answer comes when it is confirmed gone',
-    responses: { 204: { description: 'It is gone' } },
+    summary: 'Destroy a machine; answers when it is confirmed gone',
+    responses: { 204: { description: 'The machine is gone' } },
     handle: async ({ params: { id = '' } }) => {
       if (!isId(id))
-        throw new AppError('not_found', `There is no machine '${id.slice(0, 60)}': a machine id is a UUID.`, {
-          hint: 'GET /api/machines lists the machines there are.',
+        throw new AppError('not_found', `No machine '${id.slice(0, 60)}': a machine id is a UUID.`, {
+          hint: 'GET /api/machines lists all machines.',
         })
       await deputy.destroyMachine(id)
       return noContent()

@@ -3,7 +3,7 @@ import type { Method, Route } from '../route.ts'
 
 const METHODS: readonly Method[] = ['POST', 'GET', 'DELETE']
 
-/** The MCP server reads its own query, and decides itself what a reader may do: it offers fewer tools then. */
+/** The MCP server parses its own query, and offers fewer tools to the read-only token. */
 export const mcpRoutes = ({ mcp }: ControlDeps): Route[] =>
   mcp === undefined
     ? []

@@ -3,7 +3,7 @@ import { openApi } from '../openapi.ts'
 import { json } from '../respond.ts'
 import { type Route, route } from '../route.ts'
 
-/** Describes the other routes and itself. The document is made when somebody first asks for it. */
+/** Describes the other routes and itself. The document is built at the first request. */
 export const openApiRoute = (others: readonly Route[], version: string): Route => {
   let document: unknown
   const self: Route = route({

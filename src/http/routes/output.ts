@@ -30,7 +30,7 @@ export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
           .max(4 * 1024 * 1024)
           .exactOptional(),
         wait_seconds: waitSeconds,
-        raw: z.boolean().exactOptional().describe('The bytes of both streams instead of JSON'),
+        raw: z.boolean().exactOptional().describe('Return the bytes of both streams instead of JSON'),
       }),
       responses: { 200: { description: 'A page of output, or its bytes', schema: outputPageSchema } },
       handle: async call => {
@@ -57,15 +57,15 @@ export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
       method: 'GET',
       path: '/api/jobs/{id}/output/stream',
       tag: 'output',
-      summary: "Follow output to its end: events 'output' (a page) and at last 'end'",
+      summary: "Follow output to its end: 'output' events (a page each), then 'end'",
       query: z.strictObject({ cursor }),
-      headers: { 'Last-Event-ID': 'Goes on after this event' },
+      headers: { 'Last-Event-ID': 'Resume after this event' },
       responses: {
         200: {
           description: 'Server-sent events; the id of an event is its next cursor',
           type: 'text/event-stream',
         },
-        204: { description: 'The end was seen already: a browser need not connect again' },
+        204: { description: 'The client has already received the end; do not reconnect' },
       },
       handle: async call => {
         const id = jobId(call)
@@ -78,11 +78,11 @@ export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
   ]
 }
 
-/** A reader that never reads holds one page in memory. */
+/** A client that does not read holds one page in memory. */
 const RAW_PAGE = 16 * 1024
 const never = new AbortController().signal
 
-/** All there is now; it waits for nothing. */
+/** The output stored so far, without waiting for more. */
 async function* rawOutput(
   deputy: Deputy,
   id: string,
