@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { homedir, tmpdir, userInfo } from 'node:os'
 import { join, resolve } from 'node:path'
 
-/** Where one installation keeps its things. Two homes never share anything. */
+/** The directories of one installation. Two homes share nothing. */
 export interface Home {
   readonly configDir: string
   readonly stateDir: string
@@ -13,7 +13,7 @@ export interface Home {
   readonly log: string
 }
 
-/** DEPUTY_HOME puts all under one directory; otherwise the XDG directories. */
+/** DEPUTY_HOME puts everything under one directory; otherwise the XDG directories are used. */
 export const resolveHome = (env: Readonly<Record<string, string | undefined>>): Home => {
   const own = env.DEPUTY_HOME ? resolve(env.DEPUTY_HOME) : undefined
   const user = env.HOME || homedir()
@@ -39,7 +39,7 @@ export const resolveHome = (env: Readonly<Record<string, string | undefined>>): 
   }
 }
 
-/** What no job may be given to read: it holds the database, the tokens, the configuration and the socket. */
+/** Directories that no job may read: they hold the database, the tokens, the configuration and the socket. */
 export const ownDirectories = ({ stateDir, configDir, runtimeDir }: Home): string[] => [
   stateDir,
   configDir,
@@ -48,7 +48,7 @@ export const ownDirectories = ({ stateDir, configDir, runtimeDir }: Home): strin
 
 const SOCKET = 'deputy.sock'
 
-/** The kernel takes 107 bytes for the path of a Unix socket; a deeper home gets a directory of its own in /tmp. */
+/** The kernel limits the path of a Unix socket to 107 bytes; a longer one is replaced by a directory in /tmp. */
 const LONGEST = 107
 
 const shortEnough = (directory: string): string => {

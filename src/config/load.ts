@@ -11,22 +11,22 @@ import { type Config, configSchema, ENVIRONMENT, type EnvironmentVariable } from
 
 export interface LoadedConfig {
   readonly config: Config
-  /** For every value: where it comes from. */
+  /** Every value with its origin. */
   readonly settings: readonly Setting[]
-  /** What looks like a mistake and is none that stops anything. */
+  /** Likely mistakes that do not stop the daemon. */
   readonly warnings: readonly string[]
 }
 
 export interface Setting {
   readonly path: string
   readonly value: unknown
-  /** `default`, `env DEFAULT_CPU`, or the file. */
+  /** `default`, `env DEFAULT_CPU`, or the path of the file. */
   readonly origin: string
 }
 
 type Tree = Record<string, unknown>
 
-/** Environment over file over default. A bad value or an unknown key is an error that names it. */
+/** Environment over file over default. An invalid value or an unknown key is an error that names it. */
 export const loadConfig = (home: Home, env: Readonly<Record<string, string | undefined>>): LoadedConfig => {
   const origins = new Map<string, string>()
   const tree = fromFile(home.configFile, origins)
@@ -38,24 +38,24 @@ export const loadConfig = (home: Home, env: Readonly<Record<string, string | und
   return { config, settings: flatten(config, origins), warnings }
 }
 
-/** The names of these variables depend on the nodes, so they come after the file. */
+/** The names of these variables depend on the nodes in the file, so they are applied after it. */
 const withCluster = (
   cluster: Config['cluster'],
   env: Readonly<Record<string, string | undefined>>,
   origins: Map<string, string>,
 ): { cluster: Config['cluster']; warnings: string[] } => {
-  const laid = applyClusterEnvironment(parseCluster(cluster), env)
-  for (const [key, name] of Object.entries(laid.origins)) {
+  const applied = applyClusterEnvironment(parseCluster(cluster), env)
+  for (const [key, name] of Object.entries(applied.origins)) {
     origins.set(`cluster.${key.split(/[.[]/)[0]}`, `env ${name}`)
   }
-  return { cluster: laid.config, warnings: laid.warnings }
+  return { cluster: applied.config, warnings: applied.warnings }
 }
 
 const fromFile = (file: string, origins: Map<string, string>): Tree => {
   if (!existsSync(file)) return {}
   let parsed: unknown
   try {
-    // JSON is YAML too. The parser is loaded only where there is something to parse.
+    // JSON is valid YAML. The parser is loaded only when there is a file to parse.
     const { parse } = createRequire(import.meta.url)('yaml') as typeof import('yaml')
     parsed = parse(readFileSync(file, 'utf8')) ?? {}
   } catch (error) {
@@ -63,12 +63,12 @@ const fromFile = (file: string, origins: Map<string, string>): Tree => {
       'invalid',
       `${file} cannot be read: ${error instanceof Error ? error.message.split('\n')[0] : error}`,
       {
-        hint: `Correct ${file}, or move it away to use the defaults.`,
+        hint: `Fix ${file}, or rename it to use the defaults.`,
       },
     )
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
-    throw new AppError('invalid', `${file} is not a list of settings.`, {
+    throw new AppError('invalid', `${file} does not contain settings.`, {
       hint: `Start it with, for example:\n  defaults:\n    timeout: 600`,
     })
   for (const path of leaves(parsed as Tree)) origins.set(path, file)
@@ -109,11 +109,11 @@ const convert = (variable: EnvironmentVariable, text: string): unknown => {
 }
 
 const badVariable = (variable: EnvironmentVariable, text: string, wanted: string): AppError =>
-  new AppError('invalid', `The environment variable ${variable.name} is '${text}', not ${wanted}.`, {
-    hint: `Unset it or give it a good value; it sets ${variable.path}.`,
+  new AppError('invalid', `Invalid environment variable ${variable.name}='${text}': expected ${wanted}.`, {
+    hint: `Correct or unset ${variable.name}; it sets ${variable.path}.`,
   })
 
-/** zod fills the defaults of a section only when the section is there. */
+/** zod fills the defaults of a section only when the section exists. */
 const withSections = (tree: Tree): Tree => {
   const sections = Object.keys(configSchema.shape).filter(key => key !== 'secrets' && key !== 'agents')
   return { ...Object.fromEntries(sections.map(section => [section, {}])), ...tree }
@@ -131,18 +131,18 @@ const invalid = (issues: readonly z.core.$ZodIssue[], origins: Map<string, strin
     return [`'${at}' ${issue.message}${origin === undefined ? '' : ` (from ${origin})`}`]
   })
   const wrong = issues.map(issue => origins.get(issue.path.map(String).join('.')))
-  // Whose every wrong value comes from the environment need not look into the file.
+  // If all invalid values come from the environment, the hint names the variables and not the file.
   const variables = new Set(wrong.flatMap(origin => origin?.match(/^env (.+)/)?.[1] ?? []))
   const where = wrong.every(origin => origin?.startsWith('env '))
     ? [...variables].join(', ')
     : home.configFile
-  return new AppError('invalid', `The configuration is not valid: ${problems.join('; ')}.`, {
-    hint: `Correct ${where}. deputy config explain shows every setting and where it comes from.`,
+  return new AppError('invalid', `Invalid configuration: ${problems.join('; ')}.`, {
+    hint: `Fix ${where}. deputy config explain lists every setting with its origin.`,
     details: { problems },
   })
 }
 
-/** Lists and free-form records are one value each; sections are not. */
+/** Lists and free-form records count as one value each; sections are traversed. */
 const leaves = (tree: object, prefix = ''): string[] =>
   Object.entries(tree).flatMap(([key, value]) =>
     isSection(value, prefix) ? leaves(value as object, `${prefix}${key}.`) : [`${prefix}${key}`],

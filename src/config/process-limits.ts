@@ -3,14 +3,14 @@ import { AppError } from '../jobs/errors.ts'
 import { formatSize } from '../jobs/sizes.ts'
 
 /**
- * Open files: Node reads its modules side by side, which alone takes more than 128. A running job takes a few: its
- * socket, its output, and those of its followers.
+ * Open files. Node loads its modules concurrently, which alone takes more than 128. Each running job takes a few: its
+ * socket, its output, and the streams of its followers.
  */
 const FILES = { base: 256, perJob: 8 }
-/** Node reserves more than 10 GiB of addresses for the guard regions of WebAssembly; no memory is used for them. */
+/** Node reserves more than 10 GiB of address space for WebAssembly guard regions, without using memory. */
 const ADDRESS_SPACE = 16 * 1024 ** 3
 
-/** Refuses to start under limits of the process that the daemon would hit later, with errors that nobody can read. */
+/** Refuses to start when a process limit is too low, because the daemon would fail later with obscure errors. */
 export const requireProcessLimits = (
   { running }: { readonly running: number },
   limits = readLimits(),
@@ -38,11 +38,10 @@ export const requireProcessLimits = (
 
 export interface ProcessLimits {
   readonly openFiles: number
-  /** In bytes. */
   readonly addressSpace: number
 }
 
-/** As the kernel tells them; unlimited where there is no /proc. */
+/** Reads the limits from /proc; without /proc they count as unlimited. */
 const readLimits = (): ProcessLimits => {
   const text = readText('/proc/self/limits')
   const soft = (name: string): number => {

@@ -1,27 +1,31 @@
 import { z } from 'zod'
 
-/** Where machines report; opened only when a runtime needs it. */
+/** The listener that guests report to; opened only when a runtime needs it. */
 export const callbackSchema = z.strictObject({
-  host: z.string().default('0.0.0.0').describe('Address of the guest listener, as machines reach it'),
+  host: z.string().default('0.0.0.0').describe('Address of the guest listener, reachable from the VMs'),
   port: z.number().int().min(0).max(65_535).default(8765).describe('Port of the guest listener'),
   url: z
     .string()
     .regex(/^https?:\/\//, 'is not an http or https address')
     .optional()
-    .describe('As machines reach it, when that differs: behind a proxy or NAT'),
-  tls: z.boolean().default(false).describe('HTTPS with a certificate that only our machines are told'),
+    .describe('URL of the listener as seen by VMs, if it differs (proxy, NAT)'),
+  tls: z.boolean().default(false).describe('Use HTTPS, with a certificate that only these VMs trust'),
 })
 
 const storage = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]*$/, 'is not the name of a storage')
 
-/** Jobs in VMs of a Proxmox VE cluster; how to reach it is said by the PROXMOX_ variables. */
+/** Jobs in VMs of a Proxmox VE cluster. The PROXMOX_ variables say how to reach it. */
 export const proxmoxRuntimeSchema = z.strictObject({
   enabled: z.boolean().default(true).describe('Run jobs on the cluster that PROXMOX_HOST names'),
   template: z.string().min(1).default('agent-template').describe('Name or id of the template'),
-  pool: z.string().min(1).default('deputy').describe('Pool of all our machines; rights are given on it'),
+  pool: z
+    .string()
+    .min(1)
+    .default('deputy')
+    .describe('Resource pool of all VMs of Deputy; grant the permissions on it'),
   firstVmid: z.number().int().min(100).max(999_999_999).default(100_000),
   lastVmid: z.number().int().min(100).max(999_999_999).default(199_999),
-  seedStorage: storage.optional().describe('Storage for seed images; without one, seeds go over HTTP'),
+  seedStorage: storage.optional().describe('Storage for seed images; without it, seeds are sent over HTTP'),
   injection: z.enum(['auto', 'iso', 'http', 'agent']).default('auto').describe('How a machine gets its seed'),
   channel: z
     .enum(['callback', 'agent'])
@@ -34,30 +38,19 @@ export const proxmoxRuntimeSchema = z.strictObject({
   firewall: z
     .boolean()
     .default(true)
-    .describe('Rules on each machine; they work where the datacenter has its firewall on'),
+    .describe('Firewall rules on each VM; effective only when the datacenter firewall is on'),
   privateAddresses: z
     .boolean()
     .default(false)
-    .describe('Let jobs reach private addresses: with the network full, or when they list them'),
-  warm: z
-    .number()
-    .int()
-    .min(0)
-    .max(100)
-    .default(0)
-    .describe('Machines booted ahead of need, from each of warmTemplates'),
+    .describe('Let jobs reach private addresses (with network full, or when they list them)'),
+  warm: z.number().int().min(0).max(100).default(0).describe('VMs to keep booted, for each of warmTemplates'),
   warmTemplates: z
     .array(z.string().min(1).max(200))
     .min(1)
     .max(20)
     .optional()
-    .describe('Templates of those, as jobs name them; the default template unless given'),
-  warmAge: z
-    .number()
-    .int()
-    .min(60)
-    .default(21_600)
-    .describe('Seconds after which a waiting machine is replaced by a new one'),
+    .describe('Templates of warm VMs, as jobs name them; by default the default template'),
+  warmAge: z.number().int().min(60).default(21_600).describe('Seconds after which a warm VM is replaced'),
   boot: z
     .number()
     .int()

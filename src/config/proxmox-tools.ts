@@ -3,13 +3,13 @@ import { z } from 'zod'
 const range = z.string().regex(/^\d{3,9}(-\d{3,9})?$/, "is not a VMID or a range such as '100-199'")
 const names = z.array(z.string().min(1)).min(1)
 
-/** All that a rule names must fit; the first rule that fits decides. */
+/** A rule matches when all of its conditions match; the first matching rule decides. */
 const ruleSchema = z.strictObject({
   effect: z
     .enum(['allow', 'deny', 'confirm'])
-    .describe('allow: changes even where they are off; deny: refuse; confirm: ask the user first'),
+    .describe('allow: permit changes even if they are off; deny: refuse; confirm: ask the user first'),
   tools: names.optional().describe('Tool names; * stands for any characters'),
-  actions: names.optional().describe('Actions of tools; of proxmox_api_call the method'),
+  actions: names.optional().describe('Tool actions; for proxmox_api_call, the HTTP method'),
   tiers: z.array(z.enum(['read', 'elevated', 'destructive'])).optional(),
   nodes: names.optional(),
   vmids: z.array(range).optional(),
@@ -23,18 +23,27 @@ export const proxmoxToolsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Let tools change the cluster; otherwise they only read'),
-  readOnly: z.boolean().default(false).describe('Only reading, whatever else is allowed'),
+  readOnly: z.boolean().default(false).describe('Only read, whatever else is allowed'),
   confirm: z
     .enum(['user', 'token'])
     .default('user')
     .describe(
-      'For destructive calls of clients that cannot ask. user: the user approves the call with deputy proxmox approve; token: the model is shown a token that approves it',
+      'How destructive calls are confirmed when the client cannot ask. user: the user runs deputy proxmox approve; token: the model receives a token that approves the call',
     ),
-  rules: z.array(ruleSchema).default([]).describe('The first that fits decides'),
+  rules: z.array(ruleSchema).default([]).describe('The first matching rule decides'),
   protectedVmids: z.array(range).default([]).describe('Guests no tool changes'),
-  protectedTags: z.array(z.string()).default(['protected']).describe('Guests with such a tag, too'),
-  protectedPools: z.array(z.string()).default([]).describe('Guests in such a pool, too'),
-  callsPerMinute: z.number().int().min(1).max(100_000).default(240).describe('Requests of one client'),
+  protectedTags: z
+    .array(z.string())
+    .default(['protected'])
+    .describe('Guests with such a tag are protected too'),
+  protectedPools: z.array(z.string()).default([]).describe('Guests in such a pool are protected too'),
+  callsPerMinute: z
+    .number()
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(240)
+    .describe('Requests per client and minute'),
   uploadDirs: z
     .array(z.string().startsWith('/'))
     .default([])

@@ -15,7 +15,7 @@ const source = z.union([
 
 const network = z.union([z.enum(['none', 'full']), z.array(z.string())])
 
-/** A secret that not every job may have. What is left out is not restricted. */
+/** A secret with restrictions. A condition that is left out does not restrict. */
 const secretRule = z.strictObject({
   from: source,
   agents: z.array(z.string()).optional(),
@@ -24,7 +24,7 @@ const secretRule = z.strictObject({
   labels: z.array(z.string()).optional(),
 })
 
-/** The whole configuration. References and `deputy config explain` are derived from it. */
+/** The whole configuration. The reference and `deputy config explain` are derived from it. */
 export const configSchema = z.strictObject({
   http: z.strictObject({
     enabled: z.boolean().default(true).describe('Listen on TCP besides the Unix socket'),
@@ -36,7 +36,7 @@ export const configSchema = z.strictObject({
       .describe('More names for the Host header, for reverse proxies'),
   }),
   defaults: z.strictObject({
-    runtime: z.string().default('auto').describe('Runtime of jobs that ask for none'),
+    runtime: z.string().default('auto').describe('Runtime of jobs that do not name one'),
     timeout: z.number().min(1).max(LIMITS.timeoutSeconds).default(3600).describe('Seconds a job may run'),
     cpu: z.number().min(0.1).max(32).default(2).describe('CPUs of a job'),
     memory: size.default('2G').describe('Memory of a job'),
@@ -65,7 +65,7 @@ export const configSchema = z.strictObject({
       .max(1000)
       .default(2 * availableParallelism())
       .describe('Jobs running at once, for each runtime'),
-    queue: z.number().int().min(1).max(1_000_000).default(10_000).describe('Jobs waiting at most'),
+    queue: z.number().int().min(1).max(1_000_000).default(10_000).describe('Maximum number of waiting jobs'),
     upload: size.default('1G').describe('Largest workspace'),
     processes: z
       .number()
@@ -81,24 +81,29 @@ export const configSchema = z.strictObject({
       .int()
       .min(1024)
       .default(KEPT.outputHeadBytes)
-      .describe('First bytes of output kept'),
+      .describe('Bytes kept from the start of the output'),
     outputTail: z
       .number()
       .int()
       .min(1024)
       .default(KEPT.outputTailBytes)
-      .describe('Last bytes of output kept'),
-    artifactFiles: z.number().int().min(0).default(KEPT.artifactFiles).describe('Artifacts of one job'),
+      .describe('Bytes kept from the end of the output'),
+    artifactFiles: z
+      .number()
+      .int()
+      .min(0)
+      .default(KEPT.artifactFiles)
+      .describe('Maximum number of artifacts of a job'),
     artifactBytes: z
       .number()
       .int()
       .min(0)
       .default(KEPT.artifactBytes)
-      .describe('Bytes of artifacts of one job'),
-    patchBytes: z.number().int().min(0).default(KEPT.patchBytes).describe('Largest patch'),
-    jobs: z.number().int().min(1).default(100_000).describe('Finished jobs remembered'),
-    days: z.number().min(0.01).default(30).describe('Days a finished job is remembered'),
-    bytes: size.default('20G').describe('Bytes of all output and artifacts'),
+      .describe('Maximum bytes of artifacts of a job'),
+    patchBytes: z.number().int().min(0).default(KEPT.patchBytes).describe('Maximum bytes of a patch'),
+    jobs: z.number().int().min(1).default(100_000).describe('Finished jobs to keep'),
+    days: z.number().min(0.01).default(30).describe('Days to keep a finished job'),
+    bytes: size.default('20G').describe('Maximum bytes of all output and artifacts'),
   }),
   supervision: z.strictObject({
     heartbeat: z
@@ -106,24 +111,27 @@ export const configSchema = z.strictObject({
       .int()
       .min(30)
       .default(120)
-      .describe('Seconds of silence after which a remote machine is lost'),
+      .describe('Seconds without a heartbeat after which a remote machine is lost'),
     cleanup: z
       .number()
       .int()
       .min(10)
       .default(30)
-      .describe('Seconds between two sweeps for orphans and expired things'),
+      .describe('Seconds between two sweeps for orphans and expired jobs'),
     grace: z
       .number()
       .min(0)
       .max(300)
       .default(5)
-      .describe('Seconds between asking a job to end and killing it'),
+      .describe('Seconds between SIGTERM and SIGKILL when a job is stopped'),
     provisioning: z.number().int().min(1).default(600).describe('Seconds a machine may take to be ready'),
   }),
   sandbox: z.strictObject({
     enabled: z.boolean().default(true),
-    backend: z.enum(['auto', 'bwrap', 'unshare']).default('auto').describe('How namespaces are made'),
+    backend: z
+      .enum(['auto', 'bwrap', 'unshare'])
+      .default('auto')
+      .describe('Program that creates the namespaces'),
   }),
   host: z.strictObject({
     allow: z.boolean().default(false).describe('Let jobs run on this computer without isolation'),
@@ -137,7 +145,7 @@ export const configSchema = z.strictObject({
       .array(z.string().startsWith('/', 'must be absolute'))
       .default([])
       .describe(
-        'Directories that MCP and HTTP clients may name as a workspace, with what is below them, besides the project a client was started in',
+        'Directories, with their subdirectories, that MCP and HTTP clients may use as a workspace besides the project they were started in',
       ),
   }),
   secrets: z
@@ -146,25 +154,22 @@ export const configSchema = z.strictObject({
       ANTHROPIC_API_KEY: 'env:ANTHROPIC_API_KEY',
       CLAUDE_CODE_OAUTH_TOKEN: 'env:CLAUDE_CODE_OAUTH_TOKEN',
     })
-    .describe('Where secrets come from and who may use them, by name'),
+    .describe('Secrets by name: their source, and which jobs may use them'),
   claude: z.strictObject({
     baseUrl: z
       .url({ protocol: /^https?$/ })
       .optional()
-      .describe('Where the claude agent sends its requests and its token; otherwise the API of Anthropic'),
+      .describe('URL that the claude agent sends its requests and token to; default: the Anthropic API'),
   }),
   agents: z
     .record(
       z.string().regex(/^[a-z][a-z0-9_-]{0,63}$/),
       z.strictObject({
-        argv: z
-          .array(z.string())
-          .min(1)
-          .describe('{task} and {model} are replaced, each within its argument'),
+        argv: z.array(z.string()).min(1).describe('{task} and {model} are replaced within their argument'),
         env: z.record(name, z.string()).default({}),
         secrets: z.array(name).default([]),
         network: network.optional(),
-        programs: z.array(z.string().startsWith('/')).default([]).describe('More paths to show, read-only'),
+        programs: z.array(z.string().startsWith('/')).default([]).describe('More paths to mount read-only'),
         format: z.enum(['text', 'claude-stream-json']).default('text'),
       }),
     )
@@ -179,7 +184,7 @@ export type Config = z.output<typeof configSchema>
 export type SecretRule = z.output<typeof secretRule>
 export type AgentPreset = Config['agents'][string]
 
-/** Environment variables and what they set. The upper-case names without a prefix are those of older systems. */
+/** Environment variables and the settings they set. Upper-case names without a prefix come from older systems. */
 export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'DEPUTY_HTTP', path: 'http.enabled', type: 'boolean' },
   { name: 'DEPUTY_HTTP_HOST', path: 'http.host', type: 'string' },

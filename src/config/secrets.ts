@@ -6,16 +6,16 @@ import { didYouMean } from '../jobs/nearest.ts'
 import { own } from '../jobs/own.ts'
 import type { Secrets } from '../ports.ts'
 
-/** Where a secret comes from: `env:NAME`, `file:/path`, `cmd:program arg…`, or an argv array. */
+/** Source of a secret: `env:NAME`, `file:/path`, `cmd:program arg…`, or an argv array. */
 export type SecretSource = string | readonly string[]
 
 const run = promisify(execFile)
 const MAX_BYTES = 1024 * 1024
 
-/** A source, or one with rules about who may use it. */
+/** A source, or a source with restrictions. */
 export type SecretEntry = SecretSource | { readonly from: SecretSource }
 
-/** Resolves secrets by name when a job starts. Values are never stored, and never part of an error. */
+/** Resolves secrets by name when a job starts. Values are never stored and never appear in errors. */
 export const createSecrets = (
   entries: Readonly<Record<string, SecretEntry>>,
   env: Readonly<Record<string, string | undefined>>,
@@ -46,7 +46,7 @@ const one = async (
       'invalid',
       `The secret '${name}' is not configured${didYouMean(name, Object.keys(sources))}`,
       {
-        hint: `Add it to the configuration, for example: secrets: { ${name}: 'env:${name}' }`,
+        hint: `Add it to the configuration: secrets: { ${name}: 'env:${name}' }`,
       },
     )
   const value = await read(name, source, env, signal)
@@ -91,9 +91,9 @@ const command = async (name: string, argv: readonly string[], signal: AbortSigna
     const { stdout } = await run(program!, args, { signal, timeout: 30_000, maxBuffer: MAX_BYTES })
     return withoutNewline(stdout)
   } catch (error) {
-    // The program's own words may hold the value: only its name and status are told.
+    // The program's output may contain the value, so the error has only its name and exit status.
     const { code } = error as { code?: unknown }
-    throw unusable(name, `cannot be had from '${program}' (${code ?? 'it was ended'})`, argv)
+    throw unusable(name, `cannot be read from '${program}' (${code ?? 'terminated'})`, argv)
   }
 }
 
@@ -106,6 +106,6 @@ const withoutNewline = (text: string): string => text.replace(/\r?\n$/, '')
 
 const unusable = (name: string, problem: string, source: SecretSource): AppError =>
   new AppError('unavailable', `The secret '${name}' ${problem}.`, {
-    hint: `Check secrets.${name} in the configuration (now ${typeof source === 'string' ? source : 'a command'}), then submit again. deputy config explain shows where it is set.`,
+    hint: `Check secrets.${name} (${typeof source === 'string' ? source : 'a command'}), then submit again. deputy config explain shows where it is set.`,
     retryable: false,
   })

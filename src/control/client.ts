@@ -19,22 +19,22 @@ import { decodePage, type WirePage } from './wire.ts'
 import { decodeEvent, type WireEvent } from './wire-event.ts'
 
 export interface ClientOptions {
-  /** Who asks: `cli`, … */
+  /** Who is calling, such as `cli`. */
   readonly origin?: string
   readonly version?: string
   /** For a daemon that is reached over TCP. */
   readonly token?: string
-  /** Brings the daemon back when it dies in the middle of a stream, which then goes on where it was. */
+  /** Restarts the daemon when it dies during a stream, which then continues where it was. */
   readonly revive?: (signal: AbortSignal) => Promise<void>
 }
 
-/** A stored file on its way to the caller. */
+/** A stored file that is being downloaded. */
 export interface Download {
   readonly size: number
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
-/** A routed command: its job, and why it stays here or goes. */
+/** A routed command: its job, and why the router chose this computer or a node. */
 export interface RoutedView {
   readonly job: JobView
   readonly auto_routed: boolean
@@ -42,10 +42,10 @@ export interface RoutedView {
   readonly local_node: string
 }
 
-/** How long a call is repeated while daemons die. */
+/** How long a call is retried while daemons die. */
 const RETRY_MS = 30_000
 
-/** A call to the Proxmox cluster that waits for the user. */
+/** A call to the Proxmox cluster that waits for the user's approval. */
 export interface ApprovalView {
   readonly id: string
   readonly who: string
@@ -58,7 +58,7 @@ export interface ApprovalView {
 
 export type Client = ReturnType<typeof connect>
 
-/** The operations of `Deputy`, over the control socket or HTTP. Nothing is sent before the first call. */
+/** The operations of `Deputy`, over the control socket or HTTP. Connects at the first call. */
 export const connect = (home: { readonly socket: string | URL }, options: ClientOptions = {}) => {
   const transport = createTransport(home.socket, {
     ...(options.token && { authorization: `Bearer ${options.token}` }),
@@ -69,7 +69,7 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
   const { open } = transport
   const follower = { transport, ...(revive && { revive }) }
 
-  /** Asks again when the daemon died in between; only for what may safely be asked twice. */
+  /** Retries when the daemon died during the call. Only for idempotent calls. */
   const json = async <T>(call: Call): Promise<T> => {
     const deadline = performance.now() + RETRY_MS
     for (let isFirst = true; ; isFirst = false) {
@@ -77,7 +77,7 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
         return await transport.json<T>(call)
       } catch (error) {
         if (!revive || !(error instanceof AppError) || error.code !== 'unavailable') throw error
-        // A daemon that answers `unavailable` is asked once more; one that died, until the deadline.
+        // Retry once when a daemon answers `unavailable`, and until the deadline when the daemon died.
         if (performance.now() > deadline || !(isFirst || isDisconnected(error))) throw error
         await revive(call.signal ?? new AbortController().signal)
       }
@@ -86,7 +86,7 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
 
   return {
     submit: (manifest: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<JobView> =>
-      // Without a key, a second submit would be a second job.
+      // Without an idempotency key, a retry would submit a second job.
       ('idempotency_key' in manifest ? json<JobView> : transport.json<JobView>)({
         method: 'POST',
         path: '/api/jobs',
@@ -97,7 +97,7 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
     get: (id: string, signal?: AbortSignal): Promise<JobView> =>
       json({ path: job(id), ...(signal && { signal }) }),
 
-    /** One bounded wait: the daemon answers at the change or when the time is over. */
+    /** Waits once: the daemon answers when the status changes or the time is over. */
     wait: (id: string, { since, timeoutMs, signal }: WaitOptions): Promise<JobView> =>
       json({
         path: job(id),
@@ -123,7 +123,7 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
       return decodePage(page)
     },
 
-    /** The kept bytes of both streams as they were printed, without the story of what was dropped. */
+    /** The kept bytes of both streams in the order they were printed, without markers for dropped bytes. */
     rawOutput: async (id: string, signal?: AbortSignal): Promise<Download> =>
       download(await open({ path: `${job(id)}/output`, query: { raw: 1 }, ...(signal && { signal }) })),
 
@@ -193,14 +193,14 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
         ...(signal && { signal }),
       }),
 
-    /** Makes the daemon read its nodes again. */
+    /** Makes the daemon reload its nodes. */
     reload: (): Promise<{ added: string[]; removed: string[]; changed: string[]; restart?: string[] }> =>
       transport.json({ method: 'POST', path: '/api/daemon/reload' }),
 
-    /** How this computer and every node fare. */
+    /** Load and health of this computer and every node. */
     clusterStatus: (): Promise<Record<string, unknown>> => json({ path: '/api/cluster', answerMs: 120_000 }),
 
-    /** Runs a command where it fits best. */
+    /** Runs a command on the computer that fits best. */
     routeCommand: (command: object): Promise<RoutedView> =>
       transport.json({ method: 'POST', path: '/api/cluster/commands', json: command, answerMs: 120_000 }),
 
@@ -231,7 +231,7 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
       return runtimes
     },
 
-    /** Boots throw-away machines. Whoever leaves before the answer ends it, and they go. */
+    /** Boots throw-away machines. If the caller disconnects before the answer, the daemon stops and destroys them. */
     probe: async (signal?: AbortSignal): Promise<readonly Readiness[]> => {
       const { runtimes } = await transport.json<{ runtimes: readonly Readiness[] }>({
         method: 'POST',

@@ -1,20 +1,20 @@
 import { connect } from 'node:net'
 
-/** What a daemon tells of itself: `GET /api/daemon`. */
+/** The answer of `GET /api/daemon`. */
 export interface DaemonInfo {
   readonly pid: number
   readonly version: string
   readonly socket: string
-  /** Where the web page and the HTTP API are. */
+  /** Address of the web page and the HTTP API. */
   readonly url: string | null
   readonly home?: unknown
   readonly started_at: string
-  /** Nothing runs or waits: it may be replaced without anybody noticing. */
+  /** No job runs or waits, so the daemon can be replaced unnoticed. */
   readonly idle: boolean
   readonly jobs?: Readonly<Record<string, number>>
 }
 
-/** Whether anybody listens on the socket at all; costs one connect. */
+/** Whether a process listens on the socket; costs one connect. */
 export const isListening = (socket: string): Promise<boolean> =>
   new Promise(resolve => {
     const probe = connect(socket)

@@ -11,7 +11,7 @@ const LARGEST_BYTES = 8 * 1024 * 1024
 const TAIL_BYTES = 4096
 const TAIL_LINES = 12
 
-/** Opens the log of a daemon that is about to start; a large one is put aside first. */
+/** Opens the log for a daemon that is about to start; a large log is rotated first. */
 export const openLog = (home: LogHome): { fd: number; size: number } => {
   try {
     mkdirSync(home.stateDir, { recursive: true, mode: 0o700 })
@@ -23,14 +23,14 @@ export const openLog = (home: LogHome): { fd: number; size: number } => {
     return { fd: openSync(home.log, 'a', 0o600), size: 0 }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new AppError('denied', `The daemon's log cannot be written: ${why}.`, {
-      hint: 'Make that directory writable, or set DEPUTY_HOME to one that is.',
+    throw new AppError('denied', `Cannot write the daemon's log: ${why}.`, {
+      hint: 'Make the directory writable, or set DEPUTY_HOME to another one.',
       cause: error,
     })
   }
 }
 
-/** The last lines that were written after a position, indented. */
+/** The last lines written after a position, indented. */
 export const logTail = async (home: LogHome, from = 0): Promise<string> => {
   try {
     const file = await open(home.log, 'r')

@@ -3,9 +3,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The process that holds the lock of a home. It is written by the holder itself, right after it has taken the lock,
- * so that a daemon without a socket can be found. The birth of the process tells it from another one that has got
- * the same number since.
+ * The process that holds the lock of a home. The daemon writes this file right after it has taken the lock, so that
+ * it can be found without a socket. The start time tells the process from another one that reuses its pid.
  */
 interface DaemonPid {
   readonly pid: number
@@ -23,13 +22,13 @@ export const writeDaemonPid = (home: PidHome): void => {
   try {
     writeFileSync(fileOf(home), `${JSON.stringify(record)}\n`, { mode: 0o600 })
   } catch {
-    // A full disk must not keep the daemon from starting; its socket finds it as well.
+    // A full disk must not prevent the start; clients also find the daemon by its socket.
   }
 }
 
 export const removeDaemonPid = (home: PidHome): void => rmSync(fileOf(home), { force: true })
 
-/** The pid of the daemon that holds this home, verified; undefined when none does. */
+/** The pid of the daemon that holds this home, verified; undefined when there is none. */
 export const findDaemonPid = (home: PidHome): number | undefined => {
   const record = readRecord(home)
   return record !== undefined && birthOf(record.pid) === record.birth ? record.pid : undefined
@@ -45,13 +44,13 @@ const readRecord = (home: PidHome): DaemonPid | undefined => {
   }
 }
 
-/** Boot and start time of a process; undefined when there is none, or only its zombie. */
+/** Boot id and start time of a process; undefined when it does not exist or is a zombie. */
 const birthOf = (pid: number): string | undefined => {
   try {
     if (process.platform !== 'linux')
       return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim()
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name of the program may hold blanks and parentheses.
+    // The program name may contain blanks and parentheses.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (fields[0] === 'Z') return undefined
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${fields[19]}`

@@ -13,7 +13,7 @@ export interface DaemonHome {
 }
 
 export interface EnsureOptions extends SpawnOptions {
-  /** Ours: an older daemon with nothing to do is replaced, a newer one is used as it is. */
+  /** Version of this client. An older idle daemon is replaced; a newer daemon is used as it is. */
   readonly version: string
   readonly signal?: AbortSignal
   readonly deadlineMs?: number
@@ -21,12 +21,12 @@ export interface EnsureOptions extends SpawnOptions {
 
 const START_MS = 30_000
 const STOP_MS = 10_000
-/** Pauses between two starts: doubled each time, so that many clients do not start daemons in a tight loop. */
+/** Backoff between two starts, so that many clients do not start daemons in a tight loop. */
 const RESPAWN_MS = { first: 100, longest: 2000 }
 
-/** Resolves when a daemon answers on the home's socket; starts one when none does. */
+/** Resolves when a daemon answers on the home's socket. Starts one if necessary. */
 export const ensureDaemon = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
-  const running = await ask(home.socket)
+  const running = await askDaemon(home.socket)
   if (typeof running === 'object') {
     if (compareVersions(running.version, options.version) >= 0 || !running.idle) return
     if (!(await stopIdle(home, options.signal))) return
@@ -34,8 +34,8 @@ export const ensureDaemon = async (home: DaemonHome, options: EnsureOptions): Pr
   await startUntilReady(home, options)
 }
 
-/** The daemon's own word, `starting` while it listens without being ready, or `none`. */
-const ask = async (socket: string): Promise<DaemonInfo | 'starting' | 'none'> => {
+/** The daemon's info, `starting` while it listens but is not ready, or `none`. */
+const askDaemon = async (socket: string): Promise<DaemonInfo | 'starting' | 'none'> => {
   const transport = createTransport(socket, { connection: 'close' })
   try {
     return await transport.json<DaemonInfo>({ path: '/api/daemon', answerMs: 10_000 })
@@ -51,7 +51,7 @@ const stopIdle = async (home: DaemonHome, signal?: AbortSignal): Promise<boolean
   try {
     await transport.json({ method: 'POST', path: '/api/daemon/stop', json: { if_idle: true } })
   } catch (error) {
-    // It got work meanwhile, or somebody else stopped it first.
+    // The daemon has got work in the meantime, or another client stopped it first.
     return error instanceof AppError && error.code === 'unavailable'
   } finally {
     transport.close()
@@ -65,8 +65,8 @@ const stopIdle = async (home: DaemonHome, signal?: AbortSignal): Promise<boolean
 }
 
 /**
- * Starts daemons until one answers. A daemon that was killed, or that left the home to another one which is gone as
- * well, is replaced until the deadline. A daemon that ended with an error is not: the next one would end the same way.
+ * Starts daemons until one answers. A daemon that was killed, or that exited because another daemon held the home, is
+ * replaced until the deadline. A daemon that exited with an error is not: the next one would fail the same way.
  */
 const startUntilReady = async (home: DaemonHome, options: EnsureOptions): Promise<void> => {
   const { deadlineMs = START_MS, signal } = options
@@ -76,20 +76,20 @@ const startUntilReady = async (home: DaemonHome, options: EnsureOptions): Promis
   let respawnAt = Number.NEGATIVE_INFINITY
   for (let pause = 10; ; pause = Math.min(pause * 1.5, 200)) {
     signal?.throwIfAborted()
-    const answer = (await isListening(home.socket)) ? await ask(home.socket) : 'none'
-    if (typeof answer === 'object') return leaveTo(answer, spawned)
+    const answer = (await isListening(home.socket)) ? await askDaemon(home.socket) : 'none'
+    if (typeof answer === 'object') return killOthers(answer, spawned)
     const latest = spawned.at(-1)
-    if (latest?.exit && isFinal(latest.exit)) throw await notStarted(home, 'ended while starting', latest)
+    if (latest?.exit && isPermanent(latest.exit)) throw await notStarted(home, 'ended while starting', latest)
     if (performance.now() > deadline)
       throw await notStarted(
         home,
         latest?.exit?.signal
-          ? `was ended by ${latest.exit.signal} at each of ${spawned.length} starts`
+          ? `was killed by ${latest.exit.signal} at each of ${spawned.length} starts`
           : `was not ready after ${deadlineMs / 1000} s`,
         latest,
       )
-    const nobodyStarts = answer === 'none' && (latest === undefined || latest.exit !== undefined)
-    if (nobodyStarts && performance.now() >= respawnAt) {
+    const noneStarting = answer === 'none' && (latest === undefined || latest.exit !== undefined)
+    if (noneStarting && performance.now() >= respawnAt) {
       spawned.push(spawnDaemon(home, options))
       respawnAt = performance.now() + respawnMs
       respawnMs = Math.min(respawnMs * 2, RESPAWN_MS.longest)
@@ -99,22 +99,22 @@ const startUntilReady = async (home: DaemonHome, options: EnsureOptions): Promis
   }
 }
 
-/** A daemon of somebody else may have answered first. Ours would wait and take over at its next stop. */
-const leaveTo = ({ pid }: DaemonInfo, spawned: readonly SpawnedDaemon[]): void => {
+/** Another client's daemon may have answered first. Kill ours, or it would wait for the lock and take over later. */
+const killOthers = ({ pid }: DaemonInfo, spawned: readonly SpawnedDaemon[]): void => {
   for (const daemon of spawned) if (daemon.pid !== pid && daemon.exit === undefined) daemon.kill()
 }
 
-/** Signals that others send. SIGABRT, SIGTRAP and the like are crashes of its own. */
+/** Signals sent by other processes. SIGABRT, SIGTRAP and others are crashes of the daemon itself. */
 const KILLED: readonly (NodeJS.Signals | null)[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']
 
-const isFinal = ({ code, signal }: NonNullable<SpawnedDaemon['exit']>): boolean =>
+const isPermanent = ({ code, signal }: NonNullable<SpawnedDaemon['exit']>): boolean =>
   code !== 0 && !KILLED.includes(signal)
 
 const notStarted = async (home: DaemonHome, what: string, daemon: SpawnedDaemon | undefined) => {
   const tail = await logTail(home, daemon?.logFrom)
   return new AppError(
     'unavailable',
-    `The Deputy daemon ${what}.${tail.trim() === '' ? '' : ` Its last words:\n${tail}`}`,
-    { hint: `Its whole log is ${home.log}. To see it start: deputy serve` },
+    `The Deputy daemon ${what}.${tail.trim() === '' ? '' : ` The end of its log:\n${tail}`}`,
+    { hint: `Read ${home.log}, or start it in the foreground: deputy serve` },
   )
 }

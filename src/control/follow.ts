@@ -6,19 +6,19 @@ import type { Transport } from './transport.ts'
 export interface FollowOptions<T> {
   readonly transport: Transport
   readonly path: string
-  /** The cursor to go on from. */
+  /** The cursor to resume from. */
   readonly after?: string
   readonly isLast?: (value: T) => boolean
   readonly revive?: (signal: AbortSignal) => Promise<void>
   readonly signal: AbortSignal
 }
 
-/** When no connection succeeds for so long, the stream is taken for lost. */
+/** The stream fails when no connection succeeds for this long. */
 const GIVE_UP_MS = 30_000
 
 /**
- * Follows a stream of JSON events to its end, over cut connections and restarts of the daemon: each new
- * connection goes on after the last event that arrived, so nothing is lost or doubled.
+ * Follows a stream of JSON events to its end, across disconnects and restarts of the daemon. Each new connection
+ * resumes after the last received event, so nothing is lost or duplicated.
  */
 export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator<T> {
   const { transport, path, isLast, revive, signal } = options
@@ -35,12 +35,12 @@ export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator
         signal,
       })
       failingSince = undefined
-      // Nothing more will come: the end was among what arrived before.
+      // 204: the client has already received the end of the stream.
       if (response.statusCode === 204) return
       for await (const event of readServerEvents(response)) {
         if (event.id !== '') cursor = event.id
         if (event.event === 'error') throw AppError.fromBody(JSON.parse(event.data).error)
-        // Said after the last event of a job; a stream that ends without it was cut.
+        // Sent after the last event of a job. A stream that ends without it was cut.
         if (event.event === 'end') return
         const value = JSON.parse(event.data) as T
         yield value
@@ -48,17 +48,17 @@ export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator
       }
     } catch (error) {
       if (signal.aborted) break
-      if (!isPassing(error)) throw error
+      if (!isTransient(error)) throw error
       failingSince ??= performance.now()
       if (performance.now() - failingSince > GIVE_UP_MS) throw error
     }
     await revive?.(signal)
-    // A daemon that ends its streams politely at shutdown must not be asked again in a tight loop.
+    // A daemon that ends its streams at shutdown must not be asked again in a tight loop.
     await sleep(100, undefined, { signal }).catch(() => {})
   }
   signal.throwIfAborted()
 }
 
-/** A cut connection or a daemon that is just starting; its refusals (not found, denied) are final. */
-const isPassing = (error: unknown): boolean =>
+/** A lost connection or a starting daemon is transient; refusals (not found, denied) are final. */
+const isTransient = (error: unknown): boolean =>
   error instanceof AppError ? error.code === 'unavailable' : error instanceof Error && 'code' in error

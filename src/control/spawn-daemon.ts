@@ -4,25 +4,25 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type LogHome, openLog } from './daemon-log.ts'
 
-/** A small nursery for garbage: the daemon moves bytes along and must not swell when a job prints a gigabyte. */
+/** A small young generation keeps the daemon's memory low while a job prints gigabytes. */
 export const DAEMON_FLAGS = ['--max-semi-space-size=2']
 
 export interface SpawnedDaemon {
   readonly pid: number | undefined
-  /** Set when the process has ended. Status 0: another daemon holds the home. */
+  /** Set when the process has exited. Status 0 means that another daemon holds the home. */
   exit: { readonly code: number | null; readonly signal: NodeJS.Signals | null } | undefined
-  /** Where its own lines begin in the log. */
+  /** Offset in the log where the lines of this daemon begin. */
   readonly logFrom: number
   kill(): void
 }
 
 export interface SpawnOptions {
   readonly env?: NodeJS.ProcessEnv
-  /** The program that becomes the daemon, for tests. */
+  /** The program to start as the daemon, for tests. */
   readonly entry?: string
 }
 
-/** Starts a daemon process that outlives this one. */
+/** Starts a detached daemon process. */
 export const spawnDaemon = (home: LogHome, options: SpawnOptions): SpawnedDaemon => {
   const { fd, size } = openLog(home)
   try {
@@ -57,6 +57,6 @@ export const spawnDaemon = (home: LogHome, options: SpawnOptions): SpawnedDaemon
 
 const defaultEntry = (): string => fileURLToPath(new URL('../cli/main.js', import.meta.url))
 
-/** The daemon lives in `/`, so a relative home would become another one. */
+/** The daemon's working directory is `/`, so a relative home must be made absolute. */
 const absoluteHome = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   env.DEPUTY_HOME ? { ...env, DEPUTY_HOME: resolve(env.DEPUTY_HOME) } : env

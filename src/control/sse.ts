@@ -4,7 +4,7 @@ export interface ServerEvent {
   readonly data: string
 }
 
-/** Reads a `text/event-stream`. Comments (keep-alives) and events without data are passed over. */
+/** Parses a `text/event-stream`. Skips comments (keep-alives) and events without data. */
 export async function* readServerEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   const decoder = new TextDecoder()
   let buffer = ''

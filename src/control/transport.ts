@@ -16,12 +16,12 @@ export interface Call {
   readonly json?: unknown
   readonly body?: AsyncIterable<Uint8Array>
   readonly headers?: Readonly<Record<string, string>>
-  /** How long the daemon may take to begin its answer. */
+  /** Time limit until the daemon starts to answer. */
   readonly answerMs?: number
   readonly signal?: AbortSignal
 }
 
-/** HTTP to a daemon. Every failure is an AppError: the daemon's own, or `unavailable`. */
+/** HTTP to a daemon. Every failure is an AppError: the daemon's own error, or `unavailable`. */
 export interface Transport {
   open(call: Call): Promise<IncomingMessage>
   json<T>(call: Call): Promise<T>
@@ -30,7 +30,7 @@ export interface Transport {
 
 const ANSWER_MS = 30_000
 
-/** Talks to a control socket (a path) or to a daemon's HTTP address. */
+/** Connects to a control socket (a path) or to a daemon's HTTP address. */
 export const createTransport = (address: string | URL, headers: Record<string, string>): Transport => {
   const isTls = address instanceof URL && address.protocol === 'https:'
   const agent = new (isTls ? TlsAgent : Agent)({ keepAlive: true, maxFreeSockets: 4 })
@@ -57,12 +57,12 @@ interface Exchange {
   agent: Agent
   headers: Record<string, string>
   call: Call
-  /** A kept connection that the daemon closed meanwhile is no failure: ask once more on a new one. */
-  again?: boolean
+  /** Retry once on a new connection when the daemon has closed a keep-alive connection in the meantime. */
+  retry?: boolean
 }
 
 const exchange = (options: Exchange): Promise<IncomingMessage> => {
-  const { address, agent, call, again = true } = options
+  const { address, agent, call, retry = true } = options
   const method = call.method ?? 'GET'
   const payload = call.json === undefined ? undefined : Buffer.from(JSON.stringify(call.json))
   return new Promise((resolve, reject) => {
@@ -78,7 +78,7 @@ const exchange = (options: Exchange): Promise<IncomingMessage> => {
       ...(call.signal && { signal: call.signal }),
     })
     const answerMs = call.answerMs ?? ANSWER_MS
-    const timer = setTimeout(() => request.destroy(tooSlow(answerMs)), answerMs)
+    const timer = setTimeout(() => request.destroy(answerTimeout(answerMs)), answerMs)
     timer.unref()
     request.once('response', response => {
       clearTimeout(timer)
@@ -86,8 +86,14 @@ const exchange = (options: Exchange): Promise<IncomingMessage> => {
     })
     request.on('error', error => {
       clearTimeout(timer)
-      if (again && request.reusedSocket && method === 'GET' && !call.signal?.aborted && isGone(error))
-        exchange({ ...options, again: false }).then(resolve, reject)
+      if (
+        retry &&
+        request.reusedSocket &&
+        method === 'GET' &&
+        !call.signal?.aborted &&
+        isConnectionLost(error)
+      )
+        exchange({ ...options, retry: false }).then(resolve, reject)
       else reject(call.signal?.aborted ? call.signal.reason : asUnavailable(error, address))
     })
     if (call.body) upload(request, call.body)
@@ -99,7 +105,7 @@ const send = (
   address: string | URL,
   options: Omit<RequestOptions, 'headers'> & { path: string; headers: Record<string, string | number> },
 ): ClientRequest => {
-  // Any name does on a Unix socket, but HTTP/1.1 wants one.
+  // A Unix socket needs no host name, but HTTP/1.1 requires the header.
   if (typeof address === 'string')
     return httpRequest({
       ...options,
@@ -111,7 +117,7 @@ const send = (
   return (address.protocol === 'https:' ? httpsRequest : httpRequest)({ ...options, ...target })
 }
 
-/** The source's own failure ends the request; the daemon's early answer (too large) ends the upload. */
+/** A failure of the source ends the request; an early answer of the daemon (too large) ends the upload. */
 const upload = (request: ClientRequest, body: AsyncIterable<Uint8Array>): void => {
   const source = Readable.from(body, { objectMode: false })
   source.on('error', error => request.destroy(error))
@@ -131,8 +137,8 @@ const errorOf = async (response: IncomingMessage, call: Call): Promise<AppError>
   if (body) return AppError.fromBody(body)
   return new AppError(
     'internal',
-    `The daemon answered ${response.statusCode} to ${call.method ?? 'GET'} ${call.path} without saying why.`,
-    { hint: 'Its log may: deputy daemon status tells where it is.' },
+    `The daemon answered ${response.statusCode} to ${call.method ?? 'GET'} ${call.path} without an error message.`,
+    { hint: 'Read its log; deputy daemon status shows the path.' },
   )
 }
 
@@ -158,24 +164,24 @@ const readText = async (response: IncomingMessage, address: string | URL): Promi
   return Buffer.concat(chunks).toString('utf8')
 }
 
-const GONE = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ENOTCONN'])
+const CONNECTION_LOST = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ENOTCONN'])
 
-/** The daemon went away: no socket, nobody listening, or the connection was cut. */
-const isGone = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && GONE.has(String(error.code))
+/** The daemon is gone: no socket, no listener, or a lost connection. */
+const isConnectionLost = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && CONNECTION_LOST.has(String(error.code))
 
-/** The error of a call that never got its answer, as opposed to a daemon that answers `unavailable`. */
-export const isDisconnected = (error: AppError): boolean => isGone(error.cause)
+/** Whether a call got no answer at all, as opposed to an `unavailable` answer of the daemon. */
+export const isDisconnected = (error: AppError): boolean => isConnectionLost(error.cause)
 
 const asUnavailable = (error: unknown, address: string | URL): unknown => {
-  if (error instanceof AppError || !isGone(error)) return error
+  if (error instanceof AppError || !isConnectionLost(error)) return error
   return new AppError('unavailable', `No Deputy daemon answers on ${address}.`, {
     hint: 'Check it: deputy daemon status. Start it: deputy daemon restart',
     cause: error,
   })
 }
 
-const tooSlow = (ms: number): AppError =>
+const answerTimeout = (ms: number): AppError =>
   new AppError('unavailable', `The Deputy daemon did not answer within ${Math.round(ms / 1000)} s.`, {
-    hint: 'Look at its log (deputy daemon status tells where), or restart it: deputy daemon restart',
+    hint: 'Read its log (deputy daemon status shows the path), or run deputy daemon restart',
   })

@@ -1,6 +1,6 @@
 import type { EventType, JobEvent } from '../jobs/job.ts'
 
-/** An event as JSON: like all views, with snake_case keys and ISO times. */
+/** An event as JSON, with snake_case keys and ISO times like all views. */
 export interface WireEvent {
   readonly seq: number
   readonly job_id: string

@@ -3,8 +3,8 @@ import type { OutputPage, OutputPiece } from '../engine/deputy.ts'
 import type { JobState } from '../jobs/states.ts'
 
 /**
- * Output as JSON. A piece is text where its bytes are valid UTF-8 and base64 where they are not (binary
- * output, or a character cut in two by a chunk border), so that the bytes survive the way to a pipe.
+ * Output as JSON. A piece is text when its bytes are valid UTF-8, and base64 otherwise (binary output, or a character
+ * split by a chunk border), so that every byte is preserved.
  */
 export type WirePiece =
   | {
@@ -41,7 +41,7 @@ export const decodePage = (page: WirePage): OutputPage => ({ ...page, pieces: pa
 
 type DataPiece = Extract<OutputPiece, { data: Uint8Array }>
 
-/** Pieces of one stream that follow each other closely become one: fewer objects, fewer cut characters. */
+/** Joins adjacent pieces of one stream: fewer objects, fewer split characters. */
 const joinPieces = (pieces: readonly OutputPiece[]): OutputPiece[] => {
   const joined: OutputPiece[] = []
   let run: DataPiece[] = []
@@ -72,16 +72,16 @@ const follows = (last: DataPiece, next: DataPiece): boolean =>
   last.offset + last.data.length === next.offset &&
   (next.at - last.at < JOIN_MS || unfinished(last.data) > 0)
 
-/** How many bytes at the end of the page to leave to the next one, because they only begin a character. */
+/** How many bytes at the end to leave for the next page, because they are the start of a split character. */
 const splitTail = (pieces: readonly OutputPiece[]): number => {
   const last = pieces.at(-1)
   if (last === undefined || 'skipped' in last) return 0
   const tail = unfinished(last.data)
-  // A page that would be empty without them must bring them, or its reader would ask for ever.
+  // A page that has only those bytes must contain them, or its reader would ask forever.
   return tail < last.data.length ? tail : 0
 }
 
-/** Length of an unfinished UTF-8 sequence at the end, 0 to 3. */
+/** Length of an incomplete UTF-8 sequence at the end, 0 to 3. */
 const unfinished = (data: Uint8Array): number => {
   for (let back = 1; back <= Math.min(3, data.length); back++) {
     const byte = data[data.length - back]!

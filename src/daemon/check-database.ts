@@ -13,18 +13,18 @@ export interface CheckOptions {
 }
 
 export interface DatabaseCheck {
-  /** Rejects when the check in the background finds damage; never resolves. */
+  /** Rejects when the background check finds damage; never resolves. */
   readonly damage: Promise<never>
 }
 
-/** About a second to read on a slow disk. Larger databases are checked while the daemon serves. */
+/** About a second to read on a slow disk. A larger database is checked while the daemon serves. */
 const AT_ONCE_BYTES = 64 * 1024 * 1024
 const LONGEST_MS = 600_000
 const DAMAGED_STATUS = 3
 
 /**
- * Looks for damage before the database is used. Throws for a damaged one. When a check in the background finds
- * damage, the next start checks before it serves, whatever the size.
+ * Checks the database for damage before it is used, and throws if it is damaged. When a background check finds
+ * damage, the next start checks the database first, whatever its size.
  */
 export const checkDatabase = ({ path, log, signal }: CheckOptions): DatabaseCheck => {
   const suspect = `${path}.suspect`
@@ -51,12 +51,12 @@ const checkInBackground = ({ path, log, signal }: CheckOptions, onDamage: () => 
     child.stderr.on('data', chunk => {
       words += chunk
     })
-    child.once('error', error => log.warn({ err: error }, 'the database was not checked'))
+    child.once('error', error => log.warn({ err: error }, 'cannot check the database'))
     child.once('close', code => {
       signal.removeEventListener('abort', stop)
       if (code === DAMAGED_STATUS) {
         onDamage()
         reject(damaged(path, words))
-      } else if (code !== 0 && !signal.aborted) log.warn({ code }, 'the database was not checked to its end')
+      } else if (code !== 0 && !signal.aborted) log.warn({ code }, 'the database check did not finish')
     })
   })

@@ -4,7 +4,8 @@ import type { Clock } from '../ports.ts'
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  // The kernel's own word, whichever program keeps the time; it takes it back when the clock is set by hand.
+  // The kernel's own state, independent of the program that sets the clock. It is reset when the clock is set by
+  // hand.
   isSynchronized: () =>
     new Promise(resolve => {
       execFile(

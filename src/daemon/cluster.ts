@@ -13,11 +13,11 @@ import type { Routing } from '../routing/plan.ts'
 import { createClusterStatus } from '../routing/status.ts'
 
 export interface DaemonCluster extends ClusterTools {
-  /** The job of one command of a batch. */
+  /** The manifest of one command of a batch. */
   child(manifest: Manifest, index: number): Promise<unknown>
 }
 
-/** The user's nodes; there may be none yet. */
+/** Opens the user's nodes; the list may be empty. */
 export const openCluster = (options: {
   home: Home
   config: Config

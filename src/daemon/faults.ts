@@ -1,8 +1,8 @@
 import { FAULT_POINTS, type FaultPoint } from '../engine/context.ts'
 
 /**
- * For the crash tests: DEPUTY_FAULT_POINT names the step at which this daemon dies as by `kill -9`. The n-th time
- * it passes there, with `name:n`.
+ * For crash tests: DEPUTY_FAULT_POINT names the step at which the daemon dies as if by `kill -9`. With `name:n`, it
+ * dies when it reaches the step for the n-th time.
  */
 export const faultsFrom = (text: string | undefined): ((point: FaultPoint) => void) => {
   const [name, times] = (text ?? '').split(':')

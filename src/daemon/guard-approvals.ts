@@ -4,8 +4,8 @@ import { AppError } from '../jobs/errors.ts'
 import type { Approvals } from '../mcp/tools/proxmox/policy/pending-approvals.ts'
 
 /**
- * Takes no approval while a job runs on this computer without isolation: such a job has a user's rights and could
- * approve what its own agent has asked for.
+ * Refuses approvals while a job runs on this computer without isolation. Such a job has the user's rights and could
+ * approve the request of its own agent.
  */
 export const guardApprovals = (approvals: Approvals, deputy: Pick<Deputy, 'list'>): ApprovalFront => ({
   list: approvals.list,
@@ -18,7 +18,7 @@ export const guardApprovals = (approvals: Approvals, deputy: Pick<Deputy, 'list'
           'conflict',
           `The job ${unconfined.job_id} runs on this computer without isolation.`,
           {
-            hint: `Approve when it has ended, or end it: deputy cancel ${unconfined.job_id}`,
+            hint: `Approve after it has ended, or cancel it: deputy cancel ${unconfined.job_id}`,
           },
         )
     }

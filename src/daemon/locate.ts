@@ -1,10 +1,10 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** System directories every machine shows anyway. */
+/** System directories that every machine mounts. */
 const SYSTEM = ['/usr/', '/bin/', '/sbin/', '/lib/', '/lib64/']
 
-/** A program on the daemon's PATH and what a machine must show for it to run there. */
+/** Finds a program on the daemon's PATH, with the paths that a machine must mount to run it. */
 export const locateProgram = (
   program: string,
   path = process.env.PATH ?? '',

@@ -1,13 +1,13 @@
 import type { Setting } from '../config/load.ts'
 
 export interface Reloaded {
-  /** What is in force now. */
+  /** The settings in effect. */
   readonly settings: readonly Setting[]
-  /** Changed in the file, and in force only after a restart. */
+  /** Settings that changed in the file and take effect after a restart. */
   readonly restart: readonly string[]
 }
 
-/** Reading the configuration again takes over the nodes and all about them; whoever else has read it keeps what it read. */
+/** Reloading applies the `cluster` section. All other parts of the daemon keep the settings they started with. */
 export const reloaded = (before: readonly Setting[], after: readonly Setting[]): Reloaded => {
   const others = (all: readonly Setting[]): Setting[] => all.filter(one => !isOfCluster(one))
   const values = (all: readonly Setting[]) => new Map(all.map(one => [one.path, JSON.stringify(one.value)]))

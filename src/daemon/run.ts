@@ -39,17 +39,17 @@ import { createToolsets } from './toolsets.ts'
 export interface DaemonOptions {
   readonly home: Home
   readonly env: NodeJS.ProcessEnv
-  /** Aborted to make it stop, besides SIGTERM and SIGINT. */
+  /** Aborted to stop the daemon, in addition to SIGTERM and SIGINT. */
   readonly signal?: AbortSignal
 }
 
 export type DaemonEnd =
-  /** It served and was stopped. */
+  /** The daemon served and was stopped. */
   | 'stopped'
-  /** Another daemon holds this home; the caller is a front of that one. */
+  /** Another daemon holds this home; the caller should connect to it. */
   | 'another'
 
-/** The one process that owns the jobs of a home. Resolves when it has stopped; its jobs go on. */
+/** Runs the one process that owns the jobs of a home. Resolves when the daemon has stopped; its jobs keep running. */
 export const runDaemon = async ({ home, env, signal }: DaemonOptions): Promise<DaemonEnd> => {
   process.umask(0o077)
   const lock = takeLock(join(home.stateDir, 'daemon.lock'))
@@ -77,15 +77,15 @@ const serve = async (options: ServeOptions): Promise<void> => {
   try {
     await run(options, closer => closers.push(closer))
   } finally {
-    // Also after a failed start: an engine must never run on without the lock.
+    // Runs after a failed start too: an engine must never continue without the lock.
     for (const close of closers.reverse())
-      await close().catch((error: unknown) => options.log.error({ err: error }, 'closing failed'))
+      await close().catch((error: unknown) => options.log.error({ err: error }, 'shutdown step failed'))
   }
 }
 
 type Closer = () => Promise<unknown>
 
-/** Starts everything and stays until it is to stop. What was opened is given to `defer`, to be closed in reverse order. */
+/** Starts all parts and waits for the stop signal. `defer` registers closers, which run in reverse order. */
 const run = async (
   { home, env, log, loaded, signal }: ServeOptions,
   defer: (closer: Closer) => void,
@@ -95,19 +95,19 @@ const run = async (
   for (const warning of loaded.warnings) log.warn(warning)
   const stopping = stopSignal(signal)
   if (env.PROXMOX_ADMIN_PATH)
-    log.info('PROXMOX_ADMIN_PATH is no longer needed: jobs reach the cluster directly')
+    log.info('PROXMOX_ADMIN_PATH is no longer needed: jobs connect to the cluster directly')
   const startedAt = Date.now()
   const ballast = openBallast(join(home.stateDir, 'ballast'))
   const database = join(home.stateDir, 'deputy.db')
   const { damage } = checkDatabase({ path: database, log, signal: stopping.signal })
-  // It may be found while everything else is still starting.
+  // Damage may be found while the daemon is still starting; it is handled below.
   damage.catch(() => {})
   const store = openStore(database)
   const blobs = createBlobs(join(home.stateDir, 'blobs'), store)
   const secrets = createSecrets(config.secrets, env)
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
-  const callbacks = metrics.counter('deputy_callbacks_total', 'Calls of machines by kind and status.')
+  const callbacks = metrics.counter('deputy_callbacks_total', 'Callbacks from machines by kind and status.')
   const cluster = openCluster({ home, config, env, stopping: stopping.signal })
   defer(async () => cluster.cluster.close())
   const runtimes = await createRuntimes({
@@ -162,7 +162,7 @@ const run = async (
       secrets: secrets.names(),
       notes: [...toolsets.notes, ...[missingSettings(settings, env)].filter(note => note !== undefined)],
     }),
-    onerror: error => log.error({ err: error }, 'an MCP tool failed'),
+    onerror: error => log.error({ err: error }, 'MCP tool failed'),
     onrefused: error => log.debug({ err: error }, 'MCP'),
   })
   defer(mcp.close)
@@ -180,7 +180,7 @@ const run = async (
         const { restart, ...now } = reloaded(settings, next.settings)
         settings = now.settings
         const change = { ...cluster.cluster.update(next.config.cluster), restart }
-        log.info(change, 'the nodes were read again')
+        log.info(change, 'reloaded the nodes')
         mcp.toolsChanged()
         void deputy.doctor(stopping.signal)
         return change
@@ -203,23 +203,26 @@ const run = async (
 
   await engine.start()
   if (config.http.enabled) loopback = await listenTcp(app, config.http, log)
-  // The socket comes last: whoever can connect finds a daemon that is ready.
+  // Open the socket last, so that a client that can connect finds a daemon that is ready.
   unix = await listenUnix(app, home.socket, {
     onUpgrade: mcp.upgrade,
     onVanished: error =>
       error === undefined
-        ? log.warn({ socket: home.socket }, 'the socket had vanished and was made again')
-        : log.error({ socket: home.socket, err: error }, 'the socket has vanished'),
+        ? log.warn({ socket: home.socket }, 'the socket was deleted; created it again')
+        : log.error(
+            { socket: home.socket, err: error },
+            'the socket was deleted and cannot be created again',
+          ),
   })
   log.info({ pid: process.pid, version: VERSION, socket: home.socket, url: loopback?.url }, 'ready')
 
   await Promise.race([stopping.stopped, damage])
-  log.info('stopping; running jobs go on without me')
+  log.info('stopping; jobs keep running')
 }
 
 type HttpSettings = LoadedConfig['config']['http']
 
-/** The TCP listener is a convenience: without it the fronts on this computer still work. */
+/** The TCP listener is optional: without it, clients on this computer use the Unix socket. */
 const listenTcp = async (
   app: Parameters<typeof listenLoopback>[0],
   { host, port }: HttpSettings,
@@ -230,18 +233,18 @@ const listenTcp = async (
     if (listener.moved)
       log.warn(
         { wanted: listener.moved.wanted, url: listener.url },
-        `the port is ${listener.moved.reason}; another was taken`,
+        `the port is ${listener.moved.reason}; using another one`,
       )
     return listener
   } catch (error) {
-    log.error({ err: error, host, port }, 'no TCP listener; the Unix socket works')
+    log.error({ err: error, host, port }, 'cannot listen on TCP; the Unix socket works')
     return undefined
   }
 }
 
 const stopSignal = (outer: AbortSignal | undefined) => {
   const controller = new AbortController()
-  // Every wait and every stream listens to it.
+  // Every waiting request and every stream adds a listener.
   setMaxListeners(0, controller.signal)
   const stop = (): void => controller.abort()
   const stopped = new Promise<void>(resolve =>

@@ -19,13 +19,13 @@ export interface RuntimesOptions {
   readonly env: NodeJS.ProcessEnv
   readonly blobs: Blobs
   readonly log: Logger
-  /** Told of every call of a machine to the guest listener. */
+  /** Called for every request that a machine sends to the guest listener. */
   readonly onCall: (kind: string, status: number) => void
   readonly cluster: Cluster
   readonly batch: BatchOptions
 }
 
-/** Every runtime the configuration asks for. */
+/** Creates every runtime that the configuration enables. */
 export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[]> => {
   const { config } = options
   return [
@@ -37,7 +37,7 @@ export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[
   ]
 }
 
-/** Loaded only where a cluster is configured. A wrong setting of it must not take the other runtimes away. */
+/** Loaded only when a cluster is configured. An invalid setting must not disable the other runtimes. */
 const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOptions): Promise<Runtime> => {
   try {
     const { proxmoxFromConfig } = await import('../runtimes/proxmox/index.ts')
@@ -55,12 +55,12 @@ const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOption
       onCall,
     })
   } catch (error) {
-    log.error({ err: error }, 'the proxmox runtime is off')
+    log.error({ err: error }, 'cannot start the proxmox runtime')
     return brokenProxmox(toAppError(error))
   }
 }
 
-/** What both runtimes of this computer share. */
+/** Options that both runtimes of this computer share. */
 const local = ({ home, config, blobs, log }: RuntimesOptions) => ({
   stateDir: home.stateDir,
   blobs,
@@ -76,7 +76,7 @@ const local = ({ home, config, blobs, log }: RuntimesOptions) => ({
   log: (message: string, fields: Record<string, unknown>) => log.info(fields, message),
 })
 
-/** Jobs that are kept apart on a node, and commands the router sends there as they are. */
+/** Isolated jobs on nodes, and routed commands, which run on nodes without isolation. */
 const nodes = (options: RuntimesOptions): Runtime[] => {
   const { cluster } = options
   const { blobs, keep, graceSeconds } = local(options)

@@ -19,17 +19,17 @@ export interface ToolsetsOptions {
 
 export interface Toolsets {
   readonly available: Toolset[]
-  /** What is wrong with the settings of some, in sentences for whoever connects. */
+  /** Problems with the settings of a toolset, as sentences for the MCP client. */
   readonly notes: string[]
-  /** Calls to the cluster that wait for the user; absent without a cluster. */
+  /** Calls to the cluster that wait for the user's approval; absent without a cluster. */
   readonly approvals?: Approvals
   close(): Promise<void>
 }
 
 const NOT_CONFIGURED =
-  'Proxmox VE is not configured: its tools need PROXMOX_HOST and an API token in the environment of the daemon.'
+  'Proxmox VE is not configured: set PROXMOX_HOST and an API token in the environment of the daemon.'
 
-/** Every toolset there is; a front chooses among them when it starts. */
+/** Creates every toolset; a client chooses among them when it connects. */
 export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets> => {
   const own = [jobsToolset, createClusterToolset(options.cluster)]
   const nothing: Toolsets = { available: own, notes: [], close: async () => {} }
@@ -38,14 +38,14 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
     const { toolsets, approvals, close } = await proxmox(options)
     return { available: [...own, ...toolsets], notes: [], approvals, close }
   } catch (error) {
-    // A wrong setting of the cluster must not take the jobs away.
+    // An invalid cluster setting must not disable the job tools.
     const { message, hint } = toAppError(error)
-    options.log.error({ err: error }, 'the Proxmox tools are off')
+    options.log.error({ err: error }, 'cannot start the Proxmox tools')
     return { ...nothing, notes: [`The Proxmox tools are off: ${message}${hint ? ` ${hint}` : ''}`] }
   }
 }
 
-/** A hundred tools are loaded only where there is a cluster. */
+/** Imported only when a cluster is configured: the table has a hundred tools. */
 const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
   const [{ createProxmox }, { createProxmoxToolsets }] = await Promise.all([
     import('../proxmox/proxmox-client.ts'),
@@ -63,7 +63,7 @@ const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
   return { toolsets, approvals, close: () => client.close() }
 }
 
-/** How the machines of jobs are known: by their ids, and by the tag they get. */
+/** How the VMs of jobs are recognised: by their VMIDs and their tag. */
 const ownMachines = ({ enabled, firstVmid, lastVmid }: Config['proxmox']) => ({
   vmids: enabled ? [`${firstVmid}-${lastVmid}`] : [],
   tags: ['deputy'],

@@ -16,13 +16,13 @@ export interface CommandAnswer extends Record<string, unknown> {
   status: string
 }
 
-/** How a routed command ended, in the words of such tools. Success is exit status 0 and nothing else. */
+/** The result of a routed command, in the format of the cluster tools. Success means exit status 0. */
 export const answerOf = async (
   deputy: JobReader,
   id: string,
   localName: string,
   signal: AbortSignal,
-  /** Of output, both streams together. */
+  /** Maximum output, both streams together. */
   maxBytes = ANSWER_BYTES,
 ): Promise<CommandAnswer> => {
   const job = await deputy.get(id)
@@ -41,8 +41,8 @@ export const answerOf = async (
     ...(streams.skipped > 0 && { skipped_bytes: streams.skipped }),
     ...(result?.executed_on?.because && { why: result.executed_on.because }),
     ...errorOf(ran),
-    ...(changed && { changes: `deputy patch ${id} --apply brings the changed files back.` }),
-    ...(!result && { next: `It goes on. get_job_status or get_job_result with job_id ${id}.` }),
+    ...(changed && { changes: `Run deputy patch ${id} --apply to apply the changed files.` }),
+    ...(!result && { next: `Still running. Call get_job_status or get_job_result with job_id ${id}.` }),
   }
 }
 
@@ -51,7 +51,7 @@ const errorOf = ({ error }: JobView): Record<string, unknown> => {
   return { error: inOneLine(error) }
 }
 
-/** The beginning and the end of each stream; a model reads neither more nor the middle. */
+/** Returns the beginning and the end of each stream, because the answer is read by a model. */
 const readStreams = async (
   deputy: JobReader,
   id: string,

@@ -3,7 +3,7 @@ import { INDEX_LABEL } from '../jobs/labels.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
 import { planRouted, type Routing } from './plan.ts'
 
-/** A batch is a job of its own: the batch runtime starts the children and stays until they have ended. */
+/** The job of a whole batch: the batch runtime submits one child job per command and waits for all of them. */
 export const batchManifest = (batch: {
   commands: readonly string[]
   requires: NonNullable<ManifestInput['requires']>
@@ -16,7 +16,7 @@ export const batchManifest = (batch: {
   runtime: 'batch',
   network: 'full',
   requires: batch.requires,
-  // The children wait for each other; each has the time-out for itself.
+  // The timeout applies to each child, and children may run one after the other.
   timeout: Math.min(86_400, batch.timeout * batch.commands.length + 60),
 })
 

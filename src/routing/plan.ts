@@ -18,42 +18,42 @@ import type { ManifestInput } from '../jobs/manifest.ts'
 export interface RoutedCommand {
   command: string
   requires?: Requirements
-  /** This node and no other. */
+  /** Run on this node only. */
   node?: string | undefined
-  /** Let the router decide; otherwise it stays here. */
+  /** Let the router choose; otherwise the command runs on this computer. */
   autoRoute: boolean
-  /** Part of a batch: nodes first. */
+  /** Part of a batch: prefer nodes. */
   spread?: boolean
   cwd?: string | undefined
   timeoutSeconds?: number | undefined
   env?: Readonly<Record<string, string>> | undefined
 }
 
-/** What a decision needs to know. */
+/** What routing decisions depend on. */
 export interface Routing {
   cluster: Cluster
-  /** What results call this computer. */
+  /** Name of this computer in results. */
   readonly localName: string
   local: LocalMonitor
-  /** Commands may run on this computer as they are. */
+  /** Commands may run on this computer without isolation. */
   hostAllowed: boolean
-  /** Commands here would run as root. */
+  /** Local commands would run as root. */
   isRoot: boolean
 }
 
 export interface Plan {
   manifest: ManifestInput
   autoRouted: boolean
-  /** Why it stays here or goes; which node is decided when it starts. */
+  /** Why the command runs here or on a node; the node is chosen when it starts. */
   because: string
 }
 
-/** Turns a command into a job: where it may run, under which policy, with which directory. */
+/** Turns a command into a manifest: where it may run, whether the policy allows it, and its directory. */
 export const planRouted = async (request: RoutedCommand, routing: Routing): Promise<Plan> => {
   const { cluster } = routing
   const decision = await decide(request, routing)
   assertAllowed(request.command, {
-    // As whom it runs on a node is asked when the node is known.
+    // On a node, the user is checked when the node is known.
     root: decision.place === 'local' && routing.isRoot,
     ...(request.cwd !== undefined && { cwd: request.cwd }),
     ...(request.env !== undefined && { env: request.env }),
@@ -70,7 +70,7 @@ export const planRouted = async (request: RoutedCommand, routing: Routing): Prom
   } as const
   const labels = { [COMMAND_LABEL]: decision.place }
   if (decision.place === 'local') {
-    // Here the directory is at hand: the command runs in it, not in a copy.
+    // A local command runs in the directory itself, not in a copy.
     const task =
       request.cwd === undefined
         ? request.command
@@ -110,7 +110,7 @@ export const planRouted = async (request: RoutedCommand, routing: Routing): Prom
 
 const nothingFits = (misfit: string): AppError =>
   new AppError('unsupported', misfit, {
-    hint: 'deputy nodes list shows what each node has; deputy nodes add brings another.',
+    hint: 'deputy nodes list shows the nodes and their traits; deputy nodes add adds one.',
   })
 
 const decide = async (
@@ -137,25 +137,21 @@ const stay = (misfit: string | undefined, hostAllowed: boolean): { place: 'local
   if (misfit !== undefined) {
     throw new AppError(
       'unsupported',
-      `With auto_route off the command stays here, and this computer ${misfit}.`,
+      `auto_route is off, so the command runs here, but this computer ${misfit}.`,
       {
-        hint: 'Leave auto_route on, or change what is required.',
+        hint: 'Turn auto_route on, or change the requirements.',
       },
     )
   }
   if (!hostAllowed) {
-    throw new AppError(
-      'denied',
-      'With auto_route off the command would run on this computer, which is not allowed.',
-      {
-        hint: 'Allow it (host: { allow: true } in the configuration), or leave auto_route on.',
-      },
-    )
+    throw new AppError('denied', 'auto_route is off, but commands may not run on this computer.', {
+      hint: 'Turn auto_route on, or allow it in the configuration: host: { allow: true }',
+    })
   }
   return { place: 'local', because: 'auto_route is off.' }
 }
 
-/** Requirements are never ignored, whatever the computer they would be ignored on. */
+/** Requirements also apply to local commands. */
 const localMisfit = (requires: Requirements, { local }: Routing): string | undefined => {
   const wanted = compileRequirements(requires)
   if (wanted.empty) return undefined

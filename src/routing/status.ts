@@ -12,7 +12,10 @@ export interface ClusterStatusView {
 
 export type ClusterStatus = (deputy: Pick<Deputy, 'list'>, signal: AbortSignal) => Promise<ClusterStatusView>
 
-/** How this computer and every node fare. One for each daemon: it remembers since when. */
+/**
+ * Creates the status report of this computer and its nodes. Create one per daemon: it remembers since when the status
+ * holds.
+ */
 export const createClusterStatus = (routing: Routing): ClusterStatus => {
   let known = { status: '', since: Date.now() }
   const sinceOf = (status: string): string => {

@@ -5,13 +5,13 @@ import { planRouted, type RoutedCommand, type Routing } from './plan.ts'
 export interface SubmittedCommand {
   readonly job: JobView
   readonly auto_routed: boolean
-  /** Why it stays here or goes; which node is decided when it starts. */
+  /** Why the command runs here or on a node; the node is chosen when it starts. */
   readonly routing: string
-  /** What results call this computer. */
+  /** Name of this computer in results. */
   readonly local_node: string
 }
 
-/** Plans a command and submits it. */
+/** Plans a command and submits it as a job. */
 export const submitRouted = async (
   routing: Routing,
   deputy: Pick<Deputy, 'submit'>,
@@ -20,7 +20,7 @@ export const submitRouted = async (
   options: SubmitOptions,
 ): Promise<SubmittedCommand> => {
   if (routing.cluster.nodes.length === 0)
-    throw new AppError('not_found', 'There are no nodes.', { hint: 'Add one: deputy nodes add user@host' })
+    throw new AppError('not_found', 'No nodes configured.', { hint: 'Add one: deputy nodes add user@host' })
   const plan = await planRouted(request, routing)
   const job = await deputy.submit(plan.manifest, origin, options)
   return { job, auto_routed: plan.autoRouted, routing: plan.because, local_node: routing.localName }

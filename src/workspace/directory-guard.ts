@@ -5,16 +5,18 @@ import { AppError } from '../jobs/errors.ts'
 import { refuseOwn } from './own-directories.ts'
 
 export interface DirectoryGuardOptions {
-  /** State, configuration and socket directories of Deputy: no job ever reads them. */
+  /** State, configuration and socket directories of Deputy; no job may read them. */
   readonly own: readonly string[]
   /** `workspaces.allow` of the configuration. */
   readonly allow: readonly string[]
-  /** Home directories of the user: too much to hand over because a client was started there. */
+  /**
+   * Home directories of the user. They are not allowed only because a client was started there: they hold too much.
+   */
   readonly homes: readonly string[]
   readonly configFile: string
 }
 
-/** Decides which directories of this computer reach a job. */
+/** Decides which directories of this computer a job may read. */
 export const createDirectoryGuard =
   ({ own, allow, homes, configFile }: DirectoryGuardOptions): CheckDirectory =>
   async (path, allowed) => {
@@ -23,14 +25,14 @@ export const createDirectoryGuard =
       const listed = await Promise.all(allow.map(realOrSame))
       const userHomes = await Promise.all(homes.map(realOrSame))
       const given = allowed.filter(directory => !userHomes.some(home => isWithin(home, directory)))
-      // A path that does not exist is judged as it is written: a client must not learn what exists elsewhere.
+      // A path that does not exist is compared as written, so that a client cannot find out what exists elsewhere.
       const target = real ?? resolve(path)
       if (![...listed, ...given].some(directory => isWithin(target, directory)))
         throw notAllowed(path, target, allow, configFile)
     }
     if (real === undefined || !(await stat(real)).isDirectory())
       throw new AppError('invalid', `The workspace '${path}' is not a directory.`, {
-        hint: 'Name an existing directory on the computer where the daemon runs.',
+        hint: 'Use an existing directory on the computer where the daemon runs.',
       })
     await refuseOwn(real, own)
     return real
@@ -38,10 +40,10 @@ export const createDirectoryGuard =
 
 const realOrSame = (path: string): Promise<string> => realpath(path).catch(() => resolve(path))
 
-/** Whether `path` is `directory` or lies below it. Both are real paths. */
+/** Whether `path` is `directory` or inside it. Both are real paths. */
 const isWithin = (path: string, directory: string): boolean => {
-  const way = relative(directory, path)
-  return way === '' || (!isAbsolute(way) && way.split('/')[0] !== '..')
+  const inside = relative(directory, path)
+  return inside === '' || (!isAbsolute(inside) && inside.split('/')[0] !== '..')
 }
 
 const notAllowed = (
@@ -51,6 +53,6 @@ const notAllowed = (
   configFile: string,
 ): DirectoryRefused =>
   new DirectoryRefused(`This client may not read the directory '${path}'.`, {
-    // JSON is YAML: any path is quoted correctly.
-    hint: `Only the user can allow it. Put this line into ${configFile}, then run deputy daemon restart: workspaces: { allow: ${JSON.stringify([...allow, target])} }`,
+    // JSON is valid YAML, so any path is quoted correctly.
+    hint: `Only the user can allow it. Add this line to ${configFile}, then run deputy daemon restart: workspaces: { allow: ${JSON.stringify([...allow, target])} }`,
   })

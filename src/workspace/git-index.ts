@@ -6,9 +6,8 @@ const NAME_LENGTH = 0xfff
 const DIRECTORY = 0o040000
 
 /**
- * The paths in a git index, read from its bytes: asking git would run what the configuration of the repository names.
- * Undefined for what cannot be understood: a damaged file, or one that is split over several.
- * See gitformat-index(5).
+ * Parses the paths in a git index. Running git instead would execute programs named by the repository's
+ * configuration. Returns undefined for a damaged index or a split one. See gitformat-index(5).
  */
 export const pathsInIndex = (index: Buffer): string[] | undefined => {
   const hashBytes = hashLength(index)
@@ -36,15 +35,18 @@ export const pathsInIndex = (index: Buffer): string[] | undefined => {
     if (nul === -1 || nul > end) return undefined
     previous = Buffer.concat([kept, index.subarray(at, nul)])
     if (version < 4 && (flags & NAME_LENGTH) !== Math.min(previous.length, NAME_LENGTH)) return undefined
-    // Entries of the older versions are padded to a multiple of eight.
+    // Entries of versions 2 and 3 are padded to a multiple of eight.
     at = version === 4 ? nul + 1 : start + ((nul - start + 8) & ~7)
-    // A sparse index names whole directories; what is in them is not checked out.
+    // A sparse index has entries for whole directories that are not checked out.
     if ((mode & 0o170000) !== DIRECTORY) paths.push(previous.toString('utf8'))
   }
   return hasSharedPart(index, at, end) ? undefined : paths
 }
 
-/** The index ends with its own digest, which tells the kind of the object ids in it. Zeros mean that it was spared. */
+/**
+ * The index ends with its own digest, whose length shows the type of the object ids. Zeros mean that git skipped the
+ * digest.
+ */
 const hashLength = (index: Buffer): number | undefined => {
   for (const [algorithm, bytes] of [
     ['sha1', 20],
@@ -58,7 +60,7 @@ const hashLength = (index: Buffer): number | undefined => {
   return index.length >= 32 && index.subarray(-20).every(byte => byte === 0) ? 20 : undefined
 }
 
-/** An offset as in pack files: seven bits a byte, the first one highest. */
+/** An offset as in pack files: seven bits per byte, most significant first. */
 const readOffset = (index: Buffer, start: number): { value: number; next: number } | undefined => {
   let value = 0
   for (let at = start; at < Math.min(start + 5, index.length); at++) {
@@ -70,7 +72,7 @@ const readOffset = (index: Buffer, start: number): { value: number; next: number
   return undefined
 }
 
-/** With the extension `link` most entries are in another file. */
+/** With the extension `link`, most entries are in another file. */
 const hasSharedPart = (index: Buffer, start: number, end: number): boolean => {
   for (let at = start; at + 8 <= end; at += 8 + index.readUInt32BE(at + 4))
     if (index.toString('latin1', at, at + 4) === 'link') return true

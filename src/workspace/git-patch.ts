@@ -4,9 +4,9 @@ import { createTwoFilesPatch } from 'diff'
 
 export interface PatchedFile {
   readonly path: string
-  /** Null when it did not exist. */
+  /** Null when the file did not exist. */
   readonly before: PatchedState | null
-  /** Null when it was deleted. */
+  /** Null when the file was deleted. */
   readonly after: PatchedState | null
 }
 
@@ -15,11 +15,11 @@ export interface PatchedState {
   readonly executable: boolean
 }
 
-/** Past these the difference is not worth its search: the file goes in whole. */
+/** Beyond these limits, no diff is computed and the patch contains the whole file. */
 const DIFF_MS = 3000
 const DIFF_BYTES = 2 * 1024 * 1024
 
-/** A patch that `git apply` takes, binary files and modes included; undefined when it would exceed `maxBytes`. */
+/** Makes a patch for `git apply`, with binary files and modes. Returns undefined when it exceeds `maxBytes`. */
 export const gitPatch = (
   files: readonly PatchedFile[],
   maxBytes = Number.POSITIVE_INFINITY,
@@ -69,13 +69,13 @@ const textChange = ({ path, before, after }: PatchedFile): string | undefined =>
     },
   )
   if (hunks === undefined) return undefined
-  // A name with a space ends with a tab, or a reader would take what follows for a date.
+  // A name with a space ends with a tab; otherwise readers take the rest of the line for a date.
   const side = (letter: string, state: PatchedState | null) =>
     state === null ? '/dev/null' : `${name(letter, path)}${path.includes(' ') ? '\t' : ''}`
   return `--- ${side('a', before)}\n+++ ${side('b', after)}\n${hunks.slice(hunks.indexOf('@@'))}`
 }
 
-/** The new content whole, deflated and in base 85. Git checks the old one by its hash. */
+/** The whole new content, deflated, in base 85. Git verifies the old content by its hash. */
 const binaryChange = ({ before, after }: PatchedFile): string => {
   const next = contentOf(after)
   const suffix = before !== null && after !== null ? ` ${mode(after)}` : ''
@@ -88,7 +88,7 @@ const mode = (state: PatchedState | null): string => (state?.executable ? '10075
 
 const idOf = (state: PatchedState | null): string => (state === null ? '0'.repeat(40) : blobId(state.content))
 
-/** The id that git gives to a content. */
+/** The git object id of a content. */
 export const blobId = (content: Buffer): string =>
   createHash('sha1').update(`blob ${content.length}\0`).update(content).digest('hex')
 
@@ -103,7 +103,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '\\': '\\\\',
 }
 
-/** Git writes names with unusual characters in quotes, as C would. */
+/** Git quotes names with unusual characters like C strings. */
 const name = (side: string, path: string): string => {
   const full = `${side}/${path}`
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is escaped
@@ -119,7 +119,7 @@ const name = (side: string, path: string): string => {
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~'
 const LINE_BYTES = 52
 
-/** Lines of at most 52 bytes, each led by a letter for its length. */
+/** Lines of at most 52 bytes, each prefixed with a letter for its length. */
 const base85 = (data: Buffer): string => {
   const lines = Math.ceil(data.length / LINE_BYTES)
   const out = Buffer.alloc(lines * 2 + Math.ceil(data.length / 4) * 5)

@@ -1,9 +1,9 @@
 import { AppError } from '../jobs/errors.ts'
 import { compileGlob, type GlobPattern, type MatchBudget, matchesGlob } from '../jobs/glob-pattern.ts'
 
-/** What one .gitignore file says. */
+/** The rules of one .gitignore file. */
 export interface IgnoreRules {
-  /** Where the file is, ended by a slash; empty at the top of the tree. */
+  /** Directory of the file with a trailing slash; empty at the top of the tree. */
   readonly base: string
   readonly patterns: readonly IgnorePattern[]
 }
@@ -11,15 +11,15 @@ export interface IgnoreRules {
 interface IgnorePattern {
   readonly negated: boolean
   readonly onlyDirectories: boolean
-  /** Compared with the last part of a path, wherever it is. */
+  /** Compared with the last part of a path only. */
   readonly onlyName: boolean
   readonly glob: GlobPattern
 }
 
-/** No .gitignore worth reading is larger. */
+/** A larger file is an error. */
 export const MAX_IGNORE_BYTES = 256 * 1024
 
-/** Steps that the rules of one tree may cost: some seconds. They come from repositories and jobs that nobody trusts. */
+/** Matching steps for one tree: a few seconds. The rules come from untrusted repositories and jobs. */
 export const ignoreBudget = (): MatchBudget => ({ steps: 2_000_000_000 })
 
 export const parseIgnoreRules = (text: string, base: string): IgnoreRules => ({
@@ -30,7 +30,7 @@ export const parseIgnoreRules = (text: string, base: string): IgnoreRules => ({
     .flatMap(parseLine),
 })
 
-/** The last pattern of the innermost file that matches decides, as in git. `path` is relative to the top of the tree. */
+/** The last matching pattern of the innermost file decides, as in git. `path` is relative to the top of the tree. */
 export const isIgnored = (
   path: string,
   isDirectory: boolean,

@@ -4,40 +4,43 @@ import { isNoRegularFile, readRegularFile } from '../files/regular-file.ts'
 import { AppError } from '../jobs/errors.ts'
 import { type IgnoreRules, MAX_IGNORE_BYTES, parseIgnoreRules } from './gitignore.ts'
 
-/** The repository that a workspace is in, or the workspace itself. */
-export interface Surroundings {
-  /** The git directory, or the file that names it; undefined outside of a repository. */
+/** The repository that contains a workspace. */
+export interface EnclosingRepository {
+  /** The `.git` directory, or the `.git` file that points to it; undefined outside of a repository. */
   readonly git: string | undefined
-  /** From the top of the repository down to the workspace, ended by a slash; empty at the top. */
+  /** Path from the top of the repository to the workspace, with a trailing slash; empty at the top. */
   readonly prefix: string
-  /** What the files above the workspace say: they count, as they do for git. */
+  /** Rules of the .gitignore files above the workspace, which apply as in git. */
   readonly rules: readonly IgnoreRules[]
 }
 
-export const surroundingsOf = async (root: string): Promise<Surroundings> => {
+export const findEnclosingRepository = async (root: string): Promise<EnclosingRepository> => {
   const top = await repositoryOf(root)
   if (top === undefined) return { git: undefined, prefix: '', rules: [] }
   const git = join(top, '.git')
-  const way = relative(top, root)
+  const inside = relative(top, root)
   const rules = await readRules(join(git, 'info/exclude'), '', true)
-  const names = way === '' ? [] : way.split('/')
+  const names = inside === '' ? [] : inside.split('/')
   for (let depth = 0; depth < names.length; depth++)
-    rules.push(...(await rulesIn(top, names.slice(0, depth).join('/'), '')))
-  return { git, prefix: way === '' ? '' : `${way}/`, rules }
+    rules.push(...(await readIgnoreRules(top, names.slice(0, depth).join('/'), '')))
+  return { git, prefix: inside === '' ? '' : `${inside}/`, rules }
 }
 
-/** The .gitignore of one directory, if there is one; `prefix` leads from the top of the tree to `root`. */
-export const rulesIn = (root: string, directory: string, prefix: string): Promise<IgnoreRules[]> =>
+/** The rules of one directory's .gitignore, if it exists; `prefix` is the path from the top of the tree to `root`. */
+export const readIgnoreRules = (root: string, directory: string, prefix: string): Promise<IgnoreRules[]> =>
   readRules(join(root, directory, '.gitignore'), `${prefix}${directory === '' ? '' : `${directory}/`}`, false)
 
-/** Git follows no link that is called .gitignore either. What cannot be read may name what must not be packed. */
+/**
+ * Does not follow a symbolic link called .gitignore, as git does not. An unreadable file is an error: it may list
+ * files that must not be packed.
+ */
 const readRules = async (file: string, base: string, follow: boolean): Promise<IgnoreRules[]> => {
   try {
     const content = await readRegularFile(file, { maxBytes: MAX_IGNORE_BYTES, follow })
     return [parseIgnoreRules(content.toString('utf8'), base)]
   } catch (error) {
     if (isNoRegularFile(error)) return []
-    throw new AppError('invalid', `The rules of what to leave out cannot be read: ${messageOf(error)}.`, {
+    throw new AppError('invalid', `Cannot read the ignore rules: ${messageOf(error)}.`, {
       hint: 'Make the file readable and shorter, or remove it.',
       cause: error,
     })

@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { AppError } from '../jobs/errors.ts'
 
 /**
- * Refuses a directory that holds Deputy's own state, configuration or socket, or lies in one of them: they hold the
- * tokens that give full rights. Compares by inode, so that links and bind mounts are seen through.
+ * Refuses a directory that contains Deputy's own state, configuration or socket, or is inside one of them: they hold
+ * the tokens that give full rights. Compares inodes, so symbolic links and bind mounts do not help.
  */
 export const refuseOwn = async (directory: string, own: readonly string[]): Promise<void> => {
   const chain = await identities(directory)
@@ -14,7 +14,7 @@ export const refuseOwn = async (directory: string, own: readonly string[]): Prom
     const isAbove = (await identities(real ?? (await nearestExisting(ours)))).includes(chain[0]!)
     if (isBelow || isAbove)
       throw new AppError('denied', `The directory '${directory}' holds Deputy's own files (${ours}).`, {
-        hint: 'Name the directory of one project instead.',
+        hint: 'Use the directory of one project instead.',
       })
   }
 }
@@ -24,12 +24,12 @@ const identity = async (path: string): Promise<string> => {
   return `${dev}:${ino}`
 }
 
-/** Of a real path and of each directory above it. */
+/** Identities of a real path and of each directory above it. */
 const identities = async (path: string): Promise<string[]> => {
   const parent = dirname(path)
   return [await identity(path), ...(parent === path ? [] : await identities(parent))]
 }
 
-/** Where a directory of ours that does not exist yet will be made. */
+/** For a directory that does not exist yet: the nearest existing directory above it. */
 const nearestExisting = async (path: string): Promise<string> =>
   (await realpath(path).catch(() => undefined)) ?? nearestExisting(dirname(path))

@@ -6,14 +6,14 @@ import { AppError } from '../jobs/errors.ts'
 import { walkWorkspace } from './walk.ts'
 
 /**
- * A directory as a tar, in a fixed order. Leaves out `.git` and what .gitignore files say, at every level. Links
- * stay links: nothing outside the directory is ever read.
+ * Packs a directory as a tar, in a fixed order. Leaves out `.git` and ignored files at every level. Symbolic links
+ * stay links, so nothing outside the directory is read.
  */
 export async function* packDirectory(directory: string): AsyncGenerator<Uint8Array> {
   const info = await lstat(directory).catch(() => undefined)
   if (!info?.isDirectory())
     throw new AppError('invalid', `The workspace '${directory}' is not a directory.`, {
-      hint: 'Name an existing directory on the computer where the daemon runs.',
+      hint: 'Use an existing directory on the computer where the daemon runs.',
     })
   const tar = tarPack()
   const filled = fill(tar, directory).then(
@@ -41,13 +41,13 @@ const fill = async (tar: Tar, root: string): Promise<void> => {
   }
 }
 
-/** Exactly as many bytes as the header says; a file that shrinks meanwhile is an error, not a broken archive. */
+/** Writes exactly as many bytes as the header says; a file that shrinks is an error, not a broken archive. */
 const file = async (
   tar: Tar,
   source: string,
   header: { name: string; size: number; mode: number; mtime: Date },
 ): Promise<void> => {
-  // Since it was listed it may have become a link to elsewhere, or a FIFO.
+  // Since the listing, the file may have been replaced by a symbolic link or a FIFO.
   const handle = await openRegularFile(source).catch(error => {
     throw unreadable(header.name, error)
   })
@@ -74,7 +74,7 @@ const changed = (name: string): AppError =>
   })
 
 const unreadable = (name: string, cause: Error): AppError =>
-  new AppError('invalid', `The file '${name}' of the workspace cannot be read: ${cause.message}.`, {
-    hint: 'Make it readable, or name it in .gitignore.',
+  new AppError('invalid', `Cannot read the workspace file '${name}': ${cause.message}.`, {
+    hint: 'Make it readable, or add it to .gitignore.',
     cause,
   })

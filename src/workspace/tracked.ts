@@ -2,12 +2,12 @@ import { dirname, join, resolve } from 'node:path'
 import { readRegularFile } from '../files/regular-file.ts'
 import { pathsInIndex } from './git-index.ts'
 
-/** An index of a million files. */
+/** Enough for an index of a million files. */
 const MAX_INDEX_BYTES = 256 * 1024 * 1024
 
 /**
- * The files that git tracks below `prefix`, and the directories they are in, relative to it. Empty when there is no
- * index, or none that can be understood: then .gitignore files decide alone.
+ * The files that git tracks below `prefix`, and their directories, relative to `prefix`. Empty when there is no valid
+ * index: then only .gitignore files decide.
  */
 export const trackedFiles = async (git: string, prefix: string): Promise<ReadonlySet<string>> => {
   const paths = new Set<string>()
@@ -26,7 +26,7 @@ export const trackedFiles = async (git: string, prefix: string): Promise<Readonl
 
 const readIndex = async (git: string): Promise<Buffer> => {
   const options = { maxBytes: MAX_INDEX_BYTES }
-  // In a worktree or a submodule .git is a file that names the directory.
+  // In a worktree or submodule, .git is a file with the path of the directory.
   const pointer = await readRegularFile(git, { maxBytes: 4096 }).catch(() => undefined)
   const named = pointer && /^gitdir: (.+?)\r?\n?$/s.exec(pointer.toString('utf8'))?.[1]
   return readRegularFile(join(named ? resolve(dirname(git), named) : git, 'index'), options)

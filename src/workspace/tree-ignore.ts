@@ -1,13 +1,13 @@
 import { posix } from 'node:path'
 import { type IgnoreRules, isIgnored, MAX_IGNORE_BYTES, parseIgnoreRules } from './gitignore.ts'
 
-/** About two seconds: a job wrote the rules and the names, and a daemon may wait for the end. */
+/** About two seconds. A job wrote the rules and the names, and the daemon waits for the result. */
 const MAX_STEPS = 500_000_000
 
 export const isIgnoreFile = (file: { path: string; type: string; size: number }): boolean =>
   file.type === 'file' && posix.basename(file.path) === '.gitignore' && file.size <= MAX_IGNORE_BYTES
 
-/** Whether the .gitignore files of a tree that lies elsewhere name a file, or a directory that it is in. */
+/** Whether the .gitignore files of a remote tree ignore a file or one of its parent directories. */
 export const ignoreCheck = (
   files: readonly { path: string; text: string }[],
 ): ((path: string) => boolean) => {

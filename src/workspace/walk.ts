@@ -3,7 +3,7 @@ import { lstat, readdir } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { MatchBudget } from '../jobs/glob-pattern.ts'
 import { type IgnoreRules, ignoreBudget, isIgnored } from './gitignore.ts'
-import { rulesIn, surroundingsOf } from './ignore-files.ts'
+import { findEnclosingRepository, readIgnoreRules } from './ignore-files.ts'
 import { trackedFiles } from './tracked.ts'
 
 export interface WorkspaceEntry {
@@ -13,11 +13,11 @@ export interface WorkspaceEntry {
 }
 
 /**
- * Everything that belongs to a workspace: parents before children, names in order. `.git` does not, and neither
- * does what .gitignore files name, unless git tracks it all the same. No git is run: its configuration may be hostile.
+ * Lists the files of a workspace, parents before children, sorted by name. Skips `.git` and ignored files that git
+ * does not track. Does not run git, because its configuration may be hostile.
  */
 export async function* walkWorkspace(root: string): AsyncGenerator<WorkspaceEntry> {
-  const { git, prefix, rules } = await surroundingsOf(root)
+  const { git, prefix, rules } = await findEnclosingRepository(root)
   const tracked = git === undefined ? new Set<string>() : await trackedFiles(git, prefix)
   const budget = ignoreBudget()
   const onlyTracked = directoriesOf(prefix).some(path => isIgnored(path, true, rules, budget))
@@ -35,11 +35,11 @@ async function* walk(
   options: Walk,
   directory: string,
   above: readonly IgnoreRules[],
-  /** Inside a directory that is ignored. */
+  /** True inside an ignored directory. */
   onlyTracked: boolean,
 ): AsyncGenerator<WorkspaceEntry> {
   const { root, prefix, tracked, budget } = options
-  const rules = [...above, ...(await rulesIn(root, directory, prefix))]
+  const rules = [...above, ...(await readIgnoreRules(root, directory, prefix))]
   const names = (await readdir(join(root, directory))).sort()
   for (const name of names) {
     if (name === '.git') continue
@@ -53,7 +53,7 @@ async function* walk(
   }
 }
 
-/** `a`, `a/b` and `a/b/c` of `a/b/c/`. */
+/** `a/b/c/` → `a`, `a/b` and `a/b/c`. */
 const directoriesOf = (prefix: string): string[] =>
   prefix
     .split('/')

@@ -73,22 +73,22 @@ describe('the configuration', () => {
     ['defualts: {}', /unknown setting 'defualts', did you mean 'defaults'\?/],
     ['defaults:\n  memory: lots', /'defaults.memory' is not a size/],
     ['secrets:\n  A: plain-text-secret', /'secrets.A'/],
-    ['- a\n- b', /is not a list of settings/],
+    ['- a\n- b', /does not contain settings/],
     ['a: [', /cannot be read/],
   ])('refuses %j', (text, words) => {
     expect(() => load(text)).toThrow(words)
   })
 
   it.each([
-    [undefined, { PROXMOX_INJECTION: 'floppy' }, /^Correct PROXMOX_INJECTION\. /],
-    ['defaults:\n  memory: lots', { PROXMOX_INJECTION: 'floppy' }, /^Correct \/.*config\.yaml\. /],
-    ['defaults:\n  tiemout: 5', {}, /^Correct \/.*config\.yaml\. /],
+    [undefined, { PROXMOX_INJECTION: 'floppy' }, /^Fix PROXMOX_INJECTION\. /],
+    ['defaults:\n  memory: lots', { PROXMOX_INJECTION: 'floppy' }, /^Fix \/.*config\.yaml\. /],
+    ['defaults:\n  tiemout: 5', {}, /^Fix \/.*config\.yaml\. /],
   ])('says of %j and %j where to correct it', (text, env, hint) => {
     expect(() => load(text, env)).toThrow(expect.objectContaining({ hint: expect.stringMatching(hint) }))
   })
 
   it('refuses a variable that is no number', () => {
-    expect(() => load(undefined, { DEFAULT_CPU: 'many' })).toThrow(/DEFAULT_CPU is 'many', not a number/)
+    expect(() => load(undefined, { DEFAULT_CPU: 'many' })).toThrow(/DEFAULT_CPU='many': expected a number/)
   })
 })
 

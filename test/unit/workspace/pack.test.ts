@@ -126,7 +126,7 @@ describe('a packed workspace', () => {
     if (process.getuid?.() === 0) return
     const root = scratch({ 'a.txt': 'a' })
     chmodSync(join(root, 'a.txt'), 0)
-    await expect(names(root)).rejects.toThrow(/'a.txt' of the workspace cannot be read/)
+    await expect(names(root)).rejects.toThrow(/Cannot read the workspace file 'a.txt'/)
   })
 
   it('is refused for what is no directory', async () => {
