@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createWriter } from '../../src/store/batch.ts'
 import { openDatabase } from '../../src/store/database.ts'
+import { createWriter } from '../../src/store/group-commit.ts'
 
 /**
  * The least that can answer for a report on disk: `node:http` and group commits to SQLite, without tokens, limits,

@@ -1,4 +1,4 @@
-import { FAULT_POINTS, type FaultPoint } from '../engine/context.ts'
+import { FAULT_POINTS, type FaultPoint } from '../engine/engine-context.ts'
 
 /**
  * For crash tests: DEPUTY_FAULT_POINT names the step at which the daemon dies as if by `kill -9`. With `name:n`, it

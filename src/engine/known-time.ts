@@ -1,4 +1,4 @@
-import type { EngineContext } from './context.ts'
+import type { EngineContext } from './engine-context.ts'
 
 /** The time by which jobs, leases and uploads age. */
 export interface KnownTime {

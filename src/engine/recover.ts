@@ -1,6 +1,6 @@
-import type { EngineContext } from './context.ts'
-import type { Disposal } from './machines.ts'
-import type { Runner } from './runner.ts'
+import type { Runner } from './active-jobs.ts'
+import type { EngineContext } from './engine-context.ts'
+import type { Disposal } from './machine-disposal.ts'
 
 /**
  * After a restart, however it came about: every job that had a machine is found again by its runtime, which alone

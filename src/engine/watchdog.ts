@@ -1,8 +1,8 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Outcome, StopReason } from '../ports.ts'
-import type { EngineContext } from './context.ts'
-import type { JobSink } from './sink.ts'
+import type { EngineContext } from './engine-context.ts'
+import type { JobSink } from './job-sink.ts'
 
 /**
  * The daemon's own clock over a run. The machine keeps the timeout itself and is normally first; this one is for

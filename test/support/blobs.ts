@@ -1,4 +1,4 @@
-import { createBlobs } from '../../src/store/blobs.ts'
+import { createBlobs } from '../../src/store/blob-store.ts'
 
 /** For runtimes without a daemon: nothing is deleted, so nobody counts. */
 export const blobsWithoutStore = (directory: string) =>

@@ -8,8 +8,8 @@ import type { Config } from '../../src/config/schema.ts'
 import { createSecrets } from '../../src/config/secrets.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts'
 import type { Clock, Runtime, Store } from '../../src/ports.ts'
-import { createBlobs } from '../../src/store/blobs.ts'
-import { openStore } from '../../src/store/store.ts'
+import { createBlobs } from '../../src/store/blob-store.ts'
+import { openStore } from '../../src/store/sqlite-store.ts'
 import { packDirectory } from '../../src/workspace/pack.ts'
 
 export interface TestClock extends Clock {

@@ -293,7 +293,7 @@ export const launchElsewhere = async (
 const DAEMON = `
 const [dist, text] = process.argv.slice(1)
 const order = JSON.parse(text)
-const { createBlobs } = await import(dist + 'store/blobs.js')
+const { createBlobs } = await import(dist + 'store/blob-store.js')
 const module = await import(dist + order.subject.module)
 const blobs = createBlobs(order.stateDir + '/blobs', { holdBlob: async () => {}, isBlobUsed: async () => true })
 const runtime = module[order.subject.factory]({ ...order.subject.options, stateDir: order.stateDir, blobs })

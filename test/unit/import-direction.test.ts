@@ -65,7 +65,15 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // It starts the daemon and the bridge, and asks the daemon for the rest.
   cli: [
     ...['control', 'engine/deputy', 'jobs', 'ports', 'config', 'version', 'workspace', 'proxmox', 'cluster'],
-    ...['files', 'routing', 'guest', 'daemon/run', 'mcp/bridge', 'store/backup', 'store/restore'],
+    ...[
+      'files',
+      'routing',
+      'guest',
+      'daemon/run',
+      'mcp/bridge',
+      'store/write-backup',
+      'store/restore-backup',
+    ],
   ],
 }
 

@@ -15,7 +15,7 @@ configuration and the secrets are not part of it.`,
   async run(context, { flags, args }) {
     const [file] = args
     if (file === undefined) throw usage('backup needs a FILE.', 'backup')
-    const { backUp } = await import('../../store/backup.ts')
+    const { backUp } = await import('../../store/write-backup.ts')
     const backup = await backUp(context.home.stateDir, resolve(file))
     if (backup.missing > 0)
       await context.err.write(

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { FAULT_POINTS } from '../../../src/engine/context.ts'
+import { FAULT_POINTS } from '../../../src/engine/engine-context.ts'
 import { newHome, type TestDaemon, useDaemons } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 

@@ -7,7 +7,7 @@ import { newId } from '../../../src/jobs/ids.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import { canMove, isTerminal, type JobState, STATES } from '../../../src/jobs/states.ts'
 import type { Store } from '../../../src/ports.ts'
-import { openStore } from '../../../src/store/store.ts'
+import { openStore } from '../../../src/store/sqlite-store.ts'
 
 /** The state machine in memory, as plain as it can be: the store must never disagree with it. */
 class Model {

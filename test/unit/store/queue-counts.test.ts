@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
-import { openStore } from '../../../src/store/store.ts'
+import { openStore } from '../../../src/store/sqlite-store.ts'
 
 const step = fc.oneof(
   {

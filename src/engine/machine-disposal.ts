@@ -3,8 +3,8 @@ import { isForOperator } from '../jobs/for-operator.ts'
 import { newId } from '../jobs/ids.ts'
 import { isLeftBehind } from '../jobs/left-behind.ts'
 import type { MachineRecord, Runtime } from '../ports.ts'
-import type { EngineContext } from './context.ts'
-import { durably } from './durably.ts'
+import type { EngineContext } from './engine-context.ts'
+import { durably } from './retry-write.ts'
 
 /** Machines on their way out. A record goes only after the runtime has said that the machine is gone, or can never be. */
 export interface Disposal {

@@ -3,10 +3,10 @@ import { AppError, toAppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { AttachRequest, Machine, Outcome, Runtime, StopReason } from '../ports.ts'
-import { planCommand, withNetwork } from './commands.ts'
-import type { EngineContext } from './context.ts'
+import type { EngineContext } from './engine-context.ts'
+import { createSink, type JobSink } from './job-sink.ts'
+import { planCommand, withNetwork } from './plan-command.ts'
 import { checkSecretUse, secretUse } from './secret-policy.ts'
-import { createSink, type JobSink } from './sink.ts'
 import { watchdog } from './watchdog.ts'
 
 export interface Supervised {

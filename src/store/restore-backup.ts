@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar-stream'
 import { AppError } from '../jobs/errors.ts'
-import { takeLock } from './lock.ts'
+import { takeLock } from './daemon-lock.ts'
 import { quickCheck } from './quick-check.ts'
-import { openStore } from './store.ts'
+import { openStore } from './sqlite-store.ts'
 
 export interface Restored {
   readonly blobs: number

@@ -1,5 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
-import type { EngineContext } from './context.ts'
+import type { EngineContext } from './engine-context.ts'
 import { pause } from './pause.ts'
 
 /**

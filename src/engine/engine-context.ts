@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
 import type { Ballast, Blobs, Clock, Runtime, Secrets, Store } from '../ports.ts'
-import type { PlanContext } from './commands.ts'
-import type { Readinesses } from './readiness.ts'
-import type { Signals } from './signals.ts'
+import type { Signals } from './change-notifier.ts'
+import type { PlanContext } from './plan-command.ts'
+import type { Readinesses } from './runtime-readiness.ts'
 
 /** What every part of the engine works with. */
 export interface EngineContext {

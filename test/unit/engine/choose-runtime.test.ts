@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chooseRuntime } from '../../../src/engine/choose.ts'
+import { chooseRuntime } from '../../../src/engine/choose-runtime.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import { brokenProxmox } from '../../../src/runtimes/proxmox/broken.ts'

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { type Pack, pack } from 'tar-stream'
 import { AppError } from '../jobs/errors.ts'
 import { type Database, openDatabase } from './database.ts'
-import { deleteJob } from './jobs.ts'
+import { deleteJob } from './jobs-table.ts'
 
 export interface Backup {
   readonly jobs: number

@@ -9,12 +9,12 @@ import { LIMITS } from '../jobs/limits.ts'
 import { type Manifest, parseManifest } from '../jobs/manifest.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Inserted } from '../ports.ts'
-import { chooseRuntime } from './choose.ts'
-import { type CommandPlan, planCommand, withNetwork } from './commands.ts'
-import type { EngineContext } from './context.ts'
+import { chooseRuntime } from './choose-runtime.ts'
 import type { SubmitOptions } from './deputy.ts'
+import type { EngineContext } from './engine-context.ts'
+import { titleOf } from './job-views.ts'
+import { type CommandPlan, planCommand, withNetwork } from './plan-command.ts'
 import { checkSecretUse, needsFence, secretUse } from './secret-policy.ts'
-import { titleOf } from './views.ts'
 
 export interface Submission extends SubmitOptions {
   readonly manifest: unknown

@@ -1,7 +1,7 @@
 import { newId } from '../jobs/ids.ts'
 import type { Reservation, Runtime } from '../ports.ts'
-import type { EngineContext } from './context.ts'
-import type { Runner } from './runner.ts'
+import type { Runner } from './active-jobs.ts'
+import type { EngineContext } from './engine-context.ts'
 
 /** Takes pending jobs while their runtime has room. */
 export interface Dispatcher {

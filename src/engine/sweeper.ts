@@ -1,11 +1,11 @@
 import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { FoundMachine, MachineRecord, Runtime } from '../ports.ts'
-import type { EngineContext } from './context.ts'
+import type { Runner } from './active-jobs.ts'
+import type { EngineContext } from './engine-context.ts'
 import { createKnownTime } from './known-time.ts'
-import { type Disposal, isDue, recordMachine } from './machines.ts'
-import type { Pool } from './pool.ts'
-import type { Runner } from './runner.ts'
+import { type Disposal, isDue, recordMachine } from './machine-disposal.ts'
+import type { Pool } from './machine-pool.ts'
 
 export interface Sweeper {
   /** Makes what is recorded and what exists agree, and forgets what is old. */

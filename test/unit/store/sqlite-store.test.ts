@@ -7,10 +7,10 @@ import { newId } from '../../../src/jobs/ids.ts'
 import type { OutputChunk } from '../../../src/jobs/job.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import type { Store } from '../../../src/ports.ts'
-import { createWriter } from '../../../src/store/batch.ts'
+import { takeLock } from '../../../src/store/daemon-lock.ts'
 import { openDatabase } from '../../../src/store/database.ts'
-import { takeLock } from '../../../src/store/lock.ts'
-import { openStore } from '../../../src/store/store.ts'
+import { createWriter } from '../../../src/store/group-commit.ts'
+import { openStore } from '../../../src/store/sqlite-store.ts'
 
 let directory: string
 let path: string

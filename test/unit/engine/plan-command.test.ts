@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type PlanContext, planCommand } from '../../../src/engine/commands.ts'
+import { type PlanContext, planCommand } from '../../../src/engine/plan-command.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 
 const context = (more: Partial<PlanContext> = {}): PlanContext => ({

@@ -1,8 +1,8 @@
 import { createDeadline } from '../jobs/deadline.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { Check, Readiness, Runtime } from '../ports.ts'
-import type { EngineContext } from './context.ts'
-import { type Disposal, recordMachine } from './machines.ts'
+import type { EngineContext } from './engine-context.ts'
+import { type Disposal, recordMachine } from './machine-disposal.ts'
 
 /** How long the answer waits for the machine to be confirmed gone. Destroying it goes on in any case. */
 const GONE_MS = 60_000

@@ -1,7 +1,7 @@
 import type { Job } from '../jobs/job.ts'
 import type { Machine, Sink } from '../ports.ts'
-import type { EngineContext } from './context.ts'
-import { durably } from './durably.ts'
+import type { EngineContext } from './engine-context.ts'
+import { durably } from './retry-write.ts'
 
 /** Progress is for people: one event a second is plenty, however fast a job prints. */
 const PROGRESS_MS = 1000

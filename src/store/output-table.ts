@@ -1,7 +1,7 @@
 import type { OutputChunk } from '../jobs/job.ts'
 import type { OutputWrite } from '../ports.ts'
 import { bytesOf, type Database } from './database.ts'
-import { updateMachine } from './machines.ts'
+import { updateMachine } from './machines-table.ts'
 
 /** Rows of a sensible size: a job that prints a byte at a time must not cost a row a byte. */
 const LARGEST_ROW = 64 * 1024

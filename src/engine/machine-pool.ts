@@ -1,8 +1,8 @@
 import { createDeadline } from '../jobs/deadline.ts'
 import { kindOf } from '../jobs/machine-kind.ts'
 import type { MachineRecord, Runtime } from '../ports.ts'
-import type { EngineContext } from './context.ts'
-import { type Disposal, recordMachine } from './machines.ts'
+import type { EngineContext } from './engine-context.ts'
+import { type Disposal, recordMachine } from './machine-disposal.ts'
 
 export interface Pool {
   /** Boots machines until as many wait as the runtimes want, and lets go of those that are too many or too old. */

@@ -1,8 +1,8 @@
 import type { Job, JobEvent } from '../jobs/job.ts'
 import { isTerminal } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
+import type { Signals } from './change-notifier.ts'
 import type { OutputPage, WaitOptions } from './deputy.ts'
-import type { Signals } from './signals.ts'
 
 /** Every wait looks again this often at the least, so that nothing hangs on a signal that never came. */
 const LOOK_MS = 15_000

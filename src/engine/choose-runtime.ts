@@ -2,7 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 import type { Readiness, Runtime } from '../ports.ts'
-import { isAwake } from './readiness.ts'
+import { isAwake } from './runtime-readiness.ts'
 
 /** `auto` takes the strongest isolation that is ready. `host` has none and is only ever taken by name. */
 const PREFERENCE = ['proxmox', 'microvm', 'sandbox', 'ssh']

@@ -5,8 +5,8 @@ import type { Manifest } from '../jobs/manifest.ts'
 import { isTerminal, type JobState, sourcesOf, TERMINAL_STATES } from '../jobs/states.ts'
 import type { ClaimRequest, EventBody, JobChanges, JobQuery, NewEvent, NewJob } from '../ports.ts'
 import type { Database, Value } from './database.ts'
-import { insertEvent } from './events.ts'
-import { insertMachine } from './machines.ts'
+import { insertEvent } from './events-table.ts'
+import { insertMachine } from './machines-table.ts'
 import { jobAssignments, toJob, toMachine } from './rows.ts'
 
 /** Statements about jobs. Those that write run inside a transaction that the caller holds. */

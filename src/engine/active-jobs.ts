@@ -2,11 +2,11 @@ import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { isTerminal } from '../jobs/states.ts'
 import type { MachineRecord, Outcome, Runtime, StopReason } from '../ports.ts'
-import type { EngineContext } from './context.ts'
-import { durably } from './durably.ts'
-import type { Disposal } from './machines.ts'
-import { type Verdict, verdict } from './settle.ts'
-import { supervise } from './supervise.ts'
+import type { EngineContext } from './engine-context.ts'
+import type { Disposal } from './machine-disposal.ts'
+import { type Verdict, verdict } from './next-state.ts'
+import { durably } from './retry-write.ts'
+import { supervise } from './supervise-job.ts'
 
 /** The jobs this daemon is with at the moment. */
 export interface Runner {
