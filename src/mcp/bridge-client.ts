@@ -1,8 +1,8 @@
 import type { McpServer, McpServerFactory } from '@modelcontextprotocol/server'
 
-/** The bridge on the Unix socket: a process of the same user, started by an MCP client. */
+/** A client that connects through the bridge on the Unix socket: a process of the same user. */
 export interface BridgeClient {
-  /** Where the client started it; undefined when it did not say. */
+  /** The directory that the client started the bridge in; undefined if unknown. */
   readonly directory: string | undefined
 }
 
@@ -13,16 +13,16 @@ export type ServerFactory = (
 ) => McpServer | Promise<McpServer>
 
 const HEADER = 'x-deputy-directory'
-/** Of the encoded path: all headers together may have 16 KiB. */
+/** Limits the encoded path: all headers together may have 16 KiB. */
 const MAX_CHARACTERS = 8192
 
-/** Encoded, because headers carry ASCII only. */
+/** The path is URL-encoded because headers carry ASCII only. */
 export const directoryHeader = (cwd: () => string): Record<string, string> => {
   try {
     const encoded = encodeURIComponent(cwd())
     return encoded.length > MAX_CHARACTERS ? {} : { [HEADER]: encoded }
   } catch {
-    // The directory was removed under the bridge.
+    // The directory of the bridge was deleted.
     return {}
   }
 }

@@ -13,16 +13,16 @@ export interface BridgeOptions {
   readonly argv: readonly string[]
 }
 
-/** How long the last answers may take when the client has closed its end already, as `echo … | deputy mcp` does. */
+/** Time for pending responses after the client has closed stdin, as `echo … | deputy mcp` does. */
 const DRAIN_MS = 5000
 /** Pause between attempts to start a daemon, so that a busy client does not spawn one with each message. */
 const RECONNECT_PAUSE_MS = 2000
 const MAX_QUEUED_BYTES = 48 * 1024 * 1024
 
 /**
- * The process an MCP client starts: it carries lines between its stdio and the daemon, and owns nothing. It loads
- * little, because clients start it often, and it survives the daemon, because clients rarely start it twice.
- * Ends the process; never returns.
+ * The process that an MCP client starts. It copies lines between its stdio and the daemon and has no state of its own.
+ * It loads few modules because clients start it often, and it outlives the daemon because many clients do not restart
+ * a server that has exited. It ends by calling `process.exit`.
  */
 export const runBridge = ({ env, argv }: BridgeOptions): void => {
   const { headers, problems } = bridgeHeaders(argv, env)
@@ -61,7 +61,7 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
     const message = parseMessage(line)
     if (message === undefined) {
       log('the client sent a line that is not JSON-RPC')
-      return toClient(errorResponse(null, -32700, 'That line is not a JSON-RPC message.'))
+      return toClient(errorResponse(null, -32700, 'Invalid JSON-RPC message.'))
     }
     if (daemon !== undefined) {
       conversation.sent(message, line.toString())
@@ -95,12 +95,12 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
       exitWhenDone()
     })
     socket.on('data', lines)
-    // The close that follows says all there is to say.
+    // Handled in 'close', which always follows.
     socket.on('error', () => {})
     socket.once('close', () => {
       if (daemon !== socket) return
       daemon = undefined
-      log(stopped ? 'the daemon was stopped' : 'lost the daemon, looking for the next one')
+      log(stopped ? 'the daemon was stopped' : 'lost the connection to the daemon, reconnecting')
       stdin.resume()
       for (const line of conversation.failInFlight()) toClient(line)
       if (!stopped || conversation.pendingCount() > 0) void connect()
@@ -133,7 +133,7 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
 
   for (const problem of problems) log(problem)
   if (stdin.isTTY)
-    log('this speaks MCP on stdin and stdout; a client starts it: claude mcp add deputy -- deputy mcp')
+    log('this is an MCP server for a client to start; add it with: claude mcp add deputy -- deputy mcp')
   onShutdown(exit)
   stdin.on('data', createLineSplitter(fromClient))
   stdin.on('error', exit)

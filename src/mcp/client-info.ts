@@ -7,14 +7,15 @@ import {
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
-/** Whether this very request says that its client can follow tasks; the protocol asks for it at each call. */
+/** Whether the client supports tasks. The protocol makes clients declare it in each request. */
 export const supportsTasks = (ctx: ServerContext): boolean =>
   at(ctx.mcpReq.envelope, CLIENT_CAPABILITIES_META_KEY, 'extensions', TASKS_EXTENSION) !== undefined
 
-/** Who asks, as jobs record it. Names come from outside: they are cut down to what is safe to show anywhere. */
+/** The client's name as jobs record it. It is untrusted, so only characters that are safe everywhere are kept. */
 export const originOf = (server: McpServer, ctx: ServerContext): string => {
-  const told = at(ctx.mcpReq.envelope, CLIENT_INFO_META_KEY, 'name') ?? server.server.getClientVersion()?.name
-  const name = String(told ?? '')
+  const reported =
+    at(ctx.mcpReq.envelope, CLIENT_INFO_META_KEY, 'name') ?? server.server.getClientVersion()?.name
+  const name = String(reported ?? '')
     .toLowerCase()
     .replace(/[^a-z0-9._-]+/g, '-')
     .slice(0, 40)

@@ -13,7 +13,7 @@ import type { BridgeClient } from './bridge-client.ts'
 const KEY = 'roots'
 const MAX_ROOTS = 100
 
-/** Where the client was started, and the roots it has told in answer to `askForRoots`. */
+/** The directory that the client was started in, and the roots it sent in response to `requestRoots`. */
 export const clientDirectories = async (
   bridge: BridgeClient | undefined,
   ctx: ServerContext,
@@ -27,8 +27,8 @@ export const clientDirectories = async (
 }
 
 /**
- * The question for the roots of a client that has some and has not told them. The SDK asks clients of older revisions
- * by a request of its own; those of the current one call again with the answer.
+ * Asks the client for its roots, if it supports them and has not sent them yet. The SDK asks clients of older protocol
+ * revisions with a separate request; clients of the current revision repeat the call with the roots.
  */
 export const requestRoots = (
   server: McpServer,

@@ -3,8 +3,8 @@ import { z } from 'zod'
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /**
- * The JSON Schema a model reads. It costs tokens in every conversation, so it keeps what helps to write a
- * correct call and drops what only a validator needs; the server checks everything again.
+ * The JSON Schema that a model reads. It costs tokens in every conversation, so it keeps what helps the model to write
+ * a correct call and drops what only a validator needs. The server validates the arguments itself.
  */
 export const compactSchema = (schema: z.ZodObject, io: 'input' | 'output'): JsonSchema => {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
@@ -19,10 +19,10 @@ const strip = (node: JsonSchema): JsonSchema => {
   for (const [key, value] of Object.entries(node)) {
     if (NOISE.has(key)) continue
     if (key === 'pattern' && ('description' in node || String(value).length > LONGEST_PATTERN)) continue
-    // zod writes the range of safe integers on every integer.
+    // zod adds the range of safe integers to every integer.
     if ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER)
       continue
-    // zod writes an empty schema where anything goes; some clients know only the bare word.
+    // zod writes an empty schema where any value is allowed; some clients only understand `true`.
     if (key === 'additionalProperties' && isObject(value) && Object.keys(value).length === 0) kept[key] = true
     else if (key === 'properties') kept[key] = mapValues(value, child => strip(child))
     else kept[key] = stripValue(value)
@@ -35,7 +35,7 @@ const stripValue = (value: unknown): unknown => {
   return isObject(value) ? strip(value) : value
 }
 
-/** Outputs explain themselves: their schema names the fields and their types, no more. */
+/** An output schema keeps only the names and types of fields: the model sees the values anyway. */
 const outline = (node: JsonSchema): JsonSchema => ({
   type: 'object',
   properties: mapValues(node.properties, typeOnly),

@@ -5,7 +5,7 @@ export const isActive = (toolset: Toolset): boolean => toolset.dormant !== true
 
 const refreshers = new WeakMap<McpServer, () => void>()
 
-/** Lists the tools of a toolset only while it has something to work with. */
+/** Disables the tools of dormant toolsets, so that the server does not list them. */
 export const hideDormantTools = (
   server: McpServer,
   selected: Selected,
@@ -26,5 +26,5 @@ export const hideDormantTools = (
   refresh()
 }
 
-/** Looks again, for a server that lives as long as its connection, and tells its client when something changed. */
+/** Updates the listed tools of a connected server and notifies its client if they changed. */
 export const refreshTools = (server: McpServer): void => refreshers.get(server)?.()

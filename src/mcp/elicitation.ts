@@ -10,18 +10,18 @@ import type { Elicitation, ToolOutcome } from './tool.ts'
 
 const KEY = 'confirm'
 
-/** Whether this client can put a question to its user, and what it brought back if it did. */
+/** The client's support for questions to its user, with the answer if this call carries one. Undefined: no support. */
 export const readElicitation = (server: McpServer, ctx: ServerContext): Elicitation | undefined => {
   if (!canAsk(server, ctx)) return undefined
   const response = inputResponse(ctx.mcpReq.inputResponses, KEY)
   const state = ctx.mcpReq.requestState<string>()
   if (response.kind !== 'elicit' || typeof state !== 'string') return {}
-  // Agreeing is a box that is ticked, not a form that was merely sent.
+  // Sending the form is not enough: the user must tick the box.
   const agreed = response.action === 'accept' && response.content?.[KEY] === true
   return { answer: { action: response.action === 'accept' && !agreed ? 'decline' : response.action, state } }
 }
 
-/** The call ends without effect; the client asks and calls again, with the answer and the state. */
+/** Ends the call without effect. The client asks its user and repeats the call with the answer and the state. */
 export const toInputRequest = ({
   message,
   state,
@@ -33,7 +33,7 @@ export const toInputRequest = ({
         message,
         requestedSchema: {
           type: 'object',
-          properties: { [KEY]: { type: 'boolean', title: 'Do it', description: 'This cannot be undone' } },
+          properties: { [KEY]: { type: 'boolean', title: 'Confirm', description: 'This cannot be undone' } },
           required: [KEY],
         },
       }),
@@ -45,7 +45,7 @@ const canAsk = (server: McpServer, ctx: ServerContext): boolean => {
   const perCall = at(at(envelope, CLIENT_CAPABILITIES_META_KEY), 'elicitation')
   const elicitation = envelope === undefined ? server.server.getClientCapabilities()?.elicitation : perCall
   if (typeof elicitation !== 'object' || elicitation === null) return false
-  // A client that says nothing about modes has forms.
+  // A client that declares no mode supports forms.
   return 'form' in elicitation || !('url' in elicitation)
 }
 

@@ -10,8 +10,8 @@ interface Stored {
 const MAX_BYTES = 4 * 1024 * 1024
 
 /**
- * The last messages of one session, so that an older client whose connection broke can ask for what it missed. What
- * no longer fits is forgotten; jobs keep everything that matters anyway.
+ * Keeps the last messages of a session, so that a client of an older protocol revision can resume after its connection
+ * broke. Older messages are dropped to limit memory; the output of jobs is in the database.
  */
 export const createEventStore = (): EventStore => {
   const events: Stored[] = []

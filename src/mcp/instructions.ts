@@ -1,13 +1,13 @@
 import type { Selected, Toolset } from './toolset.ts'
 
-/** What the instructions tell of this installation; the daemon fills it in. */
+/** Facts about this installation for the instructions, provided by the daemon. */
 export interface InstructionsContext {
   readonly runtimes: readonly { readonly name: string; readonly ready: boolean; readonly reason?: string }[]
-  /** Presets of the configuration, besides script, claude and custom. */
+  /** Configured presets, besides script, claude and custom. */
   readonly agents: readonly string[]
   /** Names only. */
   readonly secrets: readonly string[]
-  /** What is wrong or missing in the configuration, a sentence each. */
+  /** Problems of the configuration, one sentence each. */
   readonly notes: readonly string[]
 }
 
@@ -18,12 +18,12 @@ export interface InstructionsOptions {
   readonly readOnly: boolean
 }
 
-/** Clients cut instructions at 2 KB, some of them in the middle of a word. */
+/** Clients truncate instructions at 2 KB, some of them in the middle of a word. */
 export const MAX_BYTES = 2048
 
-/** How the tools go together, and what is configured here and what is not. */
+/** Explains how the tools work together and what is configured. */
 export const instructions = (options: InstructionsOptions): string => {
-  const essential = [...howTo(options), ...whatIsThere(options.context)].join('\n')
+  const essential = [...howTo(options), ...configured(options.context)].join('\n')
   const all = [essential, ...extras(options)].reduce((text, line) =>
     Buffer.byteLength(text) + Buffer.byteLength(line) + 1 <= MAX_BYTES ? `${text}\n${line}` : text,
   )
@@ -34,7 +34,7 @@ const howTo = ({ selected, readOnly }: InstructionsOptions): string[] => {
   if (!selected.toolsets.some(toolset => toolset.name === 'jobs')) return ['Deputy.']
   if (readOnly)
     return [
-      'Deputy runs jobs on isolated machines. This connection is read-only: look at jobs, start and end none.',
+      'Deputy runs jobs on isolated machines. This connection is read-only: view jobs, but do not start or end them.',
     ]
   return [
     'Deputy runs scripts, builds and AI agents on isolated machines and brings back output, artifacts and exit status.',
@@ -43,7 +43,7 @@ const howTo = ({ selected, readOnly }: InstructionsOptions): string[] => {
   ]
 }
 
-const whatIsThere = ({ runtimes, agents, secrets }: InstructionsContext): string[] => {
+const configured = ({ runtimes, agents, secrets }: InstructionsContext): string[] => {
   const ready = runtimes.filter(runtime => runtime.ready).map(runtime => runtime.name)
   const lines = [
     ready.length > 0
@@ -85,6 +85,6 @@ const names = (all: readonly string[]): string =>
 const cut = (text: string): string => {
   const bytes = Buffer.from(text)
   if (bytes.length <= MAX_BYTES) return text
-  // A stream waits for the rest of a character that was cut in two, and so leaves it out.
+  // With `stream`, the decoder omits an incomplete character at the end.
   return `${new TextDecoder().decode(bytes.subarray(0, MAX_BYTES - 3), { stream: true })}…`
 }

@@ -11,25 +11,25 @@ export interface JobTaskOptions {
   readonly readOnly: boolean
 }
 
-/** Jobs as tasks: the id of the one is the id of the other, so a model that was told either can use both. */
+/** Presents jobs as MCP tasks. Job and task have the same id, so a model can use either kind of tool. */
 export const jobTasks = ({ deputy, readOnly }: JobTaskOptions): TaskSource => ({
   get: async id => {
     const job = await find(deputy, id)
     if (job === undefined) return undefined
     const task = taskOf(job)
-    // A failed job is a completed task: the tool did its work and tells of the failure.
+    // A failed job is a completed task: the tool call succeeded, and its result describes the failure.
     return task.status === 'completed' ? { ...task, result: toResult(await jobResult(deputy, id)) } : task
   },
   cancel: async (id, by) => {
     if (readOnly)
       throw new ProtocolError(
         ProtocolErrorCode.InvalidParams,
-        'This connection is read-only: it cancels no jobs.',
+        'This connection is read-only: it cannot cancel jobs.',
       )
     const job = await find(deputy, id)
     if (job !== undefined && !isTerminal(job.status)) await deputy.cancel(id, by)
   },
-  // Jobs never ask their user anything.
+  // Jobs never ask for input.
   update: async () => {},
 })
 

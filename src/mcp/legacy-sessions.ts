@@ -4,7 +4,7 @@ import { createEventStore } from './event-store.ts'
 import { MAX_MESSAGE_BYTES } from './message-limit.ts'
 
 export interface SessionOptions {
-  /** A server for a new session, with what makes sessions differ: a session is only for who opened it. */
+  /** Creates the server of a new session. Requests with another scope cannot use the session. */
   open(request: Request, scope: string): ReturnType<McpServerFactory>
   readonly onerror?: (error: Error) => void
 }
@@ -18,10 +18,10 @@ interface Session {
 
 const MAX_SESSIONS = 256
 const IDLE_MS = 30 * 60_000
-/** After which a client whose stream broke should come back. */
+/** Tells clients when to reconnect a broken stream. */
 const RETRY_MS = 1000
 
-/** Sessions of clients that speak a revision before 2026-07-28, which had them. */
+/** Sessions, for clients of protocol revisions before 2026-07-28. */
 export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
   const sessions = new Map<string, Session>()
 
@@ -58,7 +58,7 @@ export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
     const server = await open(request, scope)
     await server.connect(transport)
     const response = await transport.handleRequest(request)
-    // Anything but an `initialize` was refused, and there is no session to keep.
+    // The request was not a valid `initialize`, so there is no session to keep.
     if (transport.sessionId === undefined) await server.close()
     return response
   }
@@ -86,7 +86,7 @@ export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
   }
 }
 
-/** 404 makes a client open a new session: after a restart of the daemon all of them do. */
+/** 404 makes the client open a new session, for example after a restart of the daemon. */
 const unknownSession = (): Response =>
   Response.json(
     { jsonrpc: '2.0', error: { code: -32001, message: 'Session not found: initialize again.' }, id: null },

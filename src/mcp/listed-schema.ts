@@ -1,7 +1,7 @@
 import type { StandardSchemaWithJSON } from '@modelcontextprotocol/server'
 import type { JsonSchema } from './compact-schema.ts'
 
-/** A schema the SDK lists but does not check: tools check their own input, with better words. */
+/** A schema that the SDK lists but does not validate: tools validate their input themselves, with better messages. */
 export const listedSchema = (json: JsonSchema): StandardSchemaWithJSON => {
   const copy = { ...json }
   return {

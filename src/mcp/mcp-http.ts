@@ -16,18 +16,18 @@ import { announceUpdates, type Updates } from './updates.ts'
 export interface McpHttpOptions {
   factoryFor(selection: Selection): ServerFactory
   readonly updates: Updates
-  /** What listening clients hear comes from here; absent: nothing but the updates. */
+  /** The bus that `updates` are published on. */
   readonly bus?: ServerEventBus
   readonly onerror?: (error: Error) => void
 }
 
 export interface McpCaller {
-  /** A token with read-only scope: whatever the request says, nothing that changes something is served. */
+  /** The token has the read-only scope: only tools that change nothing are served, whatever the request selects. */
   readonly readOnly: boolean
 }
 
 export interface McpHttp {
-  /** Host, Origin and the token have been checked by the caller. */
+  /** The caller must have checked Host, Origin and the token. */
   fetch(request: Request, caller: McpCaller): Promise<Response>
   close(): Promise<void>
 }
@@ -50,14 +50,14 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
     const known = handlers.get(key)
     if (known !== undefined) return known
     const factory = factoryFor(selection)
-    // Called with a context and nothing else: over HTTP there is no front.
+    // Only the context is passed: over HTTP there is no bridge.
     const handler = createMcpHandler(context => factory(context), {
       legacy: 'reject',
       bus,
       maxRequestBodySize: MAX_MESSAGE_BYTES,
       ...report,
     })
-    // Selections come from outside: what is not kept is made again.
+    // Clients choose the selection, so the number of cached handlers is limited.
     if (handlers.size < MAX_HANDLERS) handlers.set(key, handler)
     return handler
   }

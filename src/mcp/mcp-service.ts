@@ -9,18 +9,18 @@ import { selectionKey } from './toolset-selection.ts'
 import { createUpdates } from './updates.ts'
 
 export interface McpDependencies extends Omit<McpOptions, 'toolsets' | 'readOnly' | 'settings'> {
-  /** Hears what a transport refused or lost: the doing of clients, as a rule. */
+  /** Called with errors of the transport. They are usually caused by clients. */
   readonly onrefused?: (error: Error) => void
 }
 
-/** Everything the daemon serves over MCP. */
+/** The MCP endpoints of the daemon. */
 export interface McpService {
-  /** For the control app at `/mcp`. */
+  /** Serves `/mcp` of the control app. */
   readonly http: McpHttp
-  /** For the `upgrade` event of the server on the Unix socket, and of no other. */
+  /** Handles the `upgrade` event of the server on the Unix socket. Use it for no other server: it checks no token. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   connections(): number
-  /** Call it when toolsets may have woken up or fallen asleep. */
+  /** Call this when a toolset may have become dormant or active. */
   toolsChanged(): void
   close(): Promise<void>
 }
@@ -34,7 +34,7 @@ export const createMcpService = (dependencies: McpDependencies): McpService => {
     const known = factories.get(key)
     if (known !== undefined) return known
     const factory = createServerFactory({ ...dependencies, ...selection })
-    // Selections come from outside: what is not kept is made again.
+    // Clients choose the selection, so the number of cached factories is limited.
     if (factories.size < MAX_FACTORIES) factories.set(key, factory)
     return factory
   }

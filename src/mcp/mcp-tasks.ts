@@ -19,25 +19,25 @@ export interface Task {
   readonly lastUpdatedAt: string
 }
 
-/** A task with what belongs to its status: its result, its error, or what it asks for. */
+/** A task with the details of its status: result, error or input requests. */
 export interface DetailedTask extends Task {
   readonly result?: CallToolResult
   readonly error?: { readonly code: number; readonly message: string }
   readonly inputRequests?: Readonly<Record<string, unknown>>
 }
 
-/** Where tasks live. They are durable before anybody hears of their id. */
+/** Stores the tasks. A task is on disk before its id is returned. */
 export interface TaskSource {
-  /** Undefined: there is none of that id. */
+  /** Undefined if there is no task with this id. */
   get(id: string): Promise<DetailedTask | undefined>
-  /** Asks for its end; a task that has ended already stays as it is. */
+  /** Requests the end of a task; does nothing if it has ended. */
   cancel(id: string, by: string): Promise<void>
   update(id: string, responses: Readonly<Record<string, unknown>>): Promise<void>
 }
 
 /**
- * The tasks extension of MCP, for clients of the current revision that declare it at each request; nobody else ever
- * sees a task.
+ * Implements the tasks extension of MCP. Only clients of the current protocol revision that declare the extension in
+ * the request see tasks.
  */
 export const registerTasks = (server: McpServer, source: TaskSource): void => {
   server.server.registerCapabilities({ extensions: { [TASKS_EXTENSION]: {} } })
@@ -47,7 +47,7 @@ export const registerTasks = (server: McpServer, source: TaskSource): void => {
     if (!supportsTasks(ctx)) throw missingTasks()
     const task = await source.get(taskId)
     if (task === undefined)
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no task ${taskId}.`, { taskId })
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No task '${taskId}'.`, { taskId })
     return task
   }
 
@@ -63,7 +63,7 @@ export const registerTasks = (server: McpServer, source: TaskSource): void => {
 
   server.server.setRequestHandler('tasks/update', schemas, async ({ taskId }, ctx) => {
     await find(taskId, ctx)
-    // The SDK takes the responses out of the parameters, whatever the method is.
+    // The SDK moves `inputResponses` from the parameters to the context, for every method.
     await source.update(taskId, ctx.mcpReq.inputResponses ?? {})
     return {}
   })
@@ -75,7 +75,7 @@ export const registerTasks = (server: McpServer, source: TaskSource): void => {
   })
 }
 
-/** A result that is a handle of the task behind it. Its structured content stays: output schemas ask for it. */
+/** A result that refers to a task. It keeps its structured content, because the output schema requires it. */
 export const asTask = (task: Task, result: CallToolResult = { content: [] }): CallToolResult => ({
   ...result,
   resultType: 'task',
@@ -93,7 +93,7 @@ const taskFields = ({ taskId, status, statusMessage, createdAt, lastUpdatedAt }:
   ...(statusMessage !== undefined && { statusMessage }),
   createdAt,
   lastUpdatedAt,
-  // Jobs are kept by count and age, not for a time that could be promised here.
+  // No fixed lifetime: jobs are pruned by count and age.
   ttlMs: null,
   pollIntervalMs: POLL_MS,
 })

@@ -15,14 +15,14 @@ export interface UpgradeOptions extends Omit<StreamOptions, 'factory' | 'bridge'
 }
 
 /**
- * Takes over a connection of the control socket for MCP. For the `upgrade` event of the server on the Unix socket
- * only: who can open that has full rights, and nobody is asked for a token here.
+ * Switches a connection of the control socket to MCP. Only for the `upgrade` event of the server on the Unix socket:
+ * no token is checked, because every process that can open the socket has full rights.
  */
 export const createMcpUpgrade = (options: UpgradeOptions) => {
   const streams = new Set<Duplex>()
   return {
     handle: (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-      // A peer that is gone before or after is no news.
+      // Ignore EPIPE and ECONNRESET: the peer has disconnected.
       socket.on('error', () => {})
       const wanted = request.headers.upgrade?.toLowerCase() === UPGRADE_PROTOCOL
       if (!wanted || request.url?.split('?')[0] !== UPGRADE_PATH) {
@@ -44,12 +44,12 @@ export const createMcpUpgrade = (options: UpgradeOptions) => {
         ...(onerror && { onerror }),
       }).then(() => streams.delete(socket))
     },
-    /** Says goodbye; bridges find the next daemon when they need one. */
+    /** Sends the stopping notification, then closes all connections. */
     close: (): void => {
       const goodbye = `${JSON.stringify({ jsonrpc: '2.0', method: STOPPING_METHOD })}\n`
       for (const stream of streams) stream.end(goodbye, () => stream.destroy())
     },
-    /** Connected clients. */
+    /** Number of connected clients. */
     count: (): number => streams.size,
   }
 }

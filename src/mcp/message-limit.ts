@@ -1,4 +1,4 @@
 import { LIMITS } from '../jobs/limits.ts'
 
-/** The largest manifest, and half as much again for how JSON and base64 write it. */
+/** The largest manifest, plus half its size for the overhead of JSON and base64. */
 export const MAX_MESSAGE_BYTES = LIMITS.manifestBytes * 1.5

@@ -27,7 +27,7 @@ const TYPES: Record<string, string> = {
   webp: 'image/webp',
 }
 
-/** What a file most likely is, by its name. */
+/** Guesses the MIME type from the file name. */
 export const mimeType = (path: string, isText: boolean): string =>
   own(TYPES, path.slice(path.lastIndexOf('.') + 1).toLowerCase()) ??
   (isText ? 'text/plain' : 'application/octet-stream')

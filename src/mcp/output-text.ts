@@ -7,8 +7,8 @@ export interface OutputText {
 }
 
 /**
- * Output bytes as text. A page can end within a character: its bytes are left for the next page, and the
- * cursor says so. Characters that are cut by a piece of the other stream are put together again.
+ * Decodes a page of output as UTF-8. If the page ends within a character, its bytes are left for the next page and
+ * `next_cursor` points to them. A character that is split by output of the other stream is put together again.
  */
 export const outputText = (page: OutputPage, only?: 'stdout' | 'stderr'): OutputText => {
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
@@ -25,7 +25,7 @@ export const outputText = (page: OutputPage, only?: 'stdout' | 'stderr'): Output
     let data = piece === page.pieces[0] ? afterPartialCharacter(piece.data) : piece.data
     if (piece === last && !page.done && endsPage(piece, page)) {
       held = incompleteTail(data)
-      // A page that would be empty without them must bring them, or its reader would ask for ever.
+      // Never return an empty page here: the reader would request the same page for ever.
       if (held === data.length) held = 0
       data = data.subarray(0, data.length - held)
     }
@@ -43,14 +43,14 @@ const isData = (piece: OutputPiece): piece is DataPiece => 'data' in piece
 const endsPage = (piece: DataPiece, page: OutputPage): boolean =>
   piece.offset + piece.data.length === page.next_cursor
 
-/** A page that starts in the middle of the output may start in the middle of a character. */
+/** Drops a partial character at the start, because a cursor can point into the middle of one. */
 const afterPartialCharacter = (data: Uint8Array): Uint8Array => {
   let start = 0
   while (start < 3 && start < data.length && (data[start]! & 0xc0) === 0x80) start += 1
   return data.subarray(start)
 }
 
-/** How many bytes at the end begin a character that is not complete yet. */
+/** Counts the bytes of an incomplete character at the end. */
 const incompleteTail = (data: Uint8Array): number => {
   for (let back = 1; back <= Math.min(3, data.length); back++) {
     const byte = data[data.length - back]!

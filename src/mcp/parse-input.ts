@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 
-/** Checks the arguments of a tool. No arguments at all is legal and means none: `tools/call` may leave them out. */
+/** Validates the arguments of a tool. `tools/call` may omit them altogether. */
 export const parseInput = <Input extends z.ZodObject>(
   schema: Input,
   args: unknown,
@@ -12,11 +12,15 @@ export const parseInput = <Input extends z.ZodObject>(
   if (parsed.success) return parsed.data
   const known = Object.keys(schema.shape)
   const problems = parsed.error.issues.slice(0, 8).flatMap(issue => explain(issue, known, args))
-  const told = problems.join('; ')
-  throw new AppError('invalid', `Invalid arguments for ${tool}: ${told}${told.endsWith('?') ? '' : '.'}`, {
-    hint: known.length > 0 ? `Arguments of ${tool}: ${known.join(', ')}.` : `${tool} takes no arguments.`,
-    details: { problems },
-  })
+  const listed = problems.join('; ')
+  throw new AppError(
+    'invalid',
+    `Invalid arguments for ${tool}: ${listed}${listed.endsWith('?') ? '' : '.'}`,
+    {
+      hint: known.length > 0 ? `Arguments of ${tool}: ${known.join(', ')}.` : `${tool} takes no arguments.`,
+      details: { problems },
+    },
+  )
 }
 
 const explain = (issue: z.core.$ZodIssue, known: readonly string[], args: unknown): string[] => {

@@ -1,7 +1,7 @@
 import type { McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 
-/** A prompt that walks an agent through handing work over well. */
+/** Registers the prompt that guides an agent through delegating a task. */
 export const registerPrompts = (server: McpServer): void => {
   server.registerPrompt(
     'delegate',
@@ -9,8 +9,8 @@ export const registerPrompts = (server: McpServer): void => {
       title: 'Delegate a task',
       description: 'Hand a task to an isolated machine and bring back what it did',
       argsSchema: z.object({
-        task: z.string().describe('What shall be done'),
-        context: z.string().optional().describe('Files, limits or wishes that matter'),
+        task: z.string().describe('What to do'),
+        context: z.string().optional().describe('Relevant files, limits and preferences'),
       }),
     },
     ({ task, context }) => ({
@@ -28,6 +28,6 @@ ${task}${context ? `\n\nContext:\n${context}` : ''}
 2. Say what comes back: list globs in manifest.artifacts; with workspace, patch: true returns the changes as a patch.
 3. Ask for no more than it needs: network as a list of domains rather than full, secrets by name (never paste a value), a timeout that fits, resources only if the default is too small.
 4. Write the script so that it fails loudly (set -eu). Give an idempotency_key, so that a repeated submit cannot run it twice.
-5. submit_job, then get_job_result with wait_seconds: 50 until it has finished. Do other work meanwhile: the job needs nobody to wait for it. Independent parts go into jobs of their own, submitted together.
+5. submit_job, then get_job_result with wait_seconds: 50 until it has finished. Do other work meanwhile: the job runs without you. Submit independent parts as separate jobs, all at once.
 6. get_job_result. Judge by exit_code, error and output, not by status alone; read artifacts through their uri. If it failed, change what was wrong before submitting again.
 7. Report what was done, with the job_id, and what was not.`

@@ -18,7 +18,7 @@ import { describeJob, shorten } from './tools/jobs/describe-job.ts'
 const LISTED_JOBS = 20
 const COMPLETED_IDS = 100
 const LOG_BYTES = 256 * 1024
-/** A model cannot read more of a file in one piece; the REST API gives files of any size. */
+/** More does not fit into the context of a model. The REST API serves files of any size. */
 const ARTIFACT_BYTES = 4 * 1024 * 1024
 
 /** Jobs, their logs and their artifacts as MCP resources. */
@@ -30,7 +30,7 @@ export const registerResources = (server: McpServer, deputy: Deputy): void => {
     new ResourceTemplate('job://{id}', { list: () => listJobs(deputy), complete }),
     { title: 'Job', description: 'State of a job', mimeType: 'application/json' },
     async (uri, { id }) => {
-      const job = await known(uri, () => deputy.get(String(id)))
+      const job = await withProtocolErrors(uri, () => deputy.get(String(id)))
       return {
         contents: [{ uri: uri.href, mimeType: 'application/json', text: JSON.stringify(describeJob(job)) }],
       }
@@ -46,7 +46,7 @@ export const registerResources = (server: McpServer, deputy: Deputy): void => {
       mimeType: 'text/plain',
     },
     async (uri, { id }, ctx) => {
-      const text = await known(uri, () => readLog(deputy, String(id), ctx.mcpReq.signal))
+      const text = await withProtocolErrors(uri, () => readLog(deputy, String(id), ctx.mcpReq.signal))
       return { contents: [{ uri: uri.href, mimeType: 'text/plain', text }] }
     },
   )
@@ -65,7 +65,9 @@ export const registerResources = (server: McpServer, deputy: Deputy): void => {
       const file = artifactPath(String(path))
       if (file === undefined) throw new ResourceNotFoundError(uri.href)
       return {
-        contents: [await known(uri, () => readArtifact({ deputy, uri: uri.href, id: String(id), file }))],
+        contents: [
+          await withProtocolErrors(uri, () => readArtifact({ deputy, uri: uri.href, id: String(id), file })),
+        ],
       }
     },
   )
@@ -105,7 +107,7 @@ const readLog = async (deputy: Deputy, id: string, signal: AbortSignal): Promise
   const after =
     page.done || next_cursor >= job.output_bytes
       ? ''
-      : `\n[It goes on: stream_job_output with cursor ${next_cursor}.]`
+      : `\n[More output: stream_job_output with cursor ${next_cursor}.]`
   return `${before}${text}${after}`
 }
 
@@ -121,7 +123,7 @@ const readArtifact = async ({ deputy, uri, id, file }: ArtifactRequest) => {
   if (artifact.size > ARTIFACT_BYTES)
     throw new ProtocolError(
       ProtocolErrorCode.InvalidParams,
-      `'${file}' has ${formatSize(artifact.size)}, more than the ${formatSize(ARTIFACT_BYTES)} a resource may have. Next: deputy artifacts get ${id} ${file}`,
+      `'${file}' has ${formatSize(artifact.size)}; a resource may have at most ${formatSize(ARTIFACT_BYTES)}. Next: deputy artifacts get ${id} ${file}`,
     )
   const bytes = await buffer(artifact.read())
   try {
@@ -132,8 +134,8 @@ const readArtifact = async ({ deputy, uri, id, file }: ArtifactRequest) => {
   }
 }
 
-/** What is not there is told as the protocol wants it; anything else in our own words. */
-const known = async <T>(uri: URL, read: () => Promise<T>): Promise<T> => {
+/** Reports a missing resource with the error code of the protocol, and other errors with their message and hint. */
+const withProtocolErrors = async <T>(uri: URL, read: () => Promise<T>): Promise<T> => {
   try {
     return await read()
   } catch (thrown) {

@@ -12,8 +12,8 @@ export interface StreamOptions {
 }
 
 /**
- * Serves MCP over a byte stream, newline-delimited as on stdio: the daemon's end of the bridge. It ends with the
- * stream, and the stream with it. Resolves when that has happened.
+ * Serves MCP to a bridge over a byte stream, newline-delimited as on stdio. The server and the stream close together;
+ * the promise resolves when the stream is closed.
  */
 export const serveMcpStream = (stream: Duplex, options: StreamOptions): Promise<void> => {
   const transport = new StdioServerTransport(stream, stream, { maxBufferSize: MAX_MESSAGE_BYTES })

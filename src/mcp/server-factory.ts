@@ -20,22 +20,22 @@ import { type Selection, selectTools, type Toolset } from './toolset.ts'
 
 export interface McpOptions extends Selection {
   readonly deputy: Deputy
-  /** All there are; `toolsets` of the selection chooses among them. */
+  /** All toolsets; the `toolsets` of the selection chooses among them. */
   readonly available: readonly Toolset[]
   readonly version: string
-  /** Asked at every connection, so it must be quick. */
+  /** Called for every connection, so it must be fast. */
   instructionsContext(settings: readonly string[]): InstructionsContext
-  /** Absent: jobs are the tasks. */
+  /** Default: the jobs are the tasks. */
   readonly tasks?: TaskSource
-  /** Hears of defects: what went wrong although the caller did nothing wrong. */
+  /** Called with internal errors, which are not the caller's fault. */
   readonly onerror?: (error: Error) => void
 }
 
 const LIST_TTL_MS = 60_000
 
 /**
- * Makes servers: one for each HTTP request, or for each stdio connection. All that is costly happens here, once;
- * the factory itself only puts things together.
+ * Returns a function that creates a server for each HTTP request or stdio connection. Expensive work, such as the
+ * schemas, is done once, here.
  */
 export const createServerFactory = (options: McpOptions): ServerFactory => {
   const { deputy, available, version, readOnly = false } = options
@@ -119,10 +119,10 @@ const registerTool = ({ server, options, tool, config, bridge }: Registration): 
         : result
     } catch (thrown) {
       const error = toAppError(thrown)
-      // Nothing was done yet: the call is made again when the client has told its roots.
+      // The call had no effect yet. The client repeats it together with its roots.
       const question = error instanceof DirectoryRefused ? requestRoots(server, bridge, ctx) : undefined
       if (question !== undefined) return question
-      // Whoever has given up gets no answer, and what that broke is nobody's defect.
+      // A cancelled call gets no response, and errors caused by the cancellation are not reported.
       if (error.code === 'internal' && !ctx.mcpReq.signal.aborted) onerror?.(error)
       return toErrorResult(error)
     }

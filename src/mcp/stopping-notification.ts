@@ -1,5 +1,5 @@
 /**
- * The daemon's last line to a bridge when it is stopped on purpose: whoever stopped it may be about to start another
- * one, or wants none. The bridge keeps it to itself and looks for a daemon only when its client asks for something.
+ * The daemon sends this to bridges when a user stops it. A bridge then starts no daemon until its client sends a
+ * request, because the user may be about to start another daemon, or want none. The client does not see it.
  */
 export const STOPPING_METHOD = 'notifications/deputy/stopping'

@@ -4,8 +4,8 @@ import { compactSchema, type JsonSchema } from './compact-schema.ts'
 import { parseInput } from './parse-input.ts'
 
 /**
- * A tool as a toolset lists it. Adding one: write a file in `tools/<toolset>/` that exports `defineTool({…})`
- * and put it into that folder's list.
+ * A tool of a toolset. To add one, write a file in `tools/<toolset>/` that exports `defineTool({…})` and add it to the
+ * list of the toolset.
  */
 export interface Tool {
   readonly name: string
@@ -14,15 +14,15 @@ export interface Tool {
   readonly annotations: Annotations
   readonly input: JsonSchema
   readonly output: JsonSchema
-  /** Checks the arguments, then runs. Throws AppError; the server turns it into a result the model can act on. */
+  /** Validates the arguments, then runs. Throws AppError, which the server turns into an error result. */
   call(args: unknown, context: ToolContext): Promise<ToolOutcome>
   /** Hints for particular clients. */
   readonly meta?: Readonly<Record<string, unknown>>
-  /** What is left of a tool that can also change things where nothing may be changed. */
+  /** The read-only variant of a tool that can also change things. */
   readonly readOnly?: Tool
 }
 
-/** All four, always: a client assumes the worst of what is left out. */
+/** All four are required: clients assume the worst for a missing one. */
 export interface Annotations {
   readonly readOnlyHint: boolean
   readonly destructiveHint: boolean
@@ -32,29 +32,29 @@ export interface Annotations {
 
 export interface ToolContext {
   readonly deputy: Deputy
-  /** Who asked, as jobs record it: `mcp:claude-code`. */
+  /** The client as jobs record it, such as `mcp:claude-code`. */
   readonly origin: string
   /** Directories of this computer that the client may name as a workspace. */
   readonly directories: readonly string[]
-  /** Ends with the request. A job must never be tied to it. */
+  /** Aborted when the request ends. Never pass it to a job: jobs outlive requests. */
   readonly signal: AbortSignal
-  /** Tells how a long call goes on; absent when the client did not ask for that. */
+  /** Reports the progress of a long call; absent when the client did not ask for it. */
   readonly progress?: (message: string) => void
-  /** Absent where the client has no way to ask. */
+  /** Absent when the client cannot ask its user. */
   readonly elicitation?: Elicitation
 }
 
-/** A client that can ask its user in the middle of a call, and what the user said when it was asked before. */
+/** The client can ask its user during a call. `answer` is the user's answer to the previous question. */
 export interface Elicitation {
   readonly answer?: { readonly action: 'accept' | 'decline' | 'cancel'; readonly state: string }
 }
 
 export interface ToolOutcome {
-  /** The whole answer: many clients show the model nothing else. */
+  /** The complete result: many clients show the model nothing else. */
   readonly data: Readonly<Record<string, unknown>>
-  /** The job this call has started; a client that knows MCP tasks gets it as a task. */
+  /** The job that this call started. Clients that support MCP tasks get it as a task. */
   readonly startedJob?: string
-  /** Nothing was done: the user must agree first. The client calls again with the answer and the state. */
+  /** The user must confirm first; nothing was done. The client repeats the call with the answer and the state. */
   readonly question?: { readonly message: string; readonly state: string }
 }
 
@@ -63,9 +63,9 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   readonly title: string
   readonly description: string
   readonly annotations: Annotations
-  /** A `z.strictObject`: a misspelt argument is an error, not a silent default. */
+  /** Use `z.strictObject`, so that a misspelt argument is an error and not ignored. */
   readonly input: Input
-  /** A `z.looseObject`: fields may be added without breaking a client. */
+  /** Use `z.looseObject`, so that new fields do not break clients. */
   readonly output: Output
   run(input: z.output<Input>, context: ToolContext): Promise<ToolOutcome>
 }
@@ -85,7 +85,7 @@ export const defineTool = <Input extends z.ZodObject, Output extends z.ZodObject
   }
 }
 
-/** Looks, and changes nothing. `openWorld`: it asks a system outside of Deputy. */
+/** Annotations of a tool that changes nothing. `openWorld`: it calls a system outside of Deputy. */
 export const reads = (openWorld = false): Annotations => ({
   readOnlyHint: true,
   destructiveHint: false,
@@ -93,7 +93,7 @@ export const reads = (openWorld = false): Annotations => ({
   openWorldHint: openWorld,
 })
 
-/** Changes something. Say whether it can destroy, and whether a second identical call changes nothing more. */
+/** Annotations of a tool that changes something. `idempotent`: a second identical call changes nothing more. */
 export const changes = (kind: {
   destructive: boolean
   idempotent: boolean

@@ -1,6 +1,6 @@
 import type { Selection } from './toolset.ts'
 
-/** What a front chose, as it travels: headers on the socket, the query of the address over HTTP. */
+/** Reads the selection of a client: from headers on the Unix socket, from the query of the URL over HTTP. */
 export const selectionOf = (
   headers: { get(name: string): string | null | undefined },
   query: URLSearchParams = new URLSearchParams(),

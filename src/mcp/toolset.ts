@@ -1,33 +1,33 @@
 import { didYouMean } from '../jobs/nearest.ts'
 import type { Tool } from './tool.ts'
 
-/** Tools that belong together; chosen when a front starts. */
+/** A group of tools. Clients choose toolsets when they connect. */
 export interface Toolset {
   readonly name: string
   /** One line for the instructions. */
   readonly summary: string
-  /** Served when nobody chose. */
+  /** Served when the client selects no toolsets. */
   readonly byDefault: boolean
-  /** What a model must know to use these tools together; a sentence or two. */
+  /** How to use these tools together, for the model; one or two sentences. */
   readonly instructions?: string
   readonly tools: readonly Tool[]
-  /** There is nothing to use them on now; they are listed when there is. Absent: they always are. */
+  /** The tools have nothing to work on at the moment, so they are not listed. Absent: they are always listed. */
   readonly dormant?: boolean
 }
 
 export interface Selection {
   /** Names of toolsets, `default` or `all`; absent: the default ones. */
   readonly toolsets?: readonly string[]
-  /** Only tools that change nothing. Wins over everything else. */
+  /** Serve only tools that change nothing. Overrides everything else. */
   readonly readOnly?: boolean
-  /** Names of the settings in the front's own environment. */
+  /** Names of the settings in the environment of the bridge. */
   readonly settings?: readonly string[]
 }
 
 export interface Selected {
   readonly toolsets: readonly Toolset[]
   readonly tools: readonly Tool[]
-  /** What was asked for and is not there, in sentences: a wrong name must not stop a server. */
+  /** One sentence for each unknown toolset: a wrong name must not stop the server. */
   readonly problems: readonly string[]
 }
 
@@ -36,11 +36,11 @@ export const selectTools = (available: readonly Toolset[], selection: Selection)
   const wanted = new Set(selection.toolsets ?? ['default'])
   const problems = [...wanted]
     .filter(name => name !== 'default' && name !== 'all' && !names.includes(name))
-    .map(name => `There is no toolset '${name}'${didYouMean(name, names) || '.'} Known: ${names.join(', ')}.`)
+    .map(name => `No toolset '${name}'${didYouMean(name, names) || '.'} Known: ${names.join(', ')}.`)
   const toolsets = available.filter(
     toolset => wanted.has('all') || wanted.has(toolset.name) || (wanted.has('default') && toolset.byDefault),
   )
-  // A tool may belong to two toolsets; it is served once.
+  // A tool can belong to several toolsets.
   const chosen = new Map(toolsets.flatMap(toolset => toolset.tools).map(tool => [tool.name, tool]))
   const tools = [...chosen.values()].flatMap(tool => (selection.readOnly ? withoutChanges(tool) : [tool]))
   return { toolsets, tools, problems }

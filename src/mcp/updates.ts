@@ -8,15 +8,15 @@ export type Update =
   | { readonly kind: 'list' }
   | { readonly kind: 'tools' }
 
-/** Changes of jobs as changes of resources, for all connections together. */
+/** Turns changes of jobs into resource updates, once for all connections. */
 export interface Updates {
   subscribe(listener: (update: Update) => void): () => void
-  /** A toolset may have woken up or fallen asleep. */
+  /** Call this when a toolset may have become dormant or active. */
   toolsChanged(): void
   close(): void
 }
 
-/** A busy job changes a thousand times a second; a client needs to know that it did, not how often. */
+/** A busy job changes a thousand times a second, so updates are combined. */
 const RESOURCE_EVERY_MS = 250
 const LIST_EVERY_MS = 1000
 const REMEMBERED_IDS = 10_000
@@ -28,7 +28,7 @@ export const createUpdates = (deputy: Deputy): Updates => {
   let resourceTimer: NodeJS.Timeout | undefined
   let listTimer: NodeJS.Timeout | undefined
 
-  const tell = (update: Update) => {
+  const publish = (update: Update) => {
     for (const listener of listeners) listener(update)
   }
   const stop = deputy.onChange(({ jobId, kind }) => {
@@ -38,14 +38,14 @@ export const createUpdates = (deputy: Deputy): Updates => {
       resourceTimer = undefined
       const uris = [...changed]
       changed.clear()
-      for (const uri of uris) tell({ kind: 'resource', uri })
+      for (const uri of uris) publish({ kind: 'resource', uri })
     }, RESOURCE_EVERY_MS)
     if (seen.has(jobId)) return
     seen.add(jobId)
     if (seen.size > REMEMBERED_IDS) seen.delete(seen.values().next().value ?? '')
     listTimer ??= setTimeout(() => {
       listTimer = undefined
-      tell({ kind: 'list' })
+      publish({ kind: 'list' })
     }, LIST_EVERY_MS)
   })
 
@@ -54,7 +54,7 @@ export const createUpdates = (deputy: Deputy): Updates => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    toolsChanged: () => tell({ kind: 'tools' }),
+    toolsChanged: () => publish({ kind: 'tools' }),
     close: () => {
       stop()
       clearTimeout(resourceTimer)
@@ -65,8 +65,8 @@ export const createUpdates = (deputy: Deputy): Updates => {
 }
 
 /**
- * Lets a server that lives as long as its connection tell its client what changed. Older clients subscribe
- * address by address; for newer ones the SDK keeps what they listen to and drops the rest.
+ * Forwards updates to the client of a connected server. Clients of older protocol revisions subscribe to each URI; for
+ * newer ones the SDK drops the updates that they do not listen to.
  */
 export const announceUpdates = (server: McpServer, era: 'legacy' | 'modern', updates: Updates): void => {
   const subscribed = new Set<string>()
@@ -84,7 +84,7 @@ export const announceUpdates = (server: McpServer, era: 'legacy' | 'modern', upd
     if (!server.isConnected()) return
     if (update.kind === 'list') server.sendResourceListChanged()
     else if (update.kind === 'tools') refreshTools(server)
-    // The connection may close under it; its own handler finds out.
+    // Ignore a closed connection: `onclose` handles it.
     else if (era === 'modern' || subscribed.has(update.uri))
       server.server.sendResourceUpdated({ uri: update.uri }).catch(() => {})
   })

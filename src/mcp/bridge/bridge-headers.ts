@@ -6,7 +6,7 @@ export interface BridgeHeaders {
   readonly problems: readonly string[]
 }
 
-/** The choices of a front, from its arguments or the environment a client's configuration gives it. */
+/** Reads the client's selection from the arguments or the environment, as headers for the daemon. */
 export const bridgeHeaders = (argv: readonly string[], env: NodeJS.ProcessEnv): BridgeHeaders => {
   let toolsets = env.DEPUTY_TOOLSETS ?? ''
   let readOnly = !['', '0', 'false', undefined].includes(env.DEPUTY_READ_ONLY)
@@ -16,8 +16,8 @@ export const bridgeHeaders = (argv: readonly string[], env: NodeJS.ProcessEnv): 
     if (argument === '--read-only') readOnly = true
     else if (argument === '--toolsets') toolsets = argv[++i] ?? ''
     else if (argument.startsWith('--toolsets=')) toolsets = argument.slice('--toolsets='.length)
-    // A client shows nothing but a closed connection when a server does not start.
-    else problems.push(`'${argument}' is not an option of deputy mcp and was left out`)
+    // Do not fail: a client only shows a closed connection when its server does not start.
+    else problems.push(`ignored unknown option '${argument}'`)
   }
   const settings = settingNames(env).join(',')
   return {

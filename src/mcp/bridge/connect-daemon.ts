@@ -6,8 +6,8 @@ const ATTEMPTS = 5
 const PAUSE_MS = 100
 
 /**
- * A connection to the daemon of this home. Starts one when none runs, and has an idle older one replaced; a busy
- * older one is used as it is. What that takes is only loaded when it is needed.
+ * Connects to the daemon of this home. Starts a daemon if none runs, and replaces an idle daemon of another version; a
+ * busy one is used as it is. The code for that is loaded only when it is needed.
  */
 export const connectDaemon = async (
   env: NodeJS.ProcessEnv,
@@ -24,7 +24,7 @@ export const connectDaemon = async (
     stream.socket.destroy()
     stream = undefined
   }
-  // It can die or be replaced between the start and our connection; two front ends may start at once.
+  // The daemon can exit or be replaced between its start and our connection, for example by another bridge.
   for (let attempt = 1; stream === undefined; attempt++) {
     await ensure()
     try {

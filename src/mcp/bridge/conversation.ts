@@ -5,17 +5,17 @@ import { at, errorResponse, type Id, isRequest, isResponse, type Message } from 
  * and the subscriptions of the client.
  */
 export interface Conversation {
-  /** Notes a line of the client that goes to a daemon. */
+  /** Records a message from the client to the daemon. */
   sent(message: Message, line: string): void
-  /** Notes a line of the daemon. False: the client must not see it. */
+  /** Records a message from the daemon. Returns false if it must not be passed to the client. */
   received(message: Message): boolean
-  /** Requests without an answer, subscriptions not counted: those have none. */
+  /** Number of requests without a response, except subscriptions, which get none. */
   pendingCount(): number
-  /** The daemon is gone: what to tell the client about the requests it had. */
+  /** The daemon disconnected: returns error responses for the requests that it had, except the handshake. */
   failInFlight(): string[]
-  /** There will be no daemon for now: every request gets this answer. */
+  /** No daemon can be reached: returns an error response for every request. */
   failAll(reason: string): string[]
-  /** What a new daemon has to hear before anything else, and what the client has to hear after that. */
+  /** Returns the messages that restore the session on a new daemon, and then the notifications for the client. */
   resume(): { toDaemon: string[]; toClient: string[] }
 }
 
@@ -25,7 +25,7 @@ interface SentRequest {
 }
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId'
-/** Opening a conversation changes nothing: such a request is simply asked again. */
+/** These requests have no side effects, so they are sent again to the next daemon. */
 const HANDSHAKE_METHODS = new Set(['initialize', 'server/discover'])
 
 export const createConversation = (): Conversation => {
@@ -93,7 +93,7 @@ export const createConversation = (): Conversation => {
 
     failAll: reason => {
       const lines = [...inFlight.keys(), ...listeners.keys()].map(id => errorResponse(id, -32603, reason))
-      // A client that was refused opens the conversation again itself.
+      // The client gets an error for its `initialize` and must send it again itself.
       if (inFlight.has(handshake.initialize?.message.id ?? '')) delete handshake.initialize
       inFlight.clear()
       listeners.clear()
@@ -118,7 +118,7 @@ export const createConversation = (): Conversation => {
   }
 }
 
-/** Nobody can say what changed while no daemon ran, so everything listened to counts as changed. */
+/** Changes during the outage are unknown, so report every subscribed resource as changed. */
 const changeNotifications = (
   subscribed: Iterable<string>,
   listeners: ReadonlyMap<Id, SentRequest>,
@@ -140,8 +140,8 @@ const notification = (method: string, params: unknown): string =>
   JSON.stringify({ jsonrpc: '2.0', method, params })
 
 const lostRequestMessage = ({ method, params }: Message): string => {
-  const gone = 'The Deputy daemon went away while it worked on this request; jobs survive that.'
+  const lost = 'The Deputy daemon stopped during this request; jobs keep running.'
   return method === 'tools/call' && at(params, 'name') === 'submit_job'
-    ? `${gone} Whether it took the job is not known: look with list_jobs, or submit again with the same idempotency_key.`
-    : `${gone} Call again.`
+    ? `${lost} It is not known whether the job was accepted: check list_jobs, or submit again with the same idempotency_key.`
+    : `${lost} Call again.`
 }

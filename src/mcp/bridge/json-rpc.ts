@@ -1,6 +1,6 @@
 export type Id = string | number
 
-/** As much of a JSON-RPC message as the bridge looks at. */
+/** The fields of a JSON-RPC message that the bridge reads. */
 export interface Message {
   readonly id?: Id
   readonly method?: string

@@ -1,4 +1,4 @@
-/** Cuts a stream of bytes into lines. What it hands out has no line end and is never empty. */
+/** Splits a byte stream into lines. Line ends are removed and empty lines are skipped. */
 export const createLineSplitter = (onLine: (line: Buffer) => void): ((chunk: Buffer) => void) => {
   let parts: Buffer[] = []
   return chunk => {

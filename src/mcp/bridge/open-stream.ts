@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 export interface Stream {
   readonly socket: Socket
   readonly version: string
-  /** What came right behind the handshake. */
+  /** Bytes that arrived together with the handshake response. */
   readonly rest: Buffer
 }
 
@@ -11,8 +11,8 @@ const HANDSHAKE_MS = 10_000
 const MAX_HEADER_BYTES = 16_384
 
 /**
- * Asks the daemon on its socket to speak MCP on this connection. Written by hand: node:http would double the time
- * this process takes to start.
+ * Opens a connection to the daemon and upgrades it to MCP. The HTTP request is written by hand, because loading
+ * node:http would double the start time of the bridge.
  */
 export const openStream = (path: string, headers: Readonly<Record<string, string>>): Promise<Stream> =>
   new Promise((resolve, reject) => {

@@ -36,7 +36,7 @@ describe('a conversation that loses its daemon', () => {
   it('does not invite to submit a job twice', () => {
     const talk = open()
     talk.say({ id: 1, method: 'tools/call', params: { name: 'submit_job' } })
-    expect(talk.lostIds()[0].error.message).toContain('look with list_jobs')
+    expect(talk.lostIds()[0].error.message).toContain('check list_jobs')
   })
 
   it('keeps numbers and strings apart as ids', () => {

@@ -84,7 +84,7 @@ describe('choosing toolsets', () => {
   it('tells of a name it does not know instead of failing', () => {
     expect(selectTools(available, { toolsets: ['clusters', 'jobs'] })).toMatchObject({
       toolsets: [{ name: 'jobs' }],
-      problems: ["There is no toolset 'clusters', did you mean 'cluster'? Known: jobs, cluster."],
+      problems: ["No toolset 'clusters', did you mean 'cluster'? Known: jobs, cluster."],
     })
   })
 })

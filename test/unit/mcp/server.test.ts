@@ -100,7 +100,7 @@ describe.each(ALL_WAYS)('MCP over $wire for $era clients', way => {
     expect(rest.data).toMatchObject({ text: 'two\nthree\n' })
     expect(rest.data).not.toHaveProperty('next_offset')
     const behind = await call(session, 'read_artifact', { job_id: id, path: 'a.txt', offset: 99 })
-    expect(behind.text).toContain('The offset 99 is behind the end of a.txt (14 bytes)')
+    expect(behind.text).toContain('Offset 99 is past the end of a.txt (14 bytes)')
   })
 
   it('says that a job is cancelled only when it is', async () => {
@@ -275,7 +275,7 @@ describe.each(ALL_WAYS)('MCP over $wire for $era clients', way => {
 
   it('starts although a toolset it was given does not exist, and says so', async () => {
     await using session = await open({ selection: { toolsets: ['job'] } })
-    expect(session.client.getInstructions()).toContain("There is no toolset 'job', did you mean 'jobs'?")
+    expect(session.client.getInstructions()).toContain("No toolset 'job', did you mean 'jobs'?")
   })
 
   it('lists at most 6 KB for twenty jobs, however long their tasks and labels are', async () => {

@@ -12,7 +12,7 @@ export const cancelJob = defineTool({
   output: z.looseObject({ job_id: z.string(), status: z.string(), cancelled: z.boolean() }),
   run: async (input, { deputy, origin }) => {
     const job = await deputy.cancel(await fullJobId(deputy, input.job_id), origin)
-    // A running job ends a moment later; `cancel_requested` says that it was asked to.
+    // A running job ends a moment later; until then `cancel_requested` is set.
     return { data: { ...describeJob(job), cancelled: job.status === 'cancelled' } }
   },
 })

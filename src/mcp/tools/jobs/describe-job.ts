@@ -2,7 +2,7 @@ import type { JobSummary, JobView } from '../../../engine/deputy.ts'
 import { isTerminal } from '../../../jobs/states.ts'
 import { logUri } from '../../job-uris.ts'
 
-/** A job for a model: what is empty is left out, and the next step is named. */
+/** Describes a job for a model: without empty fields, and with the next step. */
 export const describeJob = (job: JobView): Record<string, unknown> =>
   prune({
     job_id: job.job_id,
@@ -33,9 +33,9 @@ export const describeJob = (job: JobView): Record<string, unknown> =>
 export const nextStep = (job: Pick<JobView, 'status' | 'job_id'>): string =>
   isTerminal(job.status)
     ? 'Finished: get_job_result has exit code, output and artifacts.'
-    : 'get_job_result with wait_seconds: 50 waits for its end; stream_job_output shows output so far. The job runs whether you wait or not.'
+    : 'get_job_result with wait_seconds: 50 waits for its end; stream_job_output shows output so far. The job keeps running if you stop waiting.'
 
-/** Nulls, undefined and empty objects say nothing; a model pays for each of them. */
+/** Removes null, undefined and empty objects, which only cost tokens. */
 export const prune = (value: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(value).filter(([, entry]) => !isEmpty(entry)))
 
@@ -56,7 +56,7 @@ export const describeSummary = (job: JobSummary, taskBytes: number): Record<stri
     labels: job.labels,
   })
 
-/** As much of a text as fits, in bytes of JSON, on one line. */
+/** Shortens a text to one line of at most `maxBytes` bytes in JSON. */
 export const shorten = (text: string, maxBytes: number): string => {
   const line = text.replace(/\p{C}+|\s+/gu, ' ').trim()
   if (jsonBytes(line) <= maxBytes) return line

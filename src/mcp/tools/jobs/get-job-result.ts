@@ -9,7 +9,7 @@ import { fullJobId, jobId } from './job-id.ts'
 import { MAX_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
 const DEFAULT_BYTES = 16 * 1024
-/** Beyond that a client cuts the answer itself, without telling where. */
+/** Clients truncate larger results themselves, without saying where. */
 const MAX_BYTES = 256 * 1024
 
 export const getJobResult = defineTool({
@@ -63,7 +63,7 @@ const describeResult = (result: JobResult): Record<string, unknown> => {
       skipped_artifacts: result.skipped_artifacts,
       patch: result.patch && { size: result.patch.size },
       usage: result.usage && prune({ ...result.usage }),
-      // Worth a model's tokens only where there was none.
+      // Only reported when there was no isolation, to save tokens.
       isolation: result.isolation.includes('none') ? result.isolation : null,
       limits_hit: result.limits_hit,
     }),
@@ -74,7 +74,7 @@ const describeResult = (result: JobResult): Record<string, unknown> => {
 
 const nextOf = (result: JobResult): string | null => {
   if (result.truncated !== null)
-    return 'The output was cut: stream_job_output with a cursor pages through all that was kept.'
+    return 'Output truncated: read all kept output with stream_job_output and a cursor.'
   if (result.artifacts.length > 0) return 'read_artifact has the content of an artifact.'
   return null
 }

@@ -4,6 +4,6 @@ import { resolveJobId } from '../../../jobs/short-ids.ts'
 
 export const jobId = z.string().min(1).max(64)
 
-/** Accepts a shortened id and `last`: models copy ids, and a shorter one costs less. */
+/** Resolves a shortened id or `last`, which save tokens. */
 export const fullJobId = (deputy: Deputy, text: string): Promise<string> =>
   resolveJobId(deputy, text, 'Call list_jobs.')

@@ -5,7 +5,7 @@ import { defineTool, reads } from '../../tool.ts'
 import { describeSummary, prune } from './describe-job.ts'
 
 const DEFAULT_LIMIT = 20
-/** What a page of the default size may weigh; more jobs may weigh more. */
+/** Size limit of a page, for each job in it. */
 const BYTES_PER_JOB = 295
 
 export const listJobs = defineTool({
@@ -39,7 +39,7 @@ export const listJobs = defineTool({
   },
 })
 
-/** Long tasks are cut first, then labels go, until the page is small enough to be read often. */
+/** Shortens tasks, then drops labels, until the page is within its size limit. */
 const fitting = (jobs: readonly JobSummary[]): Record<string, unknown>[] => {
   const room = jobs.length * BYTES_PER_JOB
   for (const taskBytes of [160, 100, 60]) {

@@ -47,13 +47,9 @@ const readRange = async (
   { offset = 0, max_bytes = DEFAULT_BYTES }: { offset?: number | undefined; max_bytes?: number | undefined },
 ) => {
   if (offset > file.size)
-    throw new AppError(
-      'invalid',
-      `The offset ${offset} is behind the end of ${file.path} (${file.size} bytes).`,
-      {
-        hint: 'Start at 0, or at the next_offset of an earlier answer.',
-      },
-    )
+    throw new AppError('invalid', `Offset ${offset} is past the end of ${file.path} (${file.size} bytes).`, {
+      hint: 'Start at 0, or at the next_offset of an earlier answer.',
+    })
   const end = Math.min(file.size, offset + max_bytes)
   const chunks: Uint8Array[] = []
   if (end > offset) for await (const chunk of file.read({ start: offset, end: end - 1 })) chunks.push(chunk)
@@ -71,7 +67,7 @@ const readRange = async (
   }
 }
 
-/** Cut at the last whole line, so that no page ends within a line; undefined for binary content. */
+/** Decodes up to the last complete line, so that no page ends within a line. Undefined for binary content. */
 const textOf = (bytes: Buffer, isEnd: boolean): string | undefined => {
   const newline = bytes.lastIndexOf(10)
   const whole = isEnd || newline < 0 ? bytes : bytes.subarray(0, newline + 1)

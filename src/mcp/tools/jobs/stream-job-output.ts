@@ -45,7 +45,7 @@ export const streamJobOutput = defineTool({
         done: page.done,
         ...prune({ skipped_bytes: skipped_bytes || null }),
         next: page.done
-          ? 'That is all. get_job_result has exit code and artifacts.'
+          ? 'End of output. get_job_result has exit code and artifacts.'
           : `Call again with cursor: ${next_cursor}${text === '' ? ' and wait_seconds: 50' : ''}.`,
       },
     }

@@ -8,7 +8,7 @@ import { nextStep, prune } from './describe-job.ts'
 import { jobResult } from './get-job-result.ts'
 import { MAX_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
-/** The engine checks the manifest and names every problem in it; here it only has a shape to show. */
+/** Only lists the schema of the manifest. The engine validates the manifest and reports every problem in it. */
 const manifest = z
   .custom<unknown>(value => value !== undefined, 'is required')
   .meta(compactSchema(manifestSchema, 'input'))
@@ -47,7 +47,7 @@ export const submitJob = defineTool({
   },
 })
 
-/** Some clients send a nested object as the text of its JSON; any other text is a script. */
+/** Parses JSON text, because some clients send nested objects as text. Any other text is a script. */
 const parsed = (value: unknown): unknown => {
   if (typeof value !== 'string') return value
   try {

@@ -1,12 +1,12 @@
 import type { JobView } from '../../../engine/deputy.ts'
 import type { ToolContext } from '../../tool.ts'
 
-/** Longer and a client with the usual limit of 60 s per call gives up first. */
+/** Below the usual timeout of clients, 60 s per call. */
 export const MAX_WAIT_SECONDS = 50
 
 const REPORT_EVERY_MS = 5000
 
-/** Waits for the end of a job, and tells a client that wants to know how it goes on. */
+/** Waits for the end of a job and reports its progress to clients that asked for it. */
 export const waitForEnd = async (
   id: string,
   seconds: number,
@@ -14,8 +14,8 @@ export const waitForEnd = async (
 ): Promise<JobView> => {
   const waiting = deputy.wait(id, { timeoutMs: seconds * 1000, signal })
   if (progress === undefined) return waiting
-  let told = ''
-  const tell = async () => {
+  let lastLine = ''
+  const sendProgress = async () => {
     const job = await deputy.get(id)
     const line = [
       job.status,
@@ -24,11 +24,11 @@ export const waitForEnd = async (
     ]
       .filter(part => part !== null)
       .join(', ')
-    if (line !== told) progress(line)
-    told = line
+    if (line !== lastLine) progress(line)
+    lastLine = line
   }
-  // What goes wrong here goes wrong in the wait as well, and is told there.
-  const report = () => void tell().catch(() => {})
+  // Ignore errors here: `waiting` fails with the same error.
+  const report = () => void sendProgress().catch(() => {})
   const stopListening = deputy.onChange(change => {
     if (change.jobId === id && change.kind === 'state') report()
   })
