@@ -34,7 +34,7 @@ const TARGETS = [
     source: 'src/runtimes/local',
     tests: [
       'unit test/unit/runtimes',
-      'integration test/integration/runtimes/shims.test.ts test/integration/runtimes/host.test.ts test/integration/runtimes/sandbox.test.ts test/integration/runtimes/full-disk.test.ts',
+      'integration test/integration/runtimes/shim-pool.test.ts test/integration/runtimes/host-runtime.test.ts test/integration/runtimes/sandbox-runtime.test.ts test/integration/runtimes/full-disk.test.ts',
     ],
   },
 ]

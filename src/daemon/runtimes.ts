@@ -7,10 +7,10 @@ import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Blobs, Runtime } from '../ports.ts'
 import { isConfigured } from '../proxmox/proxmox-settings.ts'
-import { type BatchOptions, createBatchRuntime } from '../runtimes/batch/index.ts'
-import { createHostRuntime } from '../runtimes/host/index.ts'
+import { type BatchOptions, createBatchRuntime } from '../runtimes/batch/batch-runtime.ts'
+import { createHostRuntime } from '../runtimes/host/host-runtime.ts'
 import { brokenProxmox } from '../runtimes/proxmox/broken.ts'
-import { createSandboxRuntime } from '../runtimes/sandbox/index.ts'
+import { createSandboxRuntime } from '../runtimes/sandbox/sandbox-runtime.ts'
 import { createSshRuntime } from '../runtimes/ssh/index.ts'
 
 export interface RuntimesOptions {

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { extract, type Header } from 'tar-stream'
 import { isSafePath } from '../../jobs/paths.ts'
-import { isGzip } from './gzip.ts'
+import { isGzip } from './is-gzip.ts'
 
 export interface BaseFile {
   readonly sha256: string

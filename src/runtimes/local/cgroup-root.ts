@@ -9,7 +9,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type CgroupRoot, readMembers, removeAll } from './cgroups.ts'
-import { descendantsOf } from './processes.ts'
+import { descendantsOf } from './process-tree.ts'
 
 /** Where we may make cgroups, or why we may not. */
 export type CgroupFinding =

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { signalAll } from './processes.ts'
+import { signalAll } from './process-tree.ts'
 
 /** Where this daemon may make cgroups: one directory per controller in version 1, a single one in version 2. */
 export type CgroupRoot =

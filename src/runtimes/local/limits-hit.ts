@@ -1,8 +1,8 @@
 import { formatSize } from '../../jobs/sizes.ts'
 import type { StopReason } from '../../ports.ts'
 import type { DiskUse } from './disk-use.ts'
-import type { MachineLimits } from './protocol.ts'
-import type { Symptom, Symptoms } from './symptoms.ts'
+import type { Symptom, Symptoms } from './limit-error-scanner.ts'
+import type { MachineLimits } from './shim-protocol.ts'
 
 export interface LimitSigns {
   readonly limits: MachineLimits

@@ -5,13 +5,13 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { givenInWorkspace } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
-import { toLocalError } from './disk-full.ts'
-import { conclude, type Followed, follow } from './follow.ts'
-import { packFiles } from './inputs.ts'
-import { readResult } from './job-files.ts'
-import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './protocol.ts'
+import { conclude, type Followed, follow } from './follow-shim.ts'
+import { readResult } from './job-state-files.ts'
+import { toLocalError } from './local-error.ts'
+import { packFiles } from './pack-files.ts'
 import type { ShimLink } from './shim-link.ts'
 import type { ShimPool } from './shim-pool.ts'
+import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './shim-protocol.ts'
 
 export interface LocalRuntimeOptions {
   readonly name: string

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../jobs/errors.ts'
-import type { PatchWork } from './patch-work.ts'
-import { programFile } from './program.ts'
+import { programFile } from './compiled-file.ts'
+import type { PatchWork } from './patch-tasks.ts'
 
 const LIMIT_MS = 120_000
 const MEMORY_MB = 512

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { type PatchTask, patchWork, type SuspectsTask } from './patch-work.ts'
+import { type PatchTask, patchWork, type SuspectsTask } from './patch-tasks.ts'
 
 // A thread for one task, alone in its file.
 const { name, task } = workerData as

@@ -7,7 +7,7 @@ import {
   type ShimHello,
   sendMessage,
   type ToShim,
-} from './protocol.ts'
+} from './shim-protocol.ts'
 
 /** The daemon's end of the connection to one shim. */
 export interface ShimLink {

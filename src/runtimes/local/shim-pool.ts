@@ -4,9 +4,9 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
-import { programFile } from './program.ts'
-import type { ShimConfig } from './protocol.ts'
+import { programFile } from './compiled-file.ts'
 import { connectShim, type ShimLink } from './shim-link.ts'
+import type { ShimConfig } from './shim-protocol.ts'
 
 export interface ShimPool {
   /** The shim that holds this machine, else a free one, else a new one. It is reserved for the machine. */

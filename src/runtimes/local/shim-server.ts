@@ -2,13 +2,14 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
-import { planHost } from '../host/plan.ts'
-import { planSandbox, type SandboxShape } from '../sandbox/plan.ts'
-import { type Box, bootBox } from './box.ts'
-import { toLocalError } from './disk-full.ts'
-import { createPipes } from './fifo.ts'
-import { saveResult } from './job-files.ts'
+import { planHost } from '../host/plan-host.ts'
+import { planSandbox, type SandboxShape } from '../sandbox/plan-sandbox.ts'
 import { type JobRun, runJob } from './job-run.ts'
+import { saveResult } from './job-state-files.ts'
+import { toLocalError } from './local-error.ts'
+import { type Box, bootBox } from './local-machine.ts'
+import { createPipes } from './output-pipes.ts'
+import { helperText } from './runner-script.ts'
 import {
   type FromShim,
   onMessages,
@@ -18,8 +19,7 @@ import {
   type StartSpec,
   sendMessage,
   type ToShim,
-} from './protocol.ts'
-import { helperText } from './runner.ts'
+} from './shim-protocol.ts'
 
 const ALIVE_MS = 10_000
 const HOME_CHECK_MS = 15_000
@@ -62,7 +62,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   const bootFor = async (spec: StartSpec): Promise<Box> => {
     if (config.runtime === 'host' || typeof spec.network === 'string') return boot(spec)
     const proxySocket = join(ownDir, `proxy-${boots}.sock`)
-    const { startProxy } = await import('./proxy.ts')
+    const { startProxy } = await import('./egress-proxy.ts')
     const proxy = await startProxy(`${config.id}.d/proxy-${boots}.sock`, spec.network)
     const next = boot({ ...spec, proxySocket })
     void next.gone.then(() => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { closeSync, readdirSync, readFileSync } from 'node:fs'
-import type { ShimConfig } from './protocol.ts'
+import type { ShimConfig } from './shim-protocol.ts'
 import { serveShim } from './shim-server.ts'
 
 /** The process that holds one local job. It is started by the daemon, outlives it, and waits for the next job. */

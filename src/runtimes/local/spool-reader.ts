@@ -1,6 +1,6 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises'
-import { decodeFrames, FRAME_HEADER_BYTES, type Frame } from './frames.ts'
 import { MAX_FRAME_BYTES, spoolFile } from './spool.ts'
+import { decodeFrames, FRAME_HEADER_BYTES, type Frame } from './spool-frames.ts'
 
 export interface SpoolReader {
   readonly position: number

@@ -1,6 +1,6 @@
 import { closeSync, ftruncateSync, openSync, unlinkSync, writevSync } from 'node:fs'
 import { join } from 'node:path'
-import { encodeHeader, FRAME_HEADER_BYTES, type FrameKind } from './frames.ts'
+import { encodeHeader, FRAME_HEADER_BYTES, type FrameKind } from './spool-frames.ts'
 
 export interface Spool {
   /** Position after the last frame. */

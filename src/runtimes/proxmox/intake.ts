@@ -1,7 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { OutputChunk, OutputStream } from '../../jobs/job.ts'
 import type { Sink } from '../../ports.ts'
-import { createOutput, type Held, type Output } from '../local/output.ts'
+import { createOutput, type Held, type Output } from '../local/job-output.ts'
 import { REDACTED } from '../local/redactor.ts'
 import type { Details } from './details.ts'
 import type { Reading } from './reading.ts'

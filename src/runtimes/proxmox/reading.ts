@@ -1,5 +1,5 @@
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
-import type { Held } from '../local/output.ts'
+import type { Held } from '../local/job-output.ts'
 import type { Details } from './details.ts'
 import { seal, unseal } from './seal.ts'
 

@@ -1,5 +1,5 @@
-import type { MachineLimits } from '../local/protocol.ts'
-import { DISK_PARTS, JOB_UID, type Shown } from './system.ts'
+import type { MachineLimits } from '../local/shim-protocol.ts'
+import { DISK_PARTS, JOB_UID, type Shown } from './system-mounts.ts'
 
 export interface BwrapOptions {
   readonly shown: readonly Shown[]

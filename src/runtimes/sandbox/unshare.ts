@@ -1,8 +1,8 @@
 import { posix } from 'node:path'
-import type { MachineLimits } from '../local/protocol.ts'
-import { quote } from '../local/shell.ts'
+import { quote } from '../local/shell-quote.ts'
+import type { MachineLimits } from '../local/shim-protocol.ts'
 import { SYSTEM_PATH } from './bwrap.ts'
-import { diskOptions, JOB_UID, type Shown, STAGE_DIRS } from './system.ts'
+import { diskOptions, JOB_UID, type Shown, STAGE_DIRS } from './system-mounts.ts'
 
 export interface UnshareOptions {
   readonly shown: readonly Shown[]

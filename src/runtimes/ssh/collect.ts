@@ -6,8 +6,8 @@ import { listWorkspace, packFrom } from '../../cluster/sync/workspace.ts'
 import type { Artifact, BlobRef, SkippedArtifact } from '../../jobs/job.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { Blobs } from '../../ports.ts'
-import type { KeepLimits } from '../local/protocol.ts'
-import { selectArtifacts } from '../local/select.ts'
+import { selectArtifacts } from '../local/select-artifacts.ts'
+import type { KeepLimits } from '../local/shim-protocol.ts'
 import { fetchPatch } from './patch.ts'
 
 export interface CollectRequest {

@@ -8,7 +8,7 @@ import type { BlobRef, SkippedArtifact } from '../../jobs/job.ts'
 import { givenInWorkspace, isGitInternal } from '../../jobs/paths.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import { gitPatch, type PatchedState } from '../../workspace/git-patch.ts'
-import { ignoreFilesOf, suspectsAmong } from '../local/changes.ts'
+import { ignoreFilesOf, suspectsAmong } from '../local/workspace-changes.ts'
 import { type CollectRequest, readFiles } from './collect.ts'
 
 export interface FetchedPatch {

@@ -1,7 +1,7 @@
 import type { OutputChunk, Usage } from '../../jobs/job.ts'
 import type { Sink } from '../../ports.ts'
 import { createClaudeStream } from '../local/claude-stream.ts'
-import { createProgressScanner } from '../local/progress.ts'
+import { createProgressScanner } from '../local/progress-scanner.ts'
 import { createRedactor, createTextRedactor, secretPatterns } from '../local/redactor.ts'
 import type { Memo } from './memo.ts'
 

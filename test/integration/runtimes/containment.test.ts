@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHarness, type Harness } from '../../support/runtimes.ts'
 import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf, processesWith } from './contract.ts'
+import { exitOf, processesWith } from './runtime-contract.ts'
 
 const MIB = 2 ** 20
 const LIMITS = { memory: 128 * MIB, disk: 64 * MIB, processes: 64, cpu: 1 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHarness, type Harness } from '../../support/runtimes.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf, waitFor } from './contract.ts'
+import { exitOf, waitFor } from './runtime-contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
 

@@ -1,7 +1,7 @@
 import { afterAll } from 'vitest'
 import { SANDBOXES } from '../../support/sandboxes.ts'
 import { createSshLab, missingForSshLab } from '../../support/sshlab.ts'
-import { describeWorkspacePatches } from './patches.ts'
+import { describeWorkspacePatches } from './patch-contract.ts'
 
 const noLab = missingForSshLab()
 const lab = noLab ? undefined : await createSshLab({ nodes: 1 })

@@ -8,8 +8,8 @@ import { has } from '../../support/has.ts'
 import { startEmulator } from '../../support/pve/emulator.ts'
 import { fastGuests } from '../../support/pve/guests/fast.ts'
 import { powerOff } from '../../support/pve/operations/power.ts'
-import { describeRuntimeContract } from './contract.ts'
-import { describeWorkspacePatches } from './patches.ts'
+import { describeWorkspacePatches } from './patch-contract.ts'
+import { describeRuntimeContract } from './runtime-contract.ts'
 
 const missing = ['curl', 'git', 'python3', 'setsid'].find(tool => !has(tool))
 

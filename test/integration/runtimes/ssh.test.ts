@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { createHarness } from '../../support/runtimes.ts'
 import { createSshLab, missingForSshLab } from '../../support/sshlab.ts'
-import { describeRuntimeContract } from './contract.ts'
+import { describeRuntimeContract } from './runtime-contract.ts'
 
 const missing = missingForSshLab()
 const lab = missing ? undefined : await createSshLab({ nodes: 2 })

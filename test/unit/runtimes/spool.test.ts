@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Frame } from '../../../src/runtimes/local/frames.ts'
 import { openSpool } from '../../../src/runtimes/local/spool.ts'
+import type { Frame } from '../../../src/runtimes/local/spool-frames.ts'
 import { openSpoolReader } from '../../../src/runtimes/local/spool-reader.ts'
 
 describe('the log of a job', () => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { FileList } from '../../../../src/guest/protocol.ts'
 import { type ManifestInput, parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { Blobs } from '../../../../src/ports.ts'
-import { patchWork } from '../../../../src/runtimes/local/patch-work.ts'
+import { patchWork } from '../../../../src/runtimes/local/patch-tasks.ts'
 import { type CollectionOptions, createCollection } from '../../../../src/runtimes/proxmox/collection.ts'
 import { blobsWithoutStore } from '../../../support/blobs.ts'
 

@@ -1,0 +1,99 @@
+import { availableParallelism, totalmem, userInfo } from 'node:os'
+import { join } from 'node:path'
+import type { Manifest } from '../../jobs/manifest.ts'
+import { fileTarget } from '../../jobs/paths.ts'
+import type { Blobs, Fit, Readiness, Runtime } from '../../ports.ts'
+import { keepLimits } from '../local/keep-limits.ts'
+import { endMarked } from '../local/kill-by-environment.ts'
+import { createLocalRuntime, limitsOf } from '../local/local-runtime.ts'
+import { createShimPool } from '../local/shim-pool.ts'
+import type { KeepLimits, MachineLimits } from '../local/shim-protocol.ts'
+import { placeProblem } from '../local/unmet-local-requirement.ts'
+import { HOST_MARK } from './plan-host.ts'
+
+export interface HostOptions {
+  /** Private to this daemon; must be on the same disk as the blobs. */
+  readonly stateDir: string
+  readonly blobs: Blobs
+  readonly limit?: number
+  readonly keep?: Partial<KeepLimits>
+  readonly graceSeconds?: number
+  log?(message: string, fields: Record<string, unknown>): void
+}
+
+const IDLE_SECONDS = 45
+
+/** Nothing is limited here; these only answer what the computer could give. */
+const WHOLE: MachineLimits = { memory: 0, disk: 0, cpu: 0, processes: 0 }
+
+/** Jobs as plain processes of this user. Only for those who have allowed it: every result says so. */
+export const createHostRuntime = (options: HostOptions): Runtime => {
+  const dir = join(options.stateDir, 'host')
+  const shims = join(dir, 'shims')
+  return createLocalRuntime({
+    name: 'host',
+    limit: options.limit ?? 2 * availableParallelism(),
+    runsDir: join(dir, 'runs'),
+    blobs: options.blobs,
+    pool: createShimPool({
+      dir: shims,
+      spare: 0,
+      idleSeconds: IDLE_SECONDS,
+      log: options.log ?? (() => {}),
+      // No namespace ends a job with its shim here.
+      onLost: lost => {
+        for (const id of lost) void endMarked(HOST_MARK, `${join(shims, `${id}.d`)}/`, false)
+      },
+      config: async id => ({
+        id,
+        dir: shims,
+        runtime: 'host',
+        backend: { type: 'none' },
+        cgroup: null,
+        cgroupPrefix: '',
+        uid: null,
+        warm: null,
+        maxJobs: 500,
+        idleSeconds: IDLE_SECONDS,
+      }),
+    }),
+    defaults: WHOLE,
+    keep: keepLimits(options.keep),
+    graceSeconds: options.graceSeconds ?? 5,
+    filesBelow: 'workspace',
+    fits,
+    check,
+  })
+}
+
+const fits = (manifest: Manifest): Fit => {
+  const problem = placeProblem(manifest) ?? promiseProblem(manifest)
+  return problem === undefined ? { ok: true } : { ok: false, reason: problem }
+}
+
+/** What a plain process cannot promise is refused, never ignored. */
+const promiseProblem = (manifest: Manifest): string | undefined => {
+  if (manifest.network !== undefined && manifest.network !== 'full')
+    return 'the host runtime cannot keep a job from the network: use the sandbox, or ask for network full'
+  const outside = manifest.files?.find(file => fileTarget(file.path).root === 'tmp')
+  if (outside !== undefined)
+    return `the file '${outside.path}' lies outside the workspace, where the host runtime writes nothing`
+  const { cpu, memory } = limitsOf(manifest, WHOLE)
+  if (cpu > availableParallelism())
+    return `it asks for ${cpu} processors, this computer has ${availableParallelism()}`
+  if (memory > totalmem()) return 'it asks for more memory than this computer has'
+  return undefined
+}
+
+const check = async (): Promise<Readiness> => ({
+  runtime: 'host',
+  ready: true,
+  checks: [
+    {
+      name: 'isolation',
+      status: 'warning',
+      message: `none: jobs run on this computer as ${userInfo().username} and can do all that this user can`,
+      fix: 'Leave out host in the configuration; the sandbox runs the same jobs apart.',
+    },
+  ],
+})

@@ -1,0 +1,32 @@
+import { mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { homedir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { endMarked } from '../local/kill-by-environment.ts'
+import type { LaunchPlan } from '../local/local-machine.ts'
+import type { ShimConfig } from '../local/shim-protocol.ts'
+
+/** In the environment of everything a job starts: tells what to end with it. */
+export const HOST_MARK = 'DEPUTY_MACHINE'
+
+/** A plain process on this computer in a private directory. Nothing keeps it apart. */
+export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
+  const directory = join(config.dir, `${config.id}.d`, `work-${name}`)
+  mkdirSync(directory, { mode: 0o700 })
+  const { username } = userInfo()
+  return {
+    argv: ['setsid', '/bin/sh'],
+    env: { PATH: process.env.PATH ?? '/usr/bin:/bin' },
+    feeds: [],
+    tellsInit: false,
+    cgroup: null,
+    isolation: [`none: ran on this computer as ${username}`],
+    directory,
+    filesRoot: directory,
+    ownPids: false,
+    disks: [],
+    killLeftovers: () => endMarked(HOST_MARK, directory),
+    cleanUp: () => rm(directory, { recursive: true, force: true }),
+    jobEnv: { [HOST_MARK]: directory, HOME: homedir(), USER: username },
+  }
+}

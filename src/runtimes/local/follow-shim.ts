@@ -1,0 +1,168 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { AppError } from '../../jobs/errors.ts'
+import type { OutputChunk } from '../../jobs/job.ts'
+import type { AttachRequest, Outcome, StopReason } from '../../ports.ts'
+import { readResult, readStarted } from './job-state-files.ts'
+import type { ShimLink } from './shim-link.ts'
+import type { ShimResult } from './shim-protocol.ts'
+import type { Frame } from './spool-frames.ts'
+import { openSpoolReader } from './spool-reader.ts'
+
+export interface FollowOptions {
+  readonly run: AttachRequest
+  /** The job's directory. */
+  readonly dir: string
+  /** Absent when the shim has finished already. */
+  readonly link?: ShimLink
+  /** Sent once everything is set up to hear the answer. */
+  begin?(link: ShimLink): void
+  readonly graceSeconds: number
+  /** Bytes of output after which the reader stops being eager. */
+  readonly head: number
+}
+
+export type Followed =
+  | { readonly kind: 'finished'; readonly result: ShimResult }
+  /** The shim went away or was taken: another one may try, nothing has been started. */
+  | { readonly kind: 'refused'; readonly error: AppError }
+  | Exclude<Outcome, { kind: 'exit' | 'not-started' }>
+
+/** A batch this large means the job prints faster than people read; let it run ahead and skip. */
+const EAGER_BYTES = 128 * 1024
+const PAUSE_MS = 40
+
+/** Carries the log of one job from the shim's files to the sink, to the end of the job or of our interest. */
+export const follow = async ({
+  run,
+  dir,
+  link,
+  begin,
+  graceSeconds,
+  head,
+}: FollowOptions): Promise<Followed> => {
+  const reader = openSpoolReader(dir, run.sink.position)
+  const wake = createWake()
+  let finished = link === undefined
+  let refused: AppError | undefined
+  let told: ShimResult | null = null
+  let startedAt: number | undefined
+
+  const unlisten = link?.listen(message => {
+    if (message.type === 'closed') finished = true
+    else if (!('jobId' in message) || message.jobId !== run.job.id) return
+    else if (message.type === 'started') startedAt = message.at
+    else if (message.type === 'done') {
+      told = message.result
+      finished = true
+    } else if (message.type === 'refused') {
+      refused = AppError.fromBody(message.error)
+      // It is not what we took it for; whoever asks next should get another one.
+      if (refused.code === 'unavailable' && link !== undefined) link.retiring = true
+      finished = true
+    }
+    run.sink.heartbeat()
+    wake.ring()
+  })
+  const onStop = () => {
+    const { kind } = run.stop.reason as StopReason
+    link?.send({ type: 'stop', jobId: run.job.id, kind, graceSeconds })
+  }
+  run.detach.addEventListener('abort', wake.ring)
+  run.stop.addEventListener('abort', onStop)
+  if (begin === undefined) link?.send({ type: 'attach', jobId: run.job.id })
+  else if (link !== undefined) begin(link)
+  if (run.stop.aborted) onStop()
+
+  try {
+    // After a restart nobody tells again that it has started: the marker does.
+    if (begin === undefined) startedAt = await readStarted(dir)
+    let saidStarted = false
+    for (;;) {
+      const last = finished
+      if (run.detach.aborted) return { kind: 'detached' }
+      if (!saidStarted && (startedAt !== undefined || last)) {
+        startedAt ??= await readStarted(dir)
+        if (startedAt !== undefined) {
+          saidStarted = true
+          await run.sink.started(startedAt)
+        }
+      }
+      const frames = await reader.next()
+      if (frames.length > 0) {
+        const bytes = await deliver(run, frames, reader.position)
+        if (bytes >= EAGER_BYTES && reader.position > head && !finished) await delay(PAUSE_MS)
+      } else if (last) break
+      else await wake.wait()
+    }
+  } finally {
+    unlisten?.()
+    run.detach.removeEventListener('abort', wake.ring)
+    run.stop.removeEventListener('abort', onStop)
+    await reader.close()
+  }
+  if (refused !== undefined) return { kind: 'refused', error: refused }
+  return told === null ? conclude(dir) : { kind: 'finished', result: told }
+}
+
+const deliver = async (run: AttachRequest, frames: readonly Frame[], position: number): Promise<number> => {
+  const chunks: OutputChunk[] = []
+  let progress: string | undefined
+  let outputBytes = 0
+  let bytes = 0
+  for (const frame of frames) {
+    const offset = run.job.outputBase + frame.offset
+    outputBytes = offset
+    if (frame.kind === 'progress') {
+      progress = Buffer.from(frame.data).toString('utf8')
+      continue
+    }
+    outputBytes += frame.data.length
+    bytes += frame.data.length
+    const previous = chunks.at(-1)
+    const joins = previous?.stream === frame.kind && previous.offset + previous.data.length === offset
+    if (joins) chunks[chunks.length - 1] = { ...previous, data: Buffer.concat([previous.data, frame.data]) }
+    else chunks.push({ stream: frame.kind, offset, data: frame.data, at: frame.at })
+  }
+  await run.sink.write({ position, chunks, outputBytes, ...(progress === undefined ? {} : { progress }) })
+  return bytes
+}
+
+/** The result, or what its absence means. */
+export const conclude = async (dir: string): Promise<Followed> => {
+  const result = await readResult(dir)
+  if (result !== undefined) return { kind: 'finished', result }
+  if ((await readStarted(dir)) === undefined)
+    return {
+      kind: 'refused',
+      error: new AppError(
+        'unavailable',
+        'The process that holds the job ended before the command was started.',
+      ),
+    }
+  return {
+    kind: 'lost',
+    error: new AppError('internal', 'The process that held the job ended, and the job with it.', {
+      hint: 'It was killed from outside, or the computer was restarted. Submit the job again.',
+    }),
+  }
+}
+
+/** Waiting for the next event, without losing one that comes in between. */
+const createWake = () => {
+  let rung = false
+  let resume: (() => void) | undefined
+  return {
+    ring: () => {
+      rung = true
+      resume?.()
+    },
+    wait: async () => {
+      if (!rung)
+        await new Promise<void>(resolve => {
+          resume = resolve
+        })
+      rung = false
+      resume = undefined
+    },
+  }
+}

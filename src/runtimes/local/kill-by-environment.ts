@@ -1,0 +1,31 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { signalAll } from './process-tree.ts'
+
+const ROUNDS = 40
+
+/**
+ * Ends every process that carries the variable in its environment, however far it has moved from its parents.
+ * Not exact: every value that begins so.
+ */
+export const endMarked = async (name: string, value: string, exact = true): Promise<void> => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const found = findMarked(name, value, exact)
+    if (found.length === 0) return
+    signalAll(found, 'SIGSTOP')
+    signalAll(found, 'SIGKILL')
+    await delay(10)
+  }
+}
+
+const findMarked = (name: string, value: string, exact: boolean): number[] => {
+  const wanted = Buffer.from(`${name}=${value}${exact ? '\0' : ''}`)
+  return readdirSync('/proc').flatMap(entry => {
+    if (!/^\d+$/.test(entry)) return []
+    try {
+      return readFileSync(`/proc/${entry}/environ`).includes(wanted) ? [Number(entry)] : []
+    } catch {
+      return [] // Gone, or another user's.
+    }
+  })
+}

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { SkippedArtifact } from '../../jobs/job.ts'
+import { formatSize } from '../../jobs/sizes.ts'
+import { gitPatch } from '../../workspace/git-patch.ts'
+import { readBase, readBaseContents } from './base-tree.ts'
+import { type Collected, collect } from './collect-files.ts'
+import type { ListedFile, Listing } from './file-listing.ts'
+import type { Box } from './local-machine.ts'
+import type { CollectedFile, StartSpec } from './shim-protocol.ts'
+import { changesOf, type Ending, ignoreFilesOf, patchedFiles, suspectsOf } from './workspace-changes.ts'
+
+export interface PatchOptions {
+  readonly box: Box
+  readonly spec: StartSpec
+  readonly listing: Listing
+  /** When the command started, in milliseconds. */
+  readonly startedAt: number
+  readonly signal: AbortSignal
+}
+
+export interface MadePatch {
+  readonly patch: CollectedFile | null
+  readonly skipped: readonly SkippedArtifact[]
+}
+
+/** The changes of a workspace, computed outside from the tar it began as and the files it ended with. */
+export const makePatch = async (options: PatchOptions): Promise<MadePatch> => {
+  const { spec, listing, startedAt } = options
+  const base = await readBase(spec.patchBase)
+  const ignores = await readIgnores(options)
+  const suspects = suspectsOf({ listing, base, ignores, given: spec.givenFiles, startedAt })
+  const bytes = suspects.files.reduce((sum, file) => sum + file.size, 0)
+  if (bytes > spec.keep.artifactBytes)
+    return noPatch(
+      `the changed files have ${formatSize(bytes)}, more than ${formatSize(spec.keep.artifactBytes)}`,
+    )
+  const collected = await fetch(options, suspects.files, 'tree')
+  try {
+    const changes = changesOf({ listing, base }, suspects.files, collected.files)
+    if (changes.bytes > 2 * spec.keep.patchBytes)
+      return noPatch(`the changed files have ${formatSize(changes.bytes)}`)
+    const paths = new Set(changes.files.map(file => file.path))
+    const before = await readBaseContents(spec.patchBase, paths)
+    const after = await readAll(
+      spec.dir,
+      collected.files.filter(file => paths.has(file.path)),
+    )
+    const text = gitPatch(patchedFiles(changes.files, before, after), spec.keep.patchBytes)
+    if (text === undefined) return noPatch(`it has more than ${formatSize(spec.keep.patchBytes)}`)
+    return {
+      patch: text.length === 0 ? null : await save(text, spec.dir),
+      skipped: [...suspects.skipped, ...collected.skipped],
+    }
+  } finally {
+    await rm(join(spec.dir, 'tree'), { recursive: true, force: true })
+  }
+}
+
+const noPatch = (reason: string): MadePatch => ({
+  patch: null,
+  skipped: [{ path: '.', reason: `no patch: ${reason}` }],
+})
+
+const fetch = (
+  { box, spec, signal }: PatchOptions,
+  wanted: readonly ListedFile[],
+  into: string,
+): Promise<Collected> => collect({ box, wanted, dir: spec.dir, into, signal })
+
+/** What the workspace's own .gitignore files say now. */
+const readIgnores = async (options: PatchOptions): Promise<Ending['ignores']> => {
+  const { dir } = options.spec
+  const collected = await fetch(options, ignoreFilesOf(options.listing), 'ignore')
+  const contents = await readAll(dir, collected.files)
+  await rm(join(dir, 'ignore'), { recursive: true, force: true })
+  return [...contents].map(([path, content]) => ({ path, text: content.toString('utf8') }))
+}
+
+const readAll = async (dir: string, files: readonly CollectedFile[]): Promise<Map<string, Buffer>> => {
+  const contents = new Map<string, Buffer>()
+  for (const { path, file } of files) contents.set(path, await readFile(join(dir, file)))
+  return contents
+}
+
+const save = async (text: Buffer, dir: string): Promise<CollectedFile> => {
+  await writeFile(join(dir, 'patch'), text, { mode: 0o600 })
+  return {
+    path: 'patch',
+    file: 'patch',
+    size: text.length,
+    sha256: createHash('sha256').update(text).digest('hex'),
+  }
+}

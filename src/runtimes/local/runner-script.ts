@@ -1,0 +1,74 @@
+import { isEnvName, quote } from './shell-quote.ts'
+
+/**
+ * The runner is a plain `sh` inside the machine that reads its program from a socket: the shim speaks shell to it.
+ * Fd 3 carries status lines out, fd 4 data in, fd 5 data out, fd 6 is the job's stderr. All are sockets, which a job cannot open through
+ * /proc; a job that forged them anyway could only lie about itself, and everything read from them is bounded.
+ */
+export const GREETING = 'umask 022\nexec 6>&2 2>/dev/null\necho "ready $$" >&3\n'
+
+export interface JobText {
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly directory: string
+  readonly limits: { readonly files: number; readonly processes?: number; readonly dataBytes?: number }
+  /** End everything the job left running. Only ever true inside a pid namespace of its own. */
+  readonly killLeftovers: boolean
+}
+
+export const jobText = (job: JobText): string => {
+  const lines = [
+    // For the runner, too: a job that took it over would have no limit otherwise.
+    ...processLimit(job.limits.processes),
+    '(',
+    'exec 2>&6 3>&- 4<&- 5>&- 6>&- </dev/null',
+    `cd ${quote(job.directory)} || exit 126`,
+    // The kernel should end the job, not the runner, when memory runs out.
+    'echo 500 2>/dev/null >/proc/self/oom_score_adj',
+    ...limitLines(job.limits),
+    ...Object.entries(job.env).flatMap(([name, value]) =>
+      isEnvName(name) ? [`export ${name}=${quote(value)}`] : [],
+    ),
+    `exec ${job.argv.map(quote).join(' ')}`,
+    ') </dev/null',
+    'echo "exit $?" >&3',
+  ]
+  // Only the first processes of a pid namespace have such low ids: on the host this line must never run.
+  if (job.killLeftovers) lines.push('[ $$ -le 9 ] && kill -9 -1 2>/dev/null')
+  lines.push('echo "settled" >&3', '')
+  return lines.join('\n')
+}
+
+const limitLines = (limits: JobText['limits']): string[] => [
+  'ulimit -c 0',
+  `ulimit -n ${limits.files} 2>/dev/null`,
+  // One process alone; the sum of all is watched from outside.
+  ...(limits.dataBytes === undefined ? [] : [`ulimit -d ${Math.ceil(limits.dataBytes / 1024)} 2>/dev/null`]),
+]
+
+/** dash and ash say -p, bash says -u. */
+const processLimit = (processes: number | undefined): string[] =>
+  processes === undefined ? [] : [`ulimit -p ${processes} 2>/dev/null || ulimit -u ${processes} 2>/dev/null`]
+
+/** Unpacks a tar of `bytes` bytes that follows on fd 4. */
+export const unpackText = (directory: string, bytes: number, gzip: boolean): string =>
+  // What tar leaves unread is read away: the next input begins right after it.
+  `head -c ${bytes} <&4 | { tar -x${gzip ? 'z' : ''}f - -C ${quote(directory)} 2>&5 >/dev/null; code=$?; cat >/dev/null; exit $code; }
+echo "unpacked $?" >&3
+`
+
+/** Lists everything but directories on fd 5, each record ended by NUL, the list by an empty record. */
+export const listText = (directory: string): string =>
+  `(cd ${quote(directory)} && exec find . -xdev ! -type d -printf '%y %s %m %T@ %P\\0') 2>/dev/null >&5 </dev/null
+printf '\\0' >&5
+`
+
+/** Sends a tar of the `bytes` bytes of names that follow on fd 4, then echoes the mark that follows them. */
+export const packText = (directory: string, bytes: number, markBytes: number): string =>
+  `(cd ${quote(directory)} && head -c ${bytes} <&4 | tar --null -T - --no-recursion --hard-dereference -cf - 2>/dev/null) >&5
+head -c ${markBytes} <&4 >&5
+`
+
+/** Starts a helper that outlives jobs and reports on fd 3 by itself. */
+export const helperText = (argv: readonly string[]): string =>
+  `${argv.map(quote).join(' ')} </dev/null >/dev/null 4<&- 5>&- 6>&- &\n`

@@ -1,0 +1,27 @@
+import type { Box } from './local-machine.ts'
+import { signalAll } from './process-tree.ts'
+
+const KILL_ROUNDS = 40
+const ROUND_MS = 25
+
+/**
+ * Asks a job to end, then ends it, so that the runner lives on and can bring out the files. A job that cannot be
+ * ended this way takes the whole machine with it.
+ */
+export const endJob = (box: Box, graceMs: number, isOver: () => boolean): void => {
+  signalAll(box.jobProcesses(), 'SIGTERM')
+  setTimeout(() => {
+    if (!isOver()) void force(box, isOver)
+  }, graceMs)
+}
+
+const force = async (box: Box, isOver: () => boolean): Promise<void> => {
+  for (let round = 0; round < KILL_ROUNDS && !isOver(); round++) {
+    const processes = box.jobProcesses()
+    // Stopped first: a process that forks faster than it is listed cannot escape that way.
+    signalAll(processes, 'SIGSTOP')
+    signalAll(processes, 'SIGKILL')
+    await new Promise(resolve => setTimeout(resolve, ROUND_MS))
+  }
+  if (!isOver()) box.kill()
+}

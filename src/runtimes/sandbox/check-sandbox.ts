@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs'
+import { formatSize } from '../../jobs/sizes.ts'
+import type { Check, Readiness } from '../../ports.ts'
+import type { CgroupFinding } from '../local/cgroup-root.ts'
+import type { MachineLimits } from '../local/shim-protocol.ts'
+import type { Probe } from './probe-backend.ts'
+import type { UidRange } from './sandbox-uids.ts'
+import { seccompFilter } from './seccomp.ts'
+import { DISK_PARTS } from './system-mounts.ts'
+
+export interface CheckOptions {
+  readonly probe: Probe
+  readonly cgroup: CgroupFinding
+  readonly uids: UidRange | null
+  readonly defaults: MachineLimits
+}
+
+/** What protects jobs here, what does not, and how to change it. */
+export const checkSandbox = ({ probe, cgroup, uids, defaults }: CheckOptions): Readiness => {
+  const checks: Check[] = [
+    trialCheck(probe),
+    backendCheck(probe),
+    seccompCheck(probe),
+    identityCheck(uids),
+    ...limitChecks(cgroup, defaults),
+    diskCheck(probe, defaults),
+  ]
+  return { runtime: 'sandbox', ready: checks.every(check => check.status !== 'failed'), checks }
+}
+
+const trialCheck = ({ trialProblem }: Probe): Check => {
+  if (trialProblem === null)
+    return { name: 'sandbox', status: 'ok', message: 'a trial sandbox started and ended' }
+  return {
+    name: 'sandbox',
+    status: 'failed',
+    message: `no sandbox can be made: ${trialProblem}`,
+    fix: namespaceFix(),
+  }
+}
+
+const backendCheck = ({ backend, bwrapVersion, bwrapProblem }: Probe): Check =>
+  backend.type === 'bwrap'
+    ? { name: 'bubblewrap', status: 'ok', message: `version ${bwrapVersion}` }
+    : {
+        name: 'bubblewrap',
+        status: 'warning',
+        message: `${bwrapProblem ?? 'not used'}: sandboxes are built from util-linux, which starts them more slowly`,
+        fix: 'apt install bubblewrap',
+      }
+
+const seccompCheck = ({ backend }: Probe): Check => {
+  const loaded = backend.type === 'bwrap' || (backend.type === 'unshare' && backend.seccompLoader !== null)
+  if (loaded && seccompFilter({ memoryCounted: true }) !== undefined)
+    return { name: 'seccomp', status: 'ok', message: 'dangerous system calls are refused' }
+  return {
+    name: 'seccomp',
+    status: 'warning',
+    message: loaded ? `no filter for ${process.arch}` : 'no program here can load a filter',
+    fix: 'apt install bubblewrap',
+  }
+}
+
+const identityCheck = (uids: UidRange | null): Check =>
+  uids === null
+    ? {
+        name: 'user',
+        status: 'ok',
+        message: `jobs run as the user ${process.getuid?.()}, without its files and rights`,
+      }
+    : { name: 'user', status: 'ok', message: `each job gets a user id of its own, from ${uids.first} on` }
+
+const limitChecks = (cgroup: CgroupFinding, defaults: MachineLimits): Check[] => {
+  const root = cgroup.root
+  const keeps = {
+    memory:
+      root !== null && (root.version === 1 ? root.memory !== null : root.controllers.includes('memory')),
+    processes: root !== null && (root.version === 1 ? root.pids !== null : root.controllers.includes('pids')),
+    cpu: root !== null && (root.version === 1 ? root.cpu !== null : root.controllers.includes('cpu')),
+  }
+  const by = root === null ? '' : ` (cgroup v${root.version})`
+  const why = cgroup.problem ?? 'that controller is missing'
+  const fix = delegationFix()
+  return [
+    keeps.memory
+      ? { name: 'memory', status: 'ok', message: `limited to ${formatSize(defaults.memory)}${by}` }
+      : {
+          name: 'memory',
+          status: 'warning',
+          message: `watched ten times a second, not limited by the kernel: ${why}`,
+          fix,
+        },
+    keeps.processes
+      ? { name: 'processes', status: 'ok', message: `limited to ${defaults.processes}${by}` }
+      : { name: 'processes', status: 'ok', message: `limited to ${defaults.processes} (rlimit)` },
+    keeps.cpu
+      ? { name: 'cpu', status: 'ok', message: `limited to ${defaults.cpu} processors${by}` }
+      : { name: 'cpu', status: 'warning', message: `not limited: ${why}`, fix },
+  ]
+}
+
+const diskCheck = ({ backend }: Probe, { disk }: MachineLimits): Check =>
+  backend.type === 'bwrap' && !backend.oneDisk
+    ? {
+        name: 'disk',
+        status: 'warning',
+        message: `${DISK_PARTS.map(part => part.target).join(', ')} may hold ${formatSize(disk)} each, in any number of files: only bubblewrap may mount here`,
+        fix: namespaceFix(),
+      }
+    : { name: 'disk', status: 'ok', message: `limited to ${formatSize(disk)}, held in memory` }
+
+/** Processes of a systemd service may make cgroups when the service says so. */
+const delegationFix = (): string =>
+  process.getuid?.() === 0
+    ? 'Run the daemon as a systemd service with Delegate=yes.'
+    : 'Run the daemon under your systemd: systemd-run --user -p Delegate=yes --unit deputy deputy daemon run'
+
+/** The usual reasons why an ordinary user cannot make namespaces. */
+const namespaceFix = (): string => {
+  if (setting('kernel/apparmor_restrict_unprivileged_userns') === '1')
+    return 'AppArmor forbids user namespaces. Allow them: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or install the profile of bubblewrap: apt install apparmor-profiles'
+  if (setting('kernel/unprivileged_userns_clone') === '0')
+    return 'User namespaces are switched off: sysctl -w kernel.unprivileged_userns_clone=1'
+  if (setting('user/max_user_namespaces') === '0')
+    return 'User namespaces are switched off: sysctl -w user.max_user_namespaces=15000'
+  return 'In a container, allow it to make namespaces: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined …'
+}
+
+const setting = (name: string): string | undefined => {
+  try {
+    return readFileSync(`/proc/sys/${name}`, 'utf8').trim()
+  } catch {
+    return undefined
+  }
+}

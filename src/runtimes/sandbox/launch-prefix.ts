@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs'
+import { AppError } from '../../jobs/errors.ts'
+import { DISK_PARTS, isSystemPath, type Shown, STAGE_DIRS } from './system-mounts.ts'
+
+export interface EnterOptions {
+  /** Files of the cgroup to join. */
+  readonly joinFiles: readonly string[]
+  /** The user to become; null to stay. */
+  readonly uid: number | null
+  readonly shown: readonly Shown[]
+  /** Options of the file system to mount for the job's own files; null when the sandbox mounts them itself. */
+  readonly disk: string | null
+}
+
+export interface Entry {
+  /** Put before the command that makes the sandbox. */
+  readonly prefix: readonly string[]
+  /** What to show, from where the command finds it. */
+  readonly shown: readonly Shown[]
+  /** Holds a directory for each part of the disk, when there is one. */
+  readonly stageDir: string
+}
+
+/**
+ * What happens before the sandbox is made: the process joins its cgroup, mounts the disk of the job, and becomes the
+ * job's user. The disk is one file system, so that one size and one number of files count for all its parts;
+ * bubblewrap alone can only give each part a size of its own.
+ *
+ * A root daemon also shows programs and sockets from directories that the job's user cannot enter, such as /root.
+ * They are bound into a place everybody can enter. All mounts are in a mount namespace that nobody else sees.
+ */
+export const enter = ({ joinFiles, uid, shown, disk }: EnterOptions): Entry => {
+  const hidden =
+    uid === null
+      ? []
+      : shown.flatMap(item => (item.kind === 'bind' && !isSystemPath(item.source) ? [item] : []))
+  const stages = disk !== null || hidden.length > 0
+  const stageDir = stages ? findStageDir(shown) : ''
+  const placeOf = new Map(hidden.map((item, index) => [item.source, `${stageDir}/${index}`]))
+  const unshare = [
+    'unshare',
+    // An ordinary user may mount in a user namespace only.
+    ...(uid === null ? ['--user', '--map-root-user'] : []),
+    ...['--mount', '--propagation', 'private', '--'],
+  ]
+  const owner = uid ?? 0
+  const stageArgs = [
+    ...[stageDir, disk ?? 'mode=755,size=1m', disk === null ? '' : String(owner), String(hidden.length)],
+    ...hidden.flatMap(item => [item.isDirectory ? 'd' : 'f', item.source]),
+  ]
+  const script = [JOIN, ...(stages ? [STAGE] : []), 'exec "$@"'].join('\n')
+  const setUp = [
+    ...['/bin/sh', '-c', script, 'sh', String(joinFiles.length), ...joinFiles],
+    ...(stages ? stageArgs : []),
+  ]
+  return {
+    prefix: [...(stages ? unshare : []), ...(stages || joinFiles.length > 0 ? setUp : []), ...dropTo(uid)],
+    shown: shown.map(item => {
+      const place = item.kind === 'bind' ? placeOf.get(item.source) : undefined
+      return place === undefined || item.kind !== 'bind' ? item : { ...item, source: place }
+    }),
+    stageDir,
+  }
+}
+
+/** Whatever happens to this process, the sandbox ends with it. */
+const dropTo = (uid: number | null): string[] => {
+  const identity = uid === null ? [] : [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+  return ['setpriv', ...identity, '--no-new-privs', '--pdeathsig', 'KILL', '--']
+}
+
+const JOIN = 'n=$1; shift; while [ $n -gt 0 ]; do echo $$ >"$1" || exit 97; shift; n=$((n-1)); done'
+
+const STAGE = [
+  'set -e; dir=$1 options=$2 owner=$3 n=$4; shift 4; i=0',
+  'mount -t tmpfs -o "$options" tmpfs "$dir"; cd "$dir"',
+  `[ -z "$owner" ] || install -d -m 1777 -o $owner -g $owner ${DISK_PARTS.map(({ name }) => name).join(' ')}`,
+  'while [ $i -lt $n ]; do',
+  'if [ "$1" = d ]; then mkdir "$dir/$i"; else : >"$dir/$i"; fi',
+  'mount --bind "$2" "$dir/$i"; shift 2; i=$((i+1)); done',
+].join('\n')
+
+/** The first of them is for the root of a sandbox by util-linux. One that holds something to show would hide it. */
+const findStageDir = (shown: readonly Shown[]): string => {
+  const holds = (dir: string) => shown.some(item => item.kind === 'bind' && item.source.startsWith(`${dir}/`))
+  const dir = STAGE_DIRS.filter(existsSync)
+    .slice(1)
+    .find(candidate => !holds(candidate))
+  if (dir !== undefined) return dir
+  throw new AppError('unavailable', `None of ${STAGE_DIRS.join(', ')} is free to mount over.`)
+}

@@ -1,0 +1,72 @@
+import { lstatSync, realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { readRegularFileSync } from '../../files/regular-file.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { bind, type Shown } from './system-mounts.ts'
+
+export interface ProgramView {
+  readonly shown: readonly Shown[]
+  /** Directories to add to PATH. */
+  readonly path: readonly string[]
+}
+
+const VISIBLE = /^\/(usr|bin|sbin|lib|lib64|nix\/store)(\/|$)/
+
+/**
+ * Shows programs that live outside the system directories. A program of an npm package needs its package, and
+ * looks for it where it really is: the link stays a link and the package is shown at its own place.
+ */
+export const programView = (programs: readonly string[]): ProgramView => {
+  const shown = new Map<string, Shown>()
+  const path = new Set<string>()
+  for (const program of programs) {
+    if (!program.startsWith('/') || program.split('/').includes('..'))
+      throw new AppError('invalid', `The program '${program}' is not an absolute path.`)
+    const real = resolve(program)
+    if (!VISIBLE.test(program)) path.add(dirname(program))
+    if (!VISIBLE.test(real)) {
+      const root = packageRoot(real) ?? real
+      shown.set(root, bind(root, root))
+    }
+    if (program !== real && !VISIBLE.test(program))
+      shown.set(program, { kind: 'link', to: real, target: program })
+  }
+  return { shown: [...shown.values()], path: [...path] }
+}
+
+const resolve = (program: string): string => {
+  try {
+    return realpathSync(program)
+  } catch (cause) {
+    throw new AppError('invalid', `The program '${program}' does not exist on this computer.`, { cause })
+  }
+}
+
+const IN_NODE_MODULES = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/.@][^/]*)\//
+
+/**
+ * The package a program belongs to: the one below node_modules, or one whose package.json names the program. Any
+ * other package.json, as `npm install` leaves it in a home, says nothing. A directory stands for itself.
+ */
+const packageRoot = (real: string): string | undefined => {
+  if (lstatSync(real).isDirectory()) return undefined
+  const installed = IN_NODE_MODULES.exec(real)?.[1]
+  if (installed !== undefined) return installed
+  for (let dir = dirname(real); !isAboveHome(dir); dir = dirname(dir)) if (namesProgram(dir, real)) return dir
+  return undefined
+}
+
+/** The home, and the directories it is in: never shown for the sake of one program. */
+const isAboveHome = (dir: string): boolean => dir === '/' || `${homedir()}/`.startsWith(`${dir}/`)
+
+const namesProgram = (dir: string, program: string): boolean => {
+  try {
+    const text = readRegularFileSync(join(dir, 'package.json'), { maxBytes: 1024 * 1024 }).toString('utf8')
+    const { bin = {} } = JSON.parse(text) as { bin?: unknown }
+    const files = typeof bin === 'string' ? [bin] : Object.values(bin as object)
+    return files.some(file => typeof file === 'string' && join(dir, file) === program)
+  } catch {
+    return false // There is none, or it is not JSON.
+  }
+}

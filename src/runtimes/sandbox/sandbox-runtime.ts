@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import type { Blobs, Runtime } from '../../ports.ts'
+import { findCgroupRoot, removeStale } from '../local/cgroup-root.ts'
+import { keepLimits } from '../local/keep-limits.ts'
+import { endMarked } from '../local/kill-by-environment.ts'
+import { createLocalRuntime } from '../local/local-runtime.ts'
+import { createShimPool } from '../local/shim-pool.ts'
+import type { KeepLimits, MachineLimits, ShimConfig } from '../local/shim-protocol.ts'
+import { checkSandbox } from './check-sandbox.ts'
+import { fitsSandbox } from './fits-sandbox.ts'
+import { BOX_MARK } from './plan-sandbox.ts'
+import { type Probe, probeBackend } from './probe-backend.ts'
+import { freeUid, uidRange } from './sandbox-uids.ts'
+
+export interface SandboxOptions {
+  /** Private to this daemon; must be on the same disk as the blobs. */
+  readonly stateDir: string
+  readonly blobs: Blobs
+  /** How many jobs run at once; 2 x cores when absent. */
+  readonly limit?: number
+  readonly defaults?: Partial<MachineLimits>
+  readonly keep?: Partial<KeepLimits>
+  /** Seconds between SIGTERM and SIGKILL. */
+  readonly graceSeconds?: number
+  /** Shims kept started ahead of need; as many as cores when absent. */
+  readonly spare?: number
+  /** How long other free shims stay. They are looked at four times in that time: 45 when absent, within a minute. */
+  readonly idleSeconds?: number
+  /** Builds sandboxes this way only, whatever is installed. */
+  readonly backend?: 'bwrap' | 'unshare'
+  /** False: rlimits only, as where no cgroup may be made. */
+  readonly cgroups?: boolean
+  log?(message: string, fields: Record<string, unknown>): void
+}
+
+const MIB = 2 ** 20
+
+export const SANDBOX_DEFAULTS: MachineLimits = {
+  memory: 2048 * MIB,
+  disk: 1024 * MIB,
+  cpu: availableParallelism(),
+  processes: 512,
+}
+
+/** Jobs in Linux namespaces on this computer. */
+export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
+  const defaults = { ...SANDBOX_DEFAULTS, ...options.defaults }
+  const keep = keepLimits(options.keep)
+  const idleSeconds = options.idleSeconds ?? 45
+  const dir = join(options.stateDir, 'sandbox')
+  const uids = uidRange(options.stateDir)
+  const cgroup = options.cgroups === false ? { root: null, problem: 'switched off' } : findCgroupRoot()
+  const cgroupPrefix = `deputy-${createHash('sha256').update(options.stateDir).digest('hex').slice(0, 8)}-`
+  let probing: Promise<Probe> | undefined
+  let trialProblem: string | null = null
+  const probe = () => {
+    probing ??= probeBackend({
+      force: options.backend,
+      prefix: `${cgroupPrefix}trial-`,
+      uid: uids?.first ?? null,
+      signal: AbortSignal.timeout(20_000),
+    }).then(found => {
+      trialProblem = found.trialProblem
+      return found
+    })
+    return probing
+  }
+
+  const pool = createShimPool({
+    dir: join(dir, 'shims'),
+    spare: options.spare ?? availableParallelism(),
+    idleSeconds,
+    log: options.log ?? (() => {}),
+    onLost: (lost, living) => {
+      if (cgroup.root !== null) void removeStale(cgroup.root, cgroupPrefix, living)
+      for (const id of lost) void endMarked(BOX_MARK, `${cgroupPrefix}${id}-`, false)
+    },
+    config: async (id, used): Promise<ShimConfig> => ({
+      id,
+      dir: join(dir, 'shims'),
+      runtime: 'sandbox',
+      backend: (await probe()).backend,
+      cgroup: cgroup.root,
+      cgroupPrefix,
+      uid: freeUid(uids, used),
+      warm: defaults,
+      maxJobs: 500,
+      idleSeconds,
+    }),
+  })
+  const runtime = createLocalRuntime({
+    name: 'sandbox',
+    limit: options.limit ?? 2 * availableParallelism(),
+    runsDir: join(dir, 'runs'),
+    blobs: options.blobs,
+    pool,
+    defaults,
+    keep,
+    graceSeconds: options.graceSeconds ?? 5,
+    filesBelow: 'root',
+    fits: manifest =>
+      trialProblem === null
+        ? fitsSandbox(manifest, defaults)
+        : { ok: false, reason: `no sandbox can be made here (deputy doctor tells why): ${trialProblem}` },
+    check: async () => {
+      probing = undefined // What was missing may have been installed since.
+      return checkSandbox({ probe: await probe(), cgroup, uids, defaults })
+    },
+  })
+  return {
+    ...runtime,
+    close: async () => {
+      // A trial that is cut off while it boots could leave a process behind.
+      await probing?.catch(() => {})
+      await runtime.close()
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import type { Duplex } from 'node:stream'
+import type { Backend } from '../local/shim-protocol.ts'
+import { planSandbox } from './plan-sandbox.ts'
+
+const MIB = 2 ** 20
+
+export interface TrialOptions {
+  /** Whose it is, should it break off in the middle. */
+  readonly prefix: string
+  readonly uid: number | null
+  readonly signal: AbortSignal
+}
+
+/** Starts one sandbox that does nothing. Gives what went wrong, or null. */
+export const trySandbox = (backend: Backend, { prefix, uid, signal }: TrialOptions): Promise<string | null> =>
+  new Promise(resolve => {
+    const plan = planSandbox(
+      {
+        ...{ id: 'trial', dir: '/', runtime: 'sandbox', backend, cgroup: null, cgroupPrefix: prefix, uid },
+        ...{ warm: null, maxJobs: 1, idleSeconds: 1 },
+      },
+      {
+        network: 'none',
+        programs: [],
+        limits: { memory: 64 * MIB, disk: MIB, cpu: 1, processes: 32 },
+      },
+      String(process.pid),
+    )
+    const child = spawn(plan.argv[0]!, plan.argv.slice(1), {
+      cwd: '/',
+      env: plan.env,
+      signal,
+      stdio: [
+        'pipe',
+        'pipe',
+        'pipe',
+        'ignore',
+        'ignore',
+        'ignore',
+        ...plan.feeds.map(() => 'pipe' as const),
+        'pipe',
+      ],
+    })
+    let text = ''
+    const fds = child.stdio as readonly (Duplex | null)[]
+    for (const fd of fds) fd?.on('error', () => {})
+    plan.feeds.forEach((feed, index) => {
+      fds[6 + index]!.end(feed)
+    })
+    child.stderr!.on('data', (chunk: Buffer) => {
+      if (text.length < 2000) text += chunk.toString('utf8')
+    })
+    child.once('error', error => resolve(error.message))
+    child.once('close', code => resolve(code === 0 ? null : oneLine(text) || `it ended with ${code}`))
+    child.stdin!.end('exit 0\n')
+  })
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 300)
