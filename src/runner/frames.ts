@@ -1,0 +1,138 @@
+import { z } from 'zod'
+
+/**
+ * The runner protocol: what the daemon asks the runner inside a machine, and what the runner answers. A frame is one
+ * line of shell words, `kind key=value …`, so that a runner written in POSIX sh needs no parser; `bytes=N` announces N
+ * raw bytes after the line, `bytes=rest` all that follow on the channel. Each frame names its run or workspace, so one channel can serve several machines.
+ *
+ * A peer ignores keys and kinds that it does not know. A change that an older peer would misread raises `VERSION`.
+ */
+export const VERSION = 1
+/** The oldest version this side still understands. */
+export const OLDEST = 1
+
+/** Ids become file names. */
+const id = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/)
+const text = z.string().regex(/^[^\0]*$/, 'must not contain NUL')
+const count = z.codec(z.string().regex(/^\d{1,15}$/), z.int().min(0), { decode: Number, encode: String })
+const flag = z.codec(z.enum(['0', '1']), z.boolean(), {
+  decode: value => value === '1',
+  encode: value => (value ? '1' : '0'),
+})
+/** Process ids, separated by spaces. */
+const pids = z.codec(z.string().regex(/^[\d ]*$/), z.array(z.int()), {
+  decode: value => value.split(' ').filter(Boolean).map(Number),
+  encode: value => value.join(' '),
+})
+
+const hello = z.object({ kind: z.literal('hello'), version: count, oldest: count, mark: id })
+
+export const requestSchema = z.discriminatedUnion('kind', [
+  /** First. `owner` separates the installations that use one machine. */
+  hello.extend({ owner: id }),
+  /** Starts the command unless this run exists already, then follows it. */
+  z.object({
+    kind: z.literal('start'),
+    run: id,
+    from: count,
+    /** The directory to run in; the runner creates it. */
+    workspace: id,
+    timeoutSeconds: count,
+    graceTenths: count,
+    /** Bytes of each stream that the runner keeps from the beginning and from the end. */
+    keepHead: count,
+    keepTail: count,
+    /** Base64. Returned by `context`; the daemon seals it. */
+    context: z.string().regex(/^[A-Za-z0-9+/=]*$/),
+    env: z.array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*=[^\0]*$/)),
+    argv: z.array(text).min(1),
+  }),
+  /** Follows a run from an offset. A run that the runner does not know never starts afterwards. */
+  z.object({ kind: z.literal('follow'), run: id, from: count }),
+  /** Ends the processes of a run: TERM, grace, KILL. A run that has not arrived yet never starts. */
+  z.object({ kind: z.literal('stop'), run: id, graceTenths: count }),
+  z.object({ kind: z.literal('context'), run: id }),
+  /** Makes sure that a run which has not arrived yet never starts. */
+  z.object({ kind: z.literal('bar'), run: id }),
+  /** Ends every run of a workspace and deletes the workspace. */
+  z.object({ kind: z.literal('release'), workspace: id }),
+  z.object({ kind: z.literal('workspaces') }),
+  /** Lists the files of a workspace, or of the copy of what it began with. */
+  z.object({ kind: z.literal('files'), workspace: id, base: flag }),
+  /** A tar of some of them. This answer and that of `files` are the last ones on their channel. */
+  z.object({ kind: z.literal('read'), workspace: id, base: flag, argv: z.array(text) }),
+])
+
+const ofRun = z.object({ run: id })
+
+export const answerSchema = z.discriminatedUnion('kind', [
+  /** `boot` identifies the boot of the system, where it has such an id. */
+  hello.extend({ boot: text }),
+  ofRun.extend({ kind: z.literal('started'), fresh: flag }),
+  ofRun.extend({
+    kind: z.literal('output'),
+    stream: z.enum(['stdout', 'stderr']),
+    offset: count,
+    bytes: count,
+  }),
+  /** `count` bytes from `offset` on were printed and not kept. */
+  ofRun.extend({ kind: z.literal('dropped'), offset: count, count }),
+  ofRun.extend({ kind: z.literal('heartbeat') }),
+  /** Times in seconds since 1970, 0 where the follower has seen them itself. */
+  ofRun.extend({
+    kind: z.literal('exit'),
+    code: count,
+    how: z.enum(['exit', 'timeout', 'stop']),
+    startedAt: count,
+    endedAt: count,
+  }),
+  /** It did not start and never will. `fault`: because something is wrong on the machine. */
+  ofRun.extend({ kind: z.literal('refused'), fault: flag, reason: text }),
+  /** It may have run; how it ended cannot be known. */
+  ofRun.extend({ kind: z.literal('lost'), reason: text }),
+  /** Another follower has taken over. */
+  ofRun.extend({ kind: z.literal('superseded') }),
+  /** `left`: processes that survived. */
+  ofRun.extend({ kind: z.literal('stopped'), left: pids }),
+  ofRun.extend({ kind: z.literal('context'), context: text }),
+  z.object({ kind: z.literal('released'), workspace: id, left: pids }),
+  z.object({ kind: z.literal('workspace'), workspace: id, createdAt: count }),
+  /** With `bytes=rest`, as `tar`; see `file-list.ts`. */
+  z.object({ kind: z.literal('files'), workspace: id }),
+  z.object({ kind: z.literal('tar'), workspace: id }),
+  z.object({ kind: z.literal('failed'), reason: text }),
+  /** Every request is answered. */
+  z.object({ kind: z.literal('end') }),
+])
+
+export type Request = z.output<typeof requestSchema>
+export type Answer = z.output<typeof answerSchema>
+
+/** Keys that may occur more than once. */
+const LISTS = new Set(['env'])
+
+type Fields = Record<string, string | string[]>
+
+/** `argv` follows the word `--`, so that it needs no key. */
+export const toWords = ({ kind, argv, ...fields }: Fields): string[] => [
+  String(kind),
+  ...Object.entries(fields).flatMap(([key, value]) =>
+    (Array.isArray(value) ? value : [value]).map(each => `${key}=${each}`),
+  ),
+  ...(Array.isArray(argv) ? ['--', ...argv] : []),
+]
+
+export const fromWords = ([kind = '', ...words]: readonly string[]): Fields => {
+  const fields: Fields = { kind }
+  for (const [index, word] of words.entries()) {
+    if (word === '--') return { ...fields, argv: words.slice(index + 1) }
+    const at = word.indexOf('=')
+    const key = word.slice(0, Math.max(0, at))
+    const value = word.slice(at + 1)
+    if (key === '' || key === 'kind' || key === '__proto__') continue
+    const known = fields[key]
+    if (LISTS.has(key)) fields[key] = [...(Array.isArray(known) ? known : []), value]
+    else fields[key] = value
+  }
+  return fields
+}

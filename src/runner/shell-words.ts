@@ -1,0 +1,27 @@
+/** Quotes one word for a POSIX shell. */
+export const shellQuote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
+
+export const shellJoin = (words: readonly string[]): string => words.map(shellQuote).join(' ')
+
+/** Reads back what `shellJoin` writes; undefined where it is no list of words, as when a quote is not closed. */
+export const splitWords = (line: string): string[] | undefined => {
+  const words: string[] = []
+  let word: string | undefined
+  for (let at = 0; at < line.length; at++) {
+    const character = line[at]!
+    if (character === "'") {
+      const end = line.indexOf("'", at + 1)
+      if (end < 0) return undefined
+      word = (word ?? '') + line.slice(at + 1, end)
+      at = end
+    } else if (character === '\\') {
+      if (at + 1 === line.length) return undefined
+      word = (word ?? '') + line[++at]!
+    } else if (character === ' ') {
+      if (word !== undefined) words.push(word)
+      word = undefined
+    } else word = (word ?? '') + character
+  }
+  if (word !== undefined) words.push(word)
+  return words
+}
