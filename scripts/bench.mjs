@@ -11,6 +11,7 @@ execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconf
   stdio: 'inherit',
 })
 cpSync(`${root}package.json`, `${out}/package.json`)
+cpSync(`${root}src/runner/program`, `${out}/src/runner/program`, { recursive: true })
 cpSync(`${root}test/vm/image`, `${out}/test/vm/image`, { recursive: true })
 const { status } = spawnSync(process.execPath, [`${out}/bench/run.js`, ...process.argv.slice(2)], {
   stdio: 'inherit',

@@ -11,8 +11,6 @@ import { changeOf, type InventoryChange } from './inventory-change.ts'
 import { askNode } from './probe/ask.ts'
 import { createMonitor, type Monitor, type NodeStatus } from './probe/monitor.ts'
 import type { ProbeReport } from './probe/report.ts'
-import { standbyFor } from './remote/request.ts'
-import { createShim, type RemoteShim } from './remote/shim.ts'
 import { createSeats, type Seats } from './seats.ts'
 import type { SshTarget } from './ssh/arguments.ts'
 import { sshFailureOf } from './ssh/errors.ts'
@@ -39,7 +37,6 @@ export interface Cluster extends Chooser, Seats {
   readonly owner: string
   readonly nodes: readonly ClusterNode[]
   readonly ssh: Ssh
-  readonly shim: RemoteShim
   find(name: string): ClusterNode
   /** Which of the nodes this computer is, and its address, as far as is known. */
   readonly self: Self
@@ -84,7 +81,6 @@ export const createCluster = (options: ClusterOptions): Cluster => {
       },
     },
     controlDirectory: options.runtimeDirectory,
-    standby: standbyFor(options.owner),
     env,
   })
   const openAddresses = (): AddressBook =>
@@ -170,7 +166,6 @@ export const createCluster = (options: ClusterOptions): Cluster => {
       return config.nodes
     },
     ssh,
-    shim: createShim(ssh, options.owner),
     find: name => findNode(config.nodes, name),
     target: (node, signal) => targets(node, signal),
     peek: node => monitor.peek(node),

@@ -4,7 +4,6 @@ import { misfitOf } from '../cluster/misfit.ts'
 import { assertAllowed } from '../cluster/policy/check.ts'
 import { overloadReason } from '../cluster/probe/health.ts'
 import { type LocalMonitor, localTraits } from '../cluster/probe/local.ts'
-import { shellQuote } from '../cluster/remote/quote.ts'
 import {
   compileRequirements,
   describeRequirements,
@@ -14,6 +13,7 @@ import {
 import { AppError } from '../jobs/errors.ts'
 import { COMMAND_LABEL, WORKSPACE_LABEL } from '../jobs/labels.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
+import { shellQuote } from '../runner/shell-words.ts'
 
 export interface RoutedCommand {
   command: string

@@ -9,4 +9,5 @@ export default function build(): void {
       cwd: root,
       stdio: 'inherit',
     })
+  execFileSync(process.execPath, ['scripts/copy-programs.js'], { cwd: root, stdio: 'inherit' })
 }

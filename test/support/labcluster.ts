@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Cluster, type ClusterOptions, createCluster } from '../../src/cluster/cluster.ts'
 import { type ClusterConfigInput, parseCluster } from '../../src/cluster/inventory.ts'
-import { type HeldEnd, holdCommand } from '../../src/cluster/remote/hold.ts'
+import type { Connection, RunnerHost } from '../../src/runner/channel.ts'
+import type { StartRequest } from '../../src/runner/client.ts'
+import { type FollowedEnd, type FollowRunOptions, followRun } from '../../src/runner/follow-run.ts'
+import { nodeHost } from '../../src/runtimes/ssh/connection.ts'
 import type { SshLab } from './sshlab.ts'
 
 /** A cluster over the nodes of a lab; the user's own ssh files are left out of it. */
@@ -40,36 +43,81 @@ export const labCluster = (
   })
 }
 
-export interface HeldCommand {
-  end: HeldEnd
+/** A bash command as a start request. */
+export interface LabCommand {
+  id: string
+  command: string
+  env?: Record<string, string>
+  timeoutSeconds?: number
+  graceSeconds?: number
+  keep?: { head: number; tail: number }
+  context?: string
+}
+
+export const startOf = (command: LabCommand): Omit<StartRequest, 'from'> => ({
+  kind: 'start',
+  run: command.id,
+  workspace: command.id,
+  timeoutSeconds: command.timeoutSeconds ?? 0,
+  graceTenths: Math.round((command.graceSeconds ?? 2) * 10),
+  keepHead: command.keep?.head ?? 32 * 1024 * 1024,
+  keepTail: command.keep?.tail ?? 32 * 1024 * 1024,
+  context: command.context ?? '',
+  env: Object.entries(command.env ?? {}).map(([name, value]) => `${name}=${value}`),
+  argv: ['bash', '-c', command.command],
+})
+
+export interface RunOnNode {
+  end: FollowedEnd
   stdout: string
   stderr: string
 }
 
-/** Runs a command on a node to its end and keeps what it printed. */
-export const runOn = async (
-  cluster: Cluster,
-  nodeId: string,
-  command: { id: string; command: string } & Record<string, unknown>,
-  options: {
-    signal?: AbortSignal
-    onOutput?: (text: string) => void
-    onStarted?: (fresh: boolean) => void
-  } = {},
-): Promise<HeldCommand> => {
-  const kept = { stdout: '', stderr: '' }
-  const end = await holdCommand({
-    cluster,
-    node: cluster.find(nodeId),
-    id: command.id,
-    command,
+const { signal: never } = new AbortController()
+
+export const hostOf = (cluster: Cluster, nodeId: string): RunnerHost =>
+  nodeHost(cluster, cluster.find(nodeId))
+
+export const channelTo = (cluster: Cluster, nodeId: string): Promise<Connection> =>
+  hostOf(cluster, nodeId).connect(never)
+
+/** Follows a run that was sent before, as a daemon that comes back does. */
+export const followOn = (
+  host: RunnerHost,
+  run: string,
+  options: Partial<FollowRunOptions> = {},
+): Promise<FollowedEnd> =>
+  followRun({
+    host,
+    run,
     from: 0,
-    onStarted: fresh => options.onStarted?.(fresh),
+    onStarted: () => undefined,
+    onOutput: () => undefined,
+    signal: never,
+    ...options,
+  })
+
+/** Runs a command on a machine to its end and keeps what it printed. */
+export const runThrough = async (
+  host: RunnerHost,
+  command: LabCommand,
+  options: { signal?: AbortSignal; onOutput?: (text: string) => void } = {},
+): Promise<RunOnNode> => {
+  const kept = { stdout: '', stderr: '' }
+  const end = await followOn(host, command.id, {
+    start: startOf(command),
     onOutput: (stream, data) => {
       kept[stream] += data.toString('utf8')
       options.onOutput?.(data.toString('utf8'))
     },
-    signal: options.signal ?? new AbortController().signal,
+    signal: options.signal ?? never,
   })
   return { end, ...kept }
 }
+
+export const runOn = (
+  cluster: Cluster,
+  nodeId: string,
+  command: LabCommand,
+  options?: Parameters<typeof runThrough>[2],
+): Promise<RunOnNode> => runThrough(hostOf(cluster, nodeId), command, options)

@@ -17,6 +17,10 @@ export interface Relay {
   swallow(on: boolean): void
   /** What is open now stays open and nothing comes through, as after a firewall forgot it; new ones are as usual. */
   freeze(): void
+  /** Freezes just before the next chunk of at least so many bytes is delivered to the port. */
+  freezeBefore(bytes: number): void
+  /** Bytes that came back from the port so far. */
+  heard(): number
   /** What was sent meanwhile is delivered after all, also of a sender that has gone since; that it has is not told. */
   thaw(): void
   close(): Promise<void>
@@ -26,6 +30,8 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
   new Promise((resolve, reject) => {
     let speed = first
     let swallowing = false
+    let largest = Number.POSITIVE_INFINITY
+    let heard = 0
     const sockets = new Set<Socket>()
     const frozen = new Set<Socket>()
     const waiting = new Set<() => void>()
@@ -41,10 +47,12 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
     }
 
     /** One chunk after the other: a delay moves all that follow as well. */
-    const pump = async (from: Socket, into: Socket): Promise<void> => {
+    const pump = async (from: Socket, into: Socket, back: boolean): Promise<void> => {
       let tail: Promise<unknown> = Promise.resolve()
       for await (const chunk of from.iterator({ destroyOnReturn: false })) {
         const data = chunk as Buffer
+        if (back) heard += data.length
+        else if (data.length >= largest) freeze()
         const due = performance.now() + (speed.delayMs ?? 0)
         tail = tail.then(async () => {
           while (swallowing || frozen.has(from)) await new Promise<void>(wake => waiting.add(wake))
@@ -65,9 +73,13 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
       const peer = connect(to)
       track(socket, peer)
       track(peer, socket)
-      pump(socket, peer).catch(() => socket.destroy())
-      pump(peer, socket).catch(() => peer.destroy())
+      pump(socket, peer, false).catch(() => socket.destroy())
+      pump(peer, socket, true).catch(() => peer.destroy())
     })
+    const freeze = (): void => {
+      largest = Number.POSITIVE_INFINITY
+      for (const socket of sockets) frozen.add(socket)
+    }
     const cut = (): void => {
       for (const socket of [...sockets]) socket.destroy()
     }
@@ -88,9 +100,11 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
           swallowing = on
           if (!on) wakeAll()
         },
-        freeze: () => {
-          for (const socket of sockets) frozen.add(socket)
+        freeze,
+        freezeBefore: bytes => {
+          largest = bytes
         },
+        heard: () => heard,
         thaw: () => {
           frozen.clear()
           wakeAll()

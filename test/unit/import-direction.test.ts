@@ -27,15 +27,19 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'jobs/abortable',
     'workspace',
     'files',
+    'runner/shell-words',
   ],
   // The proxy that keeps a job to its list of domains: for every runtime, and knowing none.
   egress: [],
   guest: ['jobs', 'ports', 'egress'],
+  // The protocol and its client side know no provider; the pipeline of output and files still lies with the local ones.
+  runner: ['jobs', 'ports', 'workspace', 'runtimes/local'],
   runtimes: [
     'ports',
     'jobs',
     'files',
     'workspace',
+    'runner',
     'proxmox',
     'cluster',
     'guest',
@@ -44,7 +48,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'version',
   ],
   // Where a command runs: between the nodes and whoever asks.
-  routing: ['cluster', 'jobs', 'engine/deputy'],
+  routing: ['cluster', 'jobs', 'engine/deputy', 'runner/shell-words'],
   control: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
   // The library for other programs: the client of the daemon under a public name.
   client: ['control', 'engine/deputy', 'jobs', 'config', 'version'],
@@ -73,6 +77,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
       'mcp/bridge',
       'store/write-backup',
       'store/restore-backup',
+      'runner/shell-words',
     ],
   ],
 }

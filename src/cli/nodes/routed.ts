@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import { shellQuote } from '../../cluster/remote/quote.ts'
 import { isTerminal } from '../../jobs/states.ts'
 import { answerOf } from '../../routing/answer.ts'
+import { shellQuote } from '../../runner/shell-words.ts'
 import type { Context } from '../context.ts'
 import { exitStatusOf } from '../exit-status.ts'
 import { requirements } from '../manifest/from-input.ts'

@@ -60,7 +60,7 @@ for d in "$HOME"/.cache/deputy/*/jobs/*/exit; do
   [ -z "$code" ] || continue
   # Of a supervisor that is gone, by a restart say, nothing runs any more.
   pid=
-  read -r pid _ < "\${d%exit}super"
+  read -r pid _ < "\${d%exit}supervisor"
   [ -n "$pid" ] && kill -0 "$pid" && jobs=$((jobs + 1))
 done 2>/dev/null
 echo "jobs $jobs"

@@ -4,17 +4,19 @@ import { type Cluster, createCluster } from '../../cluster/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../cluster/inventory.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
+import { listWorkspaces } from '../../runner/client.ts'
+import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
+import { contextKey } from '../../runner/sealed-context.ts'
 import { keepLimits } from '../local/keep-limits.ts'
 import type { KeepLimits } from '../local/shim-protocol.ts'
+import { nodeHost } from './connection.ts'
 import { clusterLimit, fitsCluster } from './fits.ts'
 import { placeInputs } from './inputs.ts'
-import { launch } from './launch.ts'
-import { memoKey } from './memo.ts'
-import { endThere, type Place, placeRecord, recordedPlace } from './place.ts'
+import { type LaunchContext, launch } from './launch.ts'
+import { endThere, type Place, placeRecord, recordedBootId, recordedPlace, UNDELIVERED } from './place.ts'
 import { createFailures, provision, reserve } from './provision.ts'
 import { clusterReadiness } from './readiness.ts'
 import { createReleaser } from './releaser.ts'
-import { followRun, type RunContext } from './run.ts'
 
 export interface SshRuntimeOptions {
   readonly cluster: Cluster
@@ -23,7 +25,7 @@ export interface SshRuntimeOptions {
   readonly graceSeconds?: number
   /** Commands the router sends: as the login user, in no box, under the command policy. */
   readonly routed?: boolean
-  /** Where the key is that seals notes on nodes; made when it is not there. */
+  /** Seals the context of runs on their nodes; created when missing. */
   readonly keyFile: string
   /** Whether the cluster ends with the runtime; several may share one. */
   readonly ownsCluster?: boolean
@@ -41,13 +43,13 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
   const parked = new Set<string>()
   const alone = createQueues()
   const release = createReleaser(cluster)
-  const context: RunContext = {
+  const context: LaunchContext = {
     cluster,
     blobs,
     keep: keepLimits(options.keep),
     graceSeconds: options.graceSeconds ?? 5,
     routed,
-    memoKey: memoKey(options.keyFile),
+    key: contextKey(options.keyFile),
   }
 
   /** What has no node in its record has nothing anywhere: that is written before anything is sent. */
@@ -74,9 +76,32 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     }
   }
 
+  const drive = (run: AttachRequest, place: Place, begun: number): RunOptions => {
+    const { node } = place
+    const bootId = recordedBootId(run.machine)
+    return {
+      ...context,
+      host: nodeHost(cluster, node),
+      run,
+      bootId,
+      begun,
+      executedOn: { node: node.id, because: place.reason },
+      // A place that was taken before there was a connection was recorded without the boot id.
+      onStarted: () => {
+        const now = cluster.ssh.boot(node.id)
+        return now === undefined || now === bootId
+          ? undefined
+          : run.remember({ boot: now }).catch(() => undefined)
+      },
+      // Clean-up then bars it on the node.
+      onUndelivered: () => run.remember({ [UNDELIVERED]: runIdOf(run) }).catch(() => undefined),
+      takenOver: () => isFollowedElsewhere(node),
+    }
+  }
+
   return {
     name,
-    // A shim on the node holds the command through any outage of the line.
+    // The runner on the node holds the command through any outage of the connection.
     outlivesSilence: true,
     remembersStart: true,
     get limit() {
@@ -136,8 +161,8 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
               signal: run.detach,
               alone,
             })
-            const command = await launch(context, run, place.node)
-            const outcome = await followRun(context, run, { ...place, command, begun })
+            const launched = await launch(context, run, place.node)
+            const outcome = await driveRun({ ...drive(run, place, begun), launch: launched })
             if (outcome.kind === 'not-started') failures.add(run.job.id, place.node.id)
             else failures.forget(run.job.id)
             return outcome
@@ -164,7 +189,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
           if (!place) return unknownRun(run, isGone(run.machine.id))
           if (!places.has(run.machine.id))
             places.set(run.machine.id, { ...place, release: cluster.occupy(place.node.id) })
-          return followRun(context, run, { ...place, begun: performance.now() })
+          return driveRun(drive(run, place, performance.now()))
         },
         run.detach,
       ),
@@ -181,9 +206,13 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
       const all = await Promise.all(
         cluster.nodes.map(async node => {
           try {
-            const target = await cluster.target(node, signal)
-            const claims = await cluster.shim.claims({ target, signal })
-            const found = claims.map(({ id, createdAt }) => ({ id, createdAt, details: { node: node.id } }))
+            const channel = await nodeHost(cluster, node).connect(signal)
+            const workspaces = await listWorkspaces(channel, signal)
+            const found = workspaces.map(({ id, createdAt }) => ({
+              id,
+              createdAt,
+              details: { node: node.id },
+            }))
             listed.set(node.id, found)
             away.delete(node.id)
             return found
@@ -234,9 +263,9 @@ const MOST_PARKED = 1_000
 /** A follow-up needs the very workspace it names. */
 const assertThere = async (cluster: Cluster, node: ClusterNode, id: string, run: Run): Promise<void> => {
   if (run.manifest.machine === undefined) return
-  const target = await cluster.target(node, run.detach)
-  const claims = await cluster.shim.claims({ target, signal: run.detach })
-  if (!claims.some(claim => claim.id === id)) throw isGone(id)
+  const channel = await nodeHost(cluster, node).connect(run.detach)
+  const workspaces = await listWorkspaces(channel, run.detach)
+  if (!workspaces.some(workspace => workspace.id === id)) throw isGone(id)
 }
 
 const unknownRun = (run: AttachRequest, error: AppError): Outcome => ({
@@ -247,6 +276,12 @@ const unknownRun = (run: AttachRequest, error: AppError): Outcome => ({
 const isGone = (id: string): AppError =>
   new AppError('not_found', `The machine ${id} is on no node any more, and its workspace with it.`, {
     hint: 'Submit the job without machine.',
+  })
+
+const isFollowedElsewhere = (node: ClusterNode): AppError =>
+  new AppError('conflict', `Another daemon has taken over the command on node ${node.id}.`, {
+    hint: 'Is the home of Deputy a copy of that of another computer? Delete cluster/owner in it and start again.',
+    retryable: false,
   })
 
 const isBusy = (id: string, jobId: string): AppError =>

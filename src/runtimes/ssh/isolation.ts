@@ -1,10 +1,9 @@
 import type { ProbeReport } from '../../cluster/probe/report.ts'
-import { shellJoin, shellQuote } from '../../cluster/remote/quote.ts'
+import { shellJoin, shellQuote } from '../../runner/shell-words.ts'
 
 export interface IsolationRequest {
   /** Relative to the home on the node. */
   workspace: string
-  argv: readonly string[]
   /** Names of variables the command is to see. */
   variables: readonly string[]
   network: 'none' | 'full'
@@ -24,7 +23,7 @@ export const isolationProblem = (report: ProbeReport | undefined): string | unde
 }
 
 /**
- * A script that runs the command in bubblewrap: the system read-only, the workspace at /work, nothing of any home,
+ * A bash script that runs its arguments in bubblewrap: the system read-only, the workspace at /work, nothing of any home,
  * no capabilities, processes and, unless asked for, network of its own. A login as root drops to a number of the
  * job's own first: inside a user namespace root would still be root to the files of /proc. The mount point is where
  * that number can reach the workspace without opening root's home to everybody.
@@ -43,6 +42,7 @@ export const isolatedScript = (request: IsolationRequest): string => {
   return `w="$HOME"/${shellQuote(request.workspace)}
 b=$w
 ${request.root ? `mkdir -p /run/deputy/m && chown -R ${request.uid}:${request.uid} "$w" || exit 126\n[ -e "$w.stamp" ] && touch "$w.stamp" && sleep 0.02\nfor f in /proc/$$/fd/1 /proc/$$/fd/2; do [ -p "$f" ] && chown ${request.uid} "$f"; done\nb=/run/deputy/m` : ''}
+command=("$@")
 set -- ${shellJoin(flags)}
 for d in bin sbin lib lib64 lib32; do
   if [ -L "/$d" ]; then set -- "$@" --symlink "usr/$d" "/$d"; elif [ -d "/$d" ]; then set -- "$@" --ro-bind "/$d" "/$d"; fi
@@ -51,13 +51,9 @@ for f in ${SHOWN.join(' ')}; do [ -e "/etc/$f" ] && set -- "$@" --ro-bind "$(rea
 set -- "$@" --proc /proc --ro-bind /proc/sys /proc/sys --dev /dev --tmpfs /dev/shm --tmpfs /tmp --dir /home --bind "$b" /work --chdir /work --remount-ro /dev --remount-ro /
 for v in $(compgen -e); do case ' ${keep} ' in *" $v "*) ;; *) unset "$v" ;; esac; done
 export HOME=/work PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin DEPUTY_WORKSPACE=/work
-${start} "$@" -- sh -c 'exec "$@"' sh ${shellJoin(request.argv)}
+${start} "$@" -- sh -c 'exec "$@"' sh "\${command[@]}"
 `
 }
-
-/** The same without any of it. */
-export const plainScript = (argv: readonly string[]): string =>
-  `export DEPUTY_WORKSPACE="$PWD"\nexec ${shellJoin(argv)}\n`
 
 const SHOWN = [
   'alternatives',

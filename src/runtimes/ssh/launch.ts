@@ -1,26 +1,32 @@
+import type { Cluster } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/inventory.ts'
 import { assertAllowed } from '../../cluster/policy/check.ts'
-import { shellJoin } from '../../cluster/remote/quote.ts'
-import type { RemoteCommand } from '../../cluster/remote/shim.ts'
 import { workspaceDirectory } from '../../cluster/sync/workspace.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Run } from '../../ports.ts'
-import { isolatedScript, isolationProblem, plainScript } from './isolation.ts'
-import { type Memo, sealMemo } from './memo.ts'
-import { type RunContext, runId } from './run.ts'
+import { type StartRequest, tenths } from '../../runner/client.ts'
+import { type RunOptions, runIdOf } from '../../runner/run.ts'
+import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
+import { shellJoin } from '../../runner/shell-words.ts'
+import { type IsolationRequest, isolatedScript, isolationProblem } from './isolation.ts'
+
+export interface LaunchContext extends Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds' | 'key'> {
+  readonly cluster: Cluster
+  readonly routed: boolean
+}
 
 const FIRST_UID = 62_000
 const UIDS = 3_000
 
-/** What the node is given for a job: in a box where it has one, and a word on how it is kept apart. */
+/** The start request of a job: in bubblewrap where the node has it. */
 export const launch = async (
-  context: RunContext,
+  launching: LaunchContext,
   run: Run,
   node: ClusterNode,
-): Promise<{ command: RemoteCommand; memo: Memo }> => {
-  const { cluster, routed } = context
+): Promise<{ start: Omit<StartRequest, 'from'>; context: RunContext }> => {
+  const { cluster, routed } = launching
   const { command: spec } = run
-  const report = routed ? cluster.peek(node)?.report : await known(context, node, run.detach)
+  const report = routed ? cluster.peek(node)?.report : await known(cluster, node, run.detach)
   const problem = routed ? 'a routed command' : isolationProblem(report)
   const workspace = workspaceDirectory(cluster.owner, run.machine.id)
   const plain = problem !== undefined
@@ -47,40 +53,54 @@ export const launch = async (
         spec.network === 'full' ? 'network of the node' : 'no network',
         'no limits on memory and processor',
       ]
-  const script = plain
-    ? plainScript(spec.argv)
-    : isolatedScript({
+  const argv = plain
+    ? spec.argv
+    : isolatedArgv(spec.argv, {
         workspace,
-        argv: spec.argv,
         variables: [...Object.keys(spec.env), ...Object.keys(spec.secrets)],
         network: spec.network === 'full' ? 'full' : 'none',
         uid: FIRST_UID + ((Number.parseInt(run.machine.id.replace(/\D/g, '').slice(-6), 10) || 0) % UIDS),
         root: report?.root ?? false,
       })
-  const memo: Memo = {
+  const context: RunContext = {
     secrets: Object.values(spec.secrets),
     format: spec.format,
     isolation,
     timeoutSeconds: spec.timeoutSeconds,
   }
   return {
-    memo,
-    command: {
-      id: runId(run),
-      command: script,
-      ...(plain && { argv: spec.argv }),
+    context,
+    start: {
+      kind: 'start',
+      run: runIdOf(run),
       workspace: run.machine.id,
-      env: { ...spec.env, ...spec.secrets },
-      timeoutSeconds: spec.timeoutSeconds,
-      graceSeconds: context.graceSeconds,
-      keep: context.keep,
-      memo: sealMemo(memo, context.memoKey),
+      timeoutSeconds: Math.ceil(spec.timeoutSeconds),
+      graceTenths: tenths(launching.graceSeconds),
+      keepHead: launching.keep.head,
+      keepTail: launching.keep.tail,
+      context: sealContext(context, launching.key),
+      env: variables({ ...spec.env, ...spec.secrets }),
+      argv: [...argv],
     },
   }
 }
 
-const known = async (context: RunContext, node: ClusterNode, signal: AbortSignal) =>
-  context.cluster.peek(node)?.report ?? (await context.cluster.probe(node, signal)).report
+const isolatedArgv = (argv: readonly string[], request: IsolationRequest): string[] => [
+  'bash',
+  '-c',
+  isolatedScript(request),
+  'deputy',
+  ...argv,
+]
+
+/** A name that is no variable name is left out; DEPUTY_JOB is the runner's. */
+const variables = (env: Readonly<Record<string, string>>): string[] =>
+  Object.entries(env)
+    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== 'DEPUTY_JOB')
+    .map(([name, value]) => `${name}=${value}`)
+
+const known = async (cluster: Cluster, node: ClusterNode, signal: AbortSignal) =>
+  cluster.peek(node)?.report ?? (await cluster.probe(node, signal)).report
 
 /** `bash -c TEXT` is TEXT to the policy; any other argv is one simple command. */
 const commandText = (argv: readonly string[]): string =>

@@ -17,8 +17,8 @@ export interface Place {
 /** With growing pauses in between: minutes, and then nobody is coming back. */
 const MOST_ATTEMPTS = 6
 
-/** Under this, a machine's record names a command that its node may get yet. */
-export const ADRIFT = 'adrift'
+/** The key under which a machine's record names a run that its node may still receive. */
+export const UNDELIVERED = 'undelivered'
 
 /** What a machine's record keeps: the way to the node as well, for the day it is taken out of the inventory. */
 export const placeRecord = (cluster: Cluster, place: Placement): Record<string, unknown> => {
@@ -44,8 +44,8 @@ export const recordedPlace = (cluster: Cluster, machine: Machine): Place | undef
   return { node: parseNode({ ...way, id }), reason, retired: true }
 }
 
-/** The life that the node was in when it was last seen before the job was sent to it. */
-export const recordedBoot = ({ details: { boot } }: Machine): string | undefined =>
+/** The boot id of the node when the job was sent to it. */
+export const recordedBootId = ({ details: { boot } }: Machine): string | undefined =>
   typeof boot === 'string' ? boot : undefined
 
 /** A node that the user took away may never answer again: then what is left there is said, and that is the end of it. */

@@ -3,7 +3,9 @@ import type { Cluster } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/inventory.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Machine } from '../../ports.ts'
-import { ADRIFT } from './place.ts'
+import { releaseWorkspaces } from '../../runner/client.ts'
+import { nodeHost } from './connection.ts'
+import { UNDELIVERED } from './place.ts'
 
 export type Releaser = (node: ClusterNode, machine: Machine, signal: AbortSignal) => Promise<void>
 
@@ -11,7 +13,7 @@ const GATHER_MS = 150
 
 interface Waiting {
   readonly machines: Map<string, Machine>
-  readonly done: Promise<Set<string>>
+  readonly done: Promise<ReadonlySet<string>>
 }
 
 /** Deletes workspaces, those of the same moment together: cleaning up must not cost as much as the work did. */
@@ -21,14 +23,14 @@ export const createReleaser = (cluster: Cluster): Releaser => {
   const releaseAll = async (
     node: ClusterNode,
     machines: ReadonlyMap<string, Machine>,
-  ): Promise<Set<string>> => {
+  ): Promise<ReadonlySet<string>> => {
     await sleep(GATHER_MS)
     gathering.delete(node.id)
     // Shared by all who wait for it: it has a time-out of its own, and nobody's signal.
     const { signal } = new AbortController()
-    const target = await cluster.target(node, signal)
-    const bar = [...machines.values()].flatMap(({ details }) => details[ADRIFT] ?? []).map(String)
-    return cluster.shim.release([...machines.keys()], { target, signal, bar })
+    const channel = await nodeHost(cluster, node).connect(signal)
+    const bar = [...machines.values()].flatMap(({ details }) => details[UNDELIVERED] ?? []).map(String)
+    return releaseWorkspaces(channel, { workspaces: [...machines.keys()], bar, signal })
   }
 
   return async (node, machine, signal) => {

@@ -1,10 +1,10 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { holdCommand } from '../../../src/cluster/remote/hold.ts'
 import { sshFailureOf } from '../../../src/cluster/ssh/errors.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
-import { labCluster, runOn } from '../../support/labcluster.ts'
+import { stopRun } from '../../../src/runner/client.ts'
+import { channelTo, followOn, hostOf, labCluster, runOn } from '../../support/labcluster.ts'
 import {
   createSshLab,
   missingForNamespaces,
@@ -176,16 +176,11 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
     lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/go`)
     const second = labCluster(lab)
     let rest = ''
-    const end = await holdCommand({
-      cluster: second,
-      node: second.find('n1'),
-      id,
+    const end = await followOn(hostOf(second, 'n1'), id, {
       from: heard.length,
-      onStarted: () => undefined,
       onOutput: (_, data) => {
         rest += String(data)
       },
-      signal,
     })
     expect(heard + rest).toBe('one\ntwo\n')
     expect(end).toMatchObject({ kind: 'exit', code: 4 })
@@ -230,7 +225,7 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     node.cut()
     // Nothing comes through; the clock of the node goes on.
     const before = seen.length
-    await waitFor(() => Number(node.inside(`cat ${node.home}/.cache/deputy/test/jobs/*/out | wc -l`)) > 40)
+    await waitFor(() => Number(node.inside(`cat ${node.home}/.cache/deputy/test/jobs/*/out.* | wc -l`)) > 40)
     expect(seen.length).toBeLessThan(before + 200)
     node.mend()
     const held = await running
@@ -259,12 +254,12 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     node.cut()
     cluster.ssh.reset('n2')
     node.mend()
-    const target = await cluster.target(cluster.find('n2'), signal)
     await waitFor(async () => {
-      const left = await cluster.shim.cancel(id, { target, signal, graceSeconds: 0.2 }).catch(() => undefined)
+      const channel = await channelTo(cluster, 'n2')
+      const left = await stopRun(channel, { run: id, signal, graceSeconds: 0.2 }).catch(() => undefined)
       return left?.length === 0
     })
-    expect((await running).end).toMatchObject({ kind: 'exit', how: 'cancel' })
+    expect((await running).end).toMatchObject({ kind: 'exit', how: 'stop' })
     expect(node.inside('cat /proc/[0-9]*/cmdline | tr "\\0" " "')).not.toContain('sleep 400')
     cluster.dispose()
   })
@@ -308,26 +303,6 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     const { end } = await runOn(cluster, 'n3', { id: newId(), command: 'true' })
     lab.nodes[2]!.mend()
     expect(end).toMatchObject({ kind: 'not-started' })
-    cluster.dispose()
-  })
-
-  it('is given up, and not tried elsewhere, when it falls silent while a command is handed to it', async () => {
-    const cluster = labCluster(lab)
-    // The connection stands, sessions wait on it (the second is opened when the first is ready), and nothing tells that nobody is at its other end.
-    await runOn(cluster, 'n2', { id: newId(), command: 'true' })
-    const spares = `${lab.nodes[1]!.home}/.cache/deputy/test/jobs/.spare.*/index`
-    await waitFor(() => lab.nodes[1]!.inside(`ls -d ${spares} 2>/dev/null | wc -l`).trim() === '2')
-    lab.nodes[1]!.cut()
-    const held = await holdCommand({
-      ...{ cluster, node: cluster.find('n2'), id: newId(), from: 0, unsureMs: 2000 },
-      command: { id: newId(), command: 'true' },
-      onStarted: () => undefined,
-      onOutput: () => undefined,
-      signal,
-    })
-    lab.nodes[1]!.mend()
-    expect(held).toMatchObject({ kind: 'lost', error: { retryable: false } })
-    expect(held.kind === 'lost' && held.error.message).toContain('whether it ran is not known')
     cluster.dispose()
   })
 

@@ -2,11 +2,13 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
-import { type HoldOptions, holdCommand } from '../../../src/cluster/remote/hold.ts'
 import { failureError } from '../../../src/cluster/ssh/errors.ts'
+import type { RunnerHost } from '../../../src/runner/channel.ts'
+import { followOnce, releaseWorkspaces, stopRun } from '../../../src/runner/client.ts'
+import type { FollowRunOptions } from '../../../src/runner/follow-run.ts'
 import { createSshRuntime } from '../../../src/runtimes/ssh/index.ts'
 import { newHome, removeHome, startDaemon } from '../../support/daemon.ts'
-import { labCluster, runOn } from '../../support/labcluster.ts'
+import { channelTo, followOn, hostOf, labCluster, runOn, startOf } from '../../support/labcluster.ts'
 import { type Relay, startRelay } from '../../support/relay.ts'
 import { createHarness } from '../../support/runtimes.ts'
 import {
@@ -55,46 +57,33 @@ describe.skipIf(missing !== undefined)(
       open.push(cluster)
       return cluster
     }
-    const held = (cluster: Cluster, id: string, command: string, more: Partial<HoldOptions> = {}) =>
-      holdCommand({
-        ...{ cluster, node: cluster.find('n1'), id, from: 0, signal, command: { id, command } },
-        onStarted: () => undefined,
-        onOutput: () => undefined,
-        ...more,
-      })
-    /** Of sessions that wait on the node: the next request is on its way as soon as it is written to one. */
-    const waiting = (owner = 'test'): string[] => {
-      const pattern = join('.cache/deputy', owner, 'jobs/.spare.*/index')
-      return lab.nodes[0]!.inside(`cd ${home()}; ls -d ${pattern} 2>/dev/null; true`)
-        .trim()
-        .split('\n')
-        .filter(Boolean)
-    }
-    const ready = async (cluster: Cluster): Promise<string[]> => {
+    const held = (host: RunnerHost, id: string, command: string, more: Partial<FollowRunOptions> = {}) =>
+      followOn(host, id, { start: startOf({ id, command }), ...more })
+    /** Cuts the connection when a session is open and before the request arrives in it. */
+    const cutAtRequest = async (cluster: Cluster): Promise<void> => {
       await runOn(cluster, 'n1', { id: newId(), command: 'true' })
-      await waitFor(() => waiting().length === 2)
-      return waiting()
+      way.freezeBefore(4096)
     }
-    /** The late request was taken by who waited for it, and the node has done something else since. */
-    const delivered = async (cluster: Cluster, before: readonly string[]): Promise<void> => {
-      await waitFor(() => !before.every(name => waiting().includes(name)))
+    /** The late request has arrived, and the node has done something else since. */
+    const delivered = async (cluster: Cluster): Promise<void> => {
+      const before = way.heard()
+      way.thaw()
+      await waitFor(() => way.heard() > before)
       await runOn(cluster, 'n1', { id: newId(), command: 'sleep 0.2' })
     }
-    const directory = (id: string): string => join(home(), '.cache/deputy/test/jobs', id)
+    const workspace = (id: string): string => join(home(), '.cache/deputy/test/work', id)
     const ran = (): boolean => existsSync(join(home(), 'ran'))
 
     it(
       'did not start when the node, asked anew, knows nothing of it, and never does',
       async () => {
         const cluster = clusterOf()
-        const before = await ready(cluster)
-        way.freeze()
-        const end = await held(cluster, newId(), 'echo ran >> "$HOME/ran"')
+        await cutAtRequest(cluster)
+        const end = await held(hostOf(cluster, 'n1'), newId(), 'echo ran >> "$HOME/ran"')
         expect(end).toMatchObject({ kind: 'not-started', error: { retryable: true } })
         expect(end.kind === 'not-started' && end.error.message).toContain('never arrived at node n1')
         // The request arrives after all, and finds that it comes too late.
-        way.thaw()
-        await delivered(cluster, before)
+        await delivered(cluster)
         expect(ran()).toBe(false)
       },
       DEAD_MS,
@@ -104,23 +93,25 @@ describe.skipIf(missing !== undefined)(
       'is lost when the node does not answer any more, and does not start there once that is cleaned up',
       async () => {
         const cluster = clusterOf({ ssh: { connectTimeout: 1 } })
-        const before = await ready(cluster)
-        way.freeze()
-        way.swallow(true)
+        await cutAtRequest(cluster)
         const id = newId()
-        let adrift = 0
-        const end = await held(cluster, id, 'echo ran >> "$HOME/ran"', {
+        let undelivered = 0
+        const end = await held(hostOf(cluster, 'n1'), id, 'echo ran >> "$HOME/ran"', {
           unsureMs: 100,
-          onAdrift: async () => void adrift++,
+          onUndelivered: async () => {
+            undelivered++
+            way.swallow(true)
+          },
         })
         expect(end).toMatchObject({ kind: 'lost', error: { retryable: false } })
         expect(end.kind === 'lost' && end.error.message).toContain('whether it ran is not known')
-        expect(adrift).toBe(1)
+        expect(undelivered).toBe(1)
         way.swallow(false)
-        const target = await cluster.target(cluster.find('n1'), signal)
-        expect([...(await cluster.shim.release(['m'], { target, signal, bar: [id] }))]).toEqual(['m'])
-        way.thaw()
-        await delivered(cluster, before)
+        const channel = await channelTo(cluster, 'n1')
+        expect([...(await releaseWorkspaces(channel, { workspaces: ['m'], bar: [id], signal }))]).toEqual([
+          'm',
+        ])
+        await delivered(cluster)
         expect(ran()).toBe(false)
       },
       DEAD_MS,
@@ -146,13 +137,13 @@ describe.skipIf(missing !== undefined)(
           return client.wait(job_id, { timeoutMs: DEAD_MS, signal })
         }
         expect((await run('true')).where).toBe('n1')
-        await waitFor(() => waiting('*').length === 2)
-        const before = waiting('*')
-        way.freeze()
+        way.freezeBefore(4096)
         const view = await run('echo "$DEPUTY_LAB_NODE" >> "$HOME/../../handed"')
         expect(view).toMatchObject({ status: 'success', attempts: 2, where: 'n2' })
+        const before = way.heard()
         way.thaw()
-        await waitFor(() => !before.every(name => waiting('*').includes(name)))
+        await waitFor(() => way.heard() > before)
+        expect((await run('sleep 0.2')).status).toBe('success')
         await kill()
         expect(readFileSync(join(lab.directory, 'handed'), 'utf8')).toBe('n2\n')
         removeHome(home)
@@ -162,24 +153,33 @@ describe.skipIf(missing !== undefined)(
 
     it('is not lost to requests of our own that come late, and is to those of others', async () => {
       const cluster = clusterOf()
-      const { shim } = cluster
+      const host = hostOf(cluster, 'n1')
       const id = newId()
       const target = await cluster.target(cluster.find('n1'), signal)
-      const late = () => shim.attach(id, { target, signal, onOutput: () => undefined })
-      let started = (): void => undefined
-      const spy: Cluster = {
-        ...cluster,
-        shim: {
-          ...shim,
-          run: async (command, options) => {
-            const arrived = new Promise<void>(resolve => {
-              started = resolve
-            })
-            void shim.run(command, { ...options, onStarted: started })
-            await arrived
-            const error = failureError(target, 'lost')
-            return { kind: 'disconnected', sent: true, error }
-          },
+      const late = async () =>
+        followOnce(
+          await host.connect(signal),
+          { kind: 'follow', run: id, from: 0 },
+          { signal, onOutput: () => {} },
+        )
+      // The start request arrives; the connection seems to be cut as soon as it has.
+      let cut = false
+      const spy: RunnerHost = {
+        ...host,
+        connect: async waiting => {
+          const connection = await host.connect(waiting)
+          if (cut) return connection
+          cut = true
+          return {
+            ...connection,
+            exchange: async (requests, handlers) => {
+              await new Promise<void>(arrived => {
+                const onAnswer = () => arrived()
+                void connection.exchange(requests, { ...handlers, onAnswer })
+              })
+              return { cut: failureError(target, 'lost'), sent: true }
+            },
+          }
         },
       }
       let attached = 0
@@ -191,7 +191,7 @@ describe.skipIf(missing !== undefined)(
       await waitFor(() => attached === 2)
       const second = late()
       expect((await end).kind).toBe('superseded')
-      writeFileSync(join(directory(id), 'work/go'), '')
+      writeFileSync(join(workspace(id), 'go'), '')
       expect(await second).toMatchObject({ kind: 'exit', code: 5 })
     })
 
@@ -201,10 +201,10 @@ describe.skipIf(missing !== undefined)(
         createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
       )
       open.push(harness)
-      const adrift = newId()
-      const machine = { id: newId(), runtime: 'node', jobId: null, details: { node: 'n1', adrift } }
+      const undelivered = newId()
+      const machine = { id: newId(), runtime: 'node', jobId: null, details: { node: 'n1', undelivered } }
       await harness.runtime.destroy(machine, signal)
-      const { end } = await runOn(cluster, 'n1', { id: adrift, command: 'echo ran >> "$HOME/ran"' })
+      const { end } = await runOn(cluster, 'n1', { id: undelivered, command: 'echo ran >> "$HOME/ran"' })
       expect(end.kind).toBe('not-started')
       expect(ran()).toBe(false)
     })
@@ -221,9 +221,9 @@ describe.skipIf(missing !== undefined)(
         requires: { node: 'n1' },
       })
       await first.outcome
-      const target = await cluster.target(cluster.find('n1'), signal)
       const job = { id: newId() }
-      await cluster.shim.cancel(`${first.machine.id}.${job.id}`, { target, signal })
+      const run = `${first.machine.id}.${job.id}`
+      await stopRun(await channelTo(cluster, 'n1'), { run, graceSeconds: 1, signal })
       const again = async (attempts: number) => {
         const task = { task: 'cat file', network: 'full' as const, machine: first.machine.id }
         const launched = await harness.launch(task, {}, first.machine, { ...job, attempts })
@@ -239,7 +239,6 @@ describe.skipIf(missing !== undefined)(
         createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
       )
       open.push(harness)
-      await ready(cluster)
       const launched = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n1' } })
       await launched.outcome
       const { boot } = launched.machine.details
@@ -271,19 +270,23 @@ describe.skipIf(noNamespaces !== undefined)(
       }
       enter(1)
       const cluster = labCluster(lab)
-      const { shim } = cluster
       const id = newId()
-      // That it has started is not heard of any more.
-      const spy: Cluster = {
-        ...cluster,
-        shim: { ...shim, run: (command, options) => shim.run(command, { ...options, onStarted: () => {} }) },
+      // The answer that it has started does not arrive.
+      const host = hostOf(cluster, 'n1')
+      const deaf: RunnerHost = {
+        ...host,
+        connect: async waiting => {
+          const connection = await host.connect(waiting)
+          const exchange: typeof connection.exchange = (requests, handlers) => {
+            const onAnswer: typeof handlers.onAnswer = (answer, data) => {
+              if (answer.kind !== 'started') handlers.onAnswer(answer, data)
+            }
+            return connection.exchange(requests, { ...handlers, onAnswer })
+          }
+          return { ...connection, exchange }
+        },
       }
-      const end = holdCommand({
-        ...{ cluster: spy, node: cluster.find('n1'), id, from: 0, signal },
-        command: { id, command: 'echo x >> "$HOME/ran"; sleep 600' },
-        onStarted: () => undefined,
-        onOutput: () => undefined,
-      })
+      const end = followOn(deaf, id, { start: startOf({ id, command: 'echo x >> "$HOME/ran"; sleep 600' }) })
       const ran = (): string => node.inside(`cat ${node.home}/ran 2>/dev/null; true`)
       await waitFor(() => ran() !== '')
       await node.stop()

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { pack } from 'tar-stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
-import { holdCommand } from '../../../src/cluster/remote/hold.ts'
 import { failureError } from '../../../src/cluster/ssh/errors.ts'
+import type { Ssh } from '../../../src/cluster/ssh/session.ts'
 import type { Exit, Outcome } from '../../../src/ports.ts'
 import { createSshRuntime } from '../../../src/runtimes/ssh/index.ts'
-import { labCluster, runOn } from '../../support/labcluster.ts'
+import { followOn, hostOf, labCluster, runOn } from '../../support/labcluster.ts'
 import { createHarness, type Harness } from '../../support/runtimes.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
@@ -80,14 +80,10 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
         second.failed(...told)
       },
     }
-    const held = holdCommand({
-      ...{ cluster: spy, node: second.find('n1'), id, from: 3, signal },
-      onStarted: () => undefined,
-      onOutput: () => undefined,
-    })
+    const held = followOn(hostOf(spy, 'n1'), id, { from: 3 })
     await waitFor(() => refused > 1)
     copyFileSync(lab.identity, key)
-    lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/.cache/deputy/test/jobs/${id}/work/go`)
+    lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/.cache/deputy/test/work/${id}/go`)
     expect(await held).toMatchObject({ kind: 'exit', code: 6 })
   })
 
@@ -120,22 +116,16 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
   it('is asked to end until it has, when the wish comes before the start', async () => {
     const real = clusterOf()
     let stop: () => void = () => undefined
-    const cluster: Cluster = {
-      ...real,
-      shim: {
-        ...real.shim,
-        run: async (command, options) => {
-          stop()
-          await waitFor(() => cancels > 0)
-          return real.shim.run(command, options)
-        },
-        cancel: async (...asked) => {
-          const left = await real.shim.cancel(...asked)
-          cancels++
-          return left
-        },
-      },
+    const run: Ssh['run'] = async request => {
+      if (request.script.includes('\nrequest start ')) {
+        stop()
+        await waitFor(() => cancels > 0)
+      }
+      const result = await real.ssh.run(request)
+      if (request.script.includes('\nrequest stop ')) cancels++
+      return result
     }
+    const cluster: Cluster = { ...real, ssh: { ...real.ssh, run } }
     let cancels = 0
     const harness = await harnessOf(cluster)
     const launched = await harness.launch({

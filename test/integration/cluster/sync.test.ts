@@ -1,14 +1,14 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { extract } from 'tar-stream'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pushTree } from '../../../src/cluster/sync/push.ts'
 import { directorySource, tarSource } from '../../../src/cluster/sync/tree.ts'
-import { fillWorkspace, listWorkspace, packFrom, unpackInto } from '../../../src/cluster/sync/workspace.ts'
+import { fillWorkspace, unpackInto } from '../../../src/cluster/sync/workspace.ts'
+import { listFiles } from '../../../src/runner/file-list.ts'
+import { readFiles } from '../../../src/runner/read-files.ts'
 import { packDirectory } from '../../../src/workspace/pack.ts'
-import { labCluster, runOn } from '../../support/labcluster.ts'
+import { channelTo, labCluster, runOn } from '../../support/labcluster.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
 const missing = missingForSshLab()
@@ -181,27 +181,25 @@ describe.skipIf(missing !== undefined)(
       const where = { ...(await request()), id }
       await fillWorkspace({ ...where, key: 'k6' })
       await unpackInto({ ...where, archive: tarOf('extra.txt', 'given\n') })
-      const cwd = `.cache/deputy/test/work/${id}`
       const command = `cat extra.txt; echo four >> src/a.txt; rm src/deep/run.sh; echo new > "src/n w.txt"; printf '\\0\\1' > bin; touch -d '2001-01-01' src/a.txt; mkdir target; echo no > target/x`
-      const { end, stdout, stderr } = await runOn(cluster, 'n1', { id: `s${id}`, command, cwd })
+      const { end, stdout, stderr } = await runOn(cluster, 'n1', { id, command })
       expect(end, stderr).toMatchObject({ kind: 'exit', code: 0 })
       expect(stdout).toBe('given\n')
       expect(inHome('cat trees/k6/tree/src/a.txt')).toBe('one\ntwo\nthree\n')
 
-      const listing = await listWorkspace(where)
+      const channel = await channelTo(cluster, 'n1')
+      const listing = await listFiles({ channel, workspace: id, signal })
       expect([...listing.changed].sort()).toEqual(['bin', 'src/a.txt', 'src/n w.txt', 'target/x'])
       expect(listing.files.map(file => file.path)).not.toContain('src/deep/run.sh')
       expect(listing.files).toContainEqual({ path: 'src/a.txt', type: 'file', size: 19, mode: 0o644 })
 
       const contents = new Map<string, Buffer>()
-      const tar = extract()
-      const fed = pipeline(packFrom({ ...where, files: ['src/a.txt', 'src/n w.txt', 'bin'] }), tar)
-      for await (const entry of tar) {
-        const chunks: Buffer[] = []
-        for await (const chunk of entry) chunks.push(chunk as Buffer)
-        contents.set(entry.header.name.replace('./', ''), Buffer.concat(chunks))
-      }
-      await fed
+      const paths = ['src/a.txt', 'src/n w.txt', 'bin']
+      await readFiles({ channel, workspace: id, paths, signal }, async (path, { content }) => {
+        const chunks: Uint8Array[] = []
+        for await (const chunk of content) chunks.push(chunk)
+        contents.set(path, Buffer.concat(chunks))
+      })
       expect(contents.get('src/a.txt')?.toString()).toBe('one\ntwo\nthree\nfour\n')
       expect(contents.get('src/n w.txt')?.toString()).toBe('new\n')
       expect([...contents.get('bin')!]).toEqual([0, 1])

@@ -74,8 +74,8 @@ for (const routed of [false, true]) {
       jobDirectories(launched).some(directory => read(join(directory, 'exit')) !== ''),
     killHolders: (_, launched) => {
       for (const [index, directory] of jobDirectories(launched).entries()) {
-        const holder = read(join(directory, 'super')).split(' ')[0]
-        const command = read(join(directory, 'cpid')).split(' ')[0]
+        const holder = read(join(directory, 'supervisor')).split(' ')[0]
+        const command = read(join(directory, 'command')).split(' ')[0]
         if (holder && command) nodes[index]!.inside(`kill -9 ${holder} -${command} ${command}; true`)
       }
     },

@@ -75,7 +75,7 @@ describe.skipIf(process.platform === 'win32')('the commands that a probe counts'
       const directory = join(home, '.cache/deputy/owner/jobs', id)
       mkdirSync(directory, { recursive: true })
       writeFileSync(join(directory, 'exit'), exit)
-      if (supervisor !== undefined) writeFileSync(join(directory, 'super'), supervisor)
+      if (supervisor !== undefined) writeFileSync(join(directory, 'supervisor'), supervisor)
     }
     put('runs', '', `${process.pid} 1 -\n`)
     put('lost', '', '4194999 1 -\n')

@@ -18,7 +18,7 @@ fi
 scratch=$cache/arm64.new
 rm -rf "$scratch"
 mmdebstrap --quiet --architectures=arm64 --variant=extract \
-  --include=base-files,bash,dash,coreutils,findutils,grep,gzip,mawk,perl-base,procps,sed,tar,util-linux \
+  --include=base-files,bash,dash,coreutils,findutils,grep,gzip,mawk,procps,sed,tar,util-linux \
   --aptopt='Acquire::Languages "none"' \
   --dpkgopt='path-exclude=/usr/share/doc/*' \
   trixie "$scratch" "${DEPUTY_VM_MIRROR:-http://deb.debian.org/debian}" </dev/null >&2 9>&-

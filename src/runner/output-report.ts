@@ -1,15 +1,15 @@
-import type { OutputChunk, Usage } from '../../jobs/job.ts'
-import type { Sink } from '../../ports.ts'
-import { createClaudeStream } from '../local/claude-stream.ts'
-import { createProgressScanner } from '../local/progress-scanner.ts'
-import { createRedactor, createTextRedactor, secretPatterns } from '../local/redactor.ts'
-import type { Memo } from './memo.ts'
+import type { OutputChunk, Usage } from '../jobs/job.ts'
+import type { Sink } from '../ports.ts'
+import { createClaudeStream } from '../runtimes/local/claude-stream.ts'
+import { createProgressScanner } from '../runtimes/local/progress-scanner.ts'
+import { createRedactor, createTextRedactor, secretPatterns } from '../runtimes/local/redactor.ts'
+import type { RunContext } from './sealed-context.ts'
 
-export interface Reporter {
+export interface OutputReport {
   push(stream: 'stdout' | 'stderr', data: Buffer): void
-  /** Bytes that nobody has kept: a gap in the offsets. */
+  /** Bytes that the runner has not kept: a gap in the offsets. */
   skip(bytes: number): void
-  /** A promise while more is waiting than should be. */
+  /** Pending while too much waits to be written. */
   ready(): Promise<void> | undefined
   /** Writes the rest; rejects when the sink did. */
   end(): Promise<void>
@@ -18,21 +18,21 @@ export interface Reporter {
 }
 
 const MANY_BYTES = 512 * 1024
-/** A stream that always ends in what might be a secret is acknowledged all the same. */
+/** Write anyway when a stream keeps ending in what might be the beginning of a secret. */
 const HELD_BYTES = 256 * 1024
 
 /**
- * From what a node sends to the sink: without secrets, progress marked. The position only moves when nothing is held
- * back, so that what a restarted daemon asks for again is exactly what was never written.
+ * Writes the output of a run to the sink: redacted, with its progress lines. The position moves only when no bytes are
+ * held back, so a restarted daemon asks again for exactly the bytes that were not written.
  */
-export const createReporter = (options: {
+export const createOutputReport = (options: {
   sink: Sink
-  memo: Pick<Memo, 'secrets' | 'format'>
+  context: Pick<RunContext, 'secrets' | 'format'>
   outputBytes: number
   now(): number
-}): Reporter => {
+}): OutputReport => {
   const { sink, now } = options
-  const patterns = secretPatterns(options.memo.secrets)
+  const patterns = secretPatterns(options.context.secrets)
   const redact = createTextRedactor(patterns)
   let position = sink.position
   let offset = options.outputBytes
@@ -79,7 +79,7 @@ export const createReporter = (options: {
 
   const lanes = { stdout: lane('stdout'), stderr: lane('stderr') }
   const agent =
-    options.memo.format === 'claude-stream-json'
+    options.context.format === 'claude-stream-json'
       ? createClaudeStream({ onText: text => lanes.stdout.push(Buffer.from(text)), onProgress, redact })
       : undefined
 
@@ -120,7 +120,7 @@ export const createReporter = (options: {
       flush()
     },
     skip: bytes => {
-      // What might have become a secret does not any more.
+      // The beginning of a secret cannot be completed across a gap.
       lanes.stdout.flush()
       lanes.stderr.flush()
       position += bytes

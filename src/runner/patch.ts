@@ -1,15 +1,11 @@
-import {
-  type BaseListing,
-  baseDirectory,
-  listBase,
-  type WorkspaceListing,
-} from '../../cluster/sync/workspace.ts'
-import type { BlobRef, SkippedArtifact } from '../../jobs/job.ts'
-import { givenInWorkspace, isGitInternal } from '../../jobs/paths.ts'
-import { formatSize } from '../../jobs/sizes.ts'
-import { gitPatch, type PatchedState } from '../../workspace/git-patch.ts'
-import { ignoreFilesOf, suspectsAmong } from '../local/workspace-changes.ts'
-import { type CollectRequest, readFiles } from './collect.ts'
+import type { BlobRef, SkippedArtifact } from '../jobs/job.ts'
+import { givenInWorkspace, isGitInternal } from '../jobs/paths.ts'
+import { formatSize } from '../jobs/sizes.ts'
+import { ignoreFilesOf, suspectsAmong } from '../runtimes/local/workspace-changes.ts'
+import { gitPatch, type PatchedState } from '../workspace/git-patch.ts'
+import type { CollectRequest } from './collect.ts'
+import { type BaseListing, listBase, type WorkspaceListing } from './file-list.ts'
+import { readFiles } from './read-files.ts'
 
 export interface FetchedPatch {
   ref: BlobRef | null
@@ -18,21 +14,20 @@ export interface FetchedPatch {
 
 const EMPTY: BaseListing = { files: new Set(), links: new Set() }
 
-/** What a command changed in its workspace on a node, against the copy of what it began with. */
+/** What a command changed in its workspace, compared with the copy of what it began with. */
 export const fetchPatch = async (
   request: CollectRequest,
   listing: WorkspaceListing,
 ): Promise<FetchedPatch> => {
-  const { cluster, keep, manifest, workspaceId: id } = request
-  const { owner, ssh } = cluster
-  const before = manifest.workspace?.blob ? await listBase({ ...request, ssh, owner, id }) : EMPTY
+  const { keep, manifest } = request
+  const before = manifest.workspace?.blob ? await listBase(request) : EMPTY
   const given = givenInWorkspace(manifest.files)
   const ignores = await readIgnores(request, listing)
   const suspects = suspectsAmong(
     { listing, ignores, given },
     {
       wasFile: path => before.files.has(path),
-      // What is not in the base is new, even where a renamed directory left the times of its files alone.
+      // A file that is not in the base is new, even where a renamed directory left its times alone.
       isUnchanged: ({ path, type }) =>
         !listing.changed.has(path) && (type === 'link' ? before.links : before.files).has(path),
     },
@@ -41,9 +36,8 @@ export const fetchPatch = async (
   if (bytes > 2 * keep.patchBytes) return tooLarge(`the changed files have ${formatSize(bytes)}`)
   const paths = suspects.files.map(file => file.path)
   const gone = goneOf(before, listing, given)
-  const after = await readStates(request, undefined, paths)
-  const base = baseDirectory(owner, id)
-  const old = await readStates(request, base, [...gone, ...paths.filter(path => before.files.has(path))])
+  const after = await readStates(request, false, paths)
+  const old = await readStates(request, true, [...gone, ...paths.filter(path => before.files.has(path))])
   const files = [...new Set([...gone, ...paths])].map(path => ({
     path,
     before: old.get(path) ?? null,
@@ -55,7 +49,7 @@ export const fetchPatch = async (
   return { ref, skipped: [...suspects.skipped] }
 }
 
-/** Half of a list says nothing of what is not in it. */
+/** An incomplete list does not show what was deleted. */
 const goneOf = (before: BaseListing, listing: WorkspaceListing, given: readonly string[]): string[] => {
   if (listing.truncated) return []
   const there = new Set(listing.files.filter(file => file.type === 'file').map(file => file.path))
@@ -73,18 +67,18 @@ const readIgnores = async (
   listing: WorkspaceListing,
 ): Promise<{ path: string; text: string }[]> => {
   const found = ignoreFilesOf(listing).map(file => file.path)
-  const states = await readStates(request, undefined, found)
+  const states = await readStates(request, false, found)
   return [...states].map(([path, { content }]) => ({ path, text: content.toString('utf8') }))
 }
 
 const readStates = async (
   request: CollectRequest,
-  directory: string | undefined,
+  base: boolean,
   paths: readonly string[],
 ): Promise<Map<string, PatchedState>> => {
   const states = new Map<string, PatchedState>()
   const wanted = new Set(paths)
-  await readFiles(request, directory, paths, async (path, entry) => {
+  await readFiles({ ...request, base, paths }, async (path, entry) => {
     if (!wanted.has(path) || entry.type !== 'file') return
     const chunks: Uint8Array[] = []
     for await (const chunk of entry.content) chunks.push(chunk)

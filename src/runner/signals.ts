@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 
-/** A shell tells a signal as 128 + n. Only the numbers every system shares are named. */
+/** A shell reports a signal as 128 + n. Only the numbers that every system shares are named. */
 export const signalOf = (code: number): { code: number; signal: string | null } => ({
   code,
   signal: code > 128 ? (NAMES.get(code - 128) ?? null) : null,

@@ -1,0 +1,7 @@
+// Copies the shell programs that the code reads at run time into dist/: tsc emits only what it compiles.
+import { cpSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const at = path => fileURLToPath(new URL(`../${path}`, import.meta.url))
+
+cpSync(at('src/runner/program'), at('dist/runner/program'), { recursive: true })

@@ -1,0 +1,144 @@
+import type { AppError } from '../jobs/errors.ts'
+import type { Channel, ExchangeHandlers } from './channel.ts'
+import type { Answer, Request } from './frames.ts'
+
+export type StartRequest = Extract<Request, { kind: 'start' }>
+export type FollowRequest = Extract<Request, { kind: 'follow' }>
+
+export interface FollowHandlers extends Pick<ExchangeHandlers, 'onSent' | 'ready' | 'signal'> {
+  onStarted?(fresh: boolean): void
+  onOutput(stream: 'stdout' | 'stderr', data: Buffer): void
+  /** So many bytes were printed here that the runner has not kept. */
+  onDropped?(bytes: number): void
+  onHeartbeat?(): void
+}
+
+export type RunEnd =
+  | {
+      kind: 'exit'
+      code: number
+      how: 'exit' | 'timeout' | 'stop'
+      /** 0 when the follower has seen it. */
+      startedAt: number
+      endedAt: number
+    }
+  | { kind: 'lost'; reason: string }
+  /** `fault`: something is wrong on the machine; otherwise it was given up before. */
+  | { kind: 'not-started'; reason: string; fault: boolean }
+  /** Somebody else follows it now. */
+  | { kind: 'superseded' }
+  /** The connection broke or could not be made; `sent` when the runner may have received the request. */
+  | { kind: 'disconnected'; error: AppError; sent: boolean }
+
+/** Starts or follows a run over one connection, to its end or that of the connection. */
+export const followOnce = async (
+  channel: Channel,
+  request: StartRequest | FollowRequest,
+  { signal, onSent, ready, ...handlers }: FollowHandlers,
+): Promise<RunEnd> => {
+  let end: RunEnd | undefined
+  const { cut, sent } = await channel.exchange([request], {
+    signal,
+    onSent,
+    ready,
+    onAnswer: (answer, data) => {
+      if (!('run' in answer) || answer.run !== request.run || end) return
+      if (answer.kind === 'started') handlers.onStarted?.(answer.fresh)
+      else if (answer.kind === 'output') handlers.onOutput(answer.stream, data)
+      else if (answer.kind === 'dropped') handlers.onDropped?.(answer.count)
+      else if (answer.kind === 'heartbeat') handlers.onHeartbeat?.()
+      else end = endOf(answer)
+    },
+  })
+  if (end) return end
+  return cut
+    ? { kind: 'disconnected', error: cut, sent }
+    : { kind: 'lost', reason: 'the runner did not tell how it ended' }
+}
+
+const endOf = (answer: Answer): RunEnd | undefined => {
+  switch (answer.kind) {
+    case 'exit':
+      return {
+        kind: 'exit',
+        code: answer.code,
+        how: answer.how,
+        startedAt: answer.startedAt * 1000,
+        endedAt: answer.endedAt * 1000,
+      }
+    case 'lost':
+      return { kind: 'lost', reason: answer.reason }
+    case 'refused':
+      return { kind: 'not-started', reason: answer.reason, fault: answer.fault }
+    case 'superseded':
+      return { kind: 'superseded' }
+    default:
+      return undefined
+  }
+}
+
+const SHORT_MS = 20_000
+
+/** Asks for something short; throws when the answers are not complete. */
+const ask = async (
+  channel: Channel,
+  requests: readonly Request[],
+  signal: AbortSignal,
+): Promise<Answer[]> => {
+  const answers: Answer[] = []
+  const { cut } = await channel.exchange(requests, {
+    signal,
+    timeoutMs: SHORT_MS,
+    onAnswer: answer => void answers.push(answer),
+  })
+  if (cut) throw cut
+  return answers
+}
+
+/** The runner counts in whole numbers. */
+export const tenths = (seconds: number): number => Math.round(seconds * 10)
+
+/** Ends the processes of a run; returns those that survived. A run that has not arrived yet never starts. */
+export const stopRun = async (
+  channel: Channel,
+  { run, graceSeconds, signal }: { run: string; graceSeconds: number; signal: AbortSignal },
+): Promise<readonly number[]> => {
+  const answers = await ask(channel, [{ kind: 'stop', run, graceTenths: tenths(graceSeconds) }], signal)
+  return answers.flatMap(answer => (answer.kind === 'stopped' ? answer.left : []))
+}
+
+/** What was sealed at the start of a run; empty when the runner does not know it, and then it never starts. */
+export const readContext = async (channel: Channel, run: string, signal: AbortSignal): Promise<string> => {
+  const answers = await ask(channel, [{ kind: 'context', run }], signal)
+  return answers.flatMap(answer => (answer.kind === 'context' ? [answer.context] : [])).join('')
+}
+
+/** Ends everything in these workspaces and deletes them; returns the ones that are confirmed gone. */
+export const releaseWorkspaces = async (
+  channel: Channel,
+  { workspaces, bar, signal }: { workspaces: readonly string[]; bar: readonly string[]; signal: AbortSignal },
+): Promise<ReadonlySet<string>> => {
+  const answers = await ask(
+    channel,
+    [
+      ...bar.map(run => ({ kind: 'bar', run }) as const),
+      ...workspaces.map(workspace => ({ kind: 'release', workspace }) as const),
+    ],
+    signal,
+  )
+  return new Set(
+    answers.flatMap(answer =>
+      answer.kind === 'released' && answer.left.length === 0 ? [answer.workspace] : [],
+    ),
+  )
+}
+
+export const listWorkspaces = async (
+  channel: Channel,
+  signal: AbortSignal,
+): Promise<{ id: string; createdAt: number }[]> => {
+  const answers = await ask(channel, [{ kind: 'workspaces' }], signal)
+  return answers.flatMap(answer =>
+    answer.kind === 'workspace' ? [{ id: answer.workspace, createdAt: answer.createdAt * 1000 }] : [],
+  )
+}

@@ -1,0 +1,254 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createDeadline } from '../jobs/deadline.ts'
+import { type AppError, toAppError } from '../jobs/errors.ts'
+import type { AttachRequest, Blobs, Exit, Outcome, StopReason } from '../ports.ts'
+import { redactNames } from '../runtimes/local/redact-names.ts'
+import type { KeepLimits } from '../runtimes/local/shim-protocol.ts'
+import type { RunnerHost } from './channel.ts'
+import { readContext, type StartRequest, stopRun } from './client.ts'
+import { type Collected, collect, leavesFiles, nothingCollected } from './collect.ts'
+import { type FollowedEnd, followRun } from './follow-run.ts'
+import { createOutputReport, type OutputReport } from './output-report.ts'
+import { NO_CONTEXT, openContext, type RunContext } from './sealed-context.ts'
+import { signalOf } from './signals.ts'
+
+export interface RunOptions {
+  readonly host: RunnerHost
+  readonly run: AttachRequest
+  /** Absent when an earlier daemon started it. */
+  readonly launch?: { start: Omit<StartRequest, 'from'>; context: RunContext }
+  readonly blobs: Blobs
+  readonly keep: KeepLimits
+  readonly graceSeconds: number
+  /** Seals the context of a run. */
+  readonly key: Buffer
+  /** The boot of the machine at the time the run was sent, if known. */
+  readonly bootId?: string | undefined
+  readonly executedOn: NonNullable<Exit['executedOn']>
+  /** When the run was begun, by `performance.now()`. */
+  readonly begun: number
+  /** Returns what has to be durable before the outcome is reported. */
+  onStarted?(): Promise<void> | undefined
+  onUndelivered?(): Promise<void>
+  takenOver(): AppError
+}
+
+const COLLECT_MS = 120_000
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 5_000
+/** For errors that somebody has to fix first, as a refused login. */
+const LONG_PAUSE_MS = 30_000
+
+/** Names a run on its machine: a kept machine sees several, and a job that never arrived is tried again. */
+export const runIdOf = ({ machine, job }: AttachRequest): string =>
+  `${machine.id}.${job.id}${job.attempts > 1 ? `.${job.attempts}` : ''}`
+
+/** Drives one run on a machine: start or attach, output, stop, files, outcome. */
+export const driveRun = async (options: RunOptions): Promise<Outcome> => {
+  const { host, run, launch } = options
+  if (run.detach.aborted) return { kind: 'detached' }
+  if (run.stop.aborted && launch) return stoppedBeforeStart(options)
+  let context: RunContext
+  try {
+    context = launch?.context ?? (await fetchContext(options))
+  } catch (error) {
+    return run.detach.aborted ? { kind: 'detached' } : { kind: 'lost', error: toAppError(error) }
+  }
+  let startedAt = run.job.startedAt ?? undefined
+  const startReports: Promise<void>[] = []
+  const report = createOutputReport({
+    sink: run.sink,
+    context,
+    outputBytes: run.job.outputBytes,
+    now: Date.now,
+  })
+  const stopper = createStopper(options)
+  try {
+    const end = await followRun({
+      host,
+      run: runIdOf(run),
+      ...(launch
+        ? { start: launch.start }
+        : {
+            hasStarted: run.job.startedAt !== null,
+            unsureMs: patienceMs(run),
+            bootId: options.bootId,
+          }),
+      from: run.sink.position,
+      onStarted: () => {
+        if (startReports.length > 0) return
+        startedAt ??= Date.now()
+        startReports.push(run.sink.started(startedAt), options.onStarted?.() ?? Promise.resolve())
+      },
+      onOutput: report.push,
+      onDropped: report.skip,
+      onHeartbeat: run.sink.heartbeat,
+      ready: report.ready,
+      ...(options.onUndelivered && { onUndelivered: options.onUndelivered }),
+      signal: run.detach,
+    })
+    stopper.end()
+    await Promise.all(startReports)
+    await report.end()
+    return await conclude(options, { context, end, report, startedAt, stopped: stopper.kind() })
+  } catch (error) {
+    if (run.detach.aborted) {
+      await report.end().catch(() => undefined)
+      return { kind: 'detached' }
+    }
+    return { kind: startedAt === undefined ? 'not-started' : 'lost', error: toAppError(error) }
+  } finally {
+    stopper.end()
+  }
+}
+
+interface Ending {
+  context: RunContext
+  end: FollowedEnd
+  report: OutputReport
+  startedAt: number | undefined
+  stopped: StopReason['kind'] | undefined
+}
+
+const conclude = async (options: RunOptions, ending: Ending): Promise<Outcome> => {
+  const { end, context } = ending
+  if (end.kind === 'superseded') return { kind: 'lost', error: options.takenOver() }
+  if (end.kind === 'not-started')
+    return ending.stopped ? stoppedBeforeStart(options) : { kind: 'not-started', error: end.error }
+  if (end.kind === 'lost') return end
+  const running = performance.now()
+  const collected = await collectWithRetries(options)
+  const stopped = end.how === 'timeout' ? 'timeout' : end.how === 'stop' ? (ending.stopped ?? 'cancel') : null
+  const endedAt = end.endedAt || Date.now()
+  const startedAt = ending.startedAt ?? (end.startedAt || endedAt)
+  const agent = ending.report.agent()
+  const exit: Exit = {
+    ...signalOf(end.code),
+    stopped,
+    startedAt,
+    endedAt: Math.max(startedAt, endedAt),
+    ...collected,
+    artifacts: redactNames(collected.artifacts, ending.report.redact),
+    skippedArtifacts: redactNames(collected.skippedArtifacts, ending.report.redact),
+    usage: agent.usage,
+    isolation: context.isolation,
+    limitsHit: stopped === 'timeout' ? [`time: it ran longer than ${context.timeoutSeconds} s`] : [],
+    agentError: agent.error,
+    phases: { run: Math.round(running - options.begun), collect: Math.round(performance.now() - running) },
+    executedOn: options.executedOn,
+  }
+  return { kind: 'exit', exit }
+}
+
+const collectWithRetries = async ({ host, run, blobs, keep }: RunOptions): Promise<Collected> => {
+  const { manifest, machine } = run
+  if (!leavesFiles(manifest)) return nothingCollected()
+  const deadline = createDeadline([run.detach], COLLECT_MS)
+  const { signal } = deadline
+  let pause = FIRST_PAUSE_MS
+  try {
+    for (;;) {
+      try {
+        const channel = await host.connect(signal)
+        return await collect({
+          channel,
+          workspace: machine.id,
+          blobs,
+          jobId: run.job.id,
+          manifest,
+          keep,
+          signal,
+        })
+      } catch (error) {
+        // The next daemon collects: the machine knows that the command has ended.
+        if (run.detach.aborted) throw error
+        const { message, retryable } = toAppError(error)
+        if (signal.aborted || !retryable) return nothingCollected(message)
+        await sleep(pause, undefined, { signal }).catch(() => undefined)
+        pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
+      }
+    }
+  } finally {
+    deadline.clear()
+  }
+}
+
+/** Asks the machine to end the command until it has: the request to start it may still be on its way. */
+const createStopper = ({
+  host,
+  run,
+  graceSeconds,
+}: RunOptions): { kind(): StopReason['kind'] | undefined; end(): void } => {
+  const over = new AbortController()
+  let kind: StopReason['kind'] | undefined
+  const insist = async (): Promise<void> => {
+    kind = (run.stop.reason as StopReason).kind
+    let pause = FIRST_PAUSE_MS
+    while (!over.signal.aborted && !run.detach.aborted) {
+      try {
+        const channel = await host.connect(over.signal)
+        await stopRun(channel, { run: runIdOf(run), graceSeconds, signal: over.signal })
+      } catch {
+        // The machine does not answer: try again until it does.
+      }
+      await sleep(pause, undefined, { signal: over.signal }).catch(() => undefined)
+      pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
+    }
+  }
+  const onStop = (): void => void insist()
+  if (run.stop.aborted) onStop()
+  else run.stop.addEventListener('abort', onStop, { once: true })
+  return {
+    kind: () => kind,
+    end: () => {
+      over.abort(new Error('it has ended'))
+      run.stop.removeEventListener('abort', onStop)
+    },
+  }
+}
+
+/** By then the command's own clock has ended it. */
+const patienceMs = (run: AttachRequest): number => run.job.timeoutSeconds * 1000 + COLLECT_MS
+
+/** Insists: without the context nobody knows which output must not be shown. */
+const fetchContext = async ({ host, run, key }: RunOptions): Promise<RunContext> => {
+  const until = performance.now() + patienceMs(run)
+  for (let pause = FIRST_PAUSE_MS; ; ) {
+    let sealed: string
+    try {
+      sealed = await readContext(await host.connect(run.detach), runIdOf(run), run.detach)
+    } catch (error) {
+      const { retryable, code } = toAppError(error)
+      // A refused login may be fixed in time.
+      if (code !== 'unavailable' && code !== 'timeout') throw error
+      if (performance.now() > until) throw error
+      await sleep(pause, undefined, { signal: run.detach })
+      pause = Math.min(pause * 2, retryable ? LONGEST_PAUSE_MS : LONG_PAUSE_MS)
+      continue
+    }
+    return sealed === '' ? NO_CONTEXT : openContext(sealed, key)
+  }
+}
+
+const stoppedBeforeStart = ({ run, launch, executedOn }: RunOptions): Outcome => {
+  const now = Date.now()
+  return {
+    kind: 'exit',
+    exit: {
+      code: null,
+      signal: null,
+      stopped: (run.stop.reason as StopReason).kind,
+      startedAt: now,
+      endedAt: now,
+      artifacts: [],
+      skippedArtifacts: [],
+      patch: null,
+      usage: null,
+      isolation: launch?.context.isolation ?? [],
+      limitsHit: [],
+      agentError: null,
+      phases: {},
+      executedOn,
+    },
+  }
+}

@@ -1,0 +1,74 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { z } from 'zod'
+import { AppError } from '../jobs/errors.ts'
+
+/** What a later daemon must know of a run before it shows any output. It is stored with the run, sealed. */
+export const runContext = z.object({
+  secrets: z.array(z.string()),
+  format: z.enum(['text', 'claude-stream-json']),
+  isolation: z.array(z.string()),
+  timeoutSeconds: z.number(),
+})
+
+export type RunContext = z.output<typeof runContext>
+
+const CIPHER = 'aes-256-gcm'
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+/**
+ * Sealed with a key that never leaves this computer, so the file on the machine reveals no secret. Output in which the
+ * command itself printed a secret lies there as it was printed, until it is cleaned up.
+ */
+export const sealContext = (context: RunContext, key: Buffer): string => {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, key, nonce)
+  const sealed = Buffer.concat([cipher.update(JSON.stringify(context), 'utf8'), cipher.final()])
+  return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64')
+}
+
+/** Throws when it was not sealed with this key: without the secrets in it, no output may be shown. */
+export const openContext = (text: string, key: Buffer): RunContext => {
+  const bytes = Buffer.from(text, 'base64')
+  try {
+    const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), {
+      authTagLength: TAG_BYTES,
+    })
+    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
+    const clear = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()])
+    return runContext.parse(JSON.parse(clear.toString('utf8')))
+  } catch (cause) {
+    throw new AppError(
+      'unavailable',
+      'The context that is stored with the run was not sealed by this daemon.',
+      {
+        hint: 'Look at the machine; its output is not shown, as it could contain secrets.',
+        retryable: false,
+        cause,
+      },
+    )
+  }
+}
+
+/** Of a run that its machine does not know. */
+export const NO_CONTEXT: RunContext = {
+  secrets: [],
+  format: 'text',
+  isolation: ['unknown'],
+  timeoutSeconds: 0,
+}
+
+/** Reads the key of this installation, or creates it. */
+export const contextKey = (file: string): Buffer => {
+  try {
+    const key = readFileSync(file)
+    if (key.length === KEY_BYTES) return key
+  } catch {
+    // Not there yet.
+  }
+  const key = randomBytes(KEY_BYTES)
+  writeFileSync(file, key, { mode: 0o600 })
+  return key
+}
