@@ -1,6 +1,6 @@
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
-import { own } from '../jobs/own.ts'
+import { ownProperty } from '../jobs/own-property.ts'
 import { VERSION } from '../version.ts'
 import { parseArgs } from './args/parse.ts'
 import { GLOBAL_FLAGS } from './args/spec.ts'
@@ -63,6 +63,6 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 
 const unknownCommand = (name: string): AppError => {
   const what = name.startsWith('-') ? 'flag' : 'command'
-  const guess = didYouMean(own(OTHER_NAMES, name) ?? name, Object.keys(COMMANDS))
+  const guess = didYouMean(ownProperty(OTHER_NAMES, name) ?? name, Object.keys(COMMANDS))
   return new AppError('invalid', `Unknown ${what} '${name}'${guess || '.'}`, { hint: 'deputy help' })
 }

@@ -8,7 +8,7 @@ export const serve = async (context: Pick<Context, 'home' | 'env' | 'errColors'>
   try {
     // Before the daemon is loaded, which takes most of what is needed.
     requireProcessLimits({ running: 0 })
-    const { runDaemon } = await import('../daemon/run.ts')
+    const { runDaemon } = await import('../daemon/run-daemon.ts')
     const end = await runDaemon({ home: context.home, env: context.env })
     if (end === 'another') return end
   } catch (error) {

@@ -1,4 +1,4 @@
-import { own } from '../jobs/own.ts'
+import { ownProperty } from '../jobs/own-property.ts'
 import { normalizeArch, normalizeOs } from './platform.ts'
 
 export interface Requirements {
@@ -47,7 +47,7 @@ export const unmet = (wanted: CompiledRequirements, traits: Traits): string | un
     return `is ${traits.arch ?? 'of unknown architecture'}`
   for (const name of wanted.capabilities) if (!traits.capabilities.has(name)) return `has no ${name}`
   for (const [key, value] of wanted.labels) {
-    const held = own(traits.labels, key)
+    const held = ownProperty(traits.labels, key)
     if (held !== value) return `has ${key}=${held ?? '(nothing)'}`
   }
   return undefined

@@ -13,10 +13,10 @@ import { AppError } from '../jobs/errors.ts'
 import type { Artifact, JobEvent } from '../jobs/job.ts'
 import type { Readiness } from '../ports.ts'
 import type { DaemonInfo } from './daemon-info.ts'
-import { followPages } from './follow.ts'
+import { followStream } from './follow-stream.ts'
 import { type Call, createTransport, isDisconnected } from './transport.ts'
-import { decodePage, type WirePage } from './wire.ts'
 import { decodeEvent, type WireEvent } from './wire-event.ts'
+import { decodePage, type WirePage } from './wire-output.ts'
 
 export interface ClientOptions {
   /** Who is calling, such as `cli`. */
@@ -133,7 +133,7 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
     ): AsyncGenerator<OutputPage> {
       const path = `${job(id)}/output/stream`
       const isLast = (page: WirePage) => page.done
-      for await (const page of followPages({ ...follower, path, after: String(cursor), isLast, signal }))
+      for await (const page of followStream({ ...follower, path, after: String(cursor), isLast, signal }))
         yield decodePage(page)
     },
 
@@ -151,7 +151,7 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
       signal: AbortSignal
     }): AsyncGenerator<JobEvent> {
       const { id, after, signal } = options
-      const pages = followPages<WireEvent>({
+      const pages = followStream<WireEvent>({
         ...follower,
         path: id === undefined ? '/api/events/stream' : `${job(id)}/events/stream`,
         ...(after !== undefined && { after: String(after) }),

@@ -4,9 +4,9 @@ export type Verdict = { readonly ok: true } | { readonly ok: false; readonly rea
 
 export interface AllowList {
   /** Whether a job may connect to this host. */
-  mayAsk(host: string, port: number): Verdict
+  allowsHost(host: string, port: number): Verdict
   /** Whether a job may connect to the address that a host name resolved to. */
-  mayReach(host: string, port: number, address: string): Verdict
+  allowsAddress(host: string, port: number, address: string): Verdict
 }
 
 /**
@@ -22,11 +22,11 @@ export const createAllowList = (
   const listed = (host: string, port: number) =>
     rules.some(rule => (rule.port === undefined || rule.port === port) && rule.matches(host))
   return {
-    mayAsk: (host, port) =>
+    allowsHost: (host, port) =>
       listed(normalise(host), port)
         ? { ok: true }
         : { ok: false, reason: `${host}:${port} is not in the network list of this job` },
-    mayReach: (host, port, address) => {
+    allowsAddress: (host, port, address) => {
       const name = normalise(host)
       if (!isPrivate(address)) return { ok: true }
       if (!privateAddresses)

@@ -1,4 +1,4 @@
-import type { Directories } from '../jobs/directories.ts'
+import type { AllowedDirectories } from '../jobs/allowed-directories.ts'
 import type { Artifact, JobError, JobEvent, Phases, SkippedArtifact, Usage } from '../jobs/job.ts'
 import type { JobState } from '../jobs/states.ts'
 import type { Readiness } from '../ports.ts'
@@ -42,7 +42,7 @@ export interface Deputy {
 export interface SubmitOptions {
   readonly parentId?: string
   /** What the client may name as a workspace besides the directories of the configuration. Absent: nothing. */
-  readonly directories?: Directories
+  readonly directories?: AllowedDirectories
 }
 
 export interface JobChange {

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
-import type { CheckDirectory } from '../jobs/directories.ts'
+import type { CheckDirectory } from '../jobs/allowed-directories.ts'
 import { AppError } from '../jobs/errors.ts'
 import { isId } from '../jobs/ids.ts'
 import type { Job } from '../jobs/job.ts'

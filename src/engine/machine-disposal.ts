@@ -1,7 +1,7 @@
-import { type AppError, inOneLine, toAppError } from '../jobs/errors.ts'
-import { isForOperator } from '../jobs/for-operator.ts'
+import { type AppError, messageWithHint, toAppError } from '../jobs/errors.ts'
 import { newId } from '../jobs/ids.ts'
-import { isLeftBehind } from '../jobs/left-behind.ts'
+import { isLeftoverError } from '../jobs/leftover-error.ts'
+import { isOperatorError } from '../jobs/operator-error.ts'
 import type { MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import { durably } from './retry-write.ts'
@@ -20,14 +20,14 @@ export const createDisposal = (context: EngineContext): Disposal => {
   const postpone = async (machine: MachineRecord, error: AppError): Promise<void> => {
     const { store, clock, log } = context
     const attempts = machine.attempts + 1
-    const waits = isForOperator(error)
+    const waits = isOperatorError(error)
     const fields = { machine: machine.id, runtime: machine.runtime, attempts, err: error }
     if (waits) log.error(fields, 'a machine waits for the operator')
     else log.warn(fields, 'a machine could not be destroyed')
     await durably(context, () =>
       store.updateMachine(machine.id, {
         attempts,
-        lastError: inOneLine(error),
+        lastError: messageWithHint(error),
         notBefore: waits && attempts >= MOST_FOR_OPERATOR ? NEVER : clock.now() + backoff(attempts),
       }),
     )
@@ -55,7 +55,7 @@ export const createDisposal = (context: EngineContext): Disposal => {
     } catch (thrown) {
       if (context.closing.aborted) return false
       const error = toAppError(thrown)
-      if (!isLeftBehind(error)) {
+      if (!isLeftoverError(error)) {
         await postpone(current, error)
         return false
       }

@@ -1,5 +1,5 @@
 import { createDeadline } from '../jobs/deadline.ts'
-import { kindOf } from '../jobs/machine-kind.ts'
+import { poolKindOf } from '../jobs/pool-kind.ts'
 import type { MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import { type Disposal, recordMachine } from './machine-disposal.ts'
@@ -61,10 +61,10 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
 
   const retireSpare = async (runtime: Runtime): Promise<void> => {
     const waiting = await waitingFor(runtime)
-    const kinds = new Set([...kindsOf(runtime), ...waiting.map(kindOf)])
+    const kinds = new Set([...kindsOf(runtime), ...waiting.map(poolKindOf)])
     for (const kind of kinds) {
       const wanted = kindsOf(runtime).includes(kind) ? (runtime.poolSize ?? 0) : 0
-      const own = waiting.filter(machine => kindOf(machine) === kind)
+      const own = waiting.filter(machine => poolKindOf(machine) === kind)
       // Old ones go only when there are new ones: while none can be booted, an old one is better than none.
       for (const machine of own.slice(0, Math.max(0, own.length - wanted)))
         if (await context.store.retireMachine(machine.id)) void disposal.dispose(machine)
@@ -75,7 +75,7 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
     const fresh = (await waitingFor(runtime)).filter(machine => !isOld(runtime, machine))
     let complete = true
     for (const kind of kindsOf(runtime)) {
-      const there = fresh.filter(machine => kindOf(machine) === kind).length
+      const there = fresh.filter(machine => poolKindOf(machine) === kind).length
       const missing = (runtime.poolSize ?? 0) - there - (booting.get(keyOf(runtime, kind)) ?? 0)
       for (let i = 0; i < missing; i++) bootOne(runtime, kind)
       complete &&= missing <= 0

@@ -1,4 +1,4 @@
-import { type AppError, isWaiting } from '../jobs/errors.ts'
+import { type AppError, isAtCapacity } from '../jobs/errors.ts'
 import type { Job, JobError, JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { JobState } from '../jobs/states.ts'
@@ -23,7 +23,7 @@ export const verdict = (
       return settled(outcome.exit, job, now)
     case 'not-started':
       if (job.state === 'running') return lost(job, manifest, forgotten, now)
-      if (isWaiting(outcome.error)) return waitsOn(job, outcome.error.message, now)
+      if (isAtCapacity(outcome.error)) return waitsOn(job, outcome.error.message, now)
       if (isNodeAway(manifest, outcome.error)) return waitsForNode(job, outcome.error.message, now)
       if (outcome.error.retryable && job.attempts <= manifest.retries)
         return again(job, outcome.error.message, now)

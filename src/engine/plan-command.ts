@@ -2,7 +2,7 @@ import type { AgentPreset } from '../config/schema.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { didYouMean } from '../jobs/nearest.ts'
-import { own } from '../jobs/own.ts'
+import { ownProperty } from '../jobs/own-property.ts'
 import { WORKSPACE } from '../jobs/paths.ts'
 import type { CommandSpec } from '../ports.ts'
 import { redirectingVariable } from './redirecting-variables.ts'
@@ -27,7 +27,7 @@ export const planCommand = (manifest: Manifest, context: PlanContext): CommandPl
   const secretNames = [...new Set([...(manifest.secrets ?? []), ...plan.secretNames])]
   for (const name of secretNames)
     if (!context.secretNames.includes(name)) throw unknownSecret(name, context.secretNames)
-  const given = secretNames.filter(name => own(manifest.env ?? {}, name) === undefined)
+  const given = secretNames.filter(name => ownProperty(manifest.env ?? {}, name) === undefined)
   if (given.length > 0) refuseRedirects(manifest, plan)
   return {
     ...plan,
@@ -54,7 +54,7 @@ const refuseRedirects = ({ agentType, env = {} }: Manifest, plan: AgentPlan): vo
   // Here the manifest is the program: it can send a secret anywhere the network lets it.
   if (agentType === 'script' || agentType === 'custom') return
   const names = Object.keys(env)
-  const name = redirectingVariable(names) ?? names.find(one => own(plan.env, one) !== undefined)
+  const name = redirectingVariable(names) ?? names.find(one => ownProperty(plan.env, one) !== undefined)
   if (name === undefined) return
   throw new AppError(
     'denied',
@@ -141,7 +141,7 @@ const baseUrlDomain = (url: string | undefined): string[] => {
 }
 
 const preset = (manifest: Manifest, context: PlanContext): AgentPlan => {
-  const found = own(context.presets, manifest.agentType)
+  const found = ownProperty(context.presets, manifest.agentType)
   if (found === undefined) {
     const known = ['script', 'claude', 'custom', ...Object.keys(context.presets)]
     throw new AppError(

@@ -1,7 +1,7 @@
 import type { Config, SecretRule } from '../config/schema.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
-import { own } from '../jobs/own.ts'
+import { ownProperty } from '../jobs/own-property.ts'
 import type { CommandSpec } from '../ports.ts'
 
 /** How a job would use its secrets. */
@@ -52,7 +52,7 @@ export const needsFence = (names: readonly string[], origin: string, secrets: Co
   names.some(name => !mayHaveFullNetwork(ruleOf(secrets, name), origin))
 
 const ruleOf = (secrets: Config['secrets'], name: string): SecretRule => {
-  const entry = own(secrets, name)
+  const entry = ownProperty(secrets, name)
   return typeof entry === 'object' && 'from' in entry ? entry : { from: entry ?? '' }
 }
 
@@ -83,7 +83,7 @@ const problemWith = (rule: SecretRule, use: SecretUse): string | undefined => {
 const hasLabel = (labels: Readonly<Record<string, string>>, wanted: string): boolean => {
   const at = wanted.indexOf('=')
   const name = at === -1 ? wanted : wanted.slice(0, at)
-  const value = own(labels, name)
+  const value = ownProperty(labels, name)
   return value !== undefined && (at === -1 || value === wanted.slice(at + 1))
 }
 

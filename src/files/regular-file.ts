@@ -84,7 +84,7 @@ const tooLarge = (path: string, maxBytes: number): Error =>
   Object.assign(new Error(`${path} is larger than ${maxBytes} bytes`), { code: 'EFBIG' })
 
 /** Whether the path has no regular file at all. A regular file that cannot be read does not count. */
-export const isNoRegularFile = (error: unknown): boolean =>
+export const isRegularFileMissing = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ABSENT.includes(String(error.code))
 
 /** ELOOP: a symbolic link that was not followed. ENXIO: a socket. */

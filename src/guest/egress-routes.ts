@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { forward, tunnel } from '../egress/forward.ts'
-import type { Grant } from '../egress/grant.ts'
-import { refuse } from '../egress/refuse.ts'
+import { forward, tunnel } from '../egress/forward-proxy.ts'
+import type { ProxyGrant } from '../egress/proxy-grant.ts'
+import { refuseConnection } from '../egress/refuse-connection.ts'
 import type { Gate } from './limits.ts'
 import { hashToken } from './token.ts'
 
 export interface EgressOptions {
   /** What a job may reach, by the SHA-256 of the token it was given for that, if it calls from its own machine. */
-  egress?(tokenHash: string, from: string): Grant | undefined
+  egress?(tokenHash: string, from: string): ProxyGrant | undefined
   patient?(): boolean
 }
 
@@ -22,7 +22,7 @@ export const serveTunnel = (
   client.on('error', () => {})
   const admitted = admit(options, request, client)
   if ('grant' in admitted) return tunnel(admitted.grant, request, client, head)
-  return refuse(client, admitted.status, admitted.text, admitted.headers)
+  return refuseConnection(client, admitted.status, admitted.text, admitted.headers)
 }
 
 export const serveForward = (
@@ -42,7 +42,7 @@ export const serveForward = (
 export const isForward = (url: string | undefined): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(url ?? '')
 
 type Admitted =
-  | { readonly grant: Grant }
+  | { readonly grant: ProxyGrant }
   | { readonly status: number; readonly text: string; readonly headers?: Readonly<Record<string, string>> }
 
 const admit = ({ egress, patient }: EgressOptions, request: IncomingMessage, client: Duplex): Admitted => {

@@ -43,7 +43,13 @@ export interface ErrorBody {
 }
 
 /** Joins message and hint, for places with room for one line. */
-export const inOneLine = ({ message, hint }: { message: string; hint?: string | undefined }): string => {
+export const messageWithHint = ({
+  message,
+  hint,
+}: {
+  message: string
+  hint?: string | undefined
+}): string => {
   if (hint === undefined) return message
   return `${message}${/[.!?]$/.test(message) ? '' : '.'} ${hint}`
 }
@@ -88,7 +94,7 @@ export class AppError extends Error {
 }
 
 /** Whether the only problem is that all slots are in use: the job waits for one and does not fail. */
-export const isWaiting = (error: unknown): boolean => {
+export const isAtCapacity = (error: unknown): boolean => {
   if (!(error instanceof AppError)) return false
   const { details } = error
   return typeof details === 'object' && details !== null && 'full' in details && details.full === true

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { globProblem } from './artifact-globs.ts'
 import { AppError } from './errors.ts'
-import { globProblem } from './globs.ts'
 import { LIMITS } from './limits.ts'
 import { didYouMean } from './nearest.ts'
 import { pathProblem } from './paths.ts'

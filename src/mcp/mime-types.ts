@@ -1,4 +1,4 @@
-import { own } from '../jobs/own.ts'
+import { ownProperty } from '../jobs/own-property.ts'
 
 const TYPES: Record<string, string> = {
   txt: 'text/plain',
@@ -29,5 +29,5 @@ const TYPES: Record<string, string> = {
 
 /** Guesses the MIME type from the file name. */
 export const mimeType = (path: string, isText: boolean): string =>
-  own(TYPES, path.slice(path.lastIndexOf('.') + 1).toLowerCase()) ??
+  ownProperty(TYPES, path.slice(path.lastIndexOf('.') + 1).toLowerCase()) ??
   (isText ? 'text/plain' : 'application/octet-stream')

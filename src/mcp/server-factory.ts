@@ -1,6 +1,6 @@
 import { McpServer, type RegisteredTool } from '@modelcontextprotocol/server'
 import type { Deputy } from '../engine/deputy.ts'
-import { DirectoryRefused } from '../jobs/directories.ts'
+import { DirectoryRefused } from '../jobs/allowed-directories.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { BridgeClient, ServerFactory } from './bridge-client.ts'
 import { originOf, supportsTasks } from './client-info.ts'

@@ -37,7 +37,7 @@ export interface Runtime {
    */
   attach(run: AttachRequest): Promise<Outcome | { readonly kind: 'unfinished' }>
   /**
-   * Idempotent. Resolves when the machine is confirmed gone, whatever removed it. Rejects with `leftBehind` when it
+   * Idempotent. Resolves when the machine is confirmed gone, whatever removed it. Rejects with `leftoverError` when it
    * can never be destroyed. `attempts` counts the failures so far.
    */
   destroy(machine: Machine & { readonly attempts?: number }, signal: AbortSignal): Promise<void>

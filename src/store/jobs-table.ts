@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
-import { kindOf } from '../jobs/machine-kind.ts'
 import type { Manifest } from '../jobs/manifest.ts'
+import { poolKindOf } from '../jobs/pool-kind.ts'
 import { isTerminal, type JobState, sourcesOf, TERMINAL_STATES } from '../jobs/states.ts'
 import type { ClaimRequest, EventBody, JobChanges, JobQuery, NewEvent, NewJob } from '../ports.ts'
 import type { Database, Value } from './database.ts'
@@ -195,7 +195,7 @@ const takeReady = (database: Database, jobId: string, request: ClaimRequest): st
   if (waiting.length === 0) return undefined
   const manifest = getManifest(database, jobId)
   const kind = request.poolKind && manifest ? request.poolKind(manifest) : ''
-  return waiting.map(toMachine).find(machine => kind !== undefined && kindOf(machine) === kind)?.id
+  return waiting.map(toMachine).find(machine => kind !== undefined && poolKindOf(machine) === kind)?.id
 }
 
 /** Guarded: a job that is not where the move starts stays as it is, and undefined is told; else what it was. */

@@ -1,8 +1,8 @@
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, resolve } from 'node:path'
-import { type CheckDirectory, DirectoryRefused } from '../jobs/directories.ts'
+import { type CheckDirectory, DirectoryRefused } from '../jobs/allowed-directories.ts'
 import { AppError } from '../jobs/errors.ts'
-import { refuseOwn } from './own-directories.ts'
+import { refuseOwnDirectory } from './refuse-own-directory.ts'
 
 export interface DirectoryGuardOptions {
   /** State, configuration and socket directories of Deputy; no job may read them. */
@@ -34,7 +34,7 @@ export const createDirectoryGuard =
       throw new AppError('invalid', `The workspace '${path}' is not a directory.`, {
         hint: 'Use an existing directory on the computer where the daemon runs.',
       })
-    await refuseOwn(real, own)
+    await refuseOwnDirectory(real, own)
     return real
   }
 

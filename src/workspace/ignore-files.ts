@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { isNoRegularFile, readRegularFile } from '../files/regular-file.ts'
+import { isRegularFileMissing, readRegularFile } from '../files/regular-file.ts'
 import { AppError } from '../jobs/errors.ts'
 import { type IgnoreRules, MAX_IGNORE_BYTES, parseIgnoreRules } from './gitignore.ts'
 
@@ -39,7 +39,7 @@ const readRules = async (file: string, base: string, follow: boolean): Promise<I
     const content = await readRegularFile(file, { maxBytes: MAX_IGNORE_BYTES, follow })
     return [parseIgnoreRules(content.toString('utf8'), base)]
   } catch (error) {
-    if (isNoRegularFile(error)) return []
+    if (isRegularFileMissing(error)) return []
     throw new AppError('invalid', `Cannot read the ignore rules: ${messageOf(error)}.`, {
       hint: 'Make the file readable and shorter, or remove it.',
       cause: error,

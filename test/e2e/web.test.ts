@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { batchManifest } from '../../src/routing/batch.ts'
+import { batchManifest } from '../../src/routing/batch-manifest.ts'
 import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
 import { newHome, removeHome, startDaemon, type TestDaemon } from '../support/daemon.ts'
 import { createSshLab, missingForSshLab } from '../support/sshlab.ts'

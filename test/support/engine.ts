@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import pino from 'pino'
 import { resolveHome } from '../../src/config/home.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { createSecrets } from '../../src/config/resolve-secrets.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { createSecrets } from '../../src/config/secrets.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts'
 import type { Clock, Runtime, Store } from '../../src/ports.ts'
 import { createBlobs } from '../../src/store/blob-store.ts'
 import { openStore } from '../../src/store/sqlite-store.ts'
-import { packDirectory } from '../../src/workspace/pack.ts'
+import { packDirectory } from '../../src/workspace/pack-directory.ts'
 
 export interface TestClock extends Clock {
   /** Sets the wall clock alone, as an administrator would. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { own } from '../../jobs/own.ts'
+import { ownProperty } from '../../jobs/own-property.ts'
 import { usage } from '../args/parse.ts'
 import type { FlagValues, Parsed } from '../args/spec.ts'
 import type { MANIFEST_FLAGS } from '../commands/job-flags.ts'
@@ -68,7 +68,7 @@ const addFlags = async (manifest: LooseManifest, flags: Flags, options: Options)
   set('queueTimeout', flags['queue-timeout'])
   merge(
     'env',
-    pairs(flags.env, '--env', options.command, name => own(options.env, name)),
+    pairs(flags.env, '--env', options.command, name => ownProperty(options.env, name)),
   )
   append('secrets', flags.secret)
   append('files', await readFileFlags(flags.file))

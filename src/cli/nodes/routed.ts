@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { isTerminal } from '../../jobs/states.ts'
-import { answerOf } from '../../routing/answer.ts'
+import { commandResult } from '../../routing/command-result.ts'
 import { shellQuote } from '../../runner/shell-words.ts'
 import type { Context } from '../context.ts'
 import { exitStatusOf } from '../exit-status.ts'
@@ -36,7 +36,7 @@ export const submitRouted = async (
   const { watchJob } = await import('../watch-job.ts')
   const last = await watchJob(context, client, job, { raw: false, quiet: true, mute: true })
   if (flags.json) {
-    const answer = await answerOf(client, job.job_id, local_node, new AbortController().signal)
+    const answer = await commandResult(client, job.job_id, local_node, new AbortController().signal)
     await context.printJson({ why: routing, ...answer, auto_routed, routing })
     return exitStatusOf(last)
   }

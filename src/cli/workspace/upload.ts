@@ -4,8 +4,8 @@ import { ownDirectories } from '../../config/home.ts'
 import type { Client } from '../../control/client.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { formatSize } from '../../jobs/sizes.ts'
-import { refuseOwn } from '../../workspace/own-directories.ts'
-import { packDirectory } from '../../workspace/pack.ts'
+import { packDirectory } from '../../workspace/pack-directory.ts'
+import { refuseOwnDirectory } from '../../workspace/refuse-own-directory.ts'
 import type { Context } from '../context.ts'
 import { createStatusLine } from '../terminal/status-line.ts'
 
@@ -17,7 +17,7 @@ export const uploadWorkspace = async (
   options: { quiet: boolean },
 ): Promise<string> => {
   const top = await workspaceDirectory(directory)
-  await refuseOwn(top, ownDirectories(context.home))
+  await refuseOwnDirectory(top, ownDirectories(context.home))
   const line = createStatusLine(context.err, context.errColors)
   let bytes = 0
   const packed = async function* () {

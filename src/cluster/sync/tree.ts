@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { type Extract, extract, type Pack } from 'tar-stream'
 import { streamRegularFile } from '../../files/regular-file.ts'
-import { walkWorkspace } from '../../workspace/walk.ts'
+import { walkWorkspace } from '../../workspace/walk-workspace.ts'
 
 export interface TreeEntry {
   path: string

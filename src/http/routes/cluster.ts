@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { AppError } from '../../jobs/errors.ts'
 import { LIMITS } from '../../jobs/limits.ts'
 import { readJson } from '../body.ts'
+import { allowedDirectories } from '../client-directories.ts'
 import type { ClusterFront, ControlDeps } from '../deps.ts'
 import { json } from '../respond.ts'
 import { type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
 import { jobSchema } from '../views.ts'
-import { directoriesOf } from './directories.ts'
 
 const text = z.string().trim().min(1)
 
@@ -66,7 +66,7 @@ export const clusterRoutes = (cluster: ClusterFront, { closing }: Pick<ControlDe
       }
       const { auto_route, timeout, ...rest } = parsed.data
       const request = { ...rest, autoRoute: auto_route, timeoutSeconds: timeout }
-      const submitted = await cluster.submit(request, call.origin, { directories: directoriesOf(call) })
+      const submitted = await cluster.submit(request, call.origin, { directories: allowedDirectories(call) })
       return json(submitted, 201, { location: `/api/jobs/${submitted.job.job_id}` })
     },
   }),

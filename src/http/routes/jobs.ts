@@ -3,13 +3,13 @@ import { AppError } from '../../jobs/errors.ts'
 import { LIMITS } from '../../jobs/limits.ts'
 import { manifestSchema } from '../../jobs/manifest.ts'
 import { readJson } from '../body.ts'
+import { allowedDirectories } from '../client-directories.ts'
 import type { ControlDeps } from '../deps.ts'
 import { jobId, waitSeconds } from '../params.ts'
 import { json, noContent } from '../respond.ts'
 import { type Call, queryRoute, type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
 import { jobPageSchema, jobSchema, resultSchema, stateSchema } from '../views.ts'
-import { directoriesOf } from './directories.ts'
 
 export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
   route({
@@ -25,7 +25,7 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     },
     handle: async call => {
       const manifest = withKey(await readJson(call, LIMITS.manifestBytes), call)
-      const view = await deputy.submit(manifest, call.origin, { directories: directoriesOf(call) })
+      const view = await deputy.submit(manifest, call.origin, { directories: allowedDirectories(call) })
       return view.deduplicated === true
         ? json(view)
         : json(view, 201, { location: `/api/jobs/${view.job_id}` })

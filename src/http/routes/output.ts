@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { encodePage } from '../../control/wire.ts'
+import { encodePage } from '../../control/wire-output.ts'
 import type { Deputy } from '../../engine/deputy.ts'
 import type { ControlDeps } from '../deps.ts'
 import { download } from '../download.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseBatch } from '../../jobs/batch.ts'
+import { parseBatch } from '../../jobs/batch-command.ts'
 import { toAppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { JobState } from '../../jobs/states.ts'

@@ -1,5 +1,5 @@
+import { globMatcher } from '../../jobs/artifact-globs.ts'
 import { toAppError } from '../../jobs/errors.ts'
-import { globMatcher } from '../../jobs/globs.ts'
 import { readListing } from './file-listing.ts'
 import type { Box } from './local-machine.ts'
 import type { MadePatch, PatchOptions } from './make-patch.ts'

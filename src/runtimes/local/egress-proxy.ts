@@ -1,8 +1,8 @@
 import { chmodSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createAllowList } from '../../egress/allow-list.ts'
-import { forward, tunnel } from '../../egress/forward.ts'
-import { createGrant } from '../../egress/grant.ts'
+import { forward, tunnel } from '../../egress/forward-proxy.ts'
+import { createProxyGrant } from '../../egress/proxy-grant.ts'
 
 export interface Proxy {
   close(): void
@@ -15,7 +15,7 @@ const MAX_CONNECTIONS = 256
  * on a socket that only that sandbox sees.
  */
 export const startProxy = async (path: string, entries: readonly string[]): Promise<Proxy> => {
-  const grant = createGrant({ allowed: createAllowList(entries) }, MAX_CONNECTIONS)
+  const grant = createProxyGrant({ allowed: createAllowList(entries) }, MAX_CONNECTIONS)
   const server = createServer((incoming, answer) => void forward(grant, incoming, answer))
   server.on('connection', socket => {
     if (!grant.admit(socket)) socket.destroy()

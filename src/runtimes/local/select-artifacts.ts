@@ -1,4 +1,4 @@
-import { globMatcher } from '../../jobs/globs.ts'
+import { globMatcher } from '../../jobs/artifact-globs.ts'
 import type { SkippedArtifact } from '../../jobs/job.ts'
 import { isGitInternal } from '../../jobs/paths.ts'
 import { formatSize } from '../../jobs/sizes.ts'

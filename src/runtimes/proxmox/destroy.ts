@@ -1,5 +1,5 @@
 import type { AppError } from '../../jobs/errors.ts'
-import { forOperator } from '../../jobs/for-operator.ts'
+import { operatorError } from '../../jobs/operator-error.ts'
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails, UncertainError } from '../../proxmox/proxmox-errors.ts'
@@ -128,19 +128,19 @@ const hidden = (error: unknown): undefined => {
 }
 
 const invisible = ({ vmid }: Target): AppError =>
-  forOperator(
+  operatorError(
     `VM ${vmid} exists, but the token may not see it.`,
     `If it is a clone that was never completed, root can remove it: qm unlock ${vmid} && qm destroy ${vmid}`,
   )
 
 const locked = ({ vmid }: Target, node: string, lock: string): AppError =>
-  forOperator(
+  operatorError(
     `VM ${vmid} is locked (${lock}) on ${node}, and no token can remove a lock.`,
     `If nothing works on it any more, on ${node}: qm unlock ${vmid}`,
   )
 
 const altered = ({ vmid, machineId, pool }: Target): AppError =>
-  forOperator(
+  operatorError(
     `VM ${vmid} was made for machine ${machineId}, but its name, description, tags or pool have been changed.`,
     `Destroy it by hand (qm destroy ${vmid}), or put it back into the pool ${pool} as it was.`,
   )

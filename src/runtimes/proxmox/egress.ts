@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { createAllowList } from '../../egress/allow-list.ts'
-import { proxyEnvironment } from '../../egress/environment.ts'
-import { createGrant } from '../../egress/grant.ts'
+import { proxyEnvironment } from '../../egress/proxy-environment.ts'
+import { createProxyGrant } from '../../egress/proxy-grant.ts'
 import { hashToken } from '../../guest/token.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
@@ -95,6 +95,6 @@ const allow = (
   domains: readonly string[],
 ): (() => void) => {
   const { privateAddresses } = runtime.network
-  const grant = createGrant({ allowed: createAllowList(domains, { privateAddresses }) }, MOST)
+  const grant = createProxyGrant({ allowed: createAllowList(domains, { privateAddresses }) }, MOST)
   return sessions.allow(session, tokenHash, grant)
 }

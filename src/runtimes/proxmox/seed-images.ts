@@ -1,5 +1,5 @@
 import { type AppError, toAppError } from '../../jobs/errors.ts'
-import { forOperator } from '../../jobs/for-operator.ts'
+import { operatorError } from '../../jobs/operator-error.ts'
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
@@ -139,7 +139,7 @@ const deleteSeed = async (
 }
 
 const undeletable = (node: string, volid: string, error: unknown): AppError =>
-  forOperator(
+  operatorError(
     `The token may not delete the seed image ${volid} on ${node}.`,
     `Delete it on ${node}: pvesm free ${volid}. ${toAppError(error).hint ?? ''}`,
   )

@@ -1,4 +1,4 @@
-import type { Grant } from '../../egress/grant.ts'
+import type { ProxyGrant } from '../../egress/proxy-grant.ts'
 import type { JobPort, MachinePort, Work } from '../../guest/machine-port.ts'
 
 /** What is known of a machine that talks to the guest listener. */
@@ -27,7 +27,7 @@ export const createSessions = (now: () => number) => {
   const byHash = new Map<string, Session>()
   const byMachine = new Map<string, Session>()
   const changed = new Map<string, Set<() => void>>()
-  const ways = new Map<string, { readonly session: Session; readonly grant: Grant }>()
+  const ways = new Map<string, { readonly session: Session; readonly grant: ProxyGrant }>()
 
   const ring = (machineId: string): void => {
     for (const wake of [...(changed.get(machineId) ?? [])]) wake()
@@ -110,7 +110,7 @@ export const createSessions = (now: () => number) => {
     },
     ring,
     /** Lets a job of this machine use the proxy until the returned function is called. */
-    allow(session: Session, proxyHash: string, grant: Grant): () => void {
+    allow(session: Session, proxyHash: string, grant: ProxyGrant): () => void {
       ways.set(proxyHash, { session, grant })
       return () => {
         if (ways.get(proxyHash)?.grant === grant) ways.delete(proxyHash)
@@ -118,7 +118,7 @@ export const createSessions = (now: () => number) => {
       }
     },
     /** For the listener: the way of a job, unless somebody else has come by its token. */
-    egress(proxyHash: string, from: string): Grant | undefined {
+    egress(proxyHash: string, from: string): ProxyGrant | undefined {
       const way = ways.get(proxyHash)
       return way?.session.address === from ? way.grant : undefined
     },

@@ -1,5 +1,5 @@
 import { readFileSync, realpathSync } from 'node:fs'
-import { proxyEnvironment } from '../../egress/environment.ts'
+import { proxyEnvironment } from '../../egress/proxy-environment.ts'
 import { programFile } from '../local/compiled-file.ts'
 import { bind, isSystemPath, type Shown } from './system-mounts.ts'
 

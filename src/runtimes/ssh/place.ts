@@ -3,7 +3,7 @@ import type { Cluster } from '../../cluster/cluster.ts'
 import { type ClusterNode, parseNode } from '../../cluster/inventory.ts'
 import { displayTarget } from '../../cluster/ssh/arguments.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
-import { leftBehind } from '../../jobs/left-behind.ts'
+import { leftoverError } from '../../jobs/leftover-error.ts'
 import type { Machine } from '../../ports.ts'
 
 /** The node that a machine is on, and why it was taken. */
@@ -40,7 +40,7 @@ export const recordedPlace = (cluster: Cluster, machine: Machine): Place | undef
   const reason = typeof because === 'string' ? because : ''
   const node = cluster.nodes.find(known => known.id === id)
   if (node) return { node, reason }
-  if (typeof way !== 'object' || way === null) throw leftBehind(...withoutWay(cluster, machine.id, id))
+  if (typeof way !== 'object' || way === null) throw leftoverError(...withoutWay(cluster, machine.id, id))
   return { node: parseNode({ ...way, id }), reason, retired: true }
 }
 
@@ -64,7 +64,7 @@ export const endThere = async (
     if ((machine.attempts ?? 0) + 1 < MOST_ATTEMPTS)
       throw new AppError('unavailable', `${what}: ${message}`, { ...(hint !== undefined && { hint }) })
     const where = displayTarget(place.node)
-    throw leftBehind(
+    throw leftoverError(
       `${what}, and it did not answer ${MOST_ATTEMPTS} times (${message}); what the machine left at ${where} stays there.`,
       `If ${where} comes back: ssh there, end what ps shows of it, and rm -rf ~/.cache/deputy/${cluster.owner}`,
     )

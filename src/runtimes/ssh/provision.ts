@@ -1,7 +1,7 @@
 import type { ChooseRequest, Placement } from '../../cluster/choose.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { topicsOf } from '../../cluster/topics.ts'
-import { isWaiting, toAppError } from '../../jobs/errors.ts'
+import { isAtCapacity, toAppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { ProvisionRequest } from '../../ports.ts'
 import { placeRecord } from './place.ts'
@@ -23,7 +23,7 @@ export const provision = async (
       })
       return place
     } catch (error) {
-      if (!isWaiting(error)) throw error
+      if (!isAtCapacity(error)) throw error
       park()
       waiting?.((error as Error).message)
       await cluster.freed(signal).catch(() => {
@@ -68,7 +68,7 @@ const chooseBut = async (
   try {
     return await cluster.choose({ ...wanted, except }, signal)
   } catch (error) {
-    if (except.size === 0 || isWaiting(error) || toAppError(error).code !== 'unavailable') throw error
+    if (except.size === 0 || isAtCapacity(error) || toAppError(error).code !== 'unavailable') throw error
     return cluster.choose(wanted, signal)
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Client } from '../../../src/control/client.ts'
 import type { AppError } from '../../../src/jobs/errors.ts'
-import { isLeftBehind } from '../../../src/jobs/left-behind.ts'
+import { isLeftoverError } from '../../../src/jobs/leftover-error.ts'
 import type { Runtime } from '../../../src/ports.ts'
 import { openSshRuntime } from '../../../src/runtimes/ssh/index.ts'
 import { blobsWithoutStore } from '../../support/blobs.ts'
@@ -198,7 +198,7 @@ describe.skipIf(missing !== undefined)('a machine on a node that was removed and
 
   it('is tried for a while, and each failure says where it is', async () => {
     const error = await failure({ way }, 0)
-    expect(isLeftBehind(error)).toBe(false)
+    expect(isLeftoverError(error)).toBe(false)
     expect(error.message).toMatch(
       /^Machine m1 is on node gone, which the inventory does not have any more: .*refused/,
     )
@@ -206,14 +206,14 @@ describe.skipIf(missing !== undefined)('a machine on a node that was removed and
 
   it('is left behind at last, with the place and what to do', async () => {
     const error = await failure({ way }, 5)
-    expect(isLeftBehind(error)).toBe(true)
+    expect(isLeftoverError(error)).toBe(true)
     expect(error.message).toContain('what the machine left at ann@127.0.0.1:1 stays there')
     expect(error.hint).toContain('rm -rf ~/.cache/deputy/')
   })
 
   it('is left behind at once when nobody wrote down where it was', async () => {
     const error = await failure({}, 0)
-    expect(isLeftBehind(error)).toBe(true)
+    expect(isLeftoverError(error)).toBe(true)
     expect(error.message).toContain('the way to it is not known')
   })
 })

@@ -7,7 +7,7 @@ import { directorySource, tarSource } from '../../../src/cluster/sync/tree.ts'
 import { fillWorkspace, unpackInto } from '../../../src/cluster/sync/workspace.ts'
 import { listFiles } from '../../../src/runner/file-list.ts'
 import { readFiles } from '../../../src/runner/read-files.ts'
-import { packDirectory } from '../../../src/workspace/pack.ts'
+import { packDirectory } from '../../../src/workspace/pack-directory.ts'
 import { channelTo, labCluster, runOn } from '../../support/labcluster.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
-import { isForOperator } from '../../../src/jobs/for-operator.ts'
 import { newId } from '../../../src/jobs/ids.ts'
+import { isOperatorError } from '../../../src/jobs/operator-error.ts'
 import { createProxmox } from '../../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
 import { destroyVm } from '../../../src/runtimes/proxmox/destroy.ts'
@@ -63,7 +63,7 @@ describe('destroying a VM', () => {
     const { destroy, emulator, waited } = await begin(id => ({ ...ours(id), lock: 'backup' }))
     const error = await destroy().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(AppError)
-    expect(isForOperator(error as AppError)).toBe(true)
+    expect(isOperatorError(error as AppError)).toBe(true)
     expect((error as AppError).message).toContain(`VM ${VMID} is locked`)
     expect((error as AppError).hint).toContain(`qm unlock ${VMID}`)
     expect(waited()).toBeLessThan(120_000)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { createSecrets } from '../../../src/config/secrets.ts'
+import { createSecrets } from '../../../src/config/resolve-secrets.ts'
 import { systemClock } from '../../../src/proxmox/clock.ts'
 import { createProxmox } from '../../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../../src/proxmox/proxmox-settings.ts'

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { packDirectory } from '../../../src/workspace/pack.ts'
+import { packDirectory } from '../../../src/workspace/pack-directory.ts'
 import { createHarness, type Harness, type RuntimeSubject } from '../../support/runtimes.ts'
 import { exitOf } from './runtime-contract.ts'
 

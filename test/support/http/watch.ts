@@ -1,5 +1,5 @@
 import { type IncomingMessage, request } from 'node:http'
-import { readServerEvents, type ServerEvent } from '../../../src/control/sse.ts'
+import { parseServerEvents, type ServerEvent } from '../../../src/control/parse-sse.ts'
 
 export interface Watching {
   readonly response: IncomingMessage
@@ -18,7 +18,7 @@ export const watch = (
     outgoing.once('error', reject)
     outgoing.once('response', response => {
       response.on('error', () => {})
-      resolve({ response, events: readServerEvents(response), close: () => outgoing.destroy() })
+      resolve({ response, events: parseServerEvents(response), close: () => outgoing.destroy() })
     })
     outgoing.end()
   })

@@ -4,8 +4,8 @@ import type { Cluster } from '../../../src/cluster/cluster.ts'
 import { type ClusterConfigInput, findNode, parseCluster } from '../../../src/cluster/inventory.ts'
 import { createLocalMonitor } from '../../../src/cluster/probe/local.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
-import { batchManifest, childManifest } from '../../../src/routing/batch.ts'
-import { planRouted, type Routing } from '../../../src/routing/plan.ts'
+import { batchManifest, childManifest } from '../../../src/routing/batch-manifest.ts'
+import { planRouted, type Routing } from '../../../src/routing/plan-routed.ts'
 
 const routing = (options: Partial<Routing> = {}, input: ClusterConfigInput = {}): Routing => {
   const config = parseCluster({ nodes: [{ id: 'n1', host: 'n1.example' }], ...input })

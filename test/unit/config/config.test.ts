@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { resolveHome } from '../../../src/config/home.ts'
 import { loadConfig } from '../../../src/config/load.ts'
-import { createSecrets } from '../../../src/config/secrets.ts'
+import { createSecrets } from '../../../src/config/resolve-secrets.ts'
 
 let directory: string
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { createAllowList } from '../../../src/egress/allow-list.ts'
 
-const may = (entries: string[], host: string, port = 443) => createAllowList(entries).mayAsk(host, port).ok
+const may = (entries: string[], host: string, port = 443) =>
+  createAllowList(entries).allowsHost(host, port).ok
 const reaches = (entries: string[], host: string, address: string, port = 443) =>
-  createAllowList(entries).mayReach(host, port, address).ok
+  createAllowList(entries).allowsAddress(host, port, address).ok
 
 describe('the network list of a job', () => {
   it('matches domains exactly, without regard to case and a final dot', () => {
@@ -73,10 +74,10 @@ describe('the network list of a job', () => {
       ['10.0.0.1', '10.0.0.1'],
       ['example.org', '192.168.1.1'],
     ] as const)
-      expect(list.mayReach(host, 443, address)).toMatchObject({
+      expect(list.allowsAddress(host, 443, address)).toMatchObject({
         ok: false,
         reason: expect.stringContaining(`${address}, a private address`),
       })
-    expect(list.mayReach('example.org', 443, '93.184.216.34')).toEqual({ ok: true })
+    expect(list.allowsAddress('example.org', 443, '93.184.216.34')).toEqual({ ok: true })
   })
 })

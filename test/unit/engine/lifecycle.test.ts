@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
-import { leftBehind } from '../../../src/jobs/left-behind.ts'
+import { leftoverError } from '../../../src/jobs/leftover-error.ts'
 import type { ProvisionRequest, ReserveRequest } from '../../../src/ports.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type TestEngine, until } from '../../support/engine.ts'
@@ -241,7 +241,7 @@ describe('a job', () => {
   it('forgets a machine that its runtime must leave behind, and says so', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
-    runtime.failNext('destroy', leftBehind('it stays on the moon', 'fetch it'))
+    runtime.failNext('destroy', leftoverError('it stays on the moon', 'fetch it'))
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     ;(await runtime.started(job_id)).finish()
     await until(async () => (await engine.store.listMachines()).length === 0, 'the record to go')

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { newId } from '../../../src/jobs/ids.ts'
-import { kindOf } from '../../../src/jobs/machine-kind.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
+import { poolKindOf } from '../../../src/jobs/pool-kind.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type startEngine, type TestEngine, until } from '../../support/engine.ts'
 import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
@@ -40,9 +40,10 @@ describe('a pool', () => {
       poolKind: ({ task }: { task: string }) => (task === 'odd' ? undefined : task),
     }
     const engine = await begin([runtime], { config: sweepOften })
-    const full = async () => (await readyIn(engine)).map(kindOf).sort().join() === [...kinds].sort().join()
+    const full = async () =>
+      (await readyIn(engine)).map(poolKindOf).sort().join() === [...kinds].sort().join()
     await until(full, 'one of each kind waits')
-    const large = (await readyIn(engine)).find(machine => kindOf(machine) === 'large')!
+    const large = (await readyIn(engine)).find(machine => poolKindOf(machine) === 'large')!
     const ids = (await readyIn(engine)).map(({ id }) => id)
     const runOne = async (task: string) => {
       const { job_id } = await engine.deputy.submit({ task }, 'test')

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/schema.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
-import { forOperator } from '../../../src/jobs/for-operator.ts'
+import { operatorError } from '../../../src/jobs/operator-error.ts'
 import type { Outcome } from '../../../src/ports.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type startEngine, type TestEngine, until } from '../../support/engine.ts'
@@ -285,7 +285,7 @@ describe('a machine that only the operator can free', () => {
     let tries = 0
     runtime.destroy = async () => {
       tries++
-      throw forOperator('VM 100 is locked.', 'As root: qm unlock 100')
+      throw operatorError('VM 100 is locked.', 'As root: qm unlock 100')
     }
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { createSecrets } from '../../../src/config/resolve-secrets.ts'
 import type { SecretRule } from '../../../src/config/schema.ts'
-import { createSecrets } from '../../../src/config/secrets.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
 

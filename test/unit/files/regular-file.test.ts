@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createSecrets } from '../../../src/config/secrets.ts'
+import { createSecrets } from '../../../src/config/resolve-secrets.ts'
 import { readRegularFile, readRegularFileSync, streamRegularFile } from '../../../src/files/regular-file.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'deputy-files-'))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { AppError, ERROR_TABLE, inOneLine, toAppError } from '../../../src/jobs/errors.ts'
+import { AppError, ERROR_TABLE, messageWithHint, toAppError } from '../../../src/jobs/errors.ts'
 import { isId, newId } from '../../../src/jobs/ids.ts'
 import { nearest } from '../../../src/jobs/nearest.ts'
 import { formatSize, parseSize } from '../../../src/jobs/sizes.ts'
@@ -31,7 +31,7 @@ describe('errors', () => {
     ['It is off.', 'Switch it on.', 'It is off. Switch it on.'],
     ['it is off', undefined, 'it is off'],
   ])('%j and %j read as sentences in one line', (message, hint, line) => {
-    expect(inOneLine({ message, hint })).toBe(line)
+    expect(messageWithHint({ message, hint })).toBe(line)
   })
 
   it('cross the socket and come back the same', () => {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { pathsInIndex } from '../../../src/workspace/git-index.ts'
-import { trackedFiles } from '../../../src/workspace/tracked.ts'
+import { trackedFiles } from '../../../src/workspace/tracked-files.ts'
 import { has } from '../../support/has.ts'
 
 const roots: string[] = []

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ignoreBudget, isIgnored, parseIgnoreRules } from '../../../src/workspace/gitignore.ts'
-import { walkWorkspace } from '../../../src/workspace/walk.ts'
+import { walkWorkspace } from '../../../src/workspace/walk-workspace.ts'
 import { has } from '../../support/has.ts'
 
 const withTree = async (files: Record<string, string>, use: (root: string) => Promise<void>) => {

@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { applyPatch } from '../../../src/cli/patch/apply.ts'
 import { gitPatch } from '../../../src/workspace/git-patch.ts'
-import { packDirectory } from '../../../src/workspace/pack.ts'
+import { packDirectory } from '../../../src/workspace/pack-directory.ts'
 import { has } from '../../support/has.ts'
 
 let root: string

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Routing } from '../../../routing/plan.ts'
+import type { Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
 import { ANSWER, COMMON_INPUT, REQUIREMENTS, requirementsOf, runCommand } from './command.ts'
 

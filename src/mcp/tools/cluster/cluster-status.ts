@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ClusterStatus } from '../../../routing/status.ts'
+import type { ClusterStatus } from '../../../routing/cluster-status.ts'
 import { defineTool, reads, type Tool } from '../../tool.ts'
 
 export const clusterStatus = (status: ClusterStatus): Tool =>

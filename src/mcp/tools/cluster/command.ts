@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { answerOf } from '../../../routing/answer.ts'
-import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan.ts'
+import { commandResult } from '../../../routing/command-result.ts'
+import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan-routed.ts'
 import type { ToolContext, ToolOutcome } from '../../tool.ts'
 import { MAX_WAIT_SECONDS, waitForEnd } from '../jobs/wait-for-end.ts'
 
@@ -58,7 +58,7 @@ export const runCommand = async (
     directories: context.directories,
   })
   await waitForEnd(job.job_id, waitSeconds, context)
-  const answer = await answerOf(context.deputy, job.job_id, tools.localName, context.signal)
+  const answer = await commandResult(context.deputy, job.job_id, tools.localName, context.signal)
   return {
     data: { why: plan.because, ...answer, auto_routed: plan.autoRouted, routing: plan.because },
     startedJob: job.job_id,

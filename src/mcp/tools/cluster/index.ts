@@ -1,5 +1,5 @@
-import type { Routing } from '../../../routing/plan.ts'
-import type { ClusterStatus } from '../../../routing/status.ts'
+import type { ClusterStatus } from '../../../routing/cluster-status.ts'
+import type { Routing } from '../../../routing/plan-routed.ts'
 import type { Toolset } from '../../toolset.ts'
 import { clusterBash } from './cluster-bash.ts'
 import { clusterStatus } from './cluster-status.ts'

@@ -3,9 +3,9 @@ import type { Deputy } from '../../../engine/deputy.ts'
 import { toAppError } from '../../../jobs/errors.ts'
 import { INDEX_LABEL } from '../../../jobs/labels.ts'
 import { isTerminal } from '../../../jobs/states.ts'
-import { answerOf } from '../../../routing/answer.ts'
-import { batchManifest } from '../../../routing/batch.ts'
-import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan.ts'
+import { batchManifest } from '../../../routing/batch-manifest.ts'
+import { commandResult } from '../../../routing/command-result.ts'
+import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
 import { waitForEnd } from '../jobs/wait-for-end.ts'
 import { COMMON_INPUT, REQUIREMENTS, requirementsOf } from './command.ts'
@@ -75,7 +75,11 @@ const batchResults = async (
       const { command } = request
       const id = children.get(index)
       if (id === undefined) return { command, success: false, error: await refusalOf(tools, request) }
-      return { command, ...(await answerOf(deputy, id, tools.localName, signal, share)), auto_routed: true }
+      return {
+        command,
+        ...(await commandResult(deputy, id, tools.localName, signal, share)),
+        auto_routed: true,
+      }
     }),
   )
 }

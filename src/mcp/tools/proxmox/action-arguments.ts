@@ -1,6 +1,6 @@
 import { AppError } from '../../../jobs/errors.ts'
 import { didYouMean } from '../../../jobs/nearest.ts'
-import { own } from '../../../jobs/own.ts'
+import { ownProperty } from '../../../jobs/own-property.ts'
 import { parseUpid } from '../../../proxmox/upid.ts'
 import type { GuestIndex } from './guest-index.ts'
 import type { Args } from './row-context.ts'
@@ -13,7 +13,7 @@ const CONTROL = ['action', 'plan_token'] as const
 
 export const chooseRow = (tool: Tool, args: Args): { action: string; row: Row } => {
   const action = typeof args.action === 'string' ? args.action : ''
-  const row = own(tool.actions, action)
+  const row = ownProperty(tool.actions, action)
   if (row) return { action, row }
   const names = Object.keys(tool.actions)
   throw new AppError('invalid', `${tool.name} has no action '${action}'${didYouMean(action, names)}`, {
@@ -92,7 +92,7 @@ const addSpread = (
 const apiName = (tool: Tool, name: string) => tool.params[name]?.api ?? name
 
 const onWire = (param: Param, value: unknown): unknown =>
-  typeof value === 'string' ? (own(param.wire ?? {}, value) ?? value) : value
+  typeof value === 'string' ? (ownProperty(param.wire ?? {}, value) ?? value) : value
 
 /** A VMID tells node and kind of its guest, a UPID its node. */
 export const locate = async (

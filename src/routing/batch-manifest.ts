@@ -1,7 +1,7 @@
-import { batchCommand, parseBatch } from '../jobs/batch.ts'
+import { batchCommand, parseBatch } from '../jobs/batch-command.ts'
 import { INDEX_LABEL } from '../jobs/labels.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
-import { planRouted, type Routing } from './plan.ts'
+import { planRouted, type Routing } from './plan-routed.ts'
 
 /** The job of a whole batch: the batch runtime submits one child job per command and waits for all of them. */
 export const batchManifest = (batch: {

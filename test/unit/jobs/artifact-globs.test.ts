@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { globMatcher, globProblem } from '../../../src/jobs/globs.ts'
+import { globMatcher, globProblem } from '../../../src/jobs/artifact-globs.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 
 describe('an artifact glob', () => {

@@ -1,6 +1,6 @@
 import type { Deputy, JobView, SubmitOptions } from '../engine/deputy.ts'
 import { AppError } from '../jobs/errors.ts'
-import { planRouted, type RoutedCommand, type Routing } from './plan.ts'
+import { planRouted, type RoutedCommand, type Routing } from './plan-routed.ts'
 
 export interface SubmittedCommand {
   readonly job: JobView

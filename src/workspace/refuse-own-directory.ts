@@ -6,7 +6,7 @@ import { AppError } from '../jobs/errors.ts'
  * Refuses a directory that contains Deputy's own state, configuration or socket, or is inside one of them: they hold
  * the tokens that give full rights. Compares inodes, so symbolic links and bind mounts do not help.
  */
-export const refuseOwn = async (directory: string, own: readonly string[]): Promise<void> => {
+export const refuseOwnDirectory = async (directory: string, own: readonly string[]): Promise<void> => {
   const chain = await identities(directory)
   for (const ours of own) {
     const real = await realpath(ours).catch(() => undefined)

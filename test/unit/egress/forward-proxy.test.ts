@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, request, type Server } from 'node:h
 import { type AddressInfo, connect, createServer as createTcp, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createAllowList } from '../../../src/egress/allow-list.ts'
-import { proxyEnvironment } from '../../../src/egress/environment.ts'
-import { forward, tunnel } from '../../../src/egress/forward.ts'
-import { createGrant, type Grant } from '../../../src/egress/grant.ts'
+import { forward, tunnel } from '../../../src/egress/forward-proxy.ts'
+import { proxyEnvironment } from '../../../src/egress/proxy-environment.ts'
+import { createProxyGrant, type ProxyGrant } from '../../../src/egress/proxy-grant.ts'
 
 const closers: (() => void)[] = []
 afterEach(() => {
@@ -23,7 +23,7 @@ const proxy = async (entries: string[], answers: string[][] = [], most = 10) => 
     asked.push(name)
     return answers[asked.length - 1] ?? []
   }
-  const grant: Grant = createGrant({ allowed: createAllowList(entries), lookup }, most)
+  const grant: ProxyGrant = createProxyGrant({ allowed: createAllowList(entries), lookup }, most)
   const server = createServer((incoming, answer) => void forward(grant, incoming, answer))
   server.on('connect', (incoming, client, head) => {
     if (grant.admit(client)) void tunnel(grant, incoming, client, head)
@@ -100,7 +100,7 @@ describe('a proxy with a list', () => {
       }),
     )
     let answer: (addresses: string[]) => void = () => {}
-    const grant = createGrant(
+    const grant = createProxyGrant(
       {
         allowed: createAllowList([`app.example:${origin}`, '127.0.0.1']),
         lookup: () => new Promise(resolve => (answer = resolve)),

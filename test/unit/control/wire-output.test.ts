@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { decodePage, encodePage } from '../../../src/control/wire.ts'
+import { decodePage, encodePage } from '../../../src/control/wire-output.ts'
 import type { OutputPage } from '../../../src/engine/deputy.ts'
 
 const page = (data: Uint8Array): OutputPage => ({

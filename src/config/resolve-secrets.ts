@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { readRegularFile } from '../files/regular-file.ts'
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
-import { own } from '../jobs/own.ts'
+import { ownProperty } from '../jobs/own-property.ts'
 import type { Secrets } from '../ports.ts'
 
 /** Source of a secret: `env:NAME`, `file:/path`, `cmd:program arg…`, or an argv array. */
@@ -40,7 +40,7 @@ const one = async (
   env: Readonly<Record<string, string | undefined>>,
   signal: AbortSignal,
 ): Promise<string> => {
-  const source = own(sources, name)
+  const source = ownProperty(sources, name)
   if (source === undefined)
     throw new AppError(
       'invalid',
@@ -65,7 +65,7 @@ const read = async (
   const [kind, rest] = split(source)
   switch (kind) {
     case 'env': {
-      const value = own(env, rest)
+      const value = ownProperty(env, rest)
       if (value === undefined) throw unusable(name, `is not in the daemon's environment as ${rest}`, source)
       return value
     }

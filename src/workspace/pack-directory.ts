@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pack as tarPack } from 'tar-stream'
 import { openRegularFile } from '../files/regular-file.ts'
 import { AppError } from '../jobs/errors.ts'
-import { walkWorkspace } from './walk.ts'
+import { walkWorkspace } from './walk-workspace.ts'
 
 /**
  * Packs a directory as a tar, in a fixed order. Leaves out `.git` and ignored files at every level. Symbolic links

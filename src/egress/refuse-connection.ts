@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 const LINGER_MS = 5000
 
 /** Writes an HTTP response to a raw socket and closes it. */
-export const refuse = (
+export const refuseConnection = (
   client: Duplex,
   status: number,
   text: string,

@@ -1,6 +1,6 @@
 import type { Setting } from '../config/load.ts'
 
-export interface Reloaded {
+export interface SettingsChange {
   /** The settings in effect. */
   readonly settings: readonly Setting[]
   /** Settings that changed in the file and take effect after a restart. */
@@ -8,7 +8,7 @@ export interface Reloaded {
 }
 
 /** Reloading applies the `cluster` section. All other parts of the daemon keep the settings they started with. */
-export const reloaded = (before: readonly Setting[], after: readonly Setting[]): Reloaded => {
+export const settingsChange = (before: readonly Setting[], after: readonly Setting[]): SettingsChange => {
   const others = (all: readonly Setting[]): Setting[] => all.filter(one => !isOfCluster(one))
   const values = (all: readonly Setting[]) => new Map(all.map(one => [one.path, JSON.stringify(one.value)]))
   const [old, next] = [values(others(before)), values(others(after))]

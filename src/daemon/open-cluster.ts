@@ -8,9 +8,9 @@ import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { ClusterTools } from '../mcp/tools/cluster/index.ts'
-import { childManifest } from '../routing/batch.ts'
-import type { Routing } from '../routing/plan.ts'
-import { createClusterStatus } from '../routing/status.ts'
+import { childManifest } from '../routing/batch-manifest.ts'
+import { createClusterStatus } from '../routing/cluster-status.ts'
+import type { Routing } from '../routing/plan-routed.ts'
 
 export interface DaemonCluster extends ClusterTools {
   /** The manifest of one command of a batch. */

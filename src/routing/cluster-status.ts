@@ -3,7 +3,7 @@ import { localTraits, measureLocal } from '../cluster/probe/local.ts'
 import type { NodeStatus } from '../cluster/probe/monitor.ts'
 import type { Deputy } from '../engine/deputy.ts'
 import { COMMAND_LABEL } from '../jobs/labels.ts'
-import type { Routing } from './plan.ts'
+import type { Routing } from './plan-routed.ts'
 
 export interface ClusterStatusView {
   readonly local_node: string

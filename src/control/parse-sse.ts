@@ -5,7 +5,7 @@ export interface ServerEvent {
 }
 
 /** Parses a `text/event-stream`. Skips comments (keep-alives) and events without data. */
-export async function* readServerEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
+export async function* parseServerEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   const decoder = new TextDecoder()
   let buffer = ''
   let current = blank('')

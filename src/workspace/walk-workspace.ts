@@ -4,7 +4,7 @@ import { join, posix } from 'node:path'
 import type { MatchBudget } from '../jobs/glob-pattern.ts'
 import { type IgnoreRules, ignoreBudget, isIgnored } from './gitignore.ts'
 import { findEnclosingRepository, readIgnoreRules } from './ignore-files.ts'
-import { trackedFiles } from './tracked.ts'
+import { trackedFiles } from './tracked-files.ts'
 
 export interface WorkspaceEntry {
   /** Relative to the workspace, with slashes. */

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { type Home, ownDirectories } from '../config/home.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { requireProcessLimits } from '../config/process-limits.ts'
-import { createSecrets } from '../config/secrets.ts'
+import { createSecrets } from '../config/resolve-secrets.ts'
 import { missingSettings } from '../config/setting-names.ts'
 import { removeDaemonPid, writeDaemonPid } from '../control/daemon-pid.ts'
 import { createEngine } from '../engine/engine.ts'
@@ -18,23 +18,23 @@ import { observeJobs } from '../observability/job-metrics.ts'
 import { createLog } from '../observability/log.ts'
 import { createMetrics } from '../observability/metrics.ts'
 import { observeProcess } from '../observability/process-metrics.ts'
-import { submitRouted } from '../routing/submit.ts'
+import { submitRouted } from '../routing/submit-routed.ts'
 import { openBallast } from '../store/ballast-file.ts'
 import { createBlobs } from '../store/blob-store.ts'
 import { takeLock } from '../store/daemon-lock.ts'
 import { openStore } from '../store/sqlite-store.ts'
 import { VERSION } from '../version.ts'
 import { createDirectoryGuard } from '../workspace/directory-guard.ts'
-import { packDirectory } from '../workspace/pack.ts'
+import { packDirectory } from '../workspace/pack-directory.ts'
 import { checkDatabase } from './check-database.ts'
-import { systemClock } from './clock.ts'
-import { openCluster } from './cluster.ts'
-import { faultsFrom } from './faults.ts'
+import { createRuntimes } from './create-runtimes.ts'
+import { createToolsets } from './create-toolsets.ts'
+import { parseFaultPoint } from './fault-points.ts'
 import { guardApprovals } from './guard-approvals.ts'
-import { locateProgram } from './locate.ts'
-import { reloaded } from './reloaded.ts'
-import { createRuntimes } from './runtimes.ts'
-import { createToolsets } from './toolsets.ts'
+import { locateProgram } from './locate-program.ts'
+import { openCluster } from './open-cluster.ts'
+import { settingsChange } from './settings-change.ts'
+import { systemClock } from './system-clock.ts'
 
 export interface DaemonOptions {
   readonly home: Home
@@ -141,7 +141,7 @@ const run = async (
       homes: [homedir(), ...(env.HOME ? [env.HOME] : [])],
       configFile: home.configFile,
     }),
-    fault: faultsFrom(env.DEPUTY_FAULT_POINT),
+    fault: parseFaultPoint(env.DEPUTY_FAULT_POINT),
   })
   defer(engine.close)
   const { deputy } = engine
@@ -177,7 +177,7 @@ const run = async (
       stop: stopping.stop,
       reload: () => {
         const next = loadConfig(home, env)
-        const { restart, ...now } = reloaded(settings, next.settings)
+        const { restart, ...now } = settingsChange(settings, next.settings)
         settings = now.settings
         const change = { ...cluster.cluster.update(next.config.cluster), restart }
         log.info(change, 'reloaded the nodes')

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readServerEvents, type ServerEvent } from '../../../src/control/sse.ts'
+import { parseServerEvents, type ServerEvent } from '../../../src/control/parse-sse.ts'
 
 const read = async (...chunks: (string | Uint8Array)[]): Promise<ServerEvent[]> => {
   const source = async function* () {
     for (const chunk of chunks) yield typeof chunk === 'string' ? new TextEncoder().encode(chunk) : chunk
   }
   const events: ServerEvent[] = []
-  for await (const event of readServerEvents(source())) events.push(event)
+  for await (const event of parseServerEvents(source())) events.push(event)
   return events
 }
 

@@ -3,10 +3,10 @@ import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { AllowList } from './allow-list.ts'
-import { refuse } from './refuse.ts'
+import { refuseConnection } from './refuse-connection.ts'
 
 /** What one job may reach, and how host names are resolved. */
-export interface Way {
+export interface EgressPolicy {
   readonly allowed: AllowList
   lookup?(name: string): Promise<readonly string[]>
 }
@@ -15,16 +15,16 @@ const CONNECT_MS = 30_000
 
 /** Handles CONNECT: relays bytes to an allowed host. Resolves with the HTTP status that was sent. */
 export const tunnel = async (
-  way: Way,
+  policy: EgressPolicy,
   incoming: IncomingMessage,
   client: Duplex,
   head: Buffer,
 ): Promise<number> => {
   client.on('error', () => {})
   const target = parseAuthority(incoming.url ?? '', 443)
-  if (target === undefined) return refuse(client, 400, 'The target is not host:port')
+  if (target === undefined) return refuseConnection(client, 400, 'The target is not host:port')
   try {
-    const upstream = await open(way, target)
+    const upstream = await open(policy, target)
     // The client has disconnected: do not leak the upstream connection.
     if (client.destroyed) {
       upstream.destroy()
@@ -39,12 +39,16 @@ export const tunnel = async (
     upstream.pipe(client)
     return 200
   } catch (error) {
-    return refuse(client, error instanceof Refused ? 403 : 502, (error as Error).message)
+    return refuseConnection(client, error instanceof Refused ? 403 : 502, (error as Error).message)
   }
 }
 
 /** Forwards a plain HTTP request to an allowed host. */
-export const forward = async (way: Way, incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
+export const forward = async (
+  policy: EgressPolicy,
+  incoming: IncomingMessage,
+  answer: ServerResponse,
+): Promise<void> => {
   const fail = (status: number, text: string) => {
     if (answer.headersSent) return void answer.destroy()
     answer.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${text}.\n`)
@@ -52,7 +56,7 @@ export const forward = async (way: Way, incoming: IncomingMessage, answer: Serve
   const url = URL.canParse(incoming.url ?? '') ? new URL(incoming.url!) : undefined
   if (url?.protocol !== 'http:') return fail(400, 'Only http:// requests and CONNECT are forwarded')
   try {
-    const socket = await open(way, { host: url.hostname, port: Number(url.port || 80) })
+    const socket = await open(policy, { host: url.hostname, port: Number(url.port || 80) })
     if (answer.destroyed) return void socket.destroy()
     const upstream = request({
       createConnection: () => socket,
@@ -82,14 +86,17 @@ interface Target {
 }
 
 /** Connects to the same address that was checked; a second lookup could return another. */
-const open = async ({ allowed, lookup = addressesOf }: Way, { host, port }: Target): Promise<Socket> => {
-  const asked = allowed.mayAsk(host, port)
+const open = async (
+  { allowed, lookup = addressesOf }: EgressPolicy,
+  { host, port }: Target,
+): Promise<Socket> => {
+  const asked = allowed.allowsHost(host, port)
   if (!asked.ok) throw new Refused(asked.reason)
   const plain = host.replace(/^\[|\]$/g, '')
   const addresses = isIP(plain) ? [plain] : await lookup(plain)
   let problem: Error = new Error(`${host} has no address`)
   for (const address of addresses) {
-    const reached = allowed.mayReach(host, port, address)
+    const reached = allowed.allowsAddress(host, port, address)
     if (!reached.ok) {
       problem = new Refused(reached.reason)
       continue

@@ -1,19 +1,19 @@
 import type { Duplex } from 'node:stream'
-import type { Way } from './forward.ts'
+import type { EgressPolicy } from './forward-proxy.ts'
 
 /** Permission of one job to use the proxy, while it runs and with a limited number of connections. */
-export interface Grant extends Way {
+export interface ProxyGrant extends EgressPolicy {
   /** False when the job has too many connections, or has ended. */
   admit(client: Duplex): boolean
   /** Closes all connections and admits no more. */
   end(): void
 }
 
-export const createGrant = (way: Way, most: number): Grant => {
+export const createProxyGrant = (policy: EgressPolicy, most: number): ProxyGrant => {
   const clients = new Set<Duplex>()
   let over = false
   return {
-    ...way,
+    ...policy,
     admit(client) {
       if (over || client.destroyed) return false
       if (clients.has(client)) return true

@@ -1,12 +1,12 @@
 import type { Deputy, JobView, OutputPiece } from '../engine/deputy.ts'
-import { inOneLine } from '../jobs/errors.ts'
+import { messageWithHint } from '../jobs/errors.ts'
 import { isTerminal } from '../jobs/states.ts'
 
 const ANSWER_BYTES = 48 * 1024
 
 type JobReader = Pick<Deputy, 'get' | 'result' | 'output'>
 
-export interface CommandAnswer extends Record<string, unknown> {
+export interface CommandResult extends Record<string, unknown> {
   success: boolean
   executed_on: string | null
   stdout: string
@@ -17,14 +17,14 @@ export interface CommandAnswer extends Record<string, unknown> {
 }
 
 /** The result of a routed command, in the format of the cluster tools. Success means exit status 0. */
-export const answerOf = async (
+export const commandResult = async (
   deputy: JobReader,
   id: string,
   localName: string,
   signal: AbortSignal,
   /** Maximum output, both streams together. */
   maxBytes = ANSWER_BYTES,
-): Promise<CommandAnswer> => {
+): Promise<CommandResult> => {
   const job = await deputy.get(id)
   const result = isTerminal(job.status) ? await deputy.result(id, { maxBytes: 1 }) : undefined
   const streams = await readStreams(deputy, id, maxBytes, signal)
@@ -48,7 +48,7 @@ export const answerOf = async (
 
 const errorOf = ({ error }: JobView): Record<string, unknown> => {
   if (!error || error.code === 'exit_code') return {}
-  return { error: inOneLine(error) }
+  return { error: messageWithHint(error) }
 }
 
 /** Returns the beginning and the end of each stream, because the answer is read by a model. */

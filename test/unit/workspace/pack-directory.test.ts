@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { extract, type Header } from 'tar-stream'
 import { describe, expect, it } from 'vitest'
-import { packDirectory } from '../../../src/workspace/pack.ts'
+import { packDirectory } from '../../../src/workspace/pack-directory.ts'
 
 const scratch = (files: Record<string, string>): string => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'deputy-workspace-')))

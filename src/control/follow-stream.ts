@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../jobs/errors.ts'
-import { readServerEvents } from './sse.ts'
+import { parseServerEvents } from './parse-sse.ts'
 import type { Transport } from './transport.ts'
 
 export interface FollowOptions<T> {
@@ -20,7 +20,7 @@ const GIVE_UP_MS = 30_000
  * Follows a stream of JSON events to its end, across disconnects and restarts of the daemon. Each new connection
  * resumes after the last received event, so nothing is lost or duplicated.
  */
-export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator<T> {
+export async function* followStream<T>(options: FollowOptions<T>): AsyncGenerator<T> {
   const { transport, path, isLast, revive, signal } = options
   let cursor = options.after
   let failingSince: number | undefined
@@ -37,7 +37,7 @@ export async function* followPages<T>(options: FollowOptions<T>): AsyncGenerator
       failingSince = undefined
       // 204: the client has already received the end of the stream.
       if (response.statusCode === 204) return
-      for await (const event of readServerEvents(response)) {
+      for await (const event of parseServerEvents(response)) {
         if (event.id !== '') cursor = event.id
         if (event.event === 'error') throw AppError.fromBody(JSON.parse(event.data).error)
         // Sent after the last event of a job. A stream that ends without it was cut.
