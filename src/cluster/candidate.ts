@@ -1,16 +1,16 @@
-import type { Breakers } from './breaker.ts'
+import type { CircuitBreakers } from './circuit-breaker.ts'
 import type { ClusterNode } from './inventory.ts'
 import type { Monitor, NodeStatus } from './probe/monitor.ts'
 import type { ProbeReport } from './probe/report.ts'
 import type { Candidate } from './router.ts'
 import { topicName } from './topics.ts'
 
-/** What the router is told of a node. */
+/** Describes a node for the router. */
 export const candidateOf = (
   node: ClusterNode,
   known: {
     monitor: Monitor
-    breakers: Breakers
+    breakers: CircuitBreakers
     running(id: string): number
     except: ReadonlySet<string> | undefined
     self: string | undefined
@@ -31,23 +31,23 @@ export const candidateOf = (
     maxTasks: maxTasksOf(node, report),
     running: known.running(node.id),
     measurement: report && { ...report, latencyMs: status.latencyMs, at: status.at },
-    closed: closedReason(node, status, known),
+    blocked: blockedReason(node, status, known),
     overloaded: status?.health === 'overloaded',
-    isHere: node.id === known.self,
+    isLocal: node.id === known.self,
   }
 }
 
-/** Twice the cores unless the user says otherwise: a machine with something to do, not a pile-up. */
+/** Defaults to twice the cores: enough to keep the node busy without a backlog. */
 export const maxTasksOf = (node: ClusterNode, report?: ProbeReport): number =>
   node.max_tasks ?? Math.max(2, 2 * (node.cores ?? report?.cores ?? 2))
 
-const closedReason = (
+const blockedReason = (
   node: ClusterNode,
   status: NodeStatus | undefined,
-  known: { breakers: Breakers; except: ReadonlySet<string> | undefined },
+  known: { breakers: CircuitBreakers; except: ReadonlySet<string> | undefined },
 ): string | undefined => {
   if (known.except?.has(node.id)) return 'has just failed'
   if (status?.health === 'unreachable')
     return `is unreachable since ${new Date(status.since).toISOString()} (${status.reason})`
-  return known.breakers.closedReason(node.id)
+  return known.breakers.blockedReason(node.id)
 }

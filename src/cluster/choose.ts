@@ -1,5 +1,5 @@
-import type { Breakers } from './breaker.ts'
 import { candidateOf } from './candidate.ts'
+import type { CircuitBreakers } from './circuit-breaker.ts'
 import { type ClusterNode, findNode } from './inventory.ts'
 import type { Monitor } from './probe/monitor.ts'
 import type { Requirements } from './requirements.ts'
@@ -8,10 +8,10 @@ import type { Seats } from './seats.ts'
 
 export interface ChooseRequest {
   requires?: Requirements
-  /** This node and no other. */
+  /** Use only this node. */
   node?: string | undefined
   topics?: readonly string[]
-  /** Nodes that have just failed. */
+  /** Nodes to skip because they have just failed. */
   except?: ReadonlySet<string>
 }
 
@@ -21,19 +21,19 @@ export interface Placement extends Choice {
 }
 
 export interface Chooser {
-  /** Picks a node and takes a place on it. */
+  /** Picks a node and takes a slot on it. */
   choose(request: ChooseRequest, signal: AbortSignal): Promise<Placement>
-  /** The same at once; undefined where nodes would have to be asked first. */
+  /** Like `choose`, without waiting. Returns undefined when nodes must be probed first. */
   chooseNow(request: ChooseRequest): Placement | undefined
 }
 
 export interface ChooserOptions {
-  /** As they are now, all of them. */
+  /** The current inventory. */
   nodes(): readonly ClusterNode[]
-  /** The one that this computer is, as far as is known. */
+  /** The id of the node that is this computer, once known. */
   self(): string | undefined
   monitor: Monitor
-  breakers: Breakers
+  breakers: CircuitBreakers
   seats: Seats
   now(): number
 }
@@ -51,31 +51,31 @@ export const createChooser = (options: ChooserOptions): Chooser => {
       { now: now(), ...(requires && { requires }), ...(topics && { topics }) },
     )
     const node = findNode(nodes(), choice.id)
-    breakers.enter(node.id)
-    const trying = breakers.isTrying(node.id)
-    const free = seats.occupy(node.id)
+    breakers.startTrial(node.id)
+    const inTrial = breakers.inTrial(node.id)
+    const releaseSlot = seats.occupy(node.id)
     const release = (): void => {
-      if (trying) breakers.leave(node.id)
-      free()
+      if (inTrial) breakers.endTrial(node.id)
+      releaseSlot()
     }
-    const reason = request.node === undefined ? choice.reason : `${node.id} was asked for by name.`
+    const reason = request.node === undefined ? choice.reason : `${node.id} was requested by name.`
     return { ...choice, reason, node, release }
   }
 
   return {
     choose: async (request, signal) => {
-      const unknown = unknownThatMatter(poolFor(request), monitor, request)
-      if (unknown.length > 0) await monitor.look(unknown)
+      const unprobed = nodesToProbe(poolFor(request), monitor, request)
+      if (unprobed.length > 0) await monitor.check(unprobed)
       signal.throwIfAborted()
       return pick(request)
     },
     chooseNow: request =>
-      unknownThatMatter(poolFor(request), monitor, request).length > 0 ? undefined : pick(request),
+      nodesToProbe(poolFor(request), monitor, request).length > 0 ? undefined : pick(request),
   }
 }
 
-/** A node that was never looked at has unknown traits; requirements must not be judged by ignorance. */
-const unknownThatMatter = (
+/** Nodes whose traits decide about the requirements and are unknown because they were never probed. */
+const nodesToProbe = (
   pool: readonly ClusterNode[],
   monitor: Monitor,
   { requires = {} }: ChooseRequest,

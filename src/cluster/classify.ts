@@ -1,12 +1,12 @@
-import { matchesWords } from './match-words.ts'
+import { matchesPattern } from './command-pattern.ts'
 import { commandsOf } from './policy/check.ts'
 import { isWrapper } from './policy/wrappers.ts'
-import { onlyAsks, workOf } from './work.ts'
+import { isQuery, underlyingCommand } from './underlying-command.ts'
 
 export interface Classification {
-  /** Where a command should run when nothing else decides. */
+  /** Where the command runs unless requirements or load decide otherwise. */
   place: 'local' | 'offload'
-  /** The word that decided. */
+  /** The pattern that matched. */
   because: string | undefined
 }
 
@@ -15,21 +15,24 @@ export interface RoutingLists {
   offload?: readonly string[] | undefined
 }
 
-/** Decides on the first words of every simple command, never on a piece of a word or of a quoted text. */
+/** Matches the first words of every simple command, never a part of a word or of a quoted text. */
 export const classify = (
   source: string,
   lists: RoutingLists = {},
-  /** Whether a directory goes along: without one there are no files to look through. */
+  /** Whether a directory is copied to the node. Without one, commands such as `grep -r` have no files to read there. */
   hasDirectory = true,
 ): Classification => {
   const local = lists.local ?? DEFAULT_LOCAL
-  const offload = lists.offload ?? (hasDirectory ? DEFAULT_OFFLOAD : HEAVY_WORK)
+  const offload = lists.offload ?? (hasDirectory ? DEFAULT_OFFLOAD : HEAVY_COMMANDS)
   for (const argv of commandsOf(source)) {
     if (isWrapper(argv[0] ?? '')) continue
-    const work = workOf(argv)
-    if (onlyAsks(work) || local.some(entry => matchesWords(argv, entry) || matchesWords(work, entry)))
+    const underlying = underlyingCommand(argv)
+    if (
+      isQuery(underlying) ||
+      local.some(entry => matchesPattern(argv, entry) || matchesPattern(underlying, entry))
+    )
       continue
-    const because = offload.find(entry => matchesWords(work, entry) || matchesWords(argv, entry))
+    const because = offload.find(entry => matchesPattern(underlying, entry) || matchesPattern(argv, entry))
     if (because !== undefined) return { place: 'offload', because }
   }
   return { place: 'local', because: undefined }
@@ -47,7 +50,7 @@ export const DEFAULT_LOCAL: readonly string[] = [
   'type',
 ]
 
-const HEAVY_WORK: readonly string[] = [
+const HEAVY_COMMANDS: readonly string[] = [
   ...['make', 'gmake', 'cmake', 'ninja', 'meson compile', 'meson test', 'bazel', 'gradle', 'gradlew'],
   ...['mvn', 'mvnw', 'sbt', 'just', 'scons', 'cargo', 'rustc', 'go build', 'go test', 'go install'],
   ...['zig build', 'zig test', 'stack build', 'cabal build', 'mix compile', 'mix test'],
@@ -58,9 +61,9 @@ const HEAVY_WORK: readonly string[] = [
   ...['docker', 'podman', 'buildah', 'kubectl', 'nix build', 'nix-build'],
 ]
 
-/** Heavy only by the files it goes through. */
-const FILE_WORK: readonly string[] = [
+/** Heavy only because of the files they read. */
+const FILE_COMMANDS: readonly string[] = [
   ...['rsync', 'scp', 'tar', 'zip', 'unzip', 'find', 'grep -r', 'grep -R', 'rg'],
 ]
 
-export const DEFAULT_OFFLOAD: readonly string[] = [...HEAVY_WORK, ...FILE_WORK]
+export const DEFAULT_OFFLOAD: readonly string[] = [...HEAVY_COMMANDS, ...FILE_COMMANDS]

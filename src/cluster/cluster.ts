@@ -1,13 +1,16 @@
 import { join } from 'node:path'
 import { toAppError } from '../jobs/errors.ts'
-import { type AddressBook, type AddressBookOptions, createAddressBook } from './addresses/book.ts'
-import { findSelf, type Self, type SelfOptions } from './addresses/self.ts'
-import { systemSources } from './addresses/sources.ts'
-import { createBreakers } from './breaker.ts'
+import {
+  type AddressResolver,
+  type AddressResolverOptions,
+  createAddressResolver,
+} from './addresses/address-resolver.ts'
+import { findSelf, type Self, type SelfOptions } from './addresses/find-self.ts'
+import { systemNameServices } from './addresses/name-services.ts'
 import { type Chooser, createChooser } from './choose.ts'
-import { parseDestination } from './hosts.ts'
+import { createCircuitBreakers } from './circuit-breaker.ts'
 import { type ClusterConfig, type ClusterNode, findNode } from './inventory.ts'
-import { changeOf, type InventoryChange } from './inventory-change.ts'
+import { diffInventory, type InventoryDiff } from './inventory-diff.ts'
 import { askNode } from './probe/ask.ts'
 import { createMonitor, type Monitor, type NodeStatus } from './probe/monitor.ts'
 import type { ProbeReport } from './probe/report.ts'
@@ -15,44 +18,45 @@ import { createSeats, type Seats } from './seats.ts'
 import type { SshTarget } from './ssh/arguments.ts'
 import { sshFailureOf } from './ssh/errors.ts'
 import { createSsh, type Ssh } from './ssh/session.ts'
-import { createTargets } from './targets.ts'
+import { parseDestination } from './ssh-destination.ts'
+import { createTargetResolver } from './target-resolver.ts'
 
 export interface ClusterOptions {
   config: ClusterConfig
-  /** Names what is ours on the nodes; another daemon has another. */
+  /** The installation id; it separates our files on a node from those of other installations. */
   owner: string
-  /** For known_hosts. */
+  /** Holds known_hosts. */
   stateDirectory: string
-  /** For sockets; short. */
+  /** Holds control sockets; must be short, because a socket path has about 100 characters. */
   runtimeDirectory: string
   env?: NodeJS.ProcessEnv
-  addresses?: Partial<AddressBookOptions>
+  addresses?: Partial<AddressResolverOptions>
   self?: Pick<SelfOptions, 'hostName' | 'addresses'>
   now?: () => number
 }
 
-/** The user's nodes: where they are, how they fare, which one to take, and what runs on them. */
+/** The user's nodes: their addresses, health and slots, and the choice of a node for a command. */
 export interface Cluster extends Chooser, Seats {
   readonly config: ClusterConfig
   readonly owner: string
   readonly nodes: readonly ClusterNode[]
   readonly ssh: Ssh
   find(name: string): ClusterNode
-  /** Which of the nodes this computer is, and its address, as far as is known. */
+  /** This computer: its address, and its node id when it is in the inventory. */
   readonly self: Self
-  /** Where a node is right now, as ssh wants to know it. */
+  /** Resolves the current address of a node. */
   target(node: ClusterNode, signal: AbortSignal): Promise<SshTarget>
-  /** What is known of a node, without waiting. */
+  /** The last known status of a node, without waiting. */
   peek(node: ClusterNode): NodeStatus | undefined
-  /** Of every node but this computer, which is known without ssh; with `everyone` of that as well. */
+  /** Probes every node. Includes this computer only with `everyone`: its status is available without ssh. */
   status(options?: { force?: boolean; everyone?: boolean }): Promise<NodeStatus[]>
   probe(node: ClusterNode, signal: AbortSignal): Promise<{ report: ProbeReport; latencyMs: number }>
   now(): number
   succeeded(node: ClusterNode, target?: SshTarget): void
-  /** `begun`: when what failed was begun; all that one cut ends counts once. */
+  /** `begun` is when the failed command started: commands that one lost connection ends count as one failure. */
   failed(node: ClusterNode, error: unknown, target?: SshTarget, begun?: number): void
-  /** Takes another configuration. What runs goes on, on nodes that are gone from it too. */
-  update(config: ClusterConfig): InventoryChange
+  /** Applies a new configuration. Running commands finish, also on nodes that it no longer lists. */
+  update(config: ClusterConfig): InventoryDiff
   close(): void
 }
 
@@ -83,36 +87,36 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     controlDirectory: options.runtimeDirectory,
     env,
   })
-  const openAddresses = (): AddressBook =>
-    createAddressBook({
+  const createAddresses = (): AddressResolver =>
+    createAddressResolver({
       ttlMs: config.addresses.ttl * 1000,
       allow: config.addresses.allow,
-      sources: systemSources(config.addresses.dns),
+      nameServices: systemNameServices(config.addresses.dns),
       now,
       ...options.addresses,
     })
-  let addresses = openAddresses()
-  const breakers = createBreakers({ now })
-  let targets = createTargets(config, addresses, env)
+  let addresses = createAddresses()
+  const breakers = createCircuitBreakers({ now })
+  let targets = createTargetResolver(config, addresses, env)
   const seats = createSeats()
   const closing = new AbortController()
   let self: Self = { address: undefined, id: undefined }
-  const findOurselves = async (): Promise<void> => {
+  const updateSelf = async (): Promise<void> => {
     const { gateway, dns } = config.addresses
     const towards = gateway ?? (dns === undefined ? undefined : parseDestination(dns)?.host)
     self = await findSelf({ nodes: config.nodes, towards, signal: closing.signal, ...options.self })
   }
-  let found = findOurselves()
+  let selfKnown = updateSelf()
 
   const probe: Cluster['probe'] = async (node, signal) => {
     const target = await targets(node, signal)
     try {
       const answer = await askNode(ssh, target, signal)
-      breakers.answered(node.id)
-      if (target.address !== undefined) addresses.verified(node.host, target.address)
+      breakers.recordReachable(node.id)
+      if (target.address !== undefined) addresses.recordSuccess(node.host, target.address)
       return answer
     } catch (error) {
-      blame(node, error, target)
+      distrustAddress(node, error, target)
       throw error
     }
   }
@@ -129,11 +133,11 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     now,
   })
 
-  /** Only what speaks of the place, not of the login, makes us look elsewhere. */
-  const blame = (node: ClusterNode, error: unknown, target: SshTarget | undefined): void => {
+  /** Distrusts an address after a failure to connect, but not after a failed login. */
+  const distrustAddress = (node: ClusterNode, error: unknown, target: SshTarget | undefined): void => {
     const failure = sshFailureOf(error)
     if (failure !== 'unreachable' && failure !== 'timed-out') return
-    if (target?.address !== undefined) addresses.failed(node.host, target.address)
+    if (target?.address !== undefined) addresses.recordFailure(node.host, target.address)
     ssh.reset(node.id)
   }
 
@@ -144,12 +148,12 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   })
 
   const update: Cluster['update'] = next => {
-    const change = changeOf(config.nodes, next.nodes)
-    const moved = JSON.stringify(config.addresses) !== JSON.stringify(next.addresses)
+    const change = diffInventory(config.nodes, next.nodes)
+    const addressesChanged = JSON.stringify(config.addresses) !== JSON.stringify(next.addresses)
     config = next
-    if (moved) addresses = openAddresses()
-    targets = createTargets(config, addresses, env)
-    found = findOurselves()
+    if (addressesChanged) addresses = createAddresses()
+    targets = createTargetResolver(config, addresses, env)
+    selfKnown = updateSelf()
     for (const id of [...change.removed, ...change.changed]) {
       breakers.forget(id)
       monitor.forget(id)
@@ -172,27 +176,27 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     get self() {
       return self
     },
-    status: async lookOptions => {
-      await found
-      const all = lookOptions?.everyone ? config.nodes : config.nodes.filter(node => node.id !== self.id)
-      return monitor.look(all, lookOptions)
+    status: async checkOptions => {
+      await selfKnown
+      const all = checkOptions?.everyone ? config.nodes : config.nodes.filter(node => node.id !== self.id)
+      return monitor.check(all, checkOptions)
     },
     probe,
     ...chooser,
     ...seats,
     now,
     succeeded: (node, target) => {
-      breakers.succeeded(node.id)
-      if (target?.address !== undefined) addresses.verified(node.host, target.address)
+      breakers.recordSuccess(node.id)
+      if (target?.address !== undefined) addresses.recordSuccess(node.host, target.address)
     },
     failed: (node, error, target, begun) => {
       const cause = toAppError(error)
-      breakers.failed(node.id, cause.message, {
+      breakers.recordFailure(node.id, cause.message, {
         cause: sshFailureOf(error) === undefined ? 'node' : 'connection',
-        ...(begun !== undefined && { begun }),
+        ...(begun !== undefined && { startedAt: begun }),
       })
-      blame(node, error, target)
-      if (sshFailureOf(error) !== undefined) monitor.unreachable(node, cause)
+      distrustAddress(node, error, target)
+      if (sshFailureOf(error) !== undefined) monitor.markUnreachable(node, cause)
     },
     update,
     close: () => {

@@ -2,10 +2,10 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 import { nearest } from '../jobs/nearest.ts'
-import { isHost, isJump, isNameServer, isUser } from './hosts.ts'
-import { describeIssue } from './issues.ts'
 import { normalizeArch, normalizeOs } from './platform.ts'
 import { BUILTIN_RULES } from './policy/policy-rules.ts'
+import { describeIssue } from './schema-issue.ts'
+import { isHostName, isJumpList, isNameServer, isUserName } from './ssh-destination.ts'
 
 const NODE_ID = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/
 
@@ -35,14 +35,14 @@ const mebibytes = z.union([
 
 export const nodeSchema = z.strictObject({
   id: nodeId.refine(id => id.toLowerCase() !== 'local', '"local" is the name of this computer'),
-  host: z.string().refine(isHost, 'must be a host name, an alias of ssh_config, or an IP address'),
-  user: z.string().refine(isUser, 'must be a user name').optional(),
+  host: z.string().refine(isHostName, 'must be a host name, an alias of ssh_config, or an IP address'),
+  user: z.string().refine(isUserName, 'must be a user name').optional(),
   port: z.number().int().min(1).max(65535).optional(),
   identity: path.optional(),
-  jump: z.string().refine(isJump, 'must be [user@]host[:port], several separated by commas').optional(),
+  jump: z.string().refine(isJumpList, 'must be [user@]host[:port], several separated by commas').optional(),
   aliases: z.array(nodeId).default([]),
   labels: z.record(z.string(), z.string()).default({}),
-  os: word.transform(normalizeOs).optional().describe('linux, macos…; found out by deputy nodes add'),
+  os: word.transform(normalizeOs).optional().describe('linux, macos…; deputy nodes add detects it'),
   arch: word.transform(normalizeArch).optional(),
   cores: z.number().int().positive().max(4096).optional(),
   memory: mebibytes.optional(),
@@ -50,20 +50,20 @@ export const nodeSchema = z.strictObject({
   specialties: z
     .array(word.transform(value => value.toLowerCase()))
     .default([])
-    .describe('Work it is preferred for: build, test, containers, gpu…, or the name of a program'),
-  priority: z.number().int().min(1).max(10).default(5).describe('1 is taken first, 10 last'),
+    .describe('Topics it is preferred for: build, test, containers, gpu…, or the name of a program'),
+  priority: z.number().int().min(1).max(10).default(5).describe('1 is preferred most, 10 least'),
   max_tasks: z
     .number()
     .int()
     .positive()
     .max(10_000)
     .optional()
-    .describe('Commands at once; otherwise 2 × cores'),
+    .describe('Concurrent commands; defaults to 2 × cores'),
   fallback: z
     .string()
-    .refine(isHost, 'must be an IP address or a host name')
+    .refine(isHostName, 'must be an IP address or a host name')
     .optional()
-    .describe('Address when no name service knows the host'),
+    .describe('Address to use when no name service resolves the host'),
 })
 
 export type ClusterNode = z.output<typeof nodeSchema>
@@ -73,67 +73,75 @@ const percent = z.number().min(1).max(100)
 
 export const clusterSchema = z.strictObject({
   nodes: z.array(nodeSchema).default([]),
-  localName: nodeId.optional().describe('What results call this computer; otherwise its host name'),
+  localName: nodeId.optional().describe('Name of this computer in results; defaults to its host name'),
   ssh: z
     .strictObject({
-      user: z.string().refine(isUser, 'must be a user name').optional(),
-      timeout: seconds.default(5).describe('Seconds a node may take to log us in and answer, once connected'),
-      connectTimeout: seconds.default(5).describe('Seconds a connection may take, with its key exchange'),
+      user: z.string().refine(isUserName, 'must be a user name').optional(),
+      timeout: seconds
+        .default(5)
+        .describe('Seconds for login and first answer after the connection is established'),
+      connectTimeout: seconds.default(5).describe('Seconds for connecting, including the key exchange'),
       retries: z
         .number()
         .int()
         .min(0)
         .max(10)
         .default(2)
-        .describe('Further tries before a command counts as not started'),
-      configFile: path.optional().describe('Instead of your ssh_config'),
-      knownHosts: path.optional().describe('Instead of our own known_hosts'),
+        .describe('Retries before a command counts as not started'),
+      configFile: path.optional().describe('Replaces your ssh_config'),
+      knownHosts: path.optional().describe("Replaces Deputy's own known_hosts"),
       hostKeys: z
         .enum(['accept-new', 'strict'])
         .default('accept-new')
-        .describe('What becomes of a key seen first'),
+        .describe('Whether to accept the key of a new host'),
     })
     .prefault({}),
   thresholds: z
     .strictObject({
-      cpu: percent.default(40).describe('Percent over which a machine counts as overloaded'),
-      load: z.number().positive().optional().describe('As uptime prints it; otherwise one for each core'),
+      cpu: percent.default(40).describe('Percent above which a machine counts as overloaded'),
+      load: z
+        .number()
+        .positive()
+        .optional()
+        .describe('Load average, as uptime prints it; defaults to the number of cores'),
       memory: percent.default(80),
     })
     .prefault({}),
   timeouts: z
     .strictObject({
-      command: seconds.default(300).describe('Seconds a routed command may take'),
-      status: seconds.default(5).describe('Seconds a node may take to tell how it fares'),
+      command: seconds.default(300).describe('Timeout of a routed command in seconds'),
+      status: seconds.default(5).describe('Timeout of a status probe in seconds'),
     })
     .prefault({}),
   addresses: z
     .strictObject({
-      ttl: z.number().min(0).max(86_400).default(300).describe('Seconds an address is remembered'),
+      ttl: z.number().min(0).max(86_400).default(300).describe('Seconds an address is cached'),
       gateway: z
         .string()
         .refine(value => isIP(value) !== 0, 'must be an IP address')
         .optional()
-        .describe('The address this computer has towards it tells which node of the list this computer is'),
+        .describe(
+          'Router of your network. The local address used to reach it identifies this computer in the node list',
+        ),
       dns: z
         .string()
         .refine(isNameServer, 'must be an IP address, with a port or without')
         .optional()
-        .describe("Name server for the hosts of nodes, instead of the system's"),
+        .describe("Name server for the hosts of nodes; replaces the system's"),
       allow: z
         .array(z.enum(['loopback', 'link-local', 'container-bridge']))
         .default([])
-        .describe('Kinds of addresses that name services may give, for labs'),
+        .describe('Kinds of addresses to accept from name services, for labs'),
     })
     .prefault({}),
   routing: z
     .strictObject({
-      local: z.array(word).optional().describe('First words of commands that stay here'),
-      offload: z.array(word).optional().describe('First words of commands that go to a node'),
+      local: z.array(word).optional().describe('First words of commands that run on this computer'),
+      offload: z.array(word).optional().describe('First words of commands that run on a node'),
       topics: z
         .record(word, z.array(word))
         .default({})
-        .describe('First words of commands by what they are about, for specialties of nodes'),
+        .describe('First words of the commands of each topic, for the specialties of nodes'),
     })
     .prefault({}),
   policy: z
@@ -151,7 +159,7 @@ export const clusterSchema = z.strictObject({
           ),
         )
         .default([])
-        .describe('Built-in rules that do not apply'),
+        .describe('Built-in rules to skip'),
     })
     .prefault({}),
 })
@@ -159,7 +167,7 @@ export const clusterSchema = z.strictObject({
 export type ClusterConfig = z.output<typeof clusterSchema>
 export type ClusterConfigInput = z.input<typeof clusterSchema>
 
-/** Validates the cluster part of a configuration; the error names the key and the one that was probably meant. */
+/** Validates the `cluster` section. The error names the key and suggests a similar known one. */
 export const parseCluster = (input: unknown): ClusterConfig => {
   const parsed = clusterSchema.safeParse(input)
   if (!parsed.success) throw invalid(describeIssue(parsed.error.issues[0]!, clusterSchema))
@@ -173,20 +181,20 @@ export const parseNode = (input: unknown): ClusterNode => {
   return parsed.data
 }
 
-/** Looks a node up by id or alias, without regard to case. */
+/** Finds a node by id or alias, ignoring case. */
 export const findNode = (nodes: readonly ClusterNode[], name: string): ClusterNode => {
   const wanted = name.trim().toLowerCase()
   const found = nodes.find(node => namesOf(node).includes(wanted))
   if (found) return found
   const known = nodes.flatMap(node => [node.id, ...node.aliases])
   const close = nearest(name, known)
-  throw new AppError('not_found', `there is no node "${name}"${close ? `; did you mean "${close}"?` : ''}`, {
+  throw new AppError('not_found', `no node "${name}"${close ? `; did you mean "${close}"?` : ''}`, {
     hint: known.length ? `Known nodes: ${known.join(', ')}.` : 'Add one: deputy nodes add user@host',
   })
 }
 
 const invalid = (message: string): AppError =>
-  new AppError('invalid', message, { hint: 'deputy config explain shows where each value comes from.' })
+  new AppError('invalid', message, { hint: 'Show where each value comes from: deputy config explain' })
 
 const namesOf = (node: ClusterNode): string[] => [node.id, ...node.aliases].map(name => name.toLowerCase())
 
@@ -195,7 +203,7 @@ const assertDistinctNames = (nodes: readonly ClusterNode[]): void => {
   for (const node of nodes) {
     for (const name of new Set(namesOf(node))) {
       const owner = owners.get(name)
-      if (owner === node.id) throw invalid(`there are two nodes "${node.id}"`)
+      if (owner === node.id) throw invalid(`two nodes have the id "${node.id}"`)
       if (owner) throw invalid(`the name "${name}" belongs to both node "${owner}" and node "${node.id}"`)
       owners.set(name, node.id)
     }

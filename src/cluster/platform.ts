@@ -1,4 +1,4 @@
-/** One name for each operating system and processor, whatever `uname`, a user or a document calls it. */
+/** Maps the names that `uname`, Node and users have for a system to one. */
 export const normalizeOs = (name: string): string => {
   const os = name.trim().toLowerCase()
   return OS_NAMES.get(os) ?? os

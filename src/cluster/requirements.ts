@@ -8,7 +8,7 @@ export interface Requirements {
   labels?: Readonly<Record<string, string>> | undefined
 }
 
-/** What is known of a node's nature: what the user wrote, completed by what a probe found. */
+/** Properties of a node, from the configuration and from its last probe. */
 export interface Traits {
   os: string | undefined
   arch: string | undefined
@@ -40,7 +40,7 @@ export const compileRequirements = (requirements: Requirements): CompiledRequire
   }
 }
 
-/** The first requirement a node does not meet, as a clause about the node; nothing when it meets all. */
+/** The first requirement that a node does not meet, as a clause: "runs linux". Undefined when it meets all. */
 export const unmet = (wanted: CompiledRequirements, traits: Traits): string | undefined => {
   if (wanted.os !== undefined && traits.os !== wanted.os) return `runs ${traits.os ?? 'an unknown system'}`
   if (wanted.arch !== undefined && traits.arch !== wanted.arch)

@@ -8,13 +8,13 @@ import {
   unmet,
 } from './requirements.ts'
 
-/** What one look at a node told; percentages from 0 to 100. */
+/** The result of one probe; percentages from 0 to 100. */
 export interface Measurement {
   cpu: number
   memory: number
   load: number
   cores: number
-  /** How full the disk of the home there is. */
+  /** Percentage of the disk with the home directory that is in use. */
   disk?: number
   latencyMs: number
   /** Milliseconds on the caller's clock. */
@@ -29,16 +29,16 @@ export interface Candidate {
   maxTasks: number
   running: number
   measurement: Measurement | undefined
-  /** Why nothing may be sent there now; a sentence about the node. */
-  closed?: string | undefined
+  /** Why the node takes no command now, as a clause: "is unreachable since…". */
+  blocked?: string | undefined
   overloaded?: boolean | undefined
-  /** This computer itself: only for what fits nowhere else. */
-  isHere?: boolean | undefined
+  /** The node is this computer; the router picks it only when no other node fits. */
+  isLocal?: boolean | undefined
 }
 
 export interface RouteRequest {
   requires?: Requirements
-  /** What the work is about; matches a node's specialties. */
+  /** Topics of the command, compared with the specialties of a node. */
   topics?: readonly string[]
   now: number
 }
@@ -50,13 +50,13 @@ export interface Choice {
 }
 
 const STALE_AFTER_MS = 60_000
-/** Percent; most of what is sent to a node has to be written there first. */
+/** Percent. A node with a full disk is avoided: its workspace and output need room. */
 const FULL_DISK = 95
 const WEIGHTS = { cpu: 0.3, load: 0.25, memory: 0.15, tasks: 0.3 }
 
 /**
- * Picks a node: first what must be true of it, then the best score from what was measured. Requirements are never
- * bent: when nothing fits the error tells which of them failed where.
+ * Picks the node with the best score among those that meet all requirements. When no node fits, the error names the
+ * requirement that failed on each node.
  */
 export const route = (candidates: readonly Candidate[], request: RouteRequest): Choice => {
   const wanted = compileRequirements(request.requires ?? {})
@@ -64,34 +64,34 @@ export const route = (candidates: readonly Candidate[], request: RouteRequest): 
   let bestScore = Number.NEGATIVE_INFINITY
   for (const candidate of candidates) {
     if (!wanted.empty && unmet(wanted, candidate.traits) !== undefined) continue
-    if (candidate.closed !== undefined || candidate.running >= candidate.maxTasks) continue
+    if (candidate.blocked !== undefined || candidate.running >= candidate.maxTasks) continue
     const score = scoreOf(candidate, request)
     if (score > bestScore) {
       best = candidate
       bestScore = score
     }
   }
-  if (!best) throw nothingFits(candidates, wanted)
+  if (!best) throw noNodeFits(candidates, wanted)
   return { id: best.id, score: bestScore, reason: explain(best, wanted, request) }
 }
 
-/** Between about -1 and 1.5. Half of the full mark stands for what was not measured or is out of date. */
+/** Between about -1 and 1.5. Half the weight replaces a measurement that is missing or out of date. */
 export const scoreOf = (candidate: Candidate, request: RouteRequest): number => {
   const { measurement } = candidate
   const free = 1 - candidate.running / candidate.maxTasks
   let score = WEIGHTS.tasks * free + (5 - candidate.priority) * 0.04
   if (request.topics !== undefined && sharedTopic(candidate, request.topics) !== undefined) score += 0.2
   if (candidate.overloaded) score -= 0.5
-  if (candidate.isHere) score -= 10
+  if (candidate.isLocal) score -= 10
   if (measurement === undefined) return score + 0.35
   if ((measurement.disk ?? 0) >= FULL_DISK) score -= 0.5
   const loadPerCore = measurement.load / Math.max(1, measurement.cores)
-  const seen =
+  const measured =
     WEIGHTS.cpu * (1 - measurement.cpu / 100) +
     WEIGHTS.load * (1 - Math.min(loadPerCore, 2) / 2) +
     WEIGHTS.memory * (1 - measurement.memory / 100)
   const trust = request.now - measurement.at > STALE_AFTER_MS ? 0.5 : 1
-  return score + seen * trust + 0.35 * (1 - trust) - Math.min(measurement.latencyMs, 1000) / 5000
+  return score + measured * trust + 0.35 * (1 - trust) - Math.min(measurement.latencyMs, 1000) / 5000
 }
 
 const sharedTopic = (candidate: Candidate, topics: readonly string[]): string | undefined => {
@@ -120,28 +120,28 @@ const explain = (candidate: Candidate, wanted: CompiledRequirements, request: Ro
   return `${candidate.id}${fits} scored best: ${reasons.join(', ')}.`
 }
 
-const nothingFits = (candidates: readonly Candidate[], wanted: CompiledRequirements): AppError => {
+const noNodeFits = (candidates: readonly Candidate[], wanted: CompiledRequirements): AppError => {
   if (candidates.length === 0) {
     return new AppError('not_found', 'the inventory has no nodes', {
       hint: 'Add one: deputy nodes add user@host',
     })
   }
-  const misfits = candidates.map(candidate => ({ candidate, clause: unmet(wanted, candidate.traits) }))
-  const fitting = misfits.filter(({ clause }) => clause === undefined).map(({ candidate }) => candidate)
+  const checked = candidates.map(candidate => ({ candidate, clause: unmet(wanted, candidate.traits) }))
+  const fitting = checked.filter(({ clause }) => clause === undefined).map(({ candidate }) => candidate)
   if (fitting.length === 0) {
     return new AppError(
       'unsupported',
-      `no node fits ${describeRequirements(wanted)}: ${listed(misfits.map(({ candidate, clause }) => `${candidate.id} ${clause}`))}`,
-      { hint: 'deputy nodes list shows what each node has; deputy nodes add brings another.' },
+      `no node fits ${describeRequirements(wanted)}: ${listed(checked.map(({ candidate, clause }) => `${candidate.id} ${clause}`))}`,
+      { hint: 'Show what each node has: deputy nodes list. Add a node: deputy nodes add user@host' },
     )
   }
   const why = fitting.map(
-    node => `${node.id} ${node.closed ?? `runs ${node.running} of ${node.maxTasks} tasks`}`,
+    node => `${node.id} ${node.blocked ?? `runs ${node.running} of ${node.maxTasks} tasks`}`,
   )
   const what = wanted.empty ? 'no node' : `no node that fits ${describeRequirements(wanted)}`
   return new AppError('unavailable', `${what} can take a command now: ${listed(why)}`, {
-    hint: 'deputy nodes check shows what is wrong; a full node frees itself.',
-    details: { full: fitting.some(node => node.closed === undefined) },
+    hint: 'Check the nodes: deputy nodes check. A full node takes commands again when one ends.',
+    details: { full: fitting.some(node => node.blocked === undefined) },
   })
 }
 

@@ -1,36 +1,36 @@
-import { matchesWords } from './match-words.ts'
+import { matchesPattern } from './command-pattern.ts'
 import { commandsOf } from './policy/check.ts'
 import { baseName, isWrapper } from './policy/wrappers.ts'
-import { workOf } from './work.ts'
+import { underlyingCommand } from './underlying-command.ts'
 
-/** First words of the commands that belong to a topic, as the user or we list them. */
+/** The commands of each topic, as patterns of their first words. */
 export type TopicLists = Readonly<Record<string, readonly string[]>>
 
 /**
- * What a command line is about: the programs it runs, and the kinds of work they stand for. Nodes name as their
- * specialties what they are preferred for.
+ * The topics of a command line: the programs it runs and the kinds of work they do. The router prefers a node that
+ * lists one of them among its specialties.
  */
-export const topicsOf = (source: string, more: TopicLists = {}): string[] => {
+export const topicsOf = (source: string, added: TopicLists = {}): string[] => {
   const topics = new Set<string>()
-  const lists = Object.entries({ ...DEFAULT_TOPICS, ...lowerKeys(more) })
-  for (const given of commandsOf(source)) {
-    const argv = workOf(given)
+  const lists = Object.entries({ ...DEFAULT_TOPICS, ...normalizeKeys(added) })
+  for (const command of commandsOf(source)) {
+    const argv = underlyingCommand(command)
     const program = baseName(argv[0] ?? '').toLowerCase()
     if (program === '' || isWrapper(argv[0] ?? '')) continue
     topics.add(topicName(program))
     for (const [topic, entries] of lists)
-      if (entries.some(entry => matchesWords(argv, entry))) topics.add(topicName(topic))
+      if (entries.some(entry => matchesPattern(argv, entry))) topics.add(topicName(topic))
   }
   return [...topics]
 }
 
-/** One name for what people call differently. */
+/** Maps synonyms to one name: `compile` becomes `build`. */
 export const topicName = (name: string): string => {
   const plain = name.trim().toLowerCase()
   return SYNONYMS.get(plain) ?? plain
 }
 
-const lowerKeys = (lists: TopicLists): TopicLists =>
+const normalizeKeys = (lists: TopicLists): TopicLists =>
   Object.fromEntries(Object.entries(lists).map(([topic, entries]) => [topicName(topic), entries]))
 
 const SYNONYMS = new Map(

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createCluster } from '../cluster/cluster.ts'
-import { ownerOf } from '../cluster/owner.ts'
+import { installationId } from '../cluster/installation-id.ts'
 import { createLocalMonitor } from '../cluster/probe/local.ts'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
@@ -29,7 +29,7 @@ export const openCluster = (options: {
   mkdirSync(stateDirectory, { recursive: true, mode: 0o700 })
   const cluster = createCluster({
     config: config.cluster,
-    owner: ownerOf(stateDirectory),
+    owner: installationId(stateDirectory),
     stateDirectory,
     runtimeDirectory: join(home.runtimeDir, 'ssh'),
     env,

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { parseDestination } from '../../cluster/hosts.ts'
 import { type ClusterConfig, type ClusterNode, parseCluster, parseNode } from '../../cluster/inventory.ts'
 import type { ProbeReport } from '../../cluster/probe/report.ts'
+import { parseDestination } from '../../cluster/ssh-destination.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import { usage } from '../args/parse.ts'
 

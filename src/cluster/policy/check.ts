@@ -1,5 +1,5 @@
 import { AppError } from '../../jobs/errors.ts'
-import { matchesWords } from '../match-words.ts'
+import { matchesPattern } from '../command-pattern.ts'
 import { type Action, interpretScript, TooComplex } from './interpret.ts'
 import { judge, type Refusal, readable } from './policy-rules.ts'
 import { createScope, type Scope, setVariable } from './shell-scope.ts'
@@ -100,6 +100,6 @@ const read = (source: string, scope: Scope, report: (action: Action) => void): R
 }
 
 const deniedByUser = (argv: readonly string[], rules: readonly DenyRule[]): Refusal | undefined => {
-  const rule = rules.find(candidate => matchesWords(argv, candidate.command))
+  const rule = rules.find(candidate => matchesPattern(argv, candidate.command))
   return rule && { rule: rule.name, reason: rule.reason ?? `"${rule.command}" is not allowed here` }
 }

@@ -5,18 +5,18 @@ import type { Ssh } from '../ssh/session.ts'
 import { PROBE_PROGRAM } from './program.ts'
 import { type ProbeReport, parseReport } from './report.ts'
 
-/** One word there and back over a session that stands, then the program. */
+/** Echoes one line to measure the latency of the open session, then runs the probe program. */
 const GREETING = 'echo hello; read -r _; echo again; exec sh'
 const MAX_ANSWER = 256 * 1024
 
-/** Asks a node what it is and how it fares; how far away it is, is the time of a word there and back. */
+/** Probes the system and load of a node. The latency is the round trip of one line. */
 export const askNode = async (
   ssh: Ssh,
   target: SshTarget,
   signal: AbortSignal,
 ): Promise<{ report: ProbeReport; latencyMs: number }> => {
   let text = ''
-  let asked: number | undefined
+  let sentAt: number | undefined
   let latencyMs: number | undefined
   let greet = (): void => undefined
   const greeted = new Promise<void>(resolve => {
@@ -24,13 +24,13 @@ export const askNode = async (
   })
   async function* input(): AsyncGenerator<string> {
     await greeted
-    asked = performance.now()
+    sentAt = performance.now()
     yield `\n${PROBE_PROGRAM}`
   }
   const onStdout = (chunk: Buffer): 'enough' | undefined => {
     text += chunk.toString('utf8')
     if (text.includes('hello\n')) greet()
-    if (asked !== undefined && text.includes('again\n')) latencyMs ??= performance.now() - asked
+    if (sentAt !== undefined && text.includes('again\n')) latencyMs ??= performance.now() - sentAt
     return text.length > MAX_ANSWER ? 'enough' : undefined
   }
   try {
@@ -45,13 +45,9 @@ const reportOf = (text: string, id: string): ProbeReport => {
   try {
     return parseReport(text)
   } catch (error) {
-    throw new AppError(
-      'unavailable',
-      `node ${id} answered what makes no sense: ${(error as Error).message}`,
-      {
-        hint: 'Does it run Linux or macOS, and does its login shell print nothing by itself?',
-        cause: error,
-      },
-    )
+    throw new AppError('unavailable', `invalid answer from node ${id}: ${(error as Error).message}`, {
+      hint: 'Check that it runs Linux or macOS, and that its login shell prints nothing.',
+      cause: error,
+    })
   }
 }

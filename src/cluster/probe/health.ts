@@ -8,7 +8,7 @@ export interface Thresholds {
 
 export type Health = 'healthy' | 'overloaded' | 'unreachable'
 
-/** Why a machine counts as overloaded; nothing when it does not. */
+/** Why a machine counts as overloaded; undefined when it does not. */
 export const overloadReason = (
   load: Pick<ProbeReport, 'cpu' | 'memory' | 'load' | 'cores'>,
   thresholds: Thresholds,

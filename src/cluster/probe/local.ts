@@ -23,7 +23,7 @@ export interface LocalLoad {
   disk: number
 }
 
-/** How this computer fares, without starting a process; over a tenth of a second, or since an earlier look. */
+/** Measures the load of this computer without starting a process, over 100 ms or since an earlier measurement. */
 export const measureLocal = async (signal: AbortSignal, since?: Ticks): Promise<LocalLoad> => {
   const before = since ?? ticks()
   if (!since) await sleep(100, undefined, { signal })
@@ -40,20 +40,20 @@ export const measureLocal = async (signal: AbortSignal, since?: Ticks): Promise<
 }
 
 export interface LocalMonitor {
-  /** How this computer fares, never older than some seconds. Whoever asks often does not wait. */
+  /** The load of this computer, at most 5 seconds old. Frequent callers get the last measurement at once. */
   load(): Promise<LocalLoad>
-  /** Whether a program is here, by its name. */
+  /** Whether a program is in PATH. */
   has(program: string): boolean
 }
 
 const LOCAL_FRESH_MS = 5_000
-/** An average over more than this says little about now. */
+/** An average over a longer time says little about the current load. */
 const LOCAL_SPAN_MS = 30_000
 
 export const createLocalMonitor = (signal: AbortSignal, path = process.env.PATH): LocalMonitor => {
   let known: { load: LocalLoad; at: number; ticks: Ticks } | undefined
-  let looking: Promise<LocalLoad> | undefined
-  const look = async (): Promise<LocalLoad> => {
+  let measuring: Promise<LocalLoad> | undefined
+  const measure = async (): Promise<LocalLoad> => {
     const recent = known && Date.now() - known.at < LOCAL_SPAN_MS ? known.ticks : undefined
     const load = await measureLocal(signal, recent)
     known = { load, at: Date.now(), ticks: ticks() }
@@ -62,10 +62,10 @@ export const createLocalMonitor = (signal: AbortSignal, path = process.env.PATH)
   return {
     load: async () => {
       if (known && Date.now() - known.at < LOCAL_FRESH_MS) return known.load
-      looking ??= look().finally(() => {
-        looking = undefined
+      measuring ??= measure().finally(() => {
+        measuring = undefined
       })
-      return looking
+      return measuring
     },
     has: program =>
       /^[\w.+-]+$/.test(program) &&
@@ -105,7 +105,7 @@ const ticks = (): Ticks => {
   return { busy, all }
 }
 
-/** `freemem` of Node 20 leaves out what Linux would give back at once. */
+/** `freemem` in Node 20 does not count memory that Linux can reclaim, such as the page cache. */
 const availableMemory = async (): Promise<number> => {
   const text = await readFile('/proc/meminfo', 'utf8').catch(() => '')
   const kibibytes = /^MemAvailable:\s+(\d+)/m.exec(text)?.[1]

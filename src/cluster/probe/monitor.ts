@@ -8,73 +8,73 @@ import type { ProbeReport } from './report.ts'
 export interface NodeStatus {
   id: string
   health: Health
-  /** Why it is not healthy. */
+  /** Why the node is not healthy. */
   reason: string | undefined
-  /** When it became what it is. */
+  /** When the health last changed. */
   since: number
   report: ProbeReport | undefined
   latencyMs: number
-  /** When it was looked at last. */
+  /** When the node was last probed. */
   at: number
   error?: AppError
 }
 
 export interface MonitorOptions {
-  /** One look; throws an AppError when the node cannot be asked. */
+  /** Probes a node once. Throws an AppError when the node is unreachable. */
   probe: (node: ClusterNode, signal: AbortSignal) => Promise<{ report: ProbeReport; latencyMs: number }>
   thresholds: Thresholds
   timeoutMs: number
-  /** How long a look counts as fresh. */
+  /** How long a status counts as fresh. */
   freshMs?: number
   parallel?: number
   now?: () => number
 }
 
 export interface Monitor {
-  /** What is known now, without waiting; old knowledge is renewed behind the caller's back. */
+  /** Returns the last status without waiting. Starts a probe in the background when it is not fresh. */
   peek(node: ClusterNode): NodeStatus | undefined
-  /** Looks at every node at once; no node takes longer than the time-out, whatever it does. */
-  look(nodes: readonly ClusterNode[], options?: { force?: boolean }): Promise<NodeStatus[]>
-  /** What a command learned on the way. */
-  unreachable(node: ClusterNode, error: AppError): void
+  /** Probes all nodes that have no fresh status, in parallel. Each probe is limited by the timeout. */
+  check(nodes: readonly ClusterNode[], options?: { force?: boolean }): Promise<NodeStatus[]>
+  /** Records that a command could not reach the node. */
+  markUnreachable(node: ClusterNode, error: AppError): void
   forget(id: string): void
   close(): void
 }
 
-/** Most nodes answer in this time. */
+/** A probe gives its slot to the next one after this time; most nodes answer sooner. */
 const SLOT_MS = 500
-/** Opening sessions takes processor time that the command which is about to be sent can use better. */
-const RENEW_PAUSE_MS = 25
+/** Delays background probes, so that they do not compete for CPU with the command that is about to start. */
+const REFRESH_DELAY_MS = 25
 
 export const createMonitor = (options: MonitorOptions): Monitor => {
   const { freshMs = 5_000, parallel = 64, now = Date.now } = options
   const known = new Map<string, NodeStatus>()
   const running = new Map<string, Promise<NodeStatus>>()
   const closing = new AbortController()
-  // Every look listens to it.
+  // Every probe adds a listener.
   setMaxListeners(0, closing.signal)
   const queue: (() => void)[] = []
   let active = 0
 
-  /** For those who work. One that only waits for its node soon makes room, or a few dead nodes would hold up all. */
-  const slot = async <T>(work: () => Promise<T>): Promise<T> => {
+  /** Limits the probes that run at once. A probe releases its slot early, or a few dead nodes would block all others. */
+  const withSlot = async <T>(work: () => Promise<T>): Promise<T> => {
     if (active >= parallel) await new Promise<void>(resolve => queue.push(resolve))
     active++
-    let left = false
-    const leave = (): void => {
-      if (left) return
-      left = true
+    let released = false
+    const release = (): void => {
+      if (released) return
+      released = true
       active--
       queue.shift()?.()
     }
-    const timer = setTimeout(leave, Math.min(SLOT_MS, options.timeoutMs / 8))
+    const timer = setTimeout(release, Math.min(SLOT_MS, options.timeoutMs / 8))
     timer.unref()
     try {
       closing.signal.throwIfAborted()
       return await work()
     } finally {
       clearTimeout(timer)
-      leave()
+      release()
     }
   }
 
@@ -86,9 +86,9 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
     return next
   }
 
-  const ask = async (node: ClusterNode): Promise<NodeStatus> => {
+  const probeNode = async (node: ClusterNode): Promise<NodeStatus> => {
     try {
-      const { report, latencyMs } = await slot(() => timely(node))
+      const { report, latencyMs } = await withSlot(() => probeInTime(node))
       const reason = overloadReason(report, options.thresholds)
       return record({ id: node.id, health: reason ? 'overloaded' : 'healthy', reason, report, latencyMs })
     } catch (error) {
@@ -96,8 +96,8 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
     }
   }
 
-  /** The time counts from here, not from when it began to wait; and a probe may not mind its signal. */
-  const timely = async (node: ClusterNode): ReturnType<MonitorOptions['probe']> => {
+  /** The timeout starts here, after the wait for a slot, and applies even if the probe ignores its signal. */
+  const probeInTime = async (node: ClusterNode): ReturnType<MonitorOptions['probe']> => {
     const deadline = createDeadline([closing.signal], options.timeoutMs)
     const { signal } = deadline
     return abortable(options.probe(node, signal), signal).finally(deadline.clear)
@@ -113,22 +113,22 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
       error,
     })
 
-  const renew = (node: ClusterNode): Promise<NodeStatus> => {
+  const refresh = (node: ClusterNode): Promise<NodeStatus> => {
     const current = running.get(node.id)
     if (current) return current
-    const asked = ask(node).finally(() => running.delete(node.id))
-    running.set(node.id, asked)
-    return asked
+    const started = probeNode(node).finally(() => running.delete(node.id))
+    running.set(node.id, started)
+    return started
   }
 
-  const renewing = new Set<string>()
-  const renewSoon = (node: ClusterNode): void => {
-    if (renewing.has(node.id)) return
-    renewing.add(node.id)
+  const scheduled = new Set<string>()
+  const refreshSoon = (node: ClusterNode): void => {
+    if (scheduled.has(node.id)) return
+    scheduled.add(node.id)
     const timer = setTimeout(() => {
-      renewing.delete(node.id)
-      if (!closing.signal.aborted) void renew(node)
-    }, RENEW_PAUSE_MS)
+      scheduled.delete(node.id)
+      if (!closing.signal.aborted) void refresh(node)
+    }, REFRESH_DELAY_MS)
     timer.unref()
   }
 
@@ -138,31 +138,33 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
   return {
     peek: node => {
       const status = known.get(node.id)
-      if (!isFresh(status)) renewSoon(node)
+      if (!isFresh(status)) refreshSoon(node)
       return status
     },
-    look: (nodes, { force = false } = {}) =>
+    check: (nodes, { force = false } = {}) =>
       Promise.all(
         nodes.map(node => {
           const status = known.get(node.id)
-          return !force && isFresh(status) ? status : renew(node)
+          return !force && isFresh(status) ? status : refresh(node)
         }),
       ),
-    unreachable: (node, error) => {
+    markUnreachable: (node, error) => {
       fail(node, error)
     },
     forget: id => {
       known.delete(id)
     },
-    close: () => closing.abort(new AppError('unavailable', 'the monitor was closed')),
+    close: () => closing.abort(new AppError('unavailable', 'the node monitor is closed')),
   }
 }
 
 const noAnswer = (node: ClusterNode, timeoutMs: number, cause: unknown): AppError => {
   const late = cause instanceof DOMException && cause.name === 'TimeoutError'
-  const what = late ? `did not answer within ${timeoutMs / 1000} s` : `answered nonsense: ${String(cause)}`
+  const what = late
+    ? `did not answer within ${timeoutMs / 1000} s`
+    : `sent an invalid answer: ${String(cause)}`
   return new AppError('unavailable', `node ${node.id} (${node.host}) ${what}`, {
-    hint: `Try it by hand: ssh ${node.host} uptime`,
+    hint: `Try: ssh ${node.host} uptime`,
     details: { node: node.id, failure: late ? 'timed-out' : 'unreachable' },
     cause,
   })

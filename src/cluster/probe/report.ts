@@ -12,19 +12,19 @@ export interface ProbeReport {
   disk: number
   memoryTotalMb: number
   diskFreeMb: number
-  /** The login there is root. */
+  /** The login user is root. */
   root: boolean
   tools: string[]
-  /** bubblewrap works there. */
+  /** bubblewrap works on the node. */
   isolates: boolean
-  /** Commands of ours that run there now. */
+  /** Number of Deputy commands that are running on the node. */
   jobs: number
 }
 
-/** Reads the lines of the probe; anything missing or out of range is an error, never a guess. */
+/** Parses the output of the probe. A missing value or one out of range is an error. */
 export const parseReport = (text: string): ProbeReport => {
   const lines = text.split('\n').map(line => line.trim())
-  if (!lines.includes('end')) throw new Error('the answer was cut off')
+  if (!lines.includes('end')) throw new Error('the answer is incomplete')
   const fields = new Map(lines.map(line => [line.split(' ')[0]!, line.split(' ').slice(1)]))
   const words = (key: string): string[] => {
     const value = fields.get(key)
@@ -34,12 +34,12 @@ export const parseReport = (text: string): ProbeReport => {
   const number = (key: string, index = 0, max = Number.MAX_SAFE_INTEGER): number => {
     const value = Number(words(key)[index] || Number.NaN)
     if (!Number.isFinite(value) || value < 0 || value > max)
-      throw new Error(`"${key} ${words(key).join(' ')}" makes no sense`)
+      throw new Error(`invalid value "${key} ${words(key).join(' ')}"`)
     return value
   }
   const total = number('memory', 0)
   const size = number('disk', 0)
-  if (total === 0) throw new Error('the answer says there is no memory')
+  if (total === 0) throw new Error('the total memory is 0')
   return {
     os: normalizeOs(words('os').join(' ')),
     arch: normalizeArch(words('arch')[0] ?? ''),

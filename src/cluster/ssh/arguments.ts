@@ -1,12 +1,12 @@
 import { isIPv6 } from 'node:net'
 import { AppError } from '../../jobs/errors.ts'
-import { isHost, isJump, isUser } from '../hosts.ts'
+import { isHostName, isJumpList, isUserName } from '../ssh-destination.ts'
 
 export interface SshTarget {
   id: string
-  /** As the user wrote it: the name ssh_config matches on and the host key belongs to. */
+  /** The name from the configuration; ssh_config and known_hosts refer to it. */
   host: string
-  /** Where to connect, when our own lookup found it. */
+  /** The address that Deputy resolved; ssh resolves the host itself without one. */
   address?: string | undefined
   user?: string | undefined
   port?: number | undefined
@@ -15,21 +15,21 @@ export interface SshTarget {
 }
 
 export interface SshSettings {
-  /** Our own known_hosts; new keys go here. */
+  /** Deputy's own known_hosts; ssh adds new keys here. */
   knownHosts: string
   hostKeys?: 'accept-new' | 'strict'
-  /** Replaces the user's ssh_config; `none` for no file at all. */
+  /** Replaces the user's ssh_config; `none` for no file. */
   configFile?: string | undefined
   connectTimeoutSeconds?: number
-  /** From the connection to the first word of the far side. */
+  /** From the connection to the first output of the node. */
   answerTimeoutSeconds?: number
   aliveSeconds?: number
   aliveCount?: number
 }
 
 /**
- * The options of every ssh we start, up to and with the host. What runs on the far side is a constant of ours and
- * the words come from validated fields only, so nothing a user or a model writes can become an option.
+ * The options of every ssh process, up to the host. All values come from validated fields, and the remote command is a
+ * constant, so text from a user or a model cannot become an option.
  */
 export const sshArguments = (target: SshTarget, settings: SshSettings): string[] => {
   assertTarget(target)
@@ -53,7 +53,7 @@ export const sshArguments = (target: SshTarget, settings: SshSettings): string[]
     PermitLocalCommand: 'no',
     ControlPersist: 'no',
   }
-  // A jump host resolves the name from where it stands.
+  // The jump host resolves the name in its own network.
   if (target.address !== undefined && target.jump === undefined) options.HostName = target.address
   if (target.identity !== undefined) options.IdentitiesOnly = 'yes'
   return [
@@ -66,24 +66,24 @@ export const sshArguments = (target: SshTarget, settings: SshSettings): string[]
   ]
 }
 
-/** How known_hosts names the node: by the name the user gave, wherever it is found today. */
+/** The name of the node in known_hosts: its configured name, so the key stays valid when the address changes. */
 export const hostKeyName = (target: SshTarget): string =>
   target.port === undefined || target.port === 22 ? target.host : `[${target.host}]:${target.port}`
 
 const assertTarget = (target: SshTarget): void => {
   const wrong =
-    (!isHost(target.host) && `host "${target.host}"`) ||
-    (target.address !== undefined && !isHost(target.address) && `address "${target.address}"`) ||
-    (target.user !== undefined && !isUser(target.user) && `user "${target.user}"`) ||
-    (target.jump !== undefined && !isJump(target.jump) && `jump host "${target.jump}"`) ||
+    (!isHostName(target.host) && `host "${target.host}"`) ||
+    (target.address !== undefined && !isHostName(target.address) && `address "${target.address}"`) ||
+    (target.user !== undefined && !isUserName(target.user) && `user "${target.user}"`) ||
+    (target.jump !== undefined && !isJumpList(target.jump) && `jump host "${target.jump}"`) ||
     (target.port !== undefined &&
       !(Number.isInteger(target.port) && target.port > 0 && target.port < 65536) &&
       'port') ||
     (target.identity !== undefined && /^-|\p{Cc}/u.test(target.identity) && 'identity')
-  if (wrong) throw new AppError('invalid', `node ${target.id}: the ${wrong} is not one that ssh may be given`)
+  if (wrong) throw new AppError('invalid', `node ${target.id}: invalid ${wrong}`)
 }
 
-/** ssh splits this value at spaces and expands `%`. */
+/** Protects a path from ssh, which splits this value at spaces and expands `%`. */
 const quoted = (path: string): string => `"${path.replaceAll('%', '%%').replaceAll('"', '\\"')}"`
 
 export const displayTarget = (target: SshTarget): string => {

@@ -13,7 +13,7 @@ export type SshFailure =
   | 'busy'
   | 'lost'
 
-/** Reads what ssh printed when it, not the command, failed. */
+/** Classifies a failure of ssh itself by its error output. */
 export const classifySshFailure = (stderr: string): SshFailure => {
   for (const [failure, pattern] of PATTERNS) if (pattern.test(stderr)) return failure
   return 'unreachable'
@@ -23,8 +23,8 @@ export const sshError = (target: SshTarget, stderr: string, knownHosts: string):
   failureError(target, classifySshFailure(stderr), { stderr, knownHosts })
 
 /**
- * Whether ssh said that it made no connection at all, so nothing was sent. It says so also of one that was to share a
- * connection which died, as it then tries one of its own.
+ * Whether ssh reported that it did not connect, so nothing was sent. This includes a session whose shared connection
+ * died: ssh then tries to open its own.
  */
 export const neverConnected = (error: unknown): boolean =>
   sshFailureOf(error) !== undefined && NO_CONNECTION.test((error as AppError).message)
@@ -39,10 +39,10 @@ export const failureError = (
 ): AppError => {
   const where = `node ${target.id} (${displayTarget(target)})`
   const { message, hint, retryable } = EXPLANATIONS[failure](where, target, context.knownHosts ?? '')
-  const said = lastLine(context.stderr ?? '')
+  const detail = lastLine(context.stderr ?? '')
   return new AppError(
     failure === 'timed-out' ? 'timeout' : 'unavailable',
-    said ? `${message}: ${said}` : message,
+    detail ? `${message}: ${detail}` : message,
     {
       hint,
       retryable,
@@ -51,7 +51,7 @@ export const failureError = (
   )
 }
 
-/** The failure an error of this module stands for. */
+/** The kind of failure of an error from this module; undefined for other errors. */
 export const sshFailureOf = (error: unknown): SshFailure | undefined => {
   if (!(error instanceof AppError) || typeof error.details !== 'object' || error.details === null)
     return undefined
@@ -87,32 +87,32 @@ const EXPLANATIONS: Record<
 > = {
   unreachable: (where, target) => ({
     message: `${where} cannot be reached`,
-    hint: `Is it on, and does its sshd listen? Try: ${byHand(target)}`,
+    hint: `Check that it is on and that its sshd is running. Try: ${manualCommand(target)}`,
     retryable: true,
   }),
   'auth-failed': (where, target) => ({
-    message: `${where} did not accept our login${isMissing(target.identity) ? `, and its key ${target.identity} does not exist here` : ''}`,
-    hint: `Put a key there (${byHand(target, 'ssh-copy-id')}) or name one: --identity of deputy nodes add, identity in the node's entry. Passwords are never asked for.`,
+    message: `${where} rejected the login${isMissing(target.identity) ? `; its key ${target.identity} does not exist on this computer` : ''}`,
+    hint: `Install a key: ${manualCommand(target, 'ssh-copy-id')}. Or set identity for the node (deputy nodes add --identity). Deputy never uses passwords.`,
     retryable: false,
   }),
   'host-key-changed': (where, target, knownHosts) => ({
-    message: `${where} shows another host key than before; somebody may be in between`,
-    hint: `If the machine was reinstalled: ssh-keygen -f ${knownHosts} -R '${hostKeyName(target)}'`,
+    message: `the host key of ${where} has changed; this may be a man-in-the-middle attack`,
+    hint: `If the machine was reinstalled, run: ssh-keygen -f ${knownHosts} -R '${hostKeyName(target)}'`,
     retryable: false,
   }),
   'host-key-unknown': (where, target, knownHosts) => ({
-    message: `the host key of ${where} is not known`,
-    hint: `Add it to ${knownHosts}: ssh-keyscan ${target.port === undefined ? '' : `-p ${target.port} `}${target.host}, after checking it, or set ssh.hostKeys to accept-new.`,
+    message: `the host key of ${where} is unknown`,
+    hint: `Check the key and add it to ${knownHosts}: ssh-keyscan ${target.port === undefined ? '' : `-p ${target.port} `}${target.host}. Or set cluster.ssh.hostKeys to accept-new.`,
     retryable: false,
   }),
   'timed-out': where => ({
     message: `${where} did not answer in time`,
-    hint: 'deputy nodes check shows which nodes answer; cluster.ssh.connectTimeout and cluster.ssh.timeout are how long one may take.',
+    hint: 'Check the nodes: deputy nodes check. For a slow node, raise cluster.ssh.connectTimeout or cluster.ssh.timeout.',
     retryable: true,
   }),
   unresolved: (where, target) => ({
-    message: `the name of ${where} has no address`,
-    hint: `Check the host, or give the node a fallback address. Try: getent hosts ${target.host}`,
+    message: `the host of ${where} cannot be resolved`,
+    hint: `Check the host name, or set a fallback address for the node. Try: getent hosts ${target.host}`,
     retryable: true,
   }),
   busy: where => ({
@@ -122,17 +122,17 @@ const EXPLANATIONS: Record<
   }),
   lost: where => ({
     message: `the connection to ${where} was lost`,
-    hint: 'The command goes on there; Deputy attaches to it again.',
+    hint: 'The command keeps running on the node; Deputy reconnects to it.',
     retryable: true,
   }),
 }
 
-/** ssh says nothing of a key file that is not there. */
+/** ssh does not report a missing key file. */
 const isMissing = (identity: string | undefined): boolean =>
   identity !== undefined && !existsSync(identity.replace(/^~(?=\/)/, homedir()))
 
-/** The same by hand, to copy. */
-const byHand = ({ host, user, port, jump }: SshTarget, program = 'ssh'): string =>
+/** A command for the user to copy. */
+const manualCommand = ({ host, user, port, jump }: SshTarget, program = 'ssh'): string =>
   [
     program,
     ...(port === undefined ? [] : ['-p', port]),

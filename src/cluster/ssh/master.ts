@@ -6,22 +6,22 @@ import { failureError, sshError } from './errors.ts'
 export interface Master {
   readonly controlPath: string
   readonly alive: boolean
-  /** From the start of ssh to the first word from the far side. */
+  /** From the start of ssh to the first output of the node. */
   readonly connectMs: number
-  /** Which life of the node this is, where it tells: no connection outlives a restart. */
+  /** The boot id of the node, on Linux. It stays valid for the connection, which does not survive a reboot. */
   readonly boot: string | undefined
   close(): void
   onExit(listener: () => void): void
 }
 
 const READY = /^deputy-ready ?([0-9a-f-]{36})?$/m
-/** The login shell may be any. */
-const STAY = `exec sh -c '{ read -r b </proc/sys/kernel/random/boot_id; } 2>/dev/null; echo "deputy-ready $b"; exec cat'`
+/** Wrapped in `sh -c`, because the login shell may not be a POSIX shell. */
+const WAIT_COMMAND = `exec sh -c '{ read -r b </proc/sys/kernel/random/boot_id; } 2>/dev/null; echo "deputy-ready $b"; exec cat'`
 
 /**
- * Opens one connection that other ssh processes share. Its own session is a `cat` on our pipe: when this process
- * dies, however it dies, the pipe closes and the `cat` ends. The connection ends with the last session that shares
- * it; until then, a request that was written before may still be delivered.
+ * Opens a connection that other ssh processes share. Its own session is a `cat` on a pipe to this process: when this
+ * process dies, the pipe closes and `cat` exits. The connection closes with its last session; until then, a request
+ * that was already written may still be delivered.
  */
 export const openMaster = (options: {
   ssh: string
@@ -33,7 +33,7 @@ export const openMaster = (options: {
 }): Promise<Master> => {
   const { target, settings, controlPath, signal } = options
   const started = performance.now()
-  const args = [...sshArguments(target, settings), '-M', '-S', controlPath, '--', target.host, STAY]
+  const args = [...sshArguments(target, settings), '-M', '-S', controlPath, '--', target.host, WAIT_COMMAND]
   const deadlineMs = ((settings.connectTimeoutSeconds ?? 5) + (settings.answerTimeoutSeconds ?? 5)) * 1000
 
   return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ export const openMaster = (options: {
       reject(error)
     }
     const onAbort = (): void => fail(signal.reason)
-    // ConnectTimeout covers the TCP and key exchange; a node that hangs after it is caught here.
+    // ConnectTimeout covers TCP and the key exchange only; this timer also covers a node that hangs later.
     const timer = setTimeout(() => fail(failureError(target, 'timed-out')), deadlineMs)
     const settle = (): void => {
       clearTimeout(timer)
@@ -67,7 +67,7 @@ export const openMaster = (options: {
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       if (alive) return
       stdout = (stdout + text).slice(-8192)
-      // What the login shell prints by itself comes first.
+      // The login shell may print something before.
       const ready = READY.exec(stdout.slice(0, stdout.lastIndexOf('\n') + 1))
       if (!ready) return
       alive = true

@@ -9,9 +9,9 @@ import { type Master, openMaster } from './master.ts'
 export interface PoolOptions {
   ssh?: string
   settings: SshSettings
-  /** Short: a socket path holds about a hundred characters. */
+  /** Must be short: a socket path has about 100 characters. */
   controlDirectory: string
-  /** sshd allows ten sessions a connection unless told otherwise, and one is the master's own. */
+  /** sshd allows ten sessions for each connection by default, and the master uses one. */
   sessionsPerMaster?: number
   mastersPerNode?: number
   idleMs?: number
@@ -26,20 +26,20 @@ export interface Lease {
 }
 
 export interface ConnectionPool {
-  /** A place on a shared connection; waits when all are taken. */
+  /** Leases a session on a shared connection; waits when all are in use. */
   acquire(target: SshTarget, signal: AbortSignal): Promise<Lease>
-  /** Drops the connections of a node: the next command opens a new one. */
+  /** Drops the connections of a node, so that the next command opens a new one. */
   reset(id: string): void
-  /** Which life of a node was seen last. */
+  /** The boot id of the node at its last connection. */
   boot(id: string): string | undefined
   close(): void
 }
 
-interface Slot {
+interface Connection {
   key: string
   opening: Promise<Master> | undefined
   master: Master | undefined
-  used: number
+  sessions: number
   idle: NodeJS.Timeout | undefined
 }
 
@@ -52,24 +52,24 @@ let counter = 0
 
 export const createPool = (options: PoolOptions): ConnectionPool => {
   const { sessionsPerMaster = 8, mastersPerNode = 4, idleMs = 60_000 } = options
-  const slots = new Map<string, Set<Slot>>()
+  const connections = new Map<string, Set<Connection>>()
   const waiters: Waiter[] = []
   const boots = new Map<string, string>()
   let closed = false
   mkdirSync(options.controlDirectory, { recursive: true, mode: 0o700 })
 
-  const slotsOf = (key: string): Set<Slot> => {
-    const existing = slots.get(key)
+  const connectionsOf = (key: string): Set<Connection> => {
+    const existing = connections.get(key)
     if (existing) return existing
-    const created = new Set<Slot>()
-    slots.set(key, created)
+    const created = new Set<Connection>()
+    connections.set(key, created)
     return created
   }
 
-  const drop = (slot: Slot): void => {
-    clearTimeout(slot.idle)
-    slots.get(slot.key)?.delete(slot)
-    slot.master?.close()
+  const drop = (connection: Connection): void => {
+    clearTimeout(connection.idle)
+    connections.get(connection.key)?.delete(connection)
+    connection.master?.close()
   }
 
   const wakeNext = (key: string): void => {
@@ -77,77 +77,84 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
     if (index >= 0) waiters.splice(index, 1)[0]!.wake()
   }
 
-  /** The fullest connection that still has room, so that spare ones fall idle. */
-  const pick = (key: string): Slot | undefined => {
-    const own = slotsOf(key)
+  /** Picks the fullest connection with a free session, so that others become idle and close. */
+  const pick = (key: string): Connection | undefined => {
+    const own = connectionsOf(key)
     const open = [...own].filter(
-      slot => slot.used < sessionsPerMaster && (slot.opening || slot.master?.alive),
+      connection =>
+        connection.sessions < sessionsPerMaster && (connection.opening || connection.master?.alive),
     )
-    if (open.length > 0) return open.reduce((a, b) => (b.used > a.used ? b : a))
+    if (open.length > 0) return open.reduce((a, b) => (b.sessions > a.sessions ? b : a))
     if (own.size >= mastersPerNode) return undefined
-    const slot: Slot = { key, opening: undefined, master: undefined, used: 0, idle: undefined }
-    own.add(slot)
-    return slot
+    const connection: Connection = {
+      key,
+      opening: undefined,
+      master: undefined,
+      sessions: 0,
+      idle: undefined,
+    }
+    own.add(connection)
+    return connection
   }
 
-  const connect = (slot: Slot, target: SshTarget): Promise<Master> => {
-    if (slot.master?.alive) return Promise.resolve(slot.master)
-    slot.opening ??= openMaster({
+  const connect = (connection: Connection, target: SshTarget): Promise<Master> => {
+    if (connection.master?.alive) return Promise.resolve(connection.master)
+    connection.opening ??= openMaster({
       ssh: options.ssh ?? 'ssh',
       target,
       settings: options.settings,
       controlPath: join(
         options.controlDirectory,
-        `${slot.key}.${process.pid.toString(36)}${(counter++).toString(36)}`,
+        `${connection.key}.${process.pid.toString(36)}${(counter++).toString(36)}`,
       ),
       env: options.env ?? process.env,
-      // Shared by all who wait for it: one of them giving up must not end it for the others.
+      // Several callers may wait for this connection; one that is cancelled must not close it for the others.
       signal: new AbortController().signal,
     }).then(
       master => {
-        slot.opening = undefined
-        slot.master = master
+        connection.opening = undefined
+        connection.master = master
         if (master.boot !== undefined) boots.set(target.id, master.boot)
-        master.onExit(() => drop(slot))
+        master.onExit(() => drop(connection))
         if (closed) master.close()
         return master
       },
       error => {
-        drop(slot)
+        drop(connection)
         throw error
       },
     )
-    return slot.opening
+    return connection.opening
   }
 
-  const release = (slot: Slot): void => {
-    slot.used--
-    wakeNext(slot.key)
-    if (slot.used > 0) return
-    slot.idle = setTimeout(() => drop(slot), idleMs)
-    slot.idle.unref()
+  const release = (connection: Connection): void => {
+    connection.sessions--
+    wakeNext(connection.key)
+    if (connection.sessions > 0) return
+    connection.idle = setTimeout(() => drop(connection), idleMs)
+    connection.idle.unref()
   }
 
   const acquire = async (target: SshTarget, signal: AbortSignal): Promise<Lease> => {
     const key = keyOf(target)
     for (;;) {
-      if (closed) throw new AppError('unavailable', 'the ssh connections are being closed')
+      if (closed) throw new AppError('unavailable', 'the ssh connections are closing')
       signal.throwIfAborted()
-      const slot = pick(key)
-      if (!slot) {
-        await waitForRoom(key, signal)
+      const connection = pick(key)
+      if (!connection) {
+        await waitForSession(key, signal)
         continue
       }
-      slot.used++
-      clearTimeout(slot.idle)
+      connection.sessions++
+      clearTimeout(connection.idle)
       let released = false
       const once = (): void => {
         if (released) return
         released = true
-        release(slot)
+        release(connection)
       }
       try {
-        const master = await abortable(connect(slot, target), signal)
+        const master = await abortable(connect(connection, target), signal)
         const { controlPath, connectMs, boot } = master
         return { controlPath, connectMs, boot, release: once }
       } catch (error) {
@@ -157,7 +164,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
     }
   }
 
-  const waitForRoom = (key: string, signal: AbortSignal): Promise<void> =>
+  const waitForSession = (key: string, signal: AbortSignal): Promise<void> =>
     new Promise((resolve, reject) => {
       const waiter: Waiter = {
         key,
@@ -178,19 +185,19 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
   return {
     acquire,
     reset: id => {
-      for (const [key, own] of slots)
-        if (key.startsWith(`${hash(id)}`)) for (const slot of [...own]) drop(slot)
+      for (const [key, own] of connections)
+        if (key.startsWith(`${hash(id)}`)) for (const connection of [...own]) drop(connection)
     },
     boot: id => boots.get(id),
     close: () => {
       closed = true
-      for (const own of slots.values()) for (const slot of [...own]) drop(slot)
+      for (const own of connections.values()) for (const connection of [...own]) drop(connection)
       for (const waiter of waiters.splice(0)) waiter.wake()
     },
   }
 }
 
-/** A node whose entry changed is another node to the pool. */
+/** Includes all settings of the node, so that a changed node gets new connections. */
 const keyOf = (target: SshTarget): string => `${hash(target.id)}${hash(JSON.stringify(target))}`
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)

@@ -13,11 +13,11 @@ export interface PushRequest {
   ssh: Ssh
   owner: string
   target: SshTarget
-  /** Names the copy on the node that is brought up to date. */
+  /** Name of the copy on the node. */
   key: string
   source: TreeSource
   signal: AbortSignal
-  /** How many copies the node keeps. */
+  /** Limits for all copies on the node. */
   limits?: TreeLimits
 }
 
@@ -31,16 +31,15 @@ export interface Pushed {
 const KEY = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 const DONE = 'deputy-synchronised'
 
-/** Where the copy lives; relative to the home there. */
+/** Directory of the copy, relative to the home directory on the node. */
 export const treeDirectory = (owner: string, key: string): string => {
-  if (!KEY.test(key)) throw new AppError('invalid', `"${key}" cannot name a copy on a node`)
+  if (!KEY.test(key)) throw new AppError('invalid', `invalid name "${key}" for a copy on a node`)
   return `.cache/deputy/${owner}/trees/${key}`
 }
 
 /**
- * Brings the copy of a tree on a node up to date: only what changed since the last time travels. The list of what
- * is there lives with the copy and is taken away while the copy changes, so a cut in between means a full copy next
- * time, never a wrong one.
+ * Updates the copy of a tree on a node and sends only changed files. The manifest lists the files of the copy. It is
+ * deleted while the copy changes, so that an interrupted update leads to a full copy and never to a wrong one.
  */
 export const pushTree = async (request: PushRequest): Promise<Pushed> => {
   const directory = treeDirectory(request.owner, request.key)
@@ -48,21 +47,21 @@ export const pushTree = async (request: PushRequest): Promise<Pushed> => {
   const entries = await request.source.entries(before)
   const now = new Map(entries.map(entry => [entry.path, entry]))
   const changed = entries.filter(entry => !isSame(before.get(entry.path), entry))
-  const gone = [...before.values()]
+  const removed = [...before.values()]
     .filter(entry => now.get(entry.path)?.type !== entry.type)
     .map(entry => entry.path)
   const bytes = changed.reduce((sum, entry) => sum + entry.size, 0)
-  if (changed.length === 0 && gone.length === 0 && before.size > 0)
+  if (changed.length === 0 && removed.length === 0 && before.size > 0)
     return { entries, sent: 0, deleted: 0, bytes: 0 }
-  if (gone.length > 0) await removePaths(request, directory, gone)
+  if (removed.length > 0) await removePaths(request, directory, removed)
   await sendEntries(request, directory, {
     entries,
     wanted: new Set(changed.map(entry => entry.path)),
     fresh: before.size === 0,
   })
-  // A new copy is the moment to look at the old ones; a failure here costs room only.
+  // Old copies are deleted when a new one is made. A failure only costs disk space.
   if (before.size === 0) await sweepTrees(request).catch(() => undefined)
-  return { entries, sent: changed.length, deleted: gone.length, bytes }
+  return { entries, sent: changed.length, deleted: removed.length, bytes }
 }
 
 const isSame = (before: TreeEntry | undefined, entry: TreeEntry): boolean =>
@@ -87,9 +86,9 @@ const readManifest = async (request: PushRequest, directory: string): Promise<Ma
   const { target, signal } = request
   const script = `echo ${mark}; cat "$HOME/${directory}/manifest" 2>/dev/null\necho; echo ${mark}\n`
   await request.ssh.run({ target, signal, script, onStdout: chunk => void read(chunk) })
-  // Half of the list is no list: what is missing in it would be taken for new, and what is gone would stay.
+  // An incomplete manifest must not be used: deleted files would stay in the copy.
   if (marks !== 2) throw failureError(target, 'lost')
-  // A list that cannot be read means a full copy.
+  // A manifest that cannot be parsed leads to a full copy.
   return readable ? entries : new Map()
 }
 
@@ -136,13 +135,13 @@ const sendEntries = async (
   const filled = request.source
     .pack(tar, wanted)
     .then(() => {
-      // Last: its arrival says that all before it has arrived.
+      // The manifest is the last entry: when it arrives, all files have arrived.
       tar.entry({ name: 'manifest.new' }, `${entries.map(entry => JSON.stringify(entry)).join('\n')}\n`)
       tar.finalize()
     })
-    // Also when the node took no more of it: what it has to say of that is the reason.
+    // The node may have stopped reading; its own error message, read below, says why.
     .catch((error: unknown) => void tar.destroy(error instanceof Error ? error : new Error(String(error))))
-  // What an earlier copy that was cut off has left must not be part of this one.
+  // Files of an earlier, interrupted copy must not become part of this one.
   const clean = fresh ? `chmod -R u+rwX "$d/${TREE}" 2>/dev/null; rm -rf "$d/${TREE}"; ` : ''
   const script = `umask 077; d="$HOME/${directory}"; ${clean}mkdir -p "$d/${TREE}" && touch "$d/used" && rm -f "$d/manifest" "$d/manifest.new" && tar -xpof - -C "$d" && mv "$d/manifest.new" "$d/manifest" && echo ${DONE}`
   const result = await request.ssh
@@ -154,12 +153,12 @@ const sendEntries = async (
 
 const assertDone = (result: { stdout: Buffer; stderr: string; code: number }, request: PushRequest): void => {
   if (result.stdout.includes(DONE)) return
-  const said = result.stderr.trim().split('\n').at(-1) ?? ''
+  const detail = result.stderr.trim().split('\n').at(-1) ?? ''
   throw new AppError(
     'unavailable',
-    `the workspace could not be copied to node ${request.target.id}: ${said || `tar ended with ${result.code}`}`,
+    `cannot copy the workspace to node ${request.target.id}: ${detail || `tar exited with ${result.code}`}`,
     {
-      hint: `Is there room on its disk? Try: ssh ${request.target.host} df -h`,
+      hint: `Check the free disk space: ssh ${request.target.host} df -h`,
     },
   )
 }

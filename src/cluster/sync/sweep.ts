@@ -2,17 +2,17 @@ import type { SshTarget } from '../ssh/arguments.ts'
 import type { Ssh } from '../ssh/session.ts'
 
 export interface TreeLimits {
-  /** Copies that nobody has used for so long go. */
+  /** Copies that were not used for so many days are deleted. */
   days: number
-  /** Together they take no more than this; those that were used longest ago go first. */
+  /** Limit for all copies together; the least recently used are deleted first. */
   kibibytes: number
 }
 
 const DEFAULTS: TreeLimits = { days: 14, kibibytes: 10 * 1024 * 1024 }
 
 /**
- * Deletes copies of trees on a node that are old or too many. What was used within the hour stays: a command may be
- * taking its own copy of it right now. The work goes on there by itself; nobody waits for it.
+ * Deletes old copies of trees on a node. Copies that were used within the last hour stay: a command may be reading one.
+ * The deletion runs in the background on the node.
  */
 export const sweepTrees = async (request: {
   ssh: Ssh

@@ -12,22 +12,22 @@ export interface TreeEntry {
   type: 'file' | 'directory' | 'link'
   mode: number
   size: number
-  /** Of a file's content, or of a link's target; empty for directories. */
+  /** SHA-256 of the content of a file or of the target of a link; empty for directories. */
   hash: string
   mtime: number
 }
 
-/** Something that can be made to exist on a node: what is in it, and how to get at the contents of some of it. */
+/** A tree of files to copy to a node. */
 export interface TreeSource {
-  /** `known` spares reading a file whose size and time are those of an entry that was sent before. */
+  /** Reuses the hash from `known` for a file with the same size and modification time, instead of reading it. */
   entries(known: ReadonlyMap<string, TreeEntry>): Promise<TreeEntry[]>
-  /** Adds the named entries below `tree/` to an archive, in their order. */
+  /** Adds the wanted entries to an archive, below `tree/`. */
   pack(into: Pack, wanted: ReadonlySet<string>): Promise<void>
 }
 
 export const TREE = 'tree'
 
-/** A directory of this computer, without `.git` and what .gitignore names. */
+/** A local directory, without `.git` and files that .gitignore excludes. */
 export const directorySource = (root: string): TreeSource => {
   const links = new Map<string, string>()
   const listed = new Map<string, TreeEntry>()
@@ -60,7 +60,7 @@ export const directorySource = (root: string): TreeSource => {
   }
 }
 
-/** A tar, gzipped or not, opened as often as needed: once to know what is in it, once to send some of it. */
+/** A tar archive, optionally gzipped. It is opened twice: to list its entries, and to send the wanted ones. */
 export const tarSource = (open: () => AsyncIterable<Uint8Array>): TreeSource => {
   const links = new Map<string, string>()
   return {
@@ -97,7 +97,7 @@ const readTar = async (
 ): Promise<void> => {
   const tar = extract()
   const fed = feed(open(), tar)
-  // Whoever reads the entries hears of it, too.
+  // The loop over the entries gets the same error.
   fed.catch(() => undefined)
   for await (const item of tar) {
     const { header } = item
@@ -169,7 +169,7 @@ const addFile = async (
     mtime: new Date(entry.mtime),
     size: entry.size,
   }
-  // A file that grew since it was listed is sent as long as it was; one that shrank breaks the archive off.
+  // A file that grew since it was listed is cut at the listed size. One that shrank makes the archive fail.
   let left = entry.size
   const chunks = async function* (): AsyncGenerator<Uint8Array> {
     for await (const chunk of content) {
@@ -187,7 +187,7 @@ const addFile = async (
   await pipeline(chunks(), into.entry(header))
 }
 
-/** Names that a tar can carry and that stay inside; what is not among them stays where it is. */
+/** Whether a path can be in a tar archive and stays inside the tree. Other files are not copied. */
 export const isPortable = (path: string): boolean =>
   path !== '' &&
   path.length < 4096 &&

@@ -161,7 +161,7 @@ describe.skipIf(missing !== undefined)(
         stderr: 'err\n',
         return_code: 0,
         auto_routed: false,
-        why: 'two was asked for by name.',
+        why: 'two was requested by name.',
       })
       // It runs as whoever logs in, and says so.
       const { output, isolation } = await cli.json<{ output: string; isolation: string[] }>([
@@ -172,10 +172,10 @@ describe.skipIf(missing !== undefined)(
         isolation: [`none: ran on two as ${lab.user}`],
       })
       const words = await cli.run(['cluster', 'submit', '--node', 'two', 'printf', '%s-', 'a b', 'c', '-d'])
-      expect(words.stdout).toMatch(/Why: two was asked for by name\.\nOutput:\na b-c--d-\n/)
+      expect(words.stdout).toMatch(/Why: two was requested by name\.\nOutput:\na b-c--d-\n/)
       expect(await cli.json(['cluster', 'status', 'last'])).toMatchObject({ task: "printf %s- 'a b' c -d" })
       expect(await cli.json(['cluster', 'status', String(json.task_id)])).toMatchObject({
-        executed_on: { node: 'two', because: 'two was asked for by name.' },
+        executed_on: { node: 'two', because: 'two was requested by name.' },
       })
       const status = await cli.json<{ nodes: Record<string, object> }>(['cluster', 'cluster-status'])
       expect(Object.keys(status.nodes)).toEqual(['here', 'one', 'two'])

@@ -121,7 +121,7 @@ describe.skipIf(missing !== undefined)(
       expect((await add(1, 'two')).code).toBe(0)
       expect((await cli.run(['nodes', 'remove', 'one'])).stdout).toBe('one removed. The daemon knows.\n')
       const refused = await cli.run(['run', '--node', 'one', '--', 'true'])
-      expect(refused.stderr).toContain('there is no node "one"')
+      expect(refused.stderr).toContain('no node "one"')
       writeFileSync(`${lab.nodes[0]!.home}/go1`, '')
       await ended(job.job_id)
       expect(await client().result(job.job_id)).toMatchObject({

@@ -147,7 +147,7 @@ describe.skipIf(missing !== undefined)(`the way to a node${why(missing)}`, () =>
       addresses: { dns: dns.address },
     })
     await expect(strict.target(strict.find('one'), signal)).rejects.toThrow(
-      `dns ${dns.address} said 127.0.0.1, which is this computer itself`,
+      `dns ${dns.address} returned 127.0.0.1, which is this computer itself`,
     )
     strict.dispose()
     dns.close()

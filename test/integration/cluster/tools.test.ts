@@ -122,7 +122,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     expect(built.why).toMatch(/^n2 fits capability=special and scored best: .*"build" is its specialty\.$/)
     const other = await call('cluster_bash', { command: 'uptime', requires_capabilities: ['special'] })
     expect(other.why).not.toContain('specialty')
-    expect((await call('offload_to', { command, node_id: 'n2' })).why).toBe('n2 was asked for by name.')
+    expect((await call('offload_to', { command, node_id: 'n2' })).why).toBe('n2 was requested by name.')
   })
 
   it('refuse what the policy refuses, by its rule, here and there', async () => {
@@ -143,7 +143,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     })
     const unknown = await call('offload_to', { command: 'true', node_id: 'node9' })
     expect(unknown.isError).toBe(true)
-    expect(unknown.text).toContain('there is no node "node9"')
+    expect(unknown.text).toContain('no node "node9"')
   })
 
   it('run many commands at once, answer in order, and let one bad command stop no other', async () => {

@@ -222,7 +222,7 @@ describe('the monitor', () => {
     })
     const started = performance.now()
     const nodes = ['a', 'hang', 'down', ...Array.from({ length: 40 }, (_, i) => `n${i}`)].map(node)
-    const all = await watch.look(nodes)
+    const all = await watch.check(nodes)
     expect(performance.now() - started).toBeLessThan(2000)
     expect(all.find(({ id }) => id === 'a')).toMatchObject({
       health: 'healthy',
@@ -244,14 +244,14 @@ describe('the monitor', () => {
       ({ id }) => (id === 'n19' ? Promise.resolve({ report, latencyMs: 1 }) : new Promise(() => undefined)),
       { parallel: 2 },
     )
-    const all = await watch.look(Array.from({ length: 20 }, (_, i) => node(`n${i}`)))
+    const all = await watch.check(Array.from({ length: 20 }, (_, i) => node(`n${i}`)))
     expect(all.map(({ health }) => health)).toEqual([...Array(19).fill('unreachable'), 'healthy'])
   })
 
   it('keeps to the time-out when more nodes hang than it asks at once', async () => {
     const watch = monitor(() => new Promise(() => undefined), { parallel: 2 })
     const started = performance.now()
-    const all = await watch.look(Array.from({ length: 20 }, (_, i) => node(`h${i}`)))
+    const all = await watch.check(Array.from({ length: 20 }, (_, i) => node(`h${i}`)))
     expect(performance.now() - started).toBeLessThan(2000)
     expect(all.every(({ health }) => health === 'unreachable')).toBe(true)
   })
@@ -262,11 +262,11 @@ describe('the monitor', () => {
       asked++
       return { report, latencyMs: 1 }
     })
-    await Promise.all([watch.look([node('a')]), watch.look([node('a')])])
-    await watch.look([node('a')])
+    await Promise.all([watch.check([node('a')]), watch.check([node('a')])])
+    await watch.check([node('a')])
     expect(asked).toBe(1)
     at.time += 6000
-    await watch.look([node('a')])
+    await watch.check([node('a')])
     expect(asked).toBe(2)
   })
 
@@ -291,20 +291,20 @@ describe('the monitor', () => {
       if (fails) throw new AppError('unavailable', 'gone')
       return { report, latencyMs: 1 }
     })
-    const [first] = await watch.look([node('a')])
+    const [first] = await watch.check([node('a')])
     at.time += 10_000
-    const [second] = await watch.look([node('a')])
+    const [second] = await watch.check([node('a')])
     expect(second?.since).toBe(first?.since)
     fails = true
     at.time += 10_000
-    const [third] = await watch.look([node('a')], { force: true })
+    const [third] = await watch.check([node('a')], { force: true })
     expect(third).toMatchObject({ health: 'unreachable', since: at.time })
     expect(third?.report).toEqual(report)
   })
 
   it('calls a busy node overloaded and says why', async () => {
     const watch = monitor(async () => ({ report: { ...report, cpu: 97 }, latencyMs: 1 }))
-    expect((await watch.look([node('a')]))[0]).toMatchObject({
+    expect((await watch.check([node('a')]))[0]).toMatchObject({
       health: 'overloaded',
       reason: 'cpu 97 % is over 40 %',
     })
@@ -312,6 +312,6 @@ describe('the monitor', () => {
 
   it('says so when the answer is nonsense', async () => {
     const watch = monitor(async () => ({ report: parseReport('hello'), latencyMs: 1 }))
-    expect((await watch.look([node('a')]))[0]?.reason).toContain('answered nonsense')
+    expect((await watch.check([node('a')]))[0]?.reason).toContain('sent an invalid answer')
   })
 })

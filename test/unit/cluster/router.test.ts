@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createBreakers } from '../../../src/cluster/breaker.ts'
+import { createCircuitBreakers } from '../../../src/cluster/circuit-breaker.ts'
 import { type Candidate, type Measurement, route } from '../../../src/cluster/router.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 
@@ -52,7 +52,7 @@ describe('the router', () => {
   })
 
   it('takes this computer only for what fits nowhere else', () => {
-    const here = node('here', { isHere: true, has: ['gpu'], priority: 1 })
+    const here = node('here', { isLocal: true, has: ['gpu'], priority: 1 })
     const busy = node('busy', { measurement: measured({ cpu: 100, load: 90, memory: 99 }), overloaded: true })
     expect(route([here, busy], { now }).id).toBe('busy')
     expect(route([here, busy], { requires: { capabilities: ['gpu'] }, now }).id).toBe('here')
@@ -117,10 +117,10 @@ describe('the router', () => {
     expect(route([knees, node('idle', { priority: 5 })], { now }).id).toBe('idle')
   })
 
-  it('leaves out a node that is closed, and says why when none remains', () => {
-    const closed = node('a', { closed: 'is unreachable since 10:00 (no route to host)' })
-    expect(route([closed, node('b')], { now }).id).toBe('b')
-    expect(failure(() => route([closed], { now })).message).toContain(
+  it('leaves out a node that is blocked, and says why when none remains', () => {
+    const blocked = node('a', { blocked: 'is unreachable since 10:00 (no route to host)' })
+    expect(route([blocked, node('b')], { now }).id).toBe('b')
+    expect(failure(() => route([blocked], { now })).message).toContain(
       'a is unreachable since 10:00 (no route to host)',
     )
   })
@@ -148,14 +148,14 @@ describe('the router', () => {
       load: fc.float({ min: 0, max: 500, noNaN: true }),
       running: fc.integer({ min: 0, max: 5 }),
       os: fc.constantFrom('linux', 'macos'),
-      closed: fc.option(fc.constant('is down'), { nil: undefined }),
+      blocked: fc.option(fc.constant('is down'), { nil: undefined }),
     })
     fc.assert(
       fc.property(fc.array(arbitrary, { minLength: 1, maxLength: 20 }), specs => {
         const nodes = specs.map(({ cpu, load, ...rest }, i) =>
           node(`n${i}`, { ...rest, measurement: measured({ cpu, load }) }),
         )
-        const fit = nodes.filter(n => n.traits.os === 'macos' && !n.closed && n.running < n.maxTasks)
+        const fit = nodes.filter(n => n.traits.os === 'macos' && !n.blocked && n.running < n.maxTasks)
         if (fit.length === 0) expect(() => route(nodes, { requires: { os: 'macos' }, now })).toThrow(AppError)
         else expect(fit.map(n => n.id)).toContain(route(nodes, { requires: { os: 'macos' }, now }).id)
       }),
@@ -174,85 +174,85 @@ describe('a circuit breaker', () => {
   const at = { time: 0 }
   const make = () => {
     at.time = 0
-    return createBreakers({ threshold: 3, coolMs: 1000, now: () => at.time })
+    return createCircuitBreakers({ threshold: 3, openMs: 1000, now: () => at.time })
   }
 
   it('counts all that one cut has ended as one failure', () => {
     const breakers = make()
     at.time = 100
-    for (let session = 0; session < 8; session++) breakers.failed('a', 'cut', { begun: 50 })
-    expect(breakers.closedReason('a')).toBeUndefined()
-    for (const begun of [200, 300]) {
-      at.time = begun + 50
-      for (let session = 0; session < 8; session++) breakers.failed('a', 'cut', { begun })
+    for (let session = 0; session < 8; session++) breakers.recordFailure('a', 'cut', { startedAt: 50 })
+    expect(breakers.blockedReason('a')).toBeUndefined()
+    for (const startedAt of [200, 300]) {
+      at.time = startedAt + 50
+      for (let session = 0; session < 8; session++) breakers.recordFailure('a', 'cut', { startedAt })
     }
-    expect(breakers.closedReason('a')).toContain('failed 3 times in a row')
+    expect(breakers.blockedReason('a')).toContain('failed 3 times in a row')
   })
 
   it('lets the next one try when a trial ends without a verdict', () => {
     const breakers = make()
-    for (let i = 0; i < 3; i++) breakers.failed('a', 'x')
+    for (let i = 0; i < 3; i++) breakers.recordFailure('a', 'x')
     at.time = 1000
-    expect(breakers.enter('a')).toBe(true)
-    expect(breakers.isTrying('a')).toBe(true)
-    breakers.leave('a')
-    expect(breakers.closedReason('a')).toBeUndefined()
-    expect(breakers.enter('a')).toBe(true)
+    expect(breakers.startTrial('a')).toBe(true)
+    expect(breakers.inTrial('a')).toBe(true)
+    breakers.endTrial('a')
+    expect(breakers.blockedReason('a')).toBeUndefined()
+    expect(breakers.startTrial('a')).toBe(true)
   })
 
   it('closes when the node answers, unless the node itself is what failed', () => {
     const breakers = make()
-    for (let i = 0; i < 3; i++) breakers.failed('a', 'no route')
-    breakers.answered('a')
-    expect(breakers.closedReason('a')).toBeUndefined()
-    for (let i = 0; i < 3; i++) breakers.failed('b', 'disk full', { cause: 'node' })
-    breakers.answered('b')
-    expect(breakers.closedReason('b')).toContain('disk full')
-    breakers.succeeded('b')
-    expect(breakers.closedReason('b')).toBeUndefined()
+    for (let i = 0; i < 3; i++) breakers.recordFailure('a', 'no route')
+    breakers.recordReachable('a')
+    expect(breakers.blockedReason('a')).toBeUndefined()
+    for (let i = 0; i < 3; i++) breakers.recordFailure('b', 'disk full', { cause: 'node' })
+    breakers.recordReachable('b')
+    expect(breakers.blockedReason('b')).toContain('disk full')
+    breakers.recordSuccess('b')
+    expect(breakers.blockedReason('b')).toBeUndefined()
   })
 
   it('opens after failures in a row and names the last', () => {
     const breakers = make()
-    breakers.failed('a', 'timed out')
-    breakers.failed('a', 'timed out')
-    expect(breakers.closedReason('a')).toBeUndefined()
-    breakers.failed('a', 'no route to host')
-    expect(breakers.closedReason('a')).toBe('failed 3 times in a row (no route to host); next try in 1 s')
-    expect(breakers.enter('a')).toBe(false)
-    expect(breakers.closedReason('b')).toBeUndefined()
+    breakers.recordFailure('a', 'timed out')
+    breakers.recordFailure('a', 'timed out')
+    expect(breakers.blockedReason('a')).toBeUndefined()
+    breakers.recordFailure('a', 'no route to host')
+    expect(breakers.blockedReason('a')).toBe('failed 3 times in a row (no route to host); next try in 1 s')
+    expect(breakers.startTrial('a')).toBe(false)
+    expect(breakers.blockedReason('b')).toBeUndefined()
   })
 
   it('forgets failures after a success', () => {
     const breakers = make()
-    breakers.failed('a', 'x')
-    breakers.failed('a', 'x')
-    breakers.succeeded('a')
-    breakers.failed('a', 'x')
-    expect(breakers.closedReason('a')).toBeUndefined()
+    breakers.recordFailure('a', 'x')
+    breakers.recordFailure('a', 'x')
+    breakers.recordSuccess('a')
+    breakers.recordFailure('a', 'x')
+    expect(breakers.blockedReason('a')).toBeUndefined()
   })
 
   it('lets exactly one trial through when half-open', () => {
     const breakers = make()
-    for (let i = 0; i < 3; i++) breakers.failed('a', 'x')
+    for (let i = 0; i < 3; i++) breakers.recordFailure('a', 'x')
     at.time = 1000
-    expect(breakers.closedReason('a')).toBeUndefined()
-    expect(breakers.enter('a')).toBe(true)
-    expect(breakers.enter('a')).toBe(false)
-    expect(breakers.closedReason('a')).toContain('is being tried')
-    breakers.succeeded('a')
-    expect(breakers.enter('a')).toBe(true)
+    expect(breakers.blockedReason('a')).toBeUndefined()
+    expect(breakers.startTrial('a')).toBe(true)
+    expect(breakers.startTrial('a')).toBe(false)
+    expect(breakers.blockedReason('a')).toContain('is being tried')
+    breakers.recordSuccess('a')
+    expect(breakers.startTrial('a')).toBe(true)
   })
 
   it('waits twice as long after a failed trial', () => {
     const breakers = make()
-    for (let i = 0; i < 3; i++) breakers.failed('a', 'x')
+    for (let i = 0; i < 3; i++) breakers.recordFailure('a', 'x')
     at.time = 1000
-    breakers.enter('a')
-    breakers.failed('a', 'still down')
+    breakers.startTrial('a')
+    breakers.recordFailure('a', 'still down')
     at.time = 2500
-    expect(breakers.enter('a')).toBe(false)
+    expect(breakers.startTrial('a')).toBe(false)
     at.time = 3000
-    expect(breakers.enter('a')).toBe(true)
+    expect(breakers.startTrial('a')).toBe(true)
   })
 })

@@ -7,7 +7,7 @@ export const clusterStatus = (status: ClusterStatus): Tool =>
     name: 'cluster_status',
     title: 'Status of the cluster',
     description:
-      'Load, health and running tasks of this computer and every node; what is wrong with those that do not answer.',
+      'Load, health and running tasks of this computer and every node; errors of those that do not answer.',
     annotations: reads(true),
     input: z.strictObject({}),
     output: z.looseObject({ local_node: z.string(), nodes: z.record(z.string(), z.looseObject({})) }),

@@ -4,13 +4,13 @@ import { planRouted, type RoutedCommand, type Routing } from '../../../routing/p
 import type { ToolContext, ToolOutcome } from '../../tool.ts'
 import { MAX_WAIT_SECONDS, waitForEnd } from '../jobs/wait-for-end.ts'
 
-/** What the tools that run commands have in common. */
+/** Input fields that all tools for commands share. */
 export const COMMON_INPUT = {
   cwd: z
     .string()
     .startsWith('/')
     .optional()
-    .describe('Absolute; copied to the node without what .gitignore names'),
+    .describe('Absolute; copied to the node without files in .gitignore'),
   timeout: z.number().min(1).max(86_400).optional().describe('Seconds'),
   wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).default(MAX_WAIT_SECONDS),
 }
@@ -46,7 +46,7 @@ export const ANSWER = z.looseObject({
   task_id: z.string(),
 })
 
-/** Submits, waits as long as asked, answers; the job goes on when nobody waits any more. */
+/** Submits a job and waits for it. The job keeps running when the wait ends first. */
 export const runCommand = async (
   tools: Routing,
   request: RoutedCommand,

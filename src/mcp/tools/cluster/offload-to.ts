@@ -11,7 +11,7 @@ export const offloadTo = (tools: Routing): Tool =>
     annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
     input: z.strictObject({
       command: z.string().min(1),
-      node_id: z.string().min(1).describe('Id or alias, as cluster_status lists them'),
+      node_id: z.string().min(1).describe('Id or alias from cluster_status'),
       ...COMMON_INPUT,
     }),
     output: ANSWER,

@@ -11,16 +11,16 @@ import { waitForEnd } from '../jobs/wait-for-end.ts'
 import { COMMON_INPUT, REQUIREMENTS, requirementsOf } from './command.ts'
 
 const MAX_COMMANDS = 1000
-/** Of output in one answer, shared by all commands; each has its whole log under its own task_id. */
+/** Limit for the output in one answer, shared by all commands. The full log is available by task_id. */
 const OUTPUT_BYTES = 512 * 1024
-const MOST_BYTES = 48 * 1024
+const OUTPUT_BYTES_PER_COMMAND = 48 * 1024
 
 export const parallelExecute = (tools: Routing): Tool =>
   defineTool({
     name: 'parallel_execute',
     title: 'Run commands in parallel',
     description:
-      'Run many bash commands at once, spread over the nodes by their load. Results come in the order of the commands; one that fails stops no other.',
+      'Run many bash commands at once, spread over the nodes by their load. Results keep the order of the commands; a failure does not stop the others.',
     annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
     input: z.strictObject({
       commands: z.array(z.string()).min(1).max(MAX_COMMANDS),
@@ -47,7 +47,7 @@ export const parallelExecute = (tools: Routing): Tool =>
           status: last.status,
           results,
           ...(!done && {
-            next: `It goes on. get_job_status with job_id ${job.job_id}; each result has its own task_id.`,
+            next: `Still running. Call get_job_status with job_id ${job.job_id}; each result has its own task_id.`,
           }),
         },
         startedJob: job.job_id,
@@ -69,7 +69,7 @@ const batchResults = async (
     for (const child of page.jobs) children.set(Number(child.labels?.[INDEX_LABEL] ?? -1), child.job_id)
     cursor = page.next_cursor ?? undefined
   } while (cursor !== undefined)
-  const share = Math.min(MOST_BYTES, Math.floor(OUTPUT_BYTES / requests.length))
+  const share = Math.min(OUTPUT_BYTES_PER_COMMAND, Math.floor(OUTPUT_BYTES / requests.length))
   return Promise.all(
     requests.map(async (request, index) => {
       const { command } = request
@@ -84,11 +84,11 @@ const batchResults = async (
   )
 }
 
-/** A command that made no job was refused; planning it again tells why. */
+/** A command without a job was refused. Planning it again gives the reason. */
 const refusalOf = async (tools: Routing, request: RoutedCommand): Promise<string> => {
   try {
     await planRouted(request, tools)
-    return 'It was not started yet.'
+    return 'Not started yet.'
   } catch (error) {
     return toAppError(error).message
   }

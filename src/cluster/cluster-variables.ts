@@ -4,13 +4,13 @@ import { type ClusterConfig, type ClusterNode, parseCluster } from './inventory.
 
 export interface ClusterEnvironment {
   config: ClusterConfig
-  /** Which variable set which key, for `config explain`. */
+  /** The variable that set each key, for `deputy config explain`. */
   origins: Record<string, string>
-  /** Variables that look like ours and name no node. */
+  /** About variables such as CLUSTER_X_HOST where X is not a node. */
   warnings: string[]
 }
 
-/** Lays the CLUSTER_* variables over a configuration. Pure: nothing is read but what is passed. */
+/** Returns a copy of the configuration with the CLUSTER_* variables applied. */
 export const applyClusterEnvironment = (
   config: ClusterConfig,
   env: Readonly<Record<string, string | undefined>>,
@@ -30,11 +30,11 @@ export const applyClusterEnvironment = (
       else warnings.push(unknownNode(name, next.nodes))
     }
   }
-  return { config: parseNaming(next, origins), origins, warnings }
+  return { config: parseWithOrigins(next, origins), origins, warnings }
 }
 
-/** A bad value is reported under the variable that brought it, not only under the key it landed in. */
-const parseNaming = (config: ClusterConfig, origins: Record<string, string>): ClusterConfig => {
+/** An error names the variable that has the invalid value, not only the key that it sets. */
+const parseWithOrigins = (config: ClusterConfig, origins: Record<string, string>): ClusterConfig => {
   try {
     return parseCluster(config)
   } catch (error) {
@@ -60,7 +60,7 @@ const numeric = (key: string, set: (config: ClusterConfig, value: number) => voi
     const number = Number(value)
     if (!Number.isFinite(number)) {
       throw new AppError('invalid', `${name}: "${value}" is not a number`, {
-        hint: `Unset ${name} or give a number.`,
+        hint: `Unset ${name} or set it to a number.`,
       })
     }
     set(config, number)
@@ -111,7 +111,7 @@ const SETTINGS: Record<string, Setting> = {
   }),
 }
 
-/** `mac-studio` answers to CLUSTER_MAC_STUDIO_HOST and CLUSTER_MACSTUDIO_HOST, and so do its aliases. */
+/** CLUSTER_MAC_STUDIO_HOST and CLUSTER_MACSTUDIO_HOST both set the host of `mac-studio`; aliases work the same way. */
 const applyNodeVariable = (config: ClusterConfig, name: string, value: string): string | undefined => {
   const match = /^CLUSTER_(.+)_(HOST|IP)$/.exec(name)!
   const index = config.nodes.findIndex(node => variableNames(node).has(match[1]!))
@@ -132,10 +132,10 @@ const unknownNode = (name: string, nodes: readonly ClusterNode[]): string => {
     ['HOST', 'IP'].flatMap(end => [...variableNames(node)].map(n => `CLUSTER_${n}_${end}`)),
   )
   const close = nearest(name, known)
-  return `${name} names no node of the inventory${close ? `; did you mean ${close}?` : ''}`
+  return `${name} does not match a node${close ? `; did you mean ${close}?` : ''}`
 }
 
-/** Name and key of every variable, for the reference. */
+/** Name and key of every variable, for the reference documentation. */
 export const CLUSTER_VARIABLES: readonly (readonly [string, string])[] = Object.entries(SETTINGS).map(
   ([name, { key }]) => [name, key],
 )

@@ -10,13 +10,13 @@ export type AddressKind =
   | 'container-bridge'
   | 'not-an-address'
 
-/** Which networks this computer is on, and which of them only lead to its own containers. */
+/** The networks of this computer: container bridges, and all others. */
 export interface LocalNetworks {
   bridges: BlockList
   real: BlockList
 }
 
-/** Why an answer of a name service cannot be where another machine is; nothing when it can. */
+/** Why an address from a name service cannot belong to another machine; undefined when it can. */
 export const unusableKind = (address: string, networks: LocalNetworks): AddressKind | undefined => {
   const family = isIP(address)
   if (family === 0) return 'not-an-address'
@@ -25,7 +25,7 @@ export const unusableKind = (address: string, networks: LocalNetworks): AddressK
   if (mapped) return unusableKind(mapped, networks)
   for (const [kind, list] of KINDS) if (list.check(address, type)) return kind
   if (networks.bridges.check(address, type)) return 'container-bridge'
-  // The bridges other machines announce have the defaults of docker, podman and libvirt, unless that is our own LAN.
+  // Other machines announce their bridges with the defaults of docker, podman and libvirt. Our LAN may use the same range.
   if (DEFAULT_BRIDGES.check(address, type) && !networks.real.check(address, type)) return 'container-bridge'
   return undefined
 }

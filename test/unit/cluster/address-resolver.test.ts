@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { createAddressBook } from '../../../src/cluster/addresses/book.ts'
-import { localNetworks, unusableKind } from '../../../src/cluster/addresses/kinds.ts'
-import { findSelf } from '../../../src/cluster/addresses/self.ts'
-import { addressesIn, type NamedSource } from '../../../src/cluster/addresses/sources.ts'
+import { localNetworks, unusableKind } from '../../../src/cluster/addresses/address-kinds.ts'
+import { createAddressResolver } from '../../../src/cluster/addresses/address-resolver.ts'
+import { findSelf } from '../../../src/cluster/addresses/find-self.ts'
+import { addressesIn, type NameService } from '../../../src/cluster/addresses/name-services.ts'
 import { parseCluster, parseNode } from '../../../src/cluster/inventory.ts'
 
 const lan = localNetworks({
@@ -67,24 +67,30 @@ describe('an answer of a name service', () => {
   })
 })
 
-describe('the address book', () => {
-  const source = (name: string, answers: Record<string, string[]>, asked: string[] = []): NamedSource => ({
+describe('the address resolver', () => {
+  const source = (name: string, answers: Record<string, string[]>, asked: string[] = []): NameService => ({
     name,
-    answers: () => true,
-    ask: host => {
+    handles: () => true,
+    lookUp: host => {
       asked.push(`${name}:${host}`)
       return Promise.resolve(answers[host] ?? [])
     },
   })
   const at = { time: 0 }
-  const book = (sources: NamedSource[], more = {}) => {
+  const resolver = (nameServices: NameService[], more = {}) => {
     at.time = 0
-    return createAddressBook({ ttlMs: 1000, sources, networks: () => lan, now: () => at.time, ...more })
+    return createAddressResolver({
+      ttlMs: 1000,
+      nameServices,
+      networks: () => lan,
+      now: () => at.time,
+      ...more,
+    })
   }
 
   it('asks the services in order and stops at the first that knows', async () => {
     const asked: string[] = []
-    const addresses = book([
+    const addresses = resolver([
       source('mdns', {}, asked),
       source('dns', { h: ['10.0.0.7'] }, asked),
       source('hosts', {}, asked),
@@ -99,16 +105,16 @@ describe('the address book', () => {
 
   it('goes on with a look-up that one of those who wait for it has given up', async () => {
     let answer: (addresses: string[]) => void = () => undefined
-    const slow: NamedSource = {
+    const slow: NameService = {
       name: 'dns',
-      answers: () => true,
-      ask: (_, asking) =>
+      handles: () => true,
+      lookUp: (_, asking) =>
         new Promise((resolve, reject) => {
           answer = resolve
           asking.addEventListener('abort', () => reject(asking.reason))
         }),
     }
-    const addresses = book([slow])
+    const addresses = resolver([slow])
     const hasty = new AbortController()
     const first = addresses.resolve({ host: 'h' }, hasty.signal)
     const second = addresses.resolve({ host: 'h' }, signal)
@@ -120,18 +126,18 @@ describe('the address book', () => {
 
   it('refuses a fallback that is this computer, unless that is wanted', async () => {
     for (const fallback of ['0.0.0.0', '127.0.0.1', '::1', '224.0.0.1', '169.254.1.1']) {
-      const refused = book([source('dns', {})]).resolve({ host: 'h', fallback }, signal)
+      const refused = resolver([source('dns', {})]).resolve({ host: 'h', fallback }, signal)
       await expect(refused).rejects.toThrow(`the fallback is ${fallback}`)
     }
-    const lab = book([source('dns', {})], { allow: ['loopback'] })
+    const lab = resolver([source('dns', {})], { allow: ['loopback'] })
     expect((await lab.resolve({ host: 'h', fallback: '127.0.0.1' }, signal)).address).toBe('127.0.0.1')
-    const bridge = book([source('dns', {})]).resolve({ host: 'h', fallback: '172.17.0.9' }, signal)
+    const bridge = resolver([source('dns', {})]).resolve({ host: 'h', fallback: '172.17.0.9' }, signal)
     expect((await bridge).address).toBe('172.17.0.9')
   })
 
   it('remembers an answer for its time to live', async () => {
     const asked: string[] = []
-    const addresses = book([source('dns', { h: ['10.0.0.7'] }, asked)])
+    const addresses = resolver([source('dns', { h: ['10.0.0.7'] }, asked)])
     await addresses.resolve({ host: 'h' }, signal)
     at.time = 999
     await addresses.resolve({ host: 'h' }, signal)
@@ -143,28 +149,28 @@ describe('the address book', () => {
 
   it('asks once for many who want to know at the same time', async () => {
     const asked: string[] = []
-    const addresses = book([source('dns', { h: ['10.0.0.7'] }, asked)])
+    const addresses = resolver([source('dns', { h: ['10.0.0.7'] }, asked)])
     await Promise.all(Array.from({ length: 20 }, () => addresses.resolve({ host: 'h' }, signal)))
     expect(asked).toHaveLength(1)
   })
 
   it('passes over what cannot be a machine, and says why when nothing remains', async () => {
-    const addresses = book([
+    const addresses = resolver([
       source('mdns', { h: ['169.254.3.3', '172.18.0.2'] }),
       source('dns', { h: ['127.0.1.1'] }),
     ])
     await expect(addresses.resolve({ host: 'h' }, signal)).rejects.toThrow(
-      'no usable address for "h": mdns said 169.254.3.3, which is a link-local address; mdns said 172.18.0.2, which is a bridge for containers; dns said 127.0.1.1, which is this computer itself',
+      'no usable address for "h": mdns returned 169.254.3.3, which is a link-local address; mdns returned 172.18.0.2, which is a container bridge; dns returned 127.0.1.1, which is this computer itself',
     )
   })
 
   it('accepts a kind that the configuration allows', async () => {
-    const addresses = book([source('dns', { h: ['127.0.1.1'] })], { allow: ['loopback'] })
+    const addresses = resolver([source('dns', { h: ['127.0.1.1'] })], { allow: ['loopback'] })
     expect((await addresses.resolve({ host: 'h' }, signal)).address).toBe('127.0.1.1')
   })
 
   it('falls back to the address of the inventory', async () => {
-    const addresses = book([source('dns', {})])
+    const addresses = resolver([source('dns', {})])
     expect(await addresses.resolve({ host: 'h', fallback: '10.0.0.9' }, signal)).toMatchObject({
       address: '10.0.0.9',
       source: 'fallback',
@@ -172,14 +178,14 @@ describe('the address book', () => {
   })
 
   it('prefers an address where a login worked, and drops it when it fails', async () => {
-    const addresses = book([source('dns', { h: ['10.0.0.7', '10.0.0.8'] })])
+    const addresses = resolver([source('dns', { h: ['10.0.0.7', '10.0.0.8'] })])
     expect((await addresses.resolve({ host: 'h' }, signal)).address).toBe('10.0.0.7')
-    addresses.verified('h', '10.0.0.8')
+    addresses.recordSuccess('h', '10.0.0.8')
     expect(await addresses.resolve({ host: 'h' }, signal)).toMatchObject({
       address: '10.0.0.8',
       verified: true,
     })
-    addresses.failed('h', '10.0.0.8')
+    addresses.recordFailure('h', '10.0.0.8')
     expect(await addresses.resolve({ host: 'h' }, signal)).toMatchObject({
       address: '10.0.0.7',
       verified: false,
@@ -187,30 +193,30 @@ describe('the address book', () => {
   })
 
   it('tries the fallback after the answer of a name service failed', async () => {
-    const addresses = book([source('dns', { h: ['10.0.0.7'] })])
+    const addresses = resolver([source('dns', { h: ['10.0.0.7'] })])
     const place = { host: 'h', fallback: '10.0.0.9' }
     expect((await addresses.resolve(place, signal)).address).toBe('10.0.0.7')
-    addresses.failed('h', '10.0.0.7')
+    addresses.recordFailure('h', '10.0.0.7')
     expect((await addresses.resolve(place, signal)).address).toBe('10.0.0.9')
-    addresses.verified('h', '10.0.0.9')
+    addresses.recordSuccess('h', '10.0.0.9')
     expect(await addresses.resolve(place, signal)).toMatchObject({ address: '10.0.0.9', verified: true })
   })
 
   it('takes an address the user wrote as it is, unless no machine can have it', async () => {
-    const addresses = book([])
+    const addresses = resolver([])
     expect((await addresses.resolve({ host: '127.0.0.1' }, signal)).address).toBe('127.0.0.1')
     expect((await addresses.resolve({ host: 'fd00::5' }, signal)).address).toBe('fd00::5')
-    await expect(addresses.resolve({ host: '0.0.0.0' }, signal)).rejects.toThrow('no address at all')
+    await expect(addresses.resolve({ host: '0.0.0.0' }, signal)).rejects.toThrow('the unspecified address')
     await expect(addresses.resolve({ host: '224.0.0.1' }, signal)).rejects.toThrow('multicast')
   })
 
   it('survives a name service that fails', async () => {
-    const broken: NamedSource = {
+    const broken: NameService = {
       name: 'mdns',
-      answers: () => true,
-      ask: () => Promise.reject(new Error('no daemon')),
+      handles: () => true,
+      lookUp: () => Promise.reject(new Error('no daemon')),
     }
-    const addresses = book([broken, source('dns', { h: ['10.0.0.7'] })])
+    const addresses = resolver([broken, source('dns', { h: ['10.0.0.7'] })])
     expect((await addresses.resolve({ host: 'h' }, signal)).address).toBe('10.0.0.7')
   })
 })

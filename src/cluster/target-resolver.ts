@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process'
-import type { AddressBook } from './addresses/book.ts'
+import type { AddressResolver } from './addresses/address-resolver.ts'
 import type { ClusterConfig, ClusterNode } from './inventory.ts'
 import type { SshTarget } from './ssh/arguments.ts'
 
 /**
- * Turns a node into what ssh is given. Names that only the user's ssh_config knows are left to ssh, and so is
- * everything behind a jump host.
+ * Returns the ssh target of a node, with its address. No address is looked up for an alias of the user's ssh_config
+ * and for a node behind a jump host: ssh resolves these itself.
  */
-export const createTargets = (
+export const createTargetResolver = (
   config: ClusterConfig,
-  addresses: AddressBook,
+  addresses: AddressResolver,
   env: NodeJS.ProcessEnv,
 ): ((node: ClusterNode, signal: AbortSignal) => Promise<SshTarget>) => {
   const aliases = new Map<string, Promise<boolean>>()
@@ -32,7 +32,7 @@ export const createTargets = (
   }
 }
 
-/** ssh itself tells whether its configuration leads a name elsewhere. */
+/** Asks `ssh -G` whether ssh_config maps the name to another host or a proxy. */
 const isAlias = (host: string, configFile: string | undefined, env: NodeJS.ProcessEnv): Promise<boolean> =>
   new Promise(resolve => {
     const args = [...(configFile === undefined ? [] : ['-F', configFile]), '-G', '--', host]

@@ -1,13 +1,16 @@
 import type { ClusterNode } from './inventory.ts'
 
-export interface InventoryChange {
+export interface InventoryDiff {
   added: string[]
   removed: string[]
   changed: string[]
 }
 
-/** What another inventory means for those who know the nodes by their names. */
-export const changeOf = (before: readonly ClusterNode[], after: readonly ClusterNode[]): InventoryChange => {
+/** Compares two inventories by node id. */
+export const diffInventory = (
+  before: readonly ClusterNode[],
+  after: readonly ClusterNode[],
+): InventoryDiff => {
   const old = new Map(before.map(node => [node.id, JSON.stringify(node)]))
   const kept = after.filter(node => old.has(node.id))
   return {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ownerOf } from '../../../src/cluster/owner.ts'
+import { installationId } from '../../../src/cluster/installation-id.ts'
 
 describe('the name of an installation on the nodes', () => {
   const [here, there] = ['a'.repeat(32), 'b'.repeat(32)]
@@ -13,23 +13,23 @@ describe('the name of an installation on the nodes', () => {
   afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
   it('stays the same', () => {
-    const owner = ownerOf(directory, here)
+    const owner = installationId(directory, here)
     expect(owner).toMatch(/^[0-9a-f]{12}$/)
-    expect(ownerOf(directory, here)).toBe(owner)
+    expect(installationId(directory, here)).toBe(owner)
     // Where the computer cannot be told, it is believed.
-    expect(ownerOf(directory, null)).toBe(owner)
+    expect(installationId(directory, null)).toBe(owner)
   })
 
   it('is another one when the home was copied to another computer', () => {
-    const owner = ownerOf(directory, here)
-    const copy = ownerOf(directory, there)
+    const owner = installationId(directory, here)
+    const copy = installationId(directory, there)
     expect(copy).not.toBe(owner)
-    expect(ownerOf(directory, there)).toBe(copy)
+    expect(installationId(directory, there)).toBe(copy)
   })
 
   it('is kept from before it knew its computer', () => {
     writeFileSync(join(directory, 'owner'), '0123456789ab\n')
-    expect(ownerOf(directory, here)).toBe('0123456789ab')
-    expect(ownerOf(directory, there)).not.toBe('0123456789ab')
+    expect(installationId(directory, here)).toBe('0123456789ab')
+    expect(installationId(directory, there)).not.toBe('0123456789ab')
   })
 })

@@ -1,7 +1,10 @@
 import { baseName } from './policy/wrappers.ts'
 
-/** The program is the first word; the others must follow in order, with anything between them. */
-export const matchesWords = (argv: readonly string[], pattern: string): boolean => {
+/**
+ * Whether a command matches a pattern such as `git push --force`: the first word is the program, and the other words
+ * occur among its arguments in this order.
+ */
+export const matchesPattern = (argv: readonly string[], pattern: string): boolean => {
   const [program, ...words] = pattern.trim().split(/\s+/)
   if (program !== '*' && baseName(argv[0] ?? '') !== baseName(program!)) return false
   let at = 1
@@ -15,6 +18,6 @@ export const matchesWords = (argv: readonly string[], pattern: string): boolean 
   return true
 }
 
-/** `-r` is in `-rn`. */
+/** `-r` matches `-rn`. */
 const isFlagIn = (word: string, arg: string): boolean =>
   /^-[A-Za-z]$/.test(word) && /^-[A-Za-z]+$/.test(arg) && arg.includes(word[1]!)

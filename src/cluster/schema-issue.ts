@@ -3,7 +3,7 @@ import { nearest } from '../jobs/nearest.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** One sentence for one validation issue, naming the key and, for an unknown one, the nearest that exists. */
+/** Describes a validation issue in one sentence. For an unknown key, it suggests the nearest known one. */
 export const describeIssue = (issue: Issue, schema: z.ZodType): string => {
   const where = formatPath(issue.path)
   if (issue.code !== 'unrecognized_keys') return `${where || 'the value'}: ${lowerFirst(issue.message)}`
@@ -20,7 +20,7 @@ const formatPath = (path: readonly PropertyKey[]): string =>
     return text ? `${text}.${String(key)}` : String(key)
   }, '')
 
-/** The keys the object at a path knows, whatever it is wrapped in. */
+/** The keys of the object schema at a path, also inside optional, default and pipe schemas. */
 export const keysAt = (schema: z.ZodType, path: readonly PropertyKey[]): string[] => {
   const here = path.reduce<unknown>((current, key) => {
     const open = unwrap(current)

@@ -2,33 +2,33 @@ import { execFile } from 'node:child_process'
 import { lookup, Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
-/** Asks one name service; an empty list when it does not know the name. */
-export type AddressSource = (host: string, signal: AbortSignal) => Promise<string[]>
+/** Returns an empty list for an unknown name. */
+type AddressLookup = (host: string, signal: AbortSignal) => Promise<string[]>
 
-export interface NamedSource {
+export interface NameService {
   name: string
-  /** Whether to ask it for this name at all. */
-  answers(host: string): boolean
-  ask: AddressSource
+  /** Whether the service can know such a name. */
+  handles(host: string): boolean
+  lookUp: AddressLookup
 }
 
 const TOOL_TIMEOUT_MS = 2_500
 
 /**
- * mDNS through whatever the system has, then DNS, then everything else the system knows (hosts, LDAP…). `server`
- * is asked instead of the system's DNS servers, for names without a dot as well: who sets one means it.
+ * mDNS with the tools of the system, then DNS, then the system resolver (/etc/hosts, LDAP…). `server` replaces the
+ * DNS servers of the system and also resolves names without a dot.
  */
-export const systemSources = (server?: string): NamedSource[] => [
-  { name: 'mdns', answers: host => isMulticast(host), ask: askMulticast },
+export const systemNameServices = (server?: string): NameService[] => [
+  { name: 'mdns', handles: host => isMdnsName(host), lookUp: lookUpMdns },
   {
     name: server === undefined ? 'dns' : `dns ${server}`,
-    answers: host => (host.includes('.') || server !== undefined) && !isMulticast(host),
-    ask: askDns(server),
+    handles: host => (host.includes('.') || server !== undefined) && !isMdnsName(host),
+    lookUp: lookUpDns(server),
   },
-  { name: 'hosts', answers: () => true, ask: askSystem },
+  { name: 'hosts', handles: () => true, lookUp: lookUpSystem },
 ]
 
-const askMulticast: AddressSource = async (host, signal) => {
+const lookUpMdns: AddressLookup = async (host, signal) => {
   const name = host.replace(/\.$/, '')
   const tools: [string, string[]][] =
     process.platform === 'darwin'
@@ -42,10 +42,10 @@ const askMulticast: AddressSource = async (host, signal) => {
   return addressesIn(outputs.join('\n'))
 }
 
-const isMulticast = (host: string): boolean => /\.local\.?$/i.test(host)
+const isMdnsName = (host: string): boolean => /\.local\.?$/i.test(host)
 
-const askDns =
-  (server: string | undefined): AddressSource =>
+const lookUpDns =
+  (server: string | undefined): AddressLookup =>
   async (host, signal) => {
     const resolver = new Resolver({ timeout: 2000, tries: 1 })
     if (server !== undefined) resolver.setServers([server])
@@ -59,12 +59,12 @@ const askDns =
     }
   }
 
-const askSystem: AddressSource = async host => {
+const lookUpSystem: AddressLookup = async host => {
   const answers = await lookup(host, { all: true, verbatim: true }).catch(() => [])
   return answers.map(answer => answer.address)
 }
 
-/** The addresses among the words a tool printed. */
+/** Extracts the addresses from the output of a tool. */
 export const addressesIn = (text: string): string[] => [
   ...new Set(text.split(/[\s,]+/).filter(word => isIP(word) !== 0)),
 ]

@@ -1,14 +1,14 @@
 import { createSocket } from 'node:dgram'
 import { isIP } from 'node:net'
 
-/** The address this computer has towards another; nothing is sent. */
+/** The local address that the system would use to reach a peer. Connecting a UDP socket sends nothing. */
 export const localAddressTowards = (peer: string, signal: AbortSignal): Promise<string | undefined> =>
   new Promise(resolve => {
     const socket = createSocket(isIP(peer) === 6 ? 'udp6' : 'udp4')
-    let over = false
+    let settled = false
     const done = (address: string | undefined): void => {
-      if (over) return
-      over = true
+      if (settled) return
+      settled = true
       signal.removeEventListener('abort', onAbort)
       socket.close()
       resolve(address)
