@@ -79,7 +79,7 @@ describe.skipIf(missing !== undefined)(
       expect(off.code).not.toBe(0)
       expect(off.stderr).toContain('cannot be reached')
       const twice = await cli.run(['nodes', 'add', destination(0), '--id', 'one', '-i', lab.identity])
-      expect(twice.stderr).toContain("There is a node 'one' already.")
+      expect(twice.stderr).toContain("Node 'one' already exists.")
       const wrong = await cli.run(['nodes', 'add', '--', '-oProxyCommand=x'])
       expect(wrong.code).toBe(2)
       for (const [flags, problem] of [

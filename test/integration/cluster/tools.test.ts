@@ -233,7 +233,9 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     const node = lab.nodes[1]!
     const processes = (): string => node.inside('cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " "; true')
     await waitFor(() => processes().includes('sleep 331'))
-    expect(await daemon.client.get(id)).toMatchObject({ status: 'running', where: 'n2' })
+    // The process exists a moment before the daemon records that it runs.
+    await waitFor(async () => (await daemon.client.get(id)).status === 'running')
+    expect(await daemon.client.get(id)).toMatchObject({ where: 'n2' })
     await daemon.client.cancel(id)
     await waitFor(async () => (await daemon.client.get(id)).status === 'cancelled')
     expect(processes()).not.toContain('sleep 331')
