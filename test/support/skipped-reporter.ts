@@ -22,7 +22,7 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   shellcheck: 'shellcheck',
   genisoimage: 'genisoimage',
   xorriso: 'xorriso',
-  python3: 'python3-minimal',
+  python3: 'python3',
 }
 
 /** Says at the end of a run, in one line, how many tests were skipped and which packages would enable more of them. */
