@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
@@ -64,10 +64,11 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
 
   const found = (async () => {
     const lost: string[] = []
-    const names = (await readdir(options.dir)).filter(name => name.endsWith('.sock'))
+    const names = await readdir(options.dir)
+    const idsOf = (ending: string) =>
+      names.filter(name => name.endsWith(ending)).map(name => name.slice(0, -ending.length))
     await Promise.all(
-      names.map(async name => {
-        const id = name.slice(0, -'.sock'.length)
+      idsOf('.sock').map(async id => {
         await reach(id).catch(async (error: AppError) => {
           const code = (error.cause as NodeJS.ErrnoException | undefined)?.code
           // One that lives but is slow, or speaks another protocol, may hold a job: it is left alone.
@@ -78,6 +79,8 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
         })
       }),
     )
+    // A shim or a daemon that was killed while cleaning up may have removed the socket only.
+    for (const id of idsOf('.d')) if (!existsSync(join(options.dir, `${id}.sock`))) await tidy(id)
     options.onLost(lost, livingIds())
   })()
 

@@ -45,6 +45,16 @@ describe('the processes that hold jobs', () => {
     expect(leftovers(harness)).toEqual([])
   })
 
+  it('leave nothing for ever: a clean-up that was cut short is finished by the next daemon', async () => {
+    const harness = await createHarness(subject)
+    const half = join(harness.stateDir, 'sandbox/shims/0badcafe.d')
+    mkdirSync(half)
+    writeFileSync(join(half, 'pipe-0'), '')
+    await harness.restart()
+    await waitFor(() => !existsSync(half), 'the directory of the dead shim is removed')
+    await harness.dispose()
+  })
+
   it('end when they were idle for a while, but for the spare ones', async () => {
     const options = { ...subject.options, spare: 1, idleSeconds: 2 }
     const harness = await createHarness({ ...subject, options })
