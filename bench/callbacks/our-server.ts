@@ -56,6 +56,7 @@ const follow = (run: Run): Promise<Outcome> =>
         work: patchThread,
         batchBytes: 2 ** 20,
         startedAt: () => startedAt,
+        store: async () => {},
         onBytes: () => {},
       }),
       keeps: false,

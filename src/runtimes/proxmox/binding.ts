@@ -5,7 +5,7 @@ import { AppError } from '../../jobs/errors.ts'
 import { KEPT } from '../../jobs/limits.ts'
 import type { AttachRequest, Outcome, Run } from '../../ports.ts'
 import { patchThread } from '../local/patch-thread.ts'
-import { createCollection, wantsFiles } from './collection.ts'
+import { createCollection, wantsFiles, withoutSecrets } from './collection.ts'
 import { type Details, movedTo } from './details.ts'
 import { openEgress } from './egress.ts'
 import { type FollowOptions, follow } from './follow.ts'
@@ -80,6 +80,9 @@ export const bindJob = async (
       work: patchThread,
       batchBytes: runtime.channel === 'agent' ? LETTER_BYTES : BATCH_BYTES,
       startedAt: () => state.startedAt ?? began,
+      earlier: details.collected?.jobId === run.job.id ? details.collected : undefined,
+      store: collected =>
+        run.remember({ collected: { jobId: run.job.id, ...withoutSecrets(collected, intake.redact) } }),
       onBytes: () => {
         state.filesAt = now()
         run.sink.heartbeat()

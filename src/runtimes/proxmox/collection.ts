@@ -26,6 +26,10 @@ export interface CollectionOptions {
   /** How much to ask for at once. */
   readonly batchBytes: number
   startedAt(): number
+  /** What an earlier daemon had collected, if it had everything. */
+  readonly earlier?: Collected | undefined
+  /** Stores the result before the machine is told that nothing more is wanted: it does not send it again. */
+  store(collected: Collected): Promise<void>
   /** A sign of life. */
   onBytes(): void
 }
@@ -98,8 +102,9 @@ export const createCollection = (options: CollectionOptions) => {
     return batch.size > 0
   }
 
-  const next = async (): Promise<readonly string[]> => {
-    if (listing !== undefined && !(await isComplete(listing))) return [...asked.keys()]
+  const next = async (list: FileList): Promise<readonly string[]> => {
+    if (!(await isComplete(list))) return [...asked.keys()]
+    await options.store(result())
     return []
   }
 
@@ -164,19 +169,49 @@ export const createCollection = (options: CollectionOptions) => {
     return text.length === 0 ? null : blobs.put(once(text), text.length, jobId)
   }
 
+  /** What has come so far, and why the rest has not. */
+  const result = (): Collected => {
+    if (options.earlier !== undefined) return options.earlier
+    if (!wantsFiles(manifest)) return { artifacts: [], skipped: [], patch: null }
+    if (listing === undefined)
+      return {
+        artifacts: [],
+        skipped: [{ path: '.', reason: 'the machine told nothing of its files' }],
+        patch: null,
+      }
+    const artifacts: Artifact[] = []
+    const skipped: SkippedArtifact[] = [...selection.skipped]
+    for (const { path } of selection.wanted) {
+      const file = inbox.received.get(path)
+      if (file === undefined) skipped.push({ path, reason: inbox.refused.get(path) ?? 'it did not arrive' })
+      else artifacts.push({ path, sha256: file.sha256, size: file.size })
+    }
+    if (wantsPatch) {
+      const problem = patch === undefined ? 'what has changed did not arrive' : patch.problem
+      if (problem !== undefined) skipped.push({ path: '.', reason: `no patch: ${problem}` })
+      else skipped.push(...patchSkips(plan, inbox.refused))
+    }
+    return { artifacts, skipped: skipped.slice(0, MAX_SKIPPED), patch: patch?.ref ?? null }
+  }
+
   return {
     list: (list: FileList): Promise<readonly string[]> =>
-      queue(() => {
+      queue(async () => {
+        if (options.earlier !== undefined) return []
         listing = list
         selection = selectArtifacts(list, manifest.artifacts ?? [], {
           files: caps.artifactFiles,
           bytes: caps.artifactBytes,
         })
-        return next()
+        return next(list)
       }),
 
     receive: (tar: AsyncIterable<Uint8Array>): Promise<readonly string[]> =>
       queue(async () => {
+        if (options.earlier !== undefined) return []
+        // The list died with the daemon that asked for these files; the machine answers this error with a new list.
+        if (listing === undefined)
+          throw new AppError('conflict', 'The list of files is unknown. Send it again.')
         await inbox.receive(tar, asked).catch(error => {
           // It is not asked again: the rest stays away for this reason.
           if (toAppError(error).code === 'too_large')
@@ -184,32 +219,10 @@ export const createCollection = (options: CollectionOptions) => {
               if (!inbox.isSettled(path)) inbox.refused.set(path, toAppError(error).message)
           throw error
         })
-        return next()
+        return next(listing)
       }),
 
-    /** What has come so far, and why the rest has not. */
-    result(): Collected {
-      if (!wantsFiles(manifest)) return { artifacts: [], skipped: [], patch: null }
-      if (listing === undefined)
-        return {
-          artifacts: [],
-          skipped: [{ path: '.', reason: 'the machine told nothing of its files' }],
-          patch: null,
-        }
-      const artifacts: Artifact[] = []
-      const skipped: SkippedArtifact[] = [...selection.skipped]
-      for (const { path } of selection.wanted) {
-        const file = inbox.received.get(path)
-        if (file === undefined) skipped.push({ path, reason: inbox.refused.get(path) ?? 'it did not arrive' })
-        else artifacts.push({ path, sha256: file.sha256, size: file.size })
-      }
-      if (wantsPatch) {
-        const problem = patch === undefined ? 'what has changed did not arrive' : patch.problem
-        if (problem !== undefined) skipped.push({ path: '.', reason: `no patch: ${problem}` })
-        else skipped.push(...patchSkips(plan, inbox.refused))
-      }
-      return { artifacts, skipped: skipped.slice(0, MAX_SKIPPED), patch: patch?.ref ?? null }
-    },
+    result,
   }
 }
 

@@ -40,17 +40,22 @@ export interface Details {
   readonly held?: readonly { readonly position: number; readonly sealed: string }[]
   /** The domains that its job may reach, and the hash of the token with which it asks for them. */
   readonly egress?: { readonly tokenHash: string; readonly domains: readonly string[] } | null
+  /** The files of a job that has sent everything, kept until it reports its end. */
+  readonly collected?: CollectedFiles & { readonly jobId: string }
   readonly finished?: Finished
 }
 
-/** Kept before the machine is told that its result has arrived. */
-export interface Finished {
-  readonly jobId: string
-  readonly report: ExitReport
-  readonly endedAt: number
+export interface CollectedFiles {
   readonly artifacts: readonly { path: string; sha256: string; size: number }[]
   readonly skipped: readonly { path: string; reason: string }[]
   readonly patch: { readonly sha256: string; readonly size: number } | null
+}
+
+/** Kept before the machine is told that its result has arrived. */
+export interface Finished extends CollectedFiles {
+  readonly jobId: string
+  readonly report: ExitReport
+  readonly endedAt: number
 }
 
 /** While an id is being fought for there is none. */

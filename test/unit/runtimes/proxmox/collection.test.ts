@@ -73,6 +73,7 @@ const collect = (manifest: Partial<ManifestInput>, more: Partial<CollectionOptio
     work: patchWork,
     batchBytes: 1e6,
     startedAt: () => 1_000_000,
+    store: async () => {},
     onBytes: () => {},
     ...more,
   })
