@@ -21,7 +21,7 @@ export const resolveHome = (env: Readonly<Record<string, string | undefined>>): 
   const configDir = own ? join(own, 'config') : xdg('XDG_CONFIG_HOME', '.config')
   const stateDir = own ? join(own, 'state') : xdg('XDG_STATE_HOME', '.local/state')
   const cacheDir = own ? join(own, 'cache') : xdg('XDG_CACHE_HOME', '.cache')
-  const runtimeDir = shortEnough(
+  const runtimeDir = fitSocketPath(
     own
       ? join(own, 'run')
       : env.XDG_RUNTIME_DIR
@@ -49,10 +49,10 @@ export const ownDirectories = ({ stateDir, configDir, runtimeDir }: Home): strin
 const SOCKET = 'deputy.sock'
 
 /** The kernel limits the path of a Unix socket to 107 bytes; a longer one is replaced by a directory in /tmp. */
-const LONGEST = 107
+const MAX_SOCKET_PATH = 107
 
-const shortEnough = (directory: string): string => {
-  if (Buffer.byteLength(join(directory, SOCKET)) <= LONGEST) return directory
+const fitSocketPath = (directory: string): string => {
+  if (Buffer.byteLength(join(directory, SOCKET)) <= MAX_SOCKET_PATH) return directory
   const digest = createHash('sha256').update(directory).digest('hex').slice(0, 16)
   return join(tmpdir(), `deputy-${userInfo().uid}-${digest}`)
 }

@@ -25,7 +25,7 @@ export const createSecrets = (
     names: () =>
       Object.keys(sources).filter(name => sources[name] !== `env:${name}` || env[name] !== undefined),
     resolve: async (names, signal) => {
-      const values = await Promise.all(names.map(name => one(name, sources, env, signal)))
+      const values = await Promise.all(names.map(name => resolveSecret(name, sources, env, signal)))
       return Object.fromEntries(names.map((name, index) => [name, values[index]!]))
     },
   }
@@ -34,7 +34,7 @@ export const createSecrets = (
 const sourceOf = (entry: SecretEntry): SecretSource =>
   typeof entry === 'object' && 'from' in entry ? entry.from : entry
 
-const one = async (
+const resolveSecret = async (
   name: string,
   sources: Readonly<Record<string, SecretSource>>,
   env: Readonly<Record<string, string | undefined>>,
@@ -49,13 +49,13 @@ const one = async (
         hint: `Add it to the configuration: secrets: { ${name}: 'env:${name}' }`,
       },
     )
-  const value = await read(name, source, env, signal)
+  const value = await readSource(name, source, env, signal)
   if (value === '') throw unusable(name, 'is empty', source)
   if (value.includes('\0')) throw unusable(name, 'contains a NUL byte', source)
   return value
 }
 
-const read = async (
+const readSource = async (
   name: string,
   source: SecretSource,
   env: Readonly<Record<string, string | undefined>>,

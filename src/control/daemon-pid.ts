@@ -18,7 +18,7 @@ interface PidHome {
 const fileOf = ({ stateDir }: PidHome): string => join(stateDir, 'daemon.pid')
 
 export const writeDaemonPid = (home: PidHome): void => {
-  const record: DaemonPid = { pid: process.pid, birth: birthOf(process.pid) ?? '' }
+  const record: DaemonPid = { pid: process.pid, birth: startTimeOf(process.pid) ?? '' }
   try {
     writeFileSync(fileOf(home), `${JSON.stringify(record)}\n`, { mode: 0o600 })
   } catch {
@@ -31,7 +31,7 @@ export const removeDaemonPid = (home: PidHome): void => rmSync(fileOf(home), { f
 /** The pid of the daemon that holds this home, verified; undefined when there is none. */
 export const findDaemonPid = (home: PidHome): number | undefined => {
   const record = readRecord(home)
-  return record !== undefined && birthOf(record.pid) === record.birth ? record.pid : undefined
+  return record !== undefined && startTimeOf(record.pid) === record.birth ? record.pid : undefined
 }
 
 const readRecord = (home: PidHome): DaemonPid | undefined => {
@@ -45,7 +45,7 @@ const readRecord = (home: PidHome): DaemonPid | undefined => {
 }
 
 /** Boot id and start time of a process; undefined when it does not exist or is a zombie. */
-const birthOf = (pid: number): string | undefined => {
+const startTimeOf = (pid: number): string | undefined => {
   try {
     if (process.platform !== 'linux')
       return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim()

@@ -18,8 +18,8 @@ export interface DatabaseCheck {
 }
 
 /** About a second to read on a slow disk. A larger database is checked while the daemon serves. */
-const AT_ONCE_BYTES = 64 * 1024 * 1024
-const LONGEST_MS = 600_000
+const FOREGROUND_BYTES = 64 * 1024 * 1024
+const TIMEOUT_MS = 600_000
 const DAMAGED_STATUS = 3
 
 /**
@@ -30,7 +30,7 @@ export const checkDatabase = ({ path, log, signal }: CheckOptions): DatabaseChec
   const suspect = `${path}.suspect`
   const size = statSync(path, { throwIfNoEntry: false })?.size
   if (size === undefined) rmSync(suspect, { force: true })
-  else if (size <= AT_ONCE_BYTES || existsSync(suspect)) {
+  else if (size <= FOREGROUND_BYTES || existsSync(suspect)) {
     quickCheck(path)
     rmSync(suspect, { force: true })
   } else return { damage: checkInBackground({ path, log, signal }, () => writeFileSync(suspect, '')) }
@@ -42,21 +42,21 @@ const checkInBackground = ({ path, log, signal }: CheckOptions, onDamage: () => 
     const main = fileURLToPath(new URL('../store/quick-check-main.js', import.meta.url))
     const child = spawn(process.execPath, [main, path], {
       stdio: ['ignore', 'ignore', 'pipe'],
-      timeout: LONGEST_MS,
+      timeout: TIMEOUT_MS,
     })
     const stop = (): void => void child.kill('SIGKILL')
     signal.addEventListener('abort', stop, { once: true })
     if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
-    let words = ''
+    let stderr = ''
     child.stderr.on('data', chunk => {
-      words += chunk
+      stderr += chunk
     })
     child.once('error', error => log.warn({ err: error }, 'cannot check the database'))
     child.once('close', code => {
       signal.removeEventListener('abort', stop)
       if (code === DAMAGED_STATUS) {
         onDamage()
-        reject(damaged(path, words))
+        reject(damaged(path, stderr))
       } else if (code !== 0 && !signal.aborted) log.warn({ code }, 'the database check did not finish')
     })
   })

@@ -206,7 +206,7 @@ const run = async (
   // Open the socket last, so that a client that can connect finds a daemon that is ready.
   unix = await listenUnix(app, home.socket, {
     onUpgrade: mcp.upgrade,
-    onVanished: error =>
+    onSocketDeleted: error =>
       error === undefined
         ? log.warn({ socket: home.socket }, 'the socket was deleted; created it again')
         : log.error(

@@ -9,13 +9,14 @@ export interface SettingsChange {
 
 /** Reloading applies the `cluster` section. All other parts of the daemon keep the settings they started with. */
 export const settingsChange = (before: readonly Setting[], after: readonly Setting[]): SettingsChange => {
-  const others = (all: readonly Setting[]): Setting[] => all.filter(one => !isOfCluster(one))
-  const values = (all: readonly Setting[]) => new Map(all.map(one => [one.path, JSON.stringify(one.value)]))
+  const others = (all: readonly Setting[]): Setting[] => all.filter(setting => !isClusterSetting(setting))
+  const values = (all: readonly Setting[]) =>
+    new Map(all.map(({ path, value }) => [path, JSON.stringify(value)]))
   const [old, next] = [values(others(before)), values(others(after))]
   return {
-    settings: [...others(before), ...after.filter(isOfCluster)],
+    settings: [...others(before), ...after.filter(isClusterSetting)],
     restart: [...new Set([...old.keys(), ...next.keys()])].filter(path => old.get(path) !== next.get(path)),
   }
 }
 
-const isOfCluster = ({ path }: Setting): boolean => path.startsWith('cluster.')
+const isClusterSetting = ({ path }: Setting): boolean => path.startsWith('cluster.')

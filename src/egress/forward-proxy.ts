@@ -90,15 +90,15 @@ const open = async (
   { allowed, lookup = addressesOf }: EgressPolicy,
   { host, port }: Target,
 ): Promise<Socket> => {
-  const asked = allowed.allowsHost(host, port)
-  if (!asked.ok) throw new Refused(asked.reason)
+  const hostVerdict = allowed.allowsHost(host, port)
+  if (!hostVerdict.ok) throw new Refused(hostVerdict.reason)
   const plain = host.replace(/^\[|\]$/g, '')
   const addresses = isIP(plain) ? [plain] : await lookup(plain)
   let problem: Error = new Error(`${host} has no address`)
   for (const address of addresses) {
-    const reached = allowed.allowsAddress(host, port, address)
-    if (!reached.ok) {
-      problem = new Refused(reached.reason)
+    const addressVerdict = allowed.allowsAddress(host, port, address)
+    if (!addressVerdict.ok) {
+      problem = new Refused(addressVerdict.reason)
       continue
     }
     try {

@@ -9,21 +9,21 @@ export interface ProxyGrant extends EgressPolicy {
   end(): void
 }
 
-export const createProxyGrant = (policy: EgressPolicy, most: number): ProxyGrant => {
+export const createProxyGrant = (policy: EgressPolicy, maxConnections: number): ProxyGrant => {
   const clients = new Set<Duplex>()
-  let over = false
+  let ended = false
   return {
     ...policy,
     admit(client) {
-      if (over || client.destroyed) return false
+      if (ended || client.destroyed) return false
       if (clients.has(client)) return true
-      if (clients.size >= most) return false
+      if (clients.size >= maxConnections) return false
       clients.add(client)
       client.once('close', () => clients.delete(client))
       return true
     },
     end() {
-      over = true
+      ended = true
       for (const client of clients) client.destroy()
     },
   }

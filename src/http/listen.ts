@@ -24,11 +24,11 @@ export interface UnixOptions {
   /** Takes over a connection that upgrades to another protocol, such as the MCP bridge. */
   onUpgrade?(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Called when the socket was deleted and created again, or with the error why that failed. */
-  onVanished?(error?: unknown): void
+  onSocketDeleted?(error?: unknown): void
 }
 
 /** How often the socket is checked: cleaners of /tmp and of runtime directories may delete it. */
-const LOOK_MS = 1000
+const CHECK_MS = 1000
 
 /**
  * Listens on the Unix socket. Only its owner can reach it: the directory is 0700 and the socket 0600. If the socket
@@ -43,22 +43,22 @@ export const listenUnix = async (
   // The servers of deleted sockets keep their connections until the daemon stops.
   const closers = [current.close]
   let busy: Promise<void> | undefined
-  const look = async (): Promise<void> => {
+  const checkSocket = async (): Promise<void> => {
     const id = await fileId(socketPath)
     if (id !== undefined && id === current.id) return
     try {
       current = await bindSocket(app, socketPath, options)
       closers.push(current.close)
-      options.onVanished?.()
+      options.onSocketDeleted?.()
     } catch (error) {
-      options.onVanished?.(error)
+      options.onSocketDeleted?.(error)
     }
   }
   const timer = setInterval(() => {
-    busy ??= look().finally(() => {
+    busy ??= checkSocket().finally(() => {
       busy = undefined
     })
-  }, LOOK_MS)
+  }, CHECK_MS)
   timer.unref()
   return {
     close: async deadlineMs => {

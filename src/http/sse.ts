@@ -31,25 +31,25 @@ export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOp
   if (call.request.method === 'HEAD') return new Response(null, { headers: HEADERS })
   const link = linkSignals(call.request.signal, closing)
   const iterator = frames(link.signal)
-  let asked = false
-  let arrived: (() => Uint8Array | undefined) | undefined
+  let requested = false
+  let ready: (() => Uint8Array | undefined) | undefined
   let wake: (() => void) | undefined
 
-  const arrive = (take: () => Uint8Array | undefined): void => {
-    asked = false
-    arrived = take
+  const deliver = (take: () => Uint8Array | undefined): void => {
+    requested = false
+    ready = take
     wake?.()
   }
-  const ask = (): void => {
-    asked = true
+  const requestNext = (): void => {
+    requested = true
     iterator.next().then(
-      result => arrive(() => (result.done === true ? undefined : result.value)),
-      error => arrive(() => failureFrame(error, link.signal)),
+      result => deliver(() => (result.done === true ? undefined : result.value)),
+      error => deliver(() => failureFrame(error, link.signal)),
     )
   }
 
   /** Clears its timer, so that a long-lived stream leaks nothing. */
-  const wokenOr = (ms: number): Promise<void> =>
+  const waitForFrame = (ms: number): Promise<void> =>
     new Promise(resolve => {
       const timer = setTimeout(resolve, ms)
       wake = () => {
@@ -62,11 +62,11 @@ export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOp
     {
       start: controller => controller.enqueue(PREAMBLE),
       async pull(controller) {
-        if (!asked && arrived === undefined) ask()
-        if (arrived === undefined) await wokenOr(heartbeatMs)
-        const take = arrived
+        if (!requested && ready === undefined) requestNext()
+        if (ready === undefined) await waitForFrame(heartbeatMs)
+        const take = ready
         if (take === undefined) return controller.enqueue(HEARTBEAT)
-        arrived = undefined
+        ready = undefined
         const frame = take()
         if (frame !== undefined) return controller.enqueue(frame)
         link.release()

@@ -32,7 +32,7 @@ export const summarySchema = z.looseObject({
 
 export const jobPageSchema = z.looseObject({
   jobs: z.array(summarySchema),
-  next_cursor: z.string().nullable().describe("Give it as 'cursor' for the next page"),
+  next_cursor: z.string().nullable().describe("Pass it as 'cursor' for the next page"),
 })
 
 export const jobSchema = z.looseObject({
@@ -108,7 +108,7 @@ export const eventSchema = z.looseObject({
 
 export const eventListSchema = z.looseObject({
   events: z.array(eventSchema),
-  next_after: count.describe("Give it as 'after' to go on"),
+  next_after: count.describe("Pass it as 'after' to continue"),
 })
 
 export const artifactListSchema = z.looseObject({ artifacts: z.array(artifact) })

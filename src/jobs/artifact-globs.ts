@@ -11,7 +11,7 @@ const MAX_STEPS = 100_000_000
 
 /** Returns why a glob is refused, or undefined when it is valid. */
 export const globProblem = (glob: string): string | undefined => {
-  const read = readGlob(glob)
+  const read = compileAlternatives(glob)
   return typeof read === 'string' ? read : undefined
 }
 
@@ -31,7 +31,7 @@ export interface GlobMatcher {
  */
 export const globMatcher = (globs: readonly string[]): GlobMatcher => {
   const patterns = globs.flatMap(glob => {
-    const read = readGlob(glob)
+    const read = compileAlternatives(glob)
     return typeof read === 'string' ? [] : read
   })
   const budget: MatchBudget = { steps: MAX_STEPS }
@@ -44,15 +44,15 @@ export const globMatcher = (globs: readonly string[]): GlobMatcher => {
   }
 }
 
-const readGlob = (glob: string): readonly GlobPattern[] | string => {
+const compileAlternatives = (glob: string): readonly GlobPattern[] | string => {
   if (glob.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`
   const expanded = expandBraces(glob, MAX_ALTERNATIVES)
-  if (expanded === undefined) return `stands for more than ${MAX_ALTERNATIVES} alternatives`
-  if (expanded.reduce((sum, one) => sum + one.length, 0) > MAX_EXPANDED)
+  if (expanded === undefined) return `expands to more than ${MAX_ALTERNATIVES} alternatives`
+  if (expanded.reduce((sum, alternative) => sum + alternative.length, 0) > MAX_EXPANDED)
     return `expands to more than ${MAX_EXPANDED} characters`
   const patterns: GlobPattern[] = []
-  for (const one of expanded) {
-    const pattern = compileGlob(anchored(one))
+  for (const alternative of expanded) {
+    const pattern = compileGlob(anchored(alternative))
     if (pattern === undefined) return "has a '[' without ']', or ends in a backslash"
     patterns.push(pattern)
   }

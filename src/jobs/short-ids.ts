@@ -1,8 +1,8 @@
 import { AppError } from './errors.ts'
 import { isId } from './ids.ts'
 
-const LOOK_BACK = 5000
-const SHORTEST = 6
+const MAX_JOBS_SEARCHED = 5000
+const MIN_LENGTH = 6
 
 interface IdPage {
   readonly jobs: readonly { readonly job_id: string }[]
@@ -23,8 +23,8 @@ export const resolveJobId = async (lister: JobLister, text: string, hint: string
     throw new AppError('not_found', 'No jobs yet.', { hint })
   }
   if (!/^[0-9a-f-]+$/i.test(text)) throw new AppError('invalid', `Invalid job id '${text}'.`, { hint })
-  if (text.replaceAll('-', '').length < SHORTEST)
-    throw new AppError('invalid', `Job id '${text}' is too short: use at least ${SHORTEST} characters.`, {
+  if (text.replaceAll('-', '').length < MIN_LENGTH)
+    throw new AppError('invalid', `Job id '${text}' is too short: use at least ${MIN_LENGTH} characters.`, {
       hint,
     })
   const found: string[] = []
@@ -40,12 +40,12 @@ export const resolveJobId = async (lister: JobLister, text: string, hint: string
 /** Ignores dashes, because a double click selects only one part of an id. */
 export const matchesShortId = (id: string, text: string): boolean => {
   const [whole, part] = [id.replaceAll('-', ''), text.toLowerCase().replaceAll('-', '')]
-  return part.length >= SHORTEST && (whole.startsWith(part) || whole.endsWith(part))
+  return part.length >= MIN_LENGTH && (whole.startsWith(part) || whole.endsWith(part))
 }
 
 async function* recentIds(lister: JobLister): AsyncGenerator<string> {
   let cursor: string | null = null
-  for (let seen = 0; seen < LOOK_BACK; ) {
+  for (let seen = 0; seen < MAX_JOBS_SEARCHED; ) {
     const page: IdPage = await lister.list({ limit: 100, ...(cursor !== null && { cursor }) })
     for (const job of page.jobs) yield job.job_id
     seen += page.jobs.length

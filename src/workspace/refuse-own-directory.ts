@@ -8,14 +8,18 @@ import { AppError } from '../jobs/errors.ts'
  */
 export const refuseOwnDirectory = async (directory: string, own: readonly string[]): Promise<void> => {
   const chain = await identities(directory)
-  for (const ours of own) {
-    const real = await realpath(ours).catch(() => undefined)
+  for (const ownDirectory of own) {
+    const real = await realpath(ownDirectory).catch(() => undefined)
     const isBelow = real !== undefined && chain.includes(await identity(real))
-    const isAbove = (await identities(real ?? (await nearestExisting(ours)))).includes(chain[0]!)
+    const isAbove = (await identities(real ?? (await nearestExisting(ownDirectory)))).includes(chain[0]!)
     if (isBelow || isAbove)
-      throw new AppError('denied', `The directory '${directory}' holds Deputy's own files (${ours}).`, {
-        hint: 'Use the directory of one project instead.',
-      })
+      throw new AppError(
+        'denied',
+        `The directory '${directory}' holds Deputy's own files (${ownDirectory}).`,
+        {
+          hint: 'Use the directory of one project instead.',
+        },
+      )
   }
 }
 

@@ -12,7 +12,7 @@ import { withSignal } from '../signal.ts'
 import { sse } from '../sse.ts'
 import { outputPageSchema } from '../views.ts'
 
-const cursor = z.int().exactOptional().describe('Byte to go on from; negative: so many before the end')
+const cursor = z.int().exactOptional().describe('Byte to start from; negative: this many before the end')
 
 export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
   const feeds = createOutputFeeds(deputy)
