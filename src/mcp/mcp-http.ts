@@ -16,7 +16,7 @@ import { announceUpdates, type Updates } from './updates.ts'
 export interface McpHttpOptions {
   factoryFor(selection: Selection): ServerFactory
   readonly updates: Updates
-  /** The bus that `updates` are published on. */
+  /** Carries notifications to listening clients. Default: a bus with only the updates. */
   readonly bus?: ServerEventBus
   readonly onerror?: (error: Error) => void
 }

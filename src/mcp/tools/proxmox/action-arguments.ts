@@ -8,7 +8,7 @@ import { isItem } from './shape/fields.ts'
 import type { Param } from './table/common-params.ts'
 import { pathParams, type Row, type Tool } from './table/define-row.ts'
 
-/** Arguments every tool understands besides its own. */
+/** Arguments that every tool accepts. */
 const CONTROL = ['action', 'plan_token'] as const
 
 export const chooseRow = (tool: Tool, args: Args): { action: string; row: Row } => {
@@ -21,7 +21,7 @@ export const chooseRow = (tool: Tool, args: Args): { action: string; row: Row } 
   })
 }
 
-/** What an action must have and may have; the message names action and field. */
+/** Checks for missing and unknown arguments of the action. */
 export const checkRow = (tool: Tool, action: string, row: Row, args: Args): void => {
   const call = action ? `${tool.name} ${action}` : tool.name
   const takes = [...row.required, ...row.optional]
@@ -34,7 +34,7 @@ export const checkRow = (tool: Tool, action: string, row: Row, args: Args): void
   const given = Object.keys(args).filter(name => args[name] !== undefined)
   const foreign = given.filter(name => !takes.includes(name) && !CONTROL.some(control => control === name))
   if (foreign.length > 0) {
-    throw new AppError('invalid', `${call} takes no ${foreign.map(name => `'${name}'`).join(', ')}.`, {
+    throw new AppError('invalid', `${call} does not take ${foreign.map(name => `'${name}'`).join(', ')}.`, {
       hint: usage(call, row),
     })
   }
@@ -45,7 +45,7 @@ const usage = (call: string, row: Row): string => {
   return `${call} takes ${row.required.join(', ') || 'nothing else'}${optional}.`
 }
 
-/** Names and values as Proxmox knows them. What goes into the path is kept apart: a parameter may have its name. */
+/** Arguments with the names and values of the API. Path values are separate, because a parameter can have the same name. */
 export interface Values {
   readonly place: Args
   readonly params: Args
@@ -75,7 +75,7 @@ export const toApi = (tool: Tool, row: Row, args: Args): Values => {
   return { place, params }
 }
 
-/** An object must not bring along what the tool itself decides, such as another VMID. */
+/** Adds the entries of an object argument. They must not override other arguments, such as the VMID. */
 const addSpread = (
   values: Record<string, unknown>,
   name: string,
@@ -94,7 +94,7 @@ const apiName = (tool: Tool, name: string) => tool.params[name]?.api ?? name
 const onWire = (param: Param, value: unknown): unknown =>
   typeof value === 'string' ? (ownProperty(param.wire ?? {}, value) ?? value) : value
 
-/** A VMID tells node and kind of its guest, a UPID its node. */
+/** Fills in missing node and type: from the VMID through the guest index, or from the UPID. */
 export const locate = async (
   row: Row,
   { place, params }: Values,

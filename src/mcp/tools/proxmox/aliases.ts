@@ -25,7 +25,7 @@ const power = (name: string, about: string, type: Kind, verb: string) =>
   )
 
 // biome-ignore format: it is a table
-/** The 22 tools of mcp-proxmox-admin under their names, for prompts and scripts that know them. */
+/** The 22 tools of mcp-proxmox-admin under their original names, for existing prompts and scripts. */
 export const aliases: Toolset = {
   name: 'proxmox-admin',
   about: 'The tools of mcp-proxmox-admin under their names.',

@@ -8,13 +8,13 @@ import type { ProxmoxService } from './service.ts'
 import type { Method } from './table/define-row.ts'
 
 export interface CallSession extends RowContext {
-  /** Any operation, judged, logged and cleaned of secrets. */
+  /** Sends an operation through the gate, and removes secrets from the response. */
   send(operation: Operation, options?: { bytes?: boolean }): Promise<unknown>
-  /** Files that secrets of this call went to. */
+  /** Files with the secrets of this call. */
   readonly secretFiles: string[]
 }
 
-/** One call of a tool: who asks, what they may, and what must be told besides the answer. */
+/** The context of one tool call: requests on behalf of the caller, and the files with secrets. */
 export const openCallSession = (service: ProxmoxService, caller: Caller): CallSession => {
   const secretFiles: string[] = []
   const { signal } = caller
@@ -63,7 +63,7 @@ const named = (operation: OperationName, values: Args): Operation => {
   return bindAll(operation.slice(0, space) as Method, operation.slice(space + 1), values)
 }
 
-/** Success is said only once the task has ended well; a failure is thrown with the words of its log. */
+/** Waits for a task to end. Throws if it failed, with the last lines of its log. */
 const awaitTask = async (
   { api }: ProxmoxService,
   upid: string,
@@ -92,10 +92,10 @@ const awaitTask = async (
 const running = (upid: string): TaskRecord => ({
   upid,
   state: 'running',
-  next: `Not finished. Ask again with proxmox_node_task wait, or proxmox_api_call {"path":"nodes/${parseUpid(upid).node}/tasks/${upid}/status","wait":45}.`,
+  next: `Not finished. Wait with proxmox_node_task wait, or proxmox_api_call {"path":"nodes/${parseUpid(upid).node}/tasks/${upid}/status","wait":45}.`,
 })
 
-/** The client throws the same code for a task that failed with a timeout; only that one has an exit status. */
+/** A task that itself failed with a timeout throws the same code, but has an exit status. */
 const isStillRunning = (error: unknown): boolean =>
   error instanceof AppError &&
   error.code === 'timeout' &&
@@ -116,8 +116,8 @@ const withLog = (error: AppError): AppError => {
   })
 }
 
-/** Such a task only tells the HA manager what to do. */
+/** HA tasks only queue a request for the HA manager. */
 const highAvailability = (upid: string): Partial<TaskRecord> =>
   /^ha(start|stop|migrate|relocate|shutdown)$/.test(parseUpid(upid).type)
-    ? { next: 'High availability carries this out now; look at the status of the guest.' }
+    ? { next: 'The HA manager carries this out now; check the status of the guest.' }
     : {}

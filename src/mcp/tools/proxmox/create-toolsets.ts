@@ -13,15 +13,15 @@ import { parseSshSettings } from './ssh/ssh-settings.ts'
 export interface ProxmoxToolsOptions {
   readonly api: ProxmoxApi
   readonly config: ProxmoxToolsConfig
-  /** For PROXMOX_SSH_*. */
+  /** Contains PROXMOX_SSH_*. */
   readonly env: Environment
   readonly stateDir: string
   readonly ownDirs: readonly string[]
-  /** The machines of our own jobs: no tool touches them. */
+  /** Identifies the machines of Deputy's jobs, which no tool may change. */
   readonly own: Protection['own']
 }
 
-/** The Proxmox toolsets of a daemon that has a cluster. */
+/** Creates the Proxmox toolsets of a daemon with a configured cluster. */
 export const createProxmoxToolsets = ({
   api,
   config,

@@ -1,6 +1,6 @@
 import type { Row, Tool } from './table/define-row.ts'
 
-/** One line a model can call the tool from: what it is, and what each action takes besides what all of them need. */
+/** A one-line description: the purpose, and the arguments of each action except those that all actions need. */
 export const describeTool = (tool: Tool): string => {
   const actions = Object.entries(tool.actions)
   if (actions[0]?.[0] === '') return tool.about
@@ -9,12 +9,12 @@ export const describeTool = (tool: Tool): string => {
   return `${tool.about} ${actions.map(([action, row]) => action + takes(row, common)).join('; ')}`
 }
 
-/** Few optional fields are named; of many it is enough to know that there are more. */
+/** With more optional arguments than this, only `…` is shown. */
 const MAX_NAMED = 3
-const UNSAID = new Set(['wait', 'filter', 'fields', 'limit', 'cursor', 'node', 'type', 'digest', 'delete'])
+const OMITTED = new Set(['wait', 'filter', 'fields', 'limit', 'cursor', 'node', 'type', 'digest', 'delete'])
 
 const takes = (row: Row, common: readonly string[]): string => {
-  const optional = row.optional.filter(name => !UNSAID.has(name))
+  const optional = row.optional.filter(name => !OMITTED.has(name))
   const shown = optional.length > MAX_NAMED ? '…' : optional.join(', ')
   const parts = [...row.required.filter(name => !common.includes(name)), ...(shown ? [`[${shown}]`] : [])]
   return parts.length > 0 ? `(${parts.join(', ')})` : ''

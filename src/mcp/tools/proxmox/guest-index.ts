@@ -3,15 +3,15 @@ import type { Guest, ProxmoxApi } from './row-context.ts'
 import { isItem } from './shape/fields.ts'
 
 export interface GuestIndex {
-  /** Refreshes once for an id it does not know: the cluster's own list lags by up to ten seconds. */
+  /** Reloads the list once for an unknown VMID. The list of the cluster itself lags by up to ten seconds. */
   find(vmid: number, signal?: AbortSignal): Promise<Guest | undefined>
   need(vmid: number, signal?: AbortSignal): Promise<Guest>
   all(signal?: AbortSignal): Promise<Guest[]>
-  /** After a change of ours what was known may be wrong. */
+  /** Drops the cached list, because a change makes it outdated. */
   forget(): void
 }
 
-/** Where each guest lives and what marks it, from one request for the whole cluster. */
+/** Caches node, pool and tags of every guest, from one request for the whole cluster. */
 export const createGuestIndex = (
   api: Pick<ProxmoxApi, 'request'>,
   { maxAgeMs = 5000, now = Date.now }: { maxAgeMs?: number; now?: () => number } = {},
@@ -35,8 +35,8 @@ export const createGuestIndex = (
     need: async (vmid, signal) => {
       const guest = await find(vmid, signal)
       if (guest) return guest
-      throw new AppError('not_found', `There is no guest ${vmid} that this token can see.`, {
-        hint: 'get_cluster_resources {type: "vm"} lists them. A guest made seconds ago may need its node and type named.',
+      throw new AppError('not_found', `No guest ${vmid} is visible to this token.`, {
+        hint: 'get_cluster_resources {type: "vm"} lists them. For a guest created seconds ago, pass node and type.',
       })
     },
     forget: () => {

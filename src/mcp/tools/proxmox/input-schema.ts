@@ -3,8 +3,8 @@ import type { Param } from './table/common-params.ts'
 import type { Row, Tool } from './table/define-row.ts'
 
 /**
- * The input of a tool: one strict object, never a union, because clients drop tools whose schema has a choice at the
- * top. Which action needs what is said in the description and checked with errors that name action and field.
+ * The input schema of a tool: one strict object, never a union, because clients drop tools with a union at the top
+ * level. The description lists the arguments of each action, and `checkRow` checks them.
  */
 export const inputSchema = (tool: Tool): z.ZodObject => {
   const actions = Object.keys(tool.actions)
@@ -16,7 +16,7 @@ export const inputSchema = (tool: Tool): z.ZodObject => {
     const schema = paramSchema(param)
     shape[name] = rows.every(row => row.required.includes(name)) ? schema : schema.optional()
   }
-  // Where a rule asks for confirmation of anything else, proxmox_api_call takes the token for the same operation.
+  // If a rule requires confirmation of another action, pass its plan token to proxmox_api_call.
   if (rows.some(row => row.worst === 'destructive')) shape.plan_token = z.string().max(200).optional()
   return z.strictObject(shape)
 }
@@ -41,27 +41,27 @@ const bare = (param: Param): z.ZodType => {
     case 'strings':
       return z.preprocess(toList, z.array(z.string().max(LONGEST)).max(500))
     case 'object':
-      // What the values may be is checked where they become parameters: a list of types is not portable.
+      // Values are checked when they become parameters: clients do not all support a list of types.
       return z.preprocess(fromText(parseJson), z.record(z.string(), z.unknown()))
     case 'string':
       return param.values ? z.enum(param.values as [string, ...string[]]) : textSchema(param)
   }
 }
 
-/** Limits are checked and told in the error; in the list they would cost more than they help. */
+/** Checks limits without listing them in the schema, to save tokens; the error message names them. */
 const inRange = (schema: z.ZodType<number>, { min = 0, max = Number.MAX_SAFE_INTEGER }: Param) =>
   schema.refine(value => value >= min && value <= max, `must be from ${min} to ${max}`)
 
 const textSchema = ({ pattern, about, maxLength = 8192 }: Param): z.ZodType => {
   const text = z.string().max(maxLength)
-  const told = about ? `is not what is meant: ${about}` : `does not match ${String(pattern)}`
+  const message = about ? `invalid, expected ${about}` : `does not match ${String(pattern)}`
   return z.preprocess(
     value => (typeof value === 'number' ? String(value) : value),
-    pattern ? text.refine(value => pattern.test(value), told) : text.min(1),
+    pattern ? text.refine(value => pattern.test(value), message) : text.min(1),
   )
 }
 
-/** Models and clients send numbers, flags and objects as text now and then. */
+/** Converts text, because models and clients sometimes send numbers, flags and objects as text. */
 const fromText = (convert: (text: string) => unknown) => (value: unknown) => {
   if (typeof value !== 'string' || value.trim() === '') return value
   const converted = convert(value)

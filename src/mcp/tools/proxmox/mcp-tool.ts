@@ -17,18 +17,18 @@ import { runTool } from './run-tool.ts'
 import type { ProxmoxService } from './service.ts'
 import type { Row, Tool } from './table/define-row.ts'
 
-/** A row's answer explains itself; its columns depend on the action. */
+/** The columns depend on the action, so the output schema is open. */
 const output = z.looseObject({})
 
 export const toMcpTool = (service: ProxmoxService, tool: Tool): McpTool => {
   const mcp = { ...define(service, tool), ...(isForTheUser(tool) && { meta: ASK_FIRST }) }
-  const looking = readOnlyPart(tool)
-  if (mcp.annotations.readOnlyHint || !looking) return mcp
+  const readOnlyTool = readOnlyPart(tool)
+  if (mcp.annotations.readOnlyHint || !readOnlyTool) return mcp
   let made: McpTool | undefined
   return {
     ...mcp,
     get readOnly() {
-      made ??= define(service, looking)
+      made ??= define(service, readOnlyTool)
       return made
     },
   }
@@ -46,16 +46,16 @@ const define = (service: ProxmoxService, tool: Tool): McpTool =>
       withConfirmation(context, args, caller => runTool(service, tool, args, caller), tool.name),
   })
 
-/** Tells Claude Code to ask its user whatever mode it is in; what really decides is the gate. */
+/** Makes Claude Code ask its user in every permission mode. The gate checks the confirmation in any case. */
 const ASK_FIRST = { 'anthropic/requiresUserInteraction': true }
 
-/** Nothing to look at, and something to lose. A tool that also reads must stay usable without questions. */
+/** True for tools with destructive actions and no reads. A tool that also reads must work without a question. */
 const isForTheUser = (tool: Tool): boolean => {
   const tiers = Object.values(tool.actions).map(row => row.tier)
   return tiers.includes('destructive') && !tiers.includes('read')
 }
 
-/** The same tool with the actions that change nothing. */
+/** The tool with only its read actions. */
 const readOnlyPart = (tool: Tool): Tool | undefined => {
   const kept = Object.entries(tool.actions).filter(([, row]) => row.tier === 'read')
   return kept.length === 0 ? undefined : { ...tool, actions: Object.fromEntries(kept) }
@@ -73,7 +73,7 @@ export const annotationsOf = (tool: Tool): Annotations => {
 
 const isIdempotent = (row: Row) => row.method !== 'POST'
 
-/** Runs the call; where the user must decide first, the outcome is the question instead. */
+/** Runs the call. If the user must confirm it first, returns the question instead. */
 export const withConfirmation = async (
   context: ToolContext,
   args: Args,
@@ -99,7 +99,7 @@ export const withConfirmation = async (
   }
 }
 
-/** A client that gave up on the question (a headless one always does) still has the token. */
+/** A client that cancels the question, as headless clients do, can still use a token. */
 const confirmationOf = ({ elicitation }: ToolContext, args: Args): Confirmation => {
   const token = typeof args.plan_token === 'string' ? args.plan_token : undefined
   if (!elicitation || token !== undefined || elicitation.answer?.action === 'cancel')
@@ -115,7 +115,7 @@ const askText = ({ summary, operation, guests }: Question): string =>
   [
     `Allow this on the Proxmox cluster? ${summary}`,
     ...Object.entries(operation.params).map(([key, value]) => `${key} = ${String(value)}`),
-    ...guests.map(guest => `Reaches ${guest}`),
+    ...guests.map(guest => `Affects ${guest}`),
   ].join('\n')
 
 const planOf = ({ operation, guests, expiresAt, planId, token }: Question) => ({

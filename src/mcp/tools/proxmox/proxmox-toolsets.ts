@@ -13,7 +13,7 @@ import { TABLE } from './table/toolset-table.ts'
 const INSTRUCTIONS =
   'Proxmox: changes need PROXMOX_ALLOW_ELEVATED. A call that answers status needs_confirmation was not done: the user must agree. A task is done only when its state is ok; follow a running one by its upid (wait: seconds to wait, default 15). Guest tools find node and type by vmid. Anything without a tool: proxmox_api_search, then proxmox_api_describe, then proxmox_api_call.'
 
-/** All of Proxmox for a server: five tools by default, the rest by toolset. */
+/** All Proxmox toolsets. `proxmox` with its five tools is served by default, the others on request. */
 export const proxmoxToolsets = (service: ProxmoxService): Toolset[] => {
   const curated = [...TABLE, aliases].map(({ name, about, tools }) =>
     lazyToolset({ name, summary: about, byDefault: false }, () =>
@@ -38,7 +38,7 @@ export const proxmoxToolsets = (service: ProxmoxService): Toolset[] => {
   ]
 }
 
-/** A hundred schemas are made when somebody chooses them, not when the daemon starts. */
+/** Creates the tools when a client selects the toolset: a hundred schemas would slow down the start of the daemon. */
 const lazyToolset = (about: Omit<Toolset, 'tools'>, make: () => Tool[]): Toolset => {
   let made: Tool[] | undefined
   return {

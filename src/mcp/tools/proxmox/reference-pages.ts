@@ -1,6 +1,6 @@
 import type { Row, Tool, Toolset } from './table/define-row.ts'
 
-/** Pages made from the table, for people (`docs/reference`) and for agents (`skills`). Formatted by whoever writes them. */
+/** Generates the pages of `docs/reference` and `skills` from the table. The caller formats them. */
 export const toolsetPage = (toolset: Toolset, note: string): string =>
   [`# ${toolset.name}`, note, toolset.about, ...toolset.tools.map(toolSection)].join('\n\n').concat('\n')
 
@@ -38,8 +38,8 @@ const toolSection = (tool: Tool): string => {
     note ? [`- ${action ? `\`${action}\`: ` : ''}${note}`] : [],
   )
   const meanings = Object.entries(tool.params).flatMap(([name, { about, values }]) => {
-    const said = [about, values?.map(value => `\`${value}\``).join(', ')].filter(Boolean).join(': ')
-    return said ? [`- \`${name}\`: ${said}`] : []
+    const meaning = [about, values?.map(value => `\`${value}\``).join(', ')].filter(Boolean).join(': ')
+    return meaning ? [`- \`${name}\`: ${meaning}`] : []
   })
   return [`## ${tool.name}`, tool.about, table(heads, rows), notes.join('\n'), meanings.join('\n')]
     .filter(Boolean)

@@ -1,7 +1,7 @@
 import type { Proxmox } from '../../../proxmox/proxmox-client.ts'
 import type { Method } from './table/define-row.ts'
 
-/** What the tools need of a Proxmox client. */
+/** The part of the Proxmox client that the tools use. */
 export type ProxmoxApi = Pick<Proxmox, 'request' | 'waitTask' | 'catalogue'>
 
 export interface Guest {
@@ -18,21 +18,21 @@ export interface Guest {
 export type Args = Readonly<Record<string, unknown>>
 export type OperationName = `${Method} /${string}`
 
-/** What a composite action may use. Every request it makes passes the gate. */
+/** What a composite action can use. All its requests pass the gate. */
 export interface RowContext {
-  /** `call('GET /nodes/{node}/hosts', { node })`: names in the path are taken from the values, the rest is sent. */
+  /** `call('GET /nodes/{node}/hosts', { node })`: fills the path from the values and sends the others as parameters. */
   call(operation: OperationName, values: Args, options?: { bytes?: boolean }): Promise<unknown>
-  /** Something that is no API request, judged and logged as if it were the operation. */
+  /** Runs work that is not an API request; the gate authorizes and logs it as the given operation. */
   perform<T>(operation: OperationName, values: Args, work: () => Promise<T>): Promise<T>
-  /** Waits for a task; answers its record. Never says success of one that still runs. */
+  /** Waits for a task and returns its record. A task that still runs has the state `running`. */
   awaitTask(upid: string, seconds: number): Promise<TaskRecord>
-  /** Writes what only the user may read and answers the path. */
+  /** Writes a secret to a file that only the user can read, and returns its path. */
   saveSecret(label: string, content: string): Promise<string>
   readonly api: ProxmoxApi
-  /** Where files that come from the cluster are put. */
+  /** Directory for files downloaded from the cluster. */
   readonly filesDir: string
   readonly uploadDirs: readonly string[]
-  /** Directories of Deputy: nothing in them is uploaded, whatever `uploadDirs` says. */
+  /** Deputy's own directories. Their files are never uploaded, even if `uploadDirs` contains them. */
   readonly ownDirs: readonly string[]
   readonly lxc: LxcExec | undefined
   readonly signal: AbortSignal

@@ -11,7 +11,7 @@ import type { Row, Tool } from './table/define-row.ts'
 
 export type Answer = Record<string, Json>
 
-/** From the arguments of a tool to its answer: one way for every row of the table. */
+/** Runs one action of a tool. Every row of the table runs this way. */
 export const runTool = async (
   service: ProxmoxService,
   tool: Tool,
@@ -29,7 +29,7 @@ export const runTool = async (
   return session.secretFiles.length === 0 ? answer : { ...answer, ...secretNote(session.secretFiles) }
 }
 
-/** What a tool uses for itself is not for Proxmox. */
+/** Removes the parameters that the tool uses itself. */
 const sendable = (tool: Tool, values: Args): Args =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !tool.params[name]?.local))
 
@@ -40,7 +40,7 @@ const withoutView = (values: Args): Args =>
 const present = async (row: Row, data: unknown, args: Args, session: CallSession): Promise<Answer> => {
   if (row.format.kind === 'task') {
     if (isUpid(data)) return plain(await session.awaitTask(data, seconds(args.wait))) as Answer
-    // Some actions are done at once, or have nothing to do.
+    // Some actions finish at once and start no task.
     return data === null || data === undefined || data === ''
       ? { ok: true }
       : formatAnswer(anything(data), data, queryOf(args))

@@ -14,21 +14,21 @@ import type { LxcExec, ProxmoxApi } from './row-context.ts'
 export interface ServiceOptions {
   readonly api: ProxmoxApi
   readonly settings: ProxmoxToolsConfig
-  /** How the machines of our own jobs are recognised, so that no tool touches them. */
+  /** Identifies the machines of Deputy's jobs, which no tool may change. */
   readonly own: Protection['own']
-  /** Audit log, secrets and restored files are kept below it. */
+  /** Directory for the audit log, secrets and restored files. */
   readonly stateDir: string
-  /** More directories that nothing is uploaded from. */
+  /** More directories whose files are never uploaded. */
   readonly ownDirs?: readonly string[]
   readonly lxc?: LxcExec
   readonly now?: () => number
 }
 
-/** What all Proxmox tools share; made once, by whoever owns the client. */
+/** State shared by all Proxmox tools; the daemon creates it once. */
 export interface ProxmoxService {
   readonly api: ProxmoxApi
   readonly gate: Gate
-  /** Calls that wait for the user. */
+  /** Calls that wait for the user's approval. */
   readonly approvals: Approvals
   readonly guests: GuestIndex
   readonly settings: ProxmoxToolsConfig

@@ -280,7 +280,7 @@ describe('a plan', () => {
     const { call, service } = proxmoxTools(createFakeCluster(), { policy, now: () => now })
     const { data } = await call('proxmox_guest_delete', args)
     now += 11 * 60_000
-    expect(() => service.approvals.approve(String(data.plan_id))).toThrow('No call waits')
+    expect(() => service.approvals.approve(String(data.plan_id))).toThrow('No pending call')
     const next = await call('proxmox_guest_delete', args)
     service.approvals.approve(String(next.data.plan_id))
     now += 11 * 60_000
@@ -492,7 +492,7 @@ describe('the rate limit', () => {
     await expect(call('list_nodes', {})).rejects.toMatchObject({
       code: 'rate_limited',
       retryable: true,
-      message: 'More than 30 Proxmox calls at once: after the first 30, 60 a minute are allowed.',
+      message: 'Proxmox rate limit reached: 30 calls at once, then 60 a minute.',
       hint: expect.stringContaining('1 s'),
     })
     await call('list_nodes', {}, { origin: 'mcp:other' })

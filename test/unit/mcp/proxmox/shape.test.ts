@@ -81,8 +81,8 @@ describe('a list of a thousand guests', () => {
     const { call } = proxmoxTools(createFakeCluster(own))
     const { data } = await call('proxmox_guest_list', { filter: 'status=running' })
     await expect(call('proxmox_guest_list', { cursor: data.next_cursor })).rejects.toThrow('does not belong')
-    await expect(call('proxmox_guest_list', { fields: 'vmid,colour' })).rejects.toThrow("no column 'colour'")
-    await expect(call('proxmox_guest_list', { filter: 'colour=red' })).rejects.toThrow("no column 'colour'")
+    await expect(call('proxmox_guest_list', { fields: 'vmid,colour' })).rejects.toThrow("No column 'colour'")
+    await expect(call('proxmox_guest_list', { filter: 'colour=red' })).rejects.toThrow("No column 'colour'")
   })
 })
 

@@ -153,7 +153,7 @@ describe('what an action takes', () => {
     if (!foreign) return
     const extra = sampleArgs(tool, action, [foreign])
     if (!(foreign in extra)) return
-    await expect(call(tool.name, { ...args, ...extra })).rejects.toThrow(`takes no '${foreign}'`)
+    await expect(call(tool.name, { ...args, ...extra })).rejects.toThrow(`does not take '${foreign}'`)
   })
 
   it('is every parameter of its tool, between all actions', () => {

@@ -23,6 +23,6 @@ it("uploads nothing of Deputy's own, although it lies in a directory that upload
   const args = { node: 'pve1', storage: 'local', content: 'iso', filename: 'x.iso' }
   await expect(upload({ ...args, file: join(stateDir, 'token') }, session)).rejects.toMatchObject({
     code: 'denied',
-    message: expect.stringContaining('is in no directory that uploads may come from'),
+    message: expect.stringContaining('is not allowed'),
   })
 })

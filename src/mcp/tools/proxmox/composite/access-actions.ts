@@ -3,7 +3,7 @@ import { item, items, text, without } from './values.ts'
 
 export const createUser: Composite = (args, { call }) => call('POST /access/users', args)
 
-/** A password is a request of its own, and one that Proxmox refuses to API tokens; it goes first. */
+/** The password is set first, with a separate request: Proxmox refuses it to API tokens, and then nothing is changed. */
 export const updateUser: Composite = async (args, { call }) => {
   const { userid, password } = args
   if (password !== undefined) await call('PUT /access/password', { userid, password })
@@ -51,7 +51,7 @@ const split = (list: unknown): string[] =>
         .split(/[,; ]+/)
         .filter(Boolean)
 
-/** The request takes no filter. */
+/** Filters here, because the API has no filter. */
 export const acl: Composite = async (args: Args, { call }) => {
   const wanted = { path: args.path, roleid: args.roleid }
   return items(await call('GET /access/acl', {})).filter(entry => {

@@ -11,7 +11,7 @@ const OUTPUT_CHARS = 16_000
 
 export const agentExec: Composite = async (args, context) => {
   const { node, vmid } = args
-  // A command without a list of arguments is a line for a shell.
+  // Without `args`, the command is a shell command line.
   const words = Array.isArray(args.args) ? [args.command, ...args.args] : ['/bin/sh', '-c', args.command]
   const command = words.map(part => asciiOnly('command', String(part)))
   const input = text(args, 'input-data')
@@ -31,13 +31,13 @@ export const agentExec: Composite = async (args, context) => {
   return poll({ node, vmid, pid }, context, seconds)
 }
 
-/** The worker of Proxmox VE dies of the quotes in the agent's words when the guest cannot start a program. */
+/** If the guest cannot start the program, a Proxmox VE worker crashes on the quotes in the agent's message. */
 const isBrokenPipe = (error: unknown): boolean =>
   proxmoxDetails(error)?.status === 596 && /broken pipe/i.test((error as Error).message)
 
 const notStarted = (vmid: unknown, program: string, cause: unknown) =>
   new AppError('not_found', `The guest agent of VM ${String(vmid)} could not start '${program}'.`, {
-    hint: `The guest has no such program, or may not run it: Proxmox VE answers 596 Broken pipe then. Leave 'args' out to run a line through /bin/sh, e.g. "command -v ${program}"; in a guest without /bin/sh give the full path and 'args'.`,
+    hint: `The program is missing or not executable in the guest (Proxmox VE reported 596 Broken pipe). Leave 'args' out to run a line through /bin/sh, e.g. "command -v ${program}"; in a guest without /bin/sh give the full path and 'args'.`,
     cause,
   })
 
@@ -45,8 +45,8 @@ export const agentStatus: Composite = async ({ node, vmid, pid }, { call }) =>
   report(pid, item(await call('GET /nodes/{node}/qemu/{vmid}/agent/exec-status', { node, vmid, pid })))
 
 /**
- * The agent forgets a process once it has told its end, so the answer that says so is the only one. Asking again and
- * again is part of the call that was permitted and logged.
+ * Polls until the process exits. The agent reports the exit of a process only once. The polls bypass the gate, because
+ * the call itself was authorized and logged.
  */
 const poll = async (process: Args, { api, signal }: RowContext, seconds: number) => {
   const at = path`/nodes/${String(process.node)}/qemu/${String(process.vmid)}/agent/exec-status`
@@ -59,7 +59,7 @@ const poll = async (process: Args, { api, signal }: RowContext, seconds: number)
   return {
     pid: process.pid,
     exited: false,
-    next: 'proxmox_agent_exec status with this pid; its result is handed over once.',
+    next: 'Call proxmox_agent_exec status with this pid; the result can be read once.',
   }
 }
 

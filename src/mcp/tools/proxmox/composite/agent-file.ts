@@ -4,7 +4,7 @@ import { asciiOnly, fromGuest } from './agent-text.ts'
 import { item } from './values.ts'
 
 const SHOWN_CHARS = 20_000
-/** What fits into the 61,440 characters of one request as base64. */
+/** Fits as base64 into the 61,440 characters of one request. */
 const MAX_BYTES = 46_080
 
 export const readFile: Composite = async ({ node, vmid, file }, { call }) => {
@@ -25,7 +25,7 @@ export const readFile: Composite = async ({ node, vmid, file }, { call }) => {
   }
 }
 
-/** Always our own base64: Proxmox' encoder breaks on characters beyond Latin-1 and mangles those within. */
+/** Encodes base64 itself: the encoder of Proxmox fails for characters beyond Latin-1 and corrupts those within. */
 export const writeFile: Composite = async ({ node, vmid, file, content, encode }, { call }) => {
   const bytes = Buffer.from(String(content), encode === false ? 'base64' : 'utf8')
   if (bytes.length > MAX_BYTES) {

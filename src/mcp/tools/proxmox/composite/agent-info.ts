@@ -4,7 +4,7 @@ import { items, text } from './values.ts'
 /** The agent wraps every answer in `result`. */
 export const result = (data: unknown): unknown => (isItem(data) && 'result' in data ? data.result : data)
 
-/** Answers that are one bare value. */
+/** For responses that are a single value. */
 export const value = (data: unknown): unknown => {
   const inner = result(data)
   return isItem(inner) ? inner : { result: inner }

@@ -1,8 +1,8 @@
 import { AppError } from '../../../../jobs/errors.ts'
 
 /**
- * Proxmox hands bytes of the guest over as if each were a Latin-1 character, and a character beyond that set in a
- * command wedges the agent until the guest is reset.
+ * Proxmox passes each byte from the guest as a Latin-1 character. In the other direction, a character beyond ASCII in a
+ * command hangs the agent until the guest is reset.
  */
 export const fromGuest = (text: unknown): string =>
   typeof text === 'string' ? Buffer.from(text, 'latin1').toString('utf8') : ''

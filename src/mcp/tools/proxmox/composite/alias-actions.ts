@@ -12,7 +12,7 @@ export const guestsOf =
 export const nodeStatus: Composite = async ({ node }, { call }) => {
   const found = items(await call('GET /nodes', {})).find(one => one.node === node)
   if (found) return found
-  throw new AppError('not_found', `There is no node '${String(node)}'.`, {
+  throw new AppError('not_found', `No node '${String(node)}'.`, {
     hint: 'proxmox_node_list lists them.',
   })
 }
@@ -33,7 +33,7 @@ export const aliasCreate =
   (args, context) =>
     create({ ...defaults, ...without(args, 'transport') }, context)
 
-/** `confirm` is what the old tool asked for; what really decides is the user. */
+/** Requires `confirm` as the original tool does. The gate asks the user in any case. */
 export const confirmed =
   (operation: OperationName): Composite =>
   async (args, { call }) => {

@@ -1,7 +1,7 @@
 import type { Composite } from '../row-context.ts'
 import { items, text } from './values.ts'
 
-/** No API installs packages: apt needs a terminal for the questions of its packages. */
+/** Lists pending updates. No API installs packages, because apt may ask questions on a terminal. */
 export const aptUpgrade: Composite = async ({ node }, { call }) => {
   const pending = items(await call('GET /nodes/{node}/apt/update', { node }))
   return {

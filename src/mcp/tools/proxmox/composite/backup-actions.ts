@@ -15,7 +15,7 @@ export const listBackups: Composite = ({ node, storage, vmid }, { call }) =>
     without({ node, storage: storage ?? 'local', content: 'backup', vmid }),
   )
 
-/** A VM is made from an `archive`; a container from an `ostemplate` that happens to be a backup. */
+/** A VM is restored from `archive`, a container from `ostemplate`. */
 export const restore: Composite = (args, { call }) => {
   const { type, archive, ...rest } = without(args)
   if (type === 'lxc') return call('POST /nodes/{node}/lxc', { ...rest, ostemplate: archive, restore: true })

@@ -2,7 +2,7 @@ import { AppError } from '../../../../jobs/errors.ts'
 import type { Composite } from '../row-context.ts'
 import { items, text } from './values.ts'
 
-/** Healthy means quorate; nodes that are all up do not make a cluster that can decide. */
+/** Healthy means that all nodes are online and the cluster is quorate. */
 export const clusterStatus: Composite = async (_, { call }) => {
   const entries = items(await call('GET /cluster/status', {}))
   const cluster = entries.find(one => one.type === 'cluster')
@@ -24,13 +24,13 @@ export const clusterStatus: Composite = async (_, { call }) => {
   }
 }
 
-/** There is no request for one member. */
+/** The API has no request for a single member. */
 export const clusterNode: Composite = async ({ node }, { call }) => {
   const found = items(await call('GET /cluster/config/nodes', {})).find(
     one => (one.node ?? one.name) === node,
   )
   if (found) return found
-  throw new AppError('not_found', `'${String(node)}' is no member of the cluster.`, {
+  throw new AppError('not_found', `Node '${String(node)}' is not a member of the cluster.`, {
     hint: 'proxmox_cluster_config list_nodes lists them.',
   })
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Args, Composite, RowContext } from '../row-context.ts'
 import { gibibytes, text, without } from './values.ts'
 
-/** Bare minimum of a VM that boots; all else as the caller says. */
+/** Creates a VM with the minimum that boots; arguments override the defaults. */
 export const createVm: Composite = async (args, context) => {
   const { disk_size: size, storage, iso, agent, ...rest } = args
   const disk = `${text(args, 'storage') ?? 'local-lvm'}:${gibibytes(text(args, 'disk_size') ?? '8G')}`
@@ -35,7 +35,7 @@ export const createLxc: Composite = async (args, context) => {
   })
 }
 
-/** A container nobody can log into is of little use; a password in the answer would be everybody's. */
+/** Creates a root password if the caller gave no login. It is saved to a file, because the model must not see it. */
 const login = async (args: Args, vmid: string, context: RowContext): Promise<Args> => {
   if (args.password !== undefined || args['ssh-public-keys'] !== undefined) return {}
   const password = randomBytes(18).toString('base64url')

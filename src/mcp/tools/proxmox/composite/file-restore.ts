@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import type { Composite } from '../row-context.ts'
 import { text, without } from './values.ts'
 
-/** Paths inside a backup travel as base64; the root is the one exception. */
+/** Proxmox expects paths inside a backup as base64, except the root. */
 const encodePath = (path: string): string =>
   path === '/' ? '/' : Buffer.from(path, 'utf8').toString('base64')
 
@@ -15,7 +15,7 @@ export const listFiles: Composite = ({ node, storage, volume, path }, { call }) 
     filepath: encodePath(text({ path }, 'path') ?? '/'),
   })
 
-/** What was in a guest is saved for the user, not told to the model. */
+/** Saves the file for the user. The model does not see its content. */
 export const downloadFile: Composite = async (
   { node, storage, volume, filepath, tar },
   { call, filesDir },

@@ -2,7 +2,7 @@ import { AppError } from '../../../../jobs/errors.ts'
 import type { Composite } from '../row-context.ts'
 import { items, text, without } from './values.ts'
 
-/** One request for the whole cluster, however many nodes it has. */
+/** Lists the guests of all nodes with one request. */
 export const listGuests: Composite = async ({ node, type }, { call }) => {
   const all = items(await call('GET /cluster/resources', { type: 'vm' }))
   return all.filter(
@@ -12,7 +12,7 @@ export const listGuests: Composite = async ({ node, type }, { call }) => {
   )
 }
 
-/** VMs have a name, containers a hostname; either word is taken for either. */
+/** VMs have a name, containers a hostname; both arguments are accepted for both. */
 export const cloneGuest: Composite = (args, { call }) => {
   const name = args.name ?? args.hostname
   const rest = without(args, 'name', 'hostname')
@@ -28,7 +28,7 @@ export const snapshot: Composite = (args, { call }) => {
   return call('POST /nodes/{node}/{type}/{vmid}/snapshot', args)
 }
 
-/** A container cannot move while it runs: it is restarted at the target. */
+/** A running container is stopped and restarted on the target node. */
 export const migrate: Composite = (args, { call }) => {
   const { 'with-local-storage': storage, 'with-local-disks': disks, online, force, ...rest } = args
   if (args.type === 'lxc') {
@@ -51,7 +51,7 @@ export const updateConfig: Composite = (args, { call }) => {
     throw new AppError('invalid', 'Nothing to change: no setting was given.')
   }
   const sshkeys = text(args, 'sshkeys')
-  // Proxmox wants this one value URL-encoded inside the request, which is encoded once more.
+  // Proxmox expects this value URL-encoded; the request encodes it once more.
   const keys =
     sshkeys !== undefined && /\s/.test(sshkeys.trim()) ? { sshkeys: encodeURIComponent(sshkeys) } : {}
   return call('PUT /nodes/{node}/{type}/{vmid}/config', { ...args, ...keys })

@@ -2,11 +2,11 @@ import { AppError } from '../../../../jobs/errors.ts'
 import type { Composite } from '../row-context.ts'
 import { gibibytes, item, propValue, text, without } from './values.ts'
 
-/** `scsi1=local-lvm:32` allocates 32 GiB; the number never carries a unit. */
+/** `scsi1=local-lvm:32` allocates 32 GiB; Proxmox accepts no unit there. */
 export const addDisk: Composite = async (args, { call }) => {
   const disk = String(args.disk)
   if (!/^(ide[0-3]|sata[0-5]|scsi([12]?\d|30)|virtio(\d|1[0-5]))$/.test(disk)) {
-    throw new AppError('invalid', `'${disk}' is no place for a disk.`, {
+    throw new AppError('invalid', `Invalid disk '${disk}'.`, {
       hint: 'ide0-3, sata0-5, scsi0-30 or virtio0-15.',
     })
   }
@@ -34,7 +34,7 @@ export const addMountpoint: Composite = async (args, { call }) => {
 export const removeMountpoint: Composite = ({ node, vmid, mp }, { call }) =>
   call('PUT /nodes/{node}/lxc/{vmid}/config', { node, vmid, delete: mp })
 
-/** The same wish has two names in Proxmox. */
+/** VMs and containers have different requests for this. */
 export const moveDisk: Composite = (args, { call }) => {
   const { node, vmid, type, disk, storage, format, bwlimit } = args
   const remove = args.delete ?? true
@@ -51,7 +51,7 @@ export const moveDisk: Composite = (args, { call }) => {
   )
 }
 
-/** Setting a disk that exists would detach it without a word. */
+/** Refuses a disk that exists: setting it again would silently detach the old one. */
 const refuseTaken = async (
   args: Parameters<Composite>[0],
   call: Parameters<Composite>[1]['call'],

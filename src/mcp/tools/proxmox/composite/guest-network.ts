@@ -32,7 +32,7 @@ export const addNetwork: Composite = async (args, context) => {
   return store(args, context, apply(args, props))
 }
 
-/** Whatever is not named stays, the MAC above all: a guest with a new one is a stranger to its network. */
+/** Keeps all settings that are not given, above all the MAC address, by which the network knows the guest. */
 export const updateNetwork: Composite = async (args, context) => {
   const now = await present(args, context)
   if (now === undefined) {
@@ -50,7 +50,7 @@ export const removeNetwork: Composite = ({ node, type, vmid, net }, { call }) =>
 const present = async ({ node, type, vmid, net }: Args, { call }: RowContext) =>
   text(item(await call('GET /nodes/{node}/{type}/{vmid}/config', { node, type, vmid })), String(net))
 
-/** A VM writes its model and MAC as one pair, `virtio=AA:…`, or apart as `model=` and `macaddr=`. */
+/** The configuration of a VM has model and MAC as one pair, `virtio=AA:…`, or as `model=` and `macaddr=`. */
 const withModel = (args: Args, props: Map<string, string>): Map<string, string> => {
   const pair = [...props.keys()].find(key => MODELS.includes(key))
   const model = text(args, 'model') ?? pair ?? props.get('model') ?? 'virtio'

@@ -7,13 +7,13 @@ const LINES = 100
 export const journal: Composite = ({ node, limit }, { call }) =>
   call('GET /nodes/{node}/journal', { node, lastentries: limit ?? LINES })
 
-/** Pages of the syslog start with the oldest line; the newest are had by asking for all that fit, or for the journal. */
+/** The syslog API pages from the oldest line. To get the newest lines, read the journal or up to 5000 syslog lines. */
 export const syslog: Composite = (args, context) => {
   const { node, service, since, until } = args
   if (service === undefined && since === undefined && until === undefined) return journal(args, context)
   return context.call('GET /nodes/{node}/syslog', without({ node, service, since, until, limit: 5000 }))
 }
 
-/** 0 means all lines; without it Proxmox sends the first fifty. */
+/** `limit: 0` returns all lines; the default is the first fifty. */
 export const replicationLog: Composite = ({ node, id }, { call }) =>
   call('GET /nodes/{node}/replication/{id}/log', { node, id, limit: 0 })

@@ -2,7 +2,7 @@ import { AppError } from '../../../../jobs/errors.ts'
 import type { Composite } from '../row-context.ts'
 import { item, text, without } from './values.ts'
 
-/** Proxmox replaces all servers at once and demands the domain; what is not named is kept. */
+/** Proxmox replaces all DNS settings at once and requires the search domain, so the current values are sent along. */
 export const setDns: Composite = async (args, { call }) => {
   const present = item(await call('GET /nodes/{node}/dns', { node: args.node }))
   const values = {
@@ -28,8 +28,8 @@ export const getHosts: Composite = async ({ node }, { call }) => {
 }
 
 /**
- * The file is sent back whole, so its digest guards what others wrote meanwhile. Proxmox VE refuses the whole file for
- * one comment behind an address, so comments get lines of their own.
+ * Sends the whole file back, with its digest to detect concurrent changes. Proxmox VE refuses a file with a comment
+ * after an address, so comments are moved to separate lines.
  */
 export const setHosts: Composite = async ({ node, ip, name, comment, digest }, { call }) => {
   const file = item(await call('GET /nodes/{node}/hosts', { node }))

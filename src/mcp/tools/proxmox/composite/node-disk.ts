@@ -1,7 +1,7 @@
 import { type Item, isItem } from '../shape/fields.ts'
 import { items } from './values.ts'
 
-/** Volume groups and the disks under them come as a tree. */
+/** Flattens the tree of volume groups and their disks. */
 export const diskTree = (data: unknown): Item[] => {
   const roots = isItem(data) ? items(data.children) : items(data)
   return roots.flatMap(group => [

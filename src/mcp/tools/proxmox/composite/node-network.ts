@@ -1,7 +1,7 @@
 import type { Composite } from '../row-context.ts'
 import { item, text, without } from './values.ts'
 
-/** Proxmox demands the type with every change and takes a missing setting for a removed one. */
+/** Proxmox requires the type and removes settings that are not sent, so the current settings are sent along. */
 export const updateIface: Composite = async (args, { call }) => {
   const { node, iface } = args
   const present = item(await call('GET /nodes/{node}/network/{iface}', { node, iface }))
@@ -11,7 +11,7 @@ export const updateIface: Composite = async (args, { call }) => {
       key => [key, present[key]],
     ),
   )
-  // An address is written in two ways; the older one must not contradict the newer.
+  // `cidr` and `address` with `netmask` mean the same: drop the form that the caller did not use.
   if (args.cidr !== undefined) for (const key of ['address', 'netmask']) delete kept[key]
   if (args.address !== undefined) delete kept.cidr
   return call('PUT /nodes/{node}/network/{iface}', { ...kept, ...without(args) })

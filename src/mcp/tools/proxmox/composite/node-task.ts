@@ -13,11 +13,11 @@ const tail = async (args: Args, { call }: RowContext, limit: number): Promise<st
   return lines.map(line => text(line, 't') ?? '').slice(-limit)
 }
 
-/** Proxmox stops at fifty tasks unless told otherwise. */
+/** Without `limit`, Proxmox returns only fifty tasks. */
 export const listTasks: Composite = (args, { call }) =>
   call('GET /nodes/{node}/tasks', { ...without(args), limit: 500 })
 
-/** The status of a task is one request, what it said another; nobody asks for one without the other. */
+/** Combines status and log, which are two requests. */
 export const taskReport: Composite = async (args, context) => {
   const { node, upid, about } = place(args)
   const status = item(await context.call('GET /nodes/{node}/tasks/{upid}/status', { node, upid }))
@@ -35,7 +35,7 @@ export const taskLog: Composite = async (args, context) => tail(args, context, N
 
 export const waitForTask: Composite = async (args, context) => {
   const { upid, node, about } = place(args)
-  // The first look passes the gate; the rest is the same question asked again.
+  // The first request passes the gate; the polls repeat it and need not.
   await context.call('GET /nodes/{node}/tasks/{upid}/status', { node, upid })
   return { ...about, ...(await context.awaitTask(upid, Number(args.timeout ?? 45))) }
 }

@@ -1,7 +1,7 @@
 import { AppError } from '../../../../jobs/errors.ts'
 import type { Args, Composite } from '../row-context.ts'
 
-/** Each kind of target takes settings of its own, and refuses those of the others. */
+/** Each type of target has its own settings; Proxmox refuses others. */
 const SETTINGS: Record<string, { required: readonly string[]; optional: readonly string[] }> = {
   smtp: {
     required: ['server', 'from-address'],
@@ -12,13 +12,13 @@ const SETTINGS: Record<string, { required: readonly string[]; optional: readonly
   webhook: { required: ['url', 'method'], optional: ['header', 'body', 'secret'] },
 }
 const ALWAYS = ['target_type', 'name', 'comment', 'disable', 'delete', 'digest']
-const TOLD_AS: Record<string, string> = { 'from-address': 'from' }
+const ARGUMENT_NAMES: Record<string, string> = { 'from-address': 'from' }
 
 export const createTarget: Composite = (args, { call }) => {
   const missing = check(args).required.find(key => args[key] === undefined)
   if (missing) {
-    const name = TOLD_AS[missing] ?? missing
-    throw new AppError('invalid', `create of a ${String(args.target_type)} target needs '${name}'.`)
+    const name = ARGUMENT_NAMES[missing] ?? missing
+    throw new AppError('invalid', `Creating a ${String(args.target_type)} target needs '${name}'.`)
   }
   return call('POST /cluster/notifications/endpoints/{target_type}', args)
 }
@@ -35,12 +35,12 @@ const check = (args: Args) => {
   if (!foreign) return settings
   throw new AppError(
     'invalid',
-    `A ${String(args.target_type)} target takes no '${TOLD_AS[foreign] ?? foreign}'.`,
+    `A ${String(args.target_type)} target does not take '${ARGUMENT_NAMES[foreign] ?? foreign}'.`,
     {
       hint: `It takes ${known
         .slice(4)
         .concat('comment', 'disable')
-        .map(key => TOLD_AS[key] ?? key)
+        .map(key => ARGUMENT_NAMES[key] ?? key)
         .join(', ')}.`,
     },
   )

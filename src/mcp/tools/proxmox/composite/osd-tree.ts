@@ -1,7 +1,7 @@
 import type { Item } from '../shape/fields.ts'
 import { item, items } from './values.ts'
 
-/** OSDs come as a tree of hosts below a root that is an object, not a list. */
+/** Flattens the tree of OSDs: a root object, hosts, OSDs. */
 export const osdTree = (data: unknown): Item[] => {
   const found: Item[] = []
   const walk = (nodes: readonly Item[], host: unknown) => {

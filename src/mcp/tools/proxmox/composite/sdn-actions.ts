@@ -2,7 +2,7 @@ import { AppError } from '../../../../jobs/errors.ts'
 import type { Args, Composite, RowContext } from '../row-context.ts'
 import { item, items, text, without } from './values.ts'
 
-/** Subnets live under their vnet; all of them are one request for each vnet. */
+/** Subnets belong to a vnet. To list all of them, one request per vnet is needed. */
 export const listSubnets: Composite = async ({ vnet, pending }, { call }) => {
   const names =
     vnet === undefined
@@ -16,11 +16,11 @@ export const listSubnets: Composite = async ({ vnet, pending }, { call }) => {
 
 export const createSubnet: Composite = (args, { call }) => {
   if (!String(args.subnet).includes('/'))
-    throw new AppError('invalid', `'${String(args.subnet)}' is no CIDR.`, { hint: 'e.g. 10.0.0.0/24' })
+    throw new AppError('invalid', `Invalid CIDR '${String(args.subnet)}'.`, { hint: 'e.g. 10.0.0.0/24' })
   return call('POST /cluster/sdn/vnets/{vnet}/subnets', { ...args, type: 'subnet' })
 }
 
-/** A subnet is addressed by its vnet and as `zone-10.0.0.0-24`; people know it as 10.0.0.0/24. */
+/** The API identifies a subnet by its vnet and `zone-10.0.0.0-24`; users write 10.0.0.0/24. */
 export const subnet =
   (method: 'GET' | 'PUT' | 'DELETE'): Composite =>
   async (args, context) =>
@@ -29,7 +29,7 @@ export const subnet =
       ...(args.vnet === undefined ? await find(args, context) : { subnet: await idOf(args, context) }),
     })
 
-/** Without a vnet every one is searched; two that fit are a question for the caller. */
+/** Searches all vnets. If several subnets match, the caller must choose the vnet. */
 const find = async ({ subnet: name }: Args, context: RowContext): Promise<Args> => {
   const all = items(await listSubnets({}, context))
   const fits = all.filter(one => text(one, 'subnet') === name || text(one, 'cidr') === name)
@@ -41,7 +41,7 @@ const find = async ({ subnet: name }: Args, context: RowContext): Promise<Args> 
       : 'proxmox_sdn_subnet list lists them.'
   throw new AppError(
     fits.length > 1 ? 'invalid' : 'not_found',
-    `There is not one subnet '${String(name)}' but ${fits.length}.`,
+    fits.length > 1 ? `${fits.length} subnets match '${String(name)}'.` : `No subnet '${String(name)}'.`,
     { hint },
   )
 }

@@ -11,7 +11,7 @@ import { text, without } from './values.ts'
 export const listTemplates: Composite = ({ node, storage }, { call }) =>
   call('GET /nodes/{node}/storage/{storage}/content', { node, storage, content: 'vztmpl' })
 
-/** Only from directories the user named: an agent must not be able to carry any file of this computer away. */
+/** Uploads only from configured directories, so that an agent cannot upload arbitrary files of this computer. */
 export const upload: Composite = async (args, { perform, api, uploadDirs, ownDirs, signal }) => {
   const { node, storage, filename, checksum } = args
   const content = uploadable(args.content)
@@ -31,7 +31,7 @@ export const upload: Composite = async (args, { perform, api, uploadDirs, ownDir
   })
 }
 
-/** Checked here: what arrives at the node is what TLS carried. */
+/** Checks the file before the upload; TLS protects it on the way. */
 const verify = async (file: string, wanted: string, algorithm: string) => {
   const hash = createHash(algorithm)
   await pipeline(streamRegularFile(file), hash)
@@ -42,8 +42,8 @@ const verify = async (file: string, wanted: string, algorithm: string) => {
 
 const uploadable = (content: unknown): 'iso' | 'vztmpl' | 'import' => {
   if (content === 'iso' || content === 'vztmpl' || content === 'import') return content
-  throw new AppError('invalid', `Proxmox takes no uploads of '${String(content)}'.`, {
-    hint: 'iso, vztmpl or import.',
+  throw new AppError('invalid', `Cannot upload content type '${String(content)}'.`, {
+    hint: 'Use iso, vztmpl or import.',
   })
 }
 
@@ -54,27 +54,27 @@ const allowedFile = async (
 ): Promise<string> => {
   const real = await realpath(file).catch(() => undefined)
   if (real !== undefined && (await isBelow(real, dirs)) && !(await isBelow(real, ownDirs))) return real
-  throw new AppError('denied', `'${file}' is in no directory that uploads may come from.`, {
+  throw new AppError('denied', `Uploading '${file}' is not allowed.`, {
     hint:
       dirs.length > 0
-        ? `Allowed: ${dirs.join(', ')}.`
-        : 'The user can name directories in the configuration under proxmoxTools.uploadDirs.',
+        ? `Allowed directories: ${dirs.join(', ')}.`
+        : 'The user can allow directories with proxmoxTools.uploadDirs in the configuration.',
   })
 }
 
-/** Whether a real path lies in one of these directories. */
+/** Whether a resolved path is inside one of the directories. */
 const isBelow = async (real: string, dirs: readonly string[]): Promise<boolean> => {
   const roots = await Promise.all(dirs.map(dir => realpath(dir).catch(() => undefined)))
   return roots.some(root => root !== undefined && real.startsWith(root.endsWith(sep) ? root : root + sep))
 }
 
-/** Proxmox wants a name; the last part of the URL is what one would give it. */
+/** Proxmox requires a file name; the default is the last part of the URL. */
 export const downloadUrl: Composite = (args, { call }) => {
   const url = new URL(String(args.url))
   const last = decodeURIComponent(url.pathname.split('/').at(-1) ?? '').replace(/[^A-Za-z0-9_.-]/g, '_')
   const filename = text(args, 'filename') ?? last
   if (!/^[A-Za-z0-9_]/.test(filename))
-    throw new AppError('invalid', `The URL ${url.href} ends in no file name.`, { hint: "Give 'filename'." })
+    throw new AppError('invalid', `The URL ${url.href} has no file name.`, { hint: "Give 'filename'." })
   return call('POST /nodes/{node}/storage/{storage}/download-url', {
     ...args,
     content: uploadable(args.content),
@@ -84,7 +84,7 @@ export const downloadUrl: Composite = (args, { call }) => {
 
 const KEEP = ['keep-last', 'keep-hourly', 'keep-daily', 'keep-weekly', 'keep-monthly', 'keep-yearly']
 
-/** A dry run is a read: it answers which backups would be kept and which would go. */
+/** A dry run only reads: it lists which backups would be kept or removed. */
 export const prune: Composite = async (args, { call }) => {
   const { node, storage, vmid, type } = args
   const values = without({

@@ -2,7 +2,7 @@ import { AppError } from '../../../../jobs/errors.ts'
 import type { Args } from '../row-context.ts'
 import { type Item, isItem } from '../shape/fields.ts'
 
-/** Reading what Proxmox or a caller sent, without believing its shape. */
+/** Helpers that read values from Proxmox or a caller without trusting their type. */
 export const text = (values: Args | Item, key: string): string | undefined => {
   const value = values[key]
   return value === undefined || value === null ? undefined : String(value)
@@ -17,22 +17,22 @@ export const without = (values: Args, ...keys: string[]): Args =>
     Object.entries(values).filter(([key, value]) => !keys.includes(key) && value !== undefined),
   )
 
-/** `32G`, `512M`, `1.5T`, or a bare number of GiB: what Proxmox wants is GiB, and it takes fractions. */
+/** Converts `32G`, `512M`, `1.5T` or a number of GiB to GiB, as Proxmox expects. Fractions are allowed. */
 export const gibibytes = (size: string): string => {
   const match = /^(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?$/i.exec(size.trim())
   const factor = match ? GIB[(match[2]?.toUpperCase() || 'G') as keyof typeof GIB] : 0
   const value = Number(match?.[1] ?? 0) * factor
   if (value <= 0)
-    throw new AppError('invalid', `'${size}' is no size.`, {
+    throw new AppError('invalid', `Invalid size '${size}'.`, {
       hint: 'Write 32G, 512M, 1.5T or a number of GiB.',
     })
-  // A thousandth of a GiB is as fine as any storage allocates.
+  // No storage allocates in steps smaller than a thousandth of a GiB.
   return String(Number(value.toFixed(3)) || 0.001)
 }
 
 const GIB = { K: 1 / 2 ** 20, M: 1 / 2 ** 10, G: 1, T: 2 ** 10 } as const
 
-/** `virtio=AA:BB,bridge=vmbr0` ⇄ entries; the order is kept, because the first may stand without a key. */
+/** Parses `virtio=AA:BB,bridge=vmbr0`. The order is kept, because the first entry may have no key. */
 export const parseProps = (props: string): Map<string, string> =>
   new Map(
     props
@@ -47,7 +47,7 @@ export const parseProps = (props: string): Map<string, string> =>
 export const formatProps = (props: Map<string, string>): string =>
   [...props].map(([key, value]) => (value === '' ? key : `${key}=${value}`)).join(',')
 
-/** A value inside a property string must not start a second property. */
+/** Checks that a value cannot add another property to the string. */
 export const propValue = (key: string, value: string): string => {
   if (!/[,\0\r\n]/.test(value)) return value
   throw new AppError('invalid', `'${key}' cannot contain a comma or a line break.`)

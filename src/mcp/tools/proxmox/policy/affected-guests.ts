@@ -1,12 +1,12 @@
 import type { Operation } from './api-operation.ts'
 
-/** Which guests an operation reaches, from its path and parameters. */
+/** The guests that an operation affects, derived from its path and parameters. */
 export interface AffectedGuests {
-  /** Guests that exist and would change. */
+  /** Existing guests that the operation changes. */
   readonly touched: readonly number[]
-  /** Ids that would come into use. */
+  /** VMIDs that the operation allocates. */
   readonly created: readonly number[]
-  /** Every guest of this node, or of the cluster. */
+  /** Set if the operation affects every guest of a node or of the cluster. */
   readonly all?: 'cluster' | { readonly node: string }
 }
 
@@ -45,7 +45,7 @@ export const affectedGuests = (operation: Operation): AffectedGuests => {
 
 const BULK = new Set(['startall', 'stopall', 'suspendall', 'migrateall'])
 
-/** Copies a guest or asks it something; the guest is afterwards what it was. */
+/** True if the operation leaves the guest unchanged: it reads, clones or snapshots. */
 const isHarmless = ({ method, segments }: Operation): boolean => {
   const [, , , , verb, sub] = segments
   if (method === 'GET') return true
@@ -55,7 +55,7 @@ const isHarmless = ({ method, segments }: Operation): boolean => {
   )
 }
 
-/** `vm-100-disk-0`, `base-100-…`, `subvol-100-…`, `vzdump-qemu-100-…`, `backup/vm/100/…`, `images/100/…` */
+/** Reads the VMID from `vm-100-disk-0`, `base-100-…`, `subvol-100-…`, `vzdump-qemu-100-…`, `backup/vm/100/…`, `images/100/…` */
 const volumeOwners = ({ segments, params }: Operation): number[] => {
   const volumes = [segments[5] ?? '', ...list(params.volume)]
   const owners = volumes.flatMap(volume => [

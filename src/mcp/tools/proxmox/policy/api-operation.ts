@@ -2,7 +2,7 @@ import { AppError } from '../../../../jobs/errors.ts'
 import type { Scalar } from '../../../../proxmox/encode.ts'
 import { type Method, pathParams } from '../table/define-row.ts'
 
-/** One request as the policy sees it: segments apart and decoded, so that no encoding can hide one. */
+/** A request as the policy sees it. Path segments are decoded, so that no encoding can hide one. */
 export interface Operation {
   readonly method: Method
   readonly segments: readonly string[]
@@ -14,10 +14,10 @@ export type OperationParams = Readonly<Record<string, Scalar | readonly Scalar[]
 export const operationPath = (operation: Operation): string =>
   `/${operation.segments.map(encodeURIComponent).join('/')}`
 
-/** For people: as Proxmox writes it, not encoded. */
+/** The path for display, not encoded. */
 export const showPath = (operation: Operation): string => `/${operation.segments.join('/')}`
 
-/** Fills `{name}` in a template and checks every part on the way. */
+/** Fills `{name}` in a path template and validates every segment and parameter. */
 export const bind = (method: Method, template: string, place: Values, params: Values): Operation => {
   const segments = template
     .split('/')
@@ -33,7 +33,7 @@ export const bind = (method: Method, template: string, place: Values, params: Va
   return { method, segments, params: checkParams(Object.fromEntries(given)) }
 }
 
-/** The same from one set of values: what the path does not take becomes parameters. */
+/** Like `bind`, from one set of values: those not used in the path become parameters. */
 export const bindAll = (method: Method, template: string, values: Values): Operation => {
   const inPath = new Set(pathParams(template))
   const params = Object.entries(values).filter(([key]) => !inPath.has(key))
@@ -42,7 +42,7 @@ export const bindAll = (method: Method, template: string, values: Values): Opera
 
 type Values = Readonly<Record<string, unknown>>
 
-/** A path as a person or a model writes it, with or without `/api2/json`. */
+/** Parses a path as users and models write it, with or without `/api2/json`. */
 export const parsePath = (text: string): string[] => {
   const parts = text.replace(/^\/?(?:api2\/(?:json|extjs)\/)?/, '').split('/')
   if (parts.at(-1) === '') parts.pop()
@@ -50,7 +50,7 @@ export const parsePath = (text: string): string[] => {
     ([head, length]) => parts.length > length && head.every((part, i) => part === '*' || part === parts[i]),
   )
   if (!found) return parts.map(part => checkSegment(part, 'path'))
-  // These end in a name that may hold slashes itself: local:iso/debian.iso, 10.0.0.0/24.
+  // The last segment of these paths may contain slashes: local:iso/debian.iso, 10.0.0.0/24.
   const [, length] = found
   parts.slice(length - 1).forEach(part => void checkSegment(part, 'path'))
   const last = parts.slice(length - 1).join('/')
@@ -63,7 +63,7 @@ const TRAILING: readonly (readonly [readonly string[], number])[] = [
   [['nodes', '*', '*', '*', 'firewall', 'ipset', '*'], 8],
 ]
 
-/** What URL parsers and routers give a meaning of their own never gets into a segment. */
+/** Rejects characters that URL parsers and routers interpret. */
 const checkSegment = (segment: string, label: string): string => {
   const parts = segment.split('/')
   const bad = parts.some(part => part === '' || part === '.' || part === '..')
@@ -79,7 +79,7 @@ export const checkParams = (params: Readonly<Record<string, unknown>>): Operatio
   const checked: Record<string, Scalar | Scalar[]> = {}
   for (const [key, value] of Object.entries(params)) {
     if (!/^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(key)) {
-      throw new AppError('invalid', `'${printable(key)}' is no parameter name.`)
+      throw new AppError('invalid', `Invalid parameter name '${printable(key)}'.`)
     }
     checked[key] = Array.isArray(value) ? value.map(one => checkValue(key, one)) : checkValue(key, value)
   }

@@ -10,7 +10,7 @@ export interface AuditEntry {
   readonly action: string
   readonly tier: Tier
   readonly operation: Operation
-  /** `started` is written before the request leaves, so that a crash cannot hide it. */
+  /** `started` is written before the request is sent, so that it is logged even if the daemon crashes. */
   readonly event: 'started' | 'done' | 'failed' | 'denied' | 'unconfirmed'
   readonly id: string
   readonly detail?: string
@@ -21,7 +21,7 @@ export interface Audit {
   write(entry: AuditEntry): Promise<void>
 }
 
-/** Append-only JSON lines that only the user can read. What comes while a write is under way goes out together. */
+/** Appends JSON lines to a file that only the user can read. Entries that arrive during a write are written together. */
 export const createAudit = (file: string, now: () => number = Date.now): Audit => {
   let waiting: string[] = []
   let flush: Promise<void> | undefined
@@ -31,7 +31,7 @@ export const createAudit = (file: string, now: () => number = Date.now): Audit =
     waiting = []
     flush = undefined
     await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-    // Opened each time, so that a rotated log is left alone.
+    // Opened for each write, so that log rotation works.
     await appendFile(file, lines, { mode: 0o600 })
   }
 
@@ -54,7 +54,7 @@ export const auditLine = ({ operation, ...entry }: AuditEntry) => ({
   ),
 })
 
-/** What a guest is fed is none of the log's business either. */
+/** Content that is sent to guests; only its length is logged. */
 const CONTENT = new Set(['content', 'input-data', 'data', 'body', 'certificates'])
 
 const shown = (key: string, value: unknown): unknown => {

@@ -7,17 +7,17 @@ import { digestOf } from './plan-tokens.ts'
 import { nameOf } from './protected-guests.ts'
 import { tierOf } from './tier.ts'
 
-/** How this client can confirm, and what it has brought. */
+/** How this client can confirm a call, and the confirmation it sent. */
 export type Confirmation =
-  /** It cannot ask the user: only a plan token helps. */
+  /** The client cannot ask the user and needs a plan token. */
   | { readonly kind: 'token'; readonly token?: string | undefined }
-  /** It can ask, and has the answer of the user to the question that `state` belongs to. */
+  /** The client can ask the user. `state` identifies the question that was answered. */
   | {
       readonly kind: 'ask'
       readonly answer?: { readonly accepted: boolean; readonly state: string } | undefined
     }
 
-/** What the user must decide. Not a failure: the call was understood and not sent. */
+/** The user must confirm the call. Nothing was sent. */
 export class ConfirmationNeeded extends AppError {
   readonly question: Question
   constructor(question: Question) {
@@ -36,15 +36,15 @@ export interface Question {
   }
   readonly guests: readonly string[]
   readonly expiresAt: number
-  /** Only for a client that asks: comes back with the answer and proves what was asked. */
+  /** Only for a client that asks: it returns this with the answer, which proves what was asked. */
   readonly state?: string
-  /** Only where the model may see it. */
+  /** Only if the configuration lets the model confirm with a token. */
   readonly token?: string
-  /** What the user approves on the command line. */
+  /** Id that the user approves on the command line. */
   readonly planId?: string
 }
 
-/** Returns only when the user has agreed to this very call. */
+/** Returns only if the user has confirmed exactly this call; otherwise throws. */
 export const requireConfirmation = async (
   { plans, approvals, settings }: GateOptions,
   operation: Operation,

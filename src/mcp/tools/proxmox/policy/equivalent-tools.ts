@@ -8,8 +8,8 @@ export interface Name {
 }
 
 /**
- * The names a call goes by. A rule that forbids a tool would be idle talk if the raw call, or an older name, could
- * still do the same; so those also go by the names of every action with the same operation.
+ * The tool names that rules are matched against. A rule that forbids a tool must also forbid the raw call and the alias
+ * tools that do the same, so those also get the names of every action with the same operation.
  */
 export const equivalentNames = (called: Name, operation: Operation): Name[] => {
   const curated = TABLE.flatMap(({ tools }) => tools)
@@ -32,7 +32,7 @@ const isAt = (tool: Tool, path: string, { segments }: Operation): boolean => {
   return parts.length === segments.length && parts.every((part, index) => fits(tool, part, segments[index]!))
 }
 
-/** `{type}` is qemu or lxc and nothing else, or a guest would be taken for an interface. */
+/** Checks the value too: `{type}` matches only qemu and lxc, or a guest would be taken for an interface. */
 const fits = (tool: Tool, part: string, segment: string): boolean => {
   if (!part.startsWith('{')) return part === segment
   const param = tool.params[part.slice(1, -1)]
@@ -42,6 +42,6 @@ const fits = (tool: Tool, part: string, segment: string): boolean => {
   return param.pattern?.test(segment) ?? true
 }
 
-/** `command=reboot` tells two actions of one path apart; what is only a default does not. */
+/** Distinguishes actions with the same path by their preset, such as `command=reboot`. Absent parameters match. */
 const presetFits = (preset: Readonly<Record<string, string>>, { params }: Operation): boolean =>
   Object.entries(preset).every(([key, value]) => params[key] === undefined || String(params[key]) === value)

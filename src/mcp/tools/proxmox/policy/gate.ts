@@ -16,13 +16,13 @@ import { type Protection, refuseProtected } from './protected-guests.ts'
 import { tierOf } from './tier.ts'
 
 export interface Caller {
-  /** Who asked, as the audit log names them. */
+  /** Name of the caller in the audit log. */
   readonly who: string
   readonly tool: string
   readonly action: string
   readonly confirmation: Confirmation
   readonly signal: AbortSignal
-  /** Tells how a long call goes on. */
+  /** Reports the progress of a long call. */
   readonly progress?: (message: string) => void
 }
 
@@ -35,11 +35,11 @@ export interface GateOptions {
   readonly audit: Audit
   readonly rate: { take(who: string): void }
   readonly now?: () => number
-  /** Hears that a read could not be logged. */
+  /** Called when the audit line of a read cannot be written. */
   readonly onerror?: (error: unknown) => void
 }
 
-/** The one place every request to Proxmox passes, whichever tool made it. */
+/** Authorizes and logs every request to Proxmox, whichever tool makes it. */
 export interface Gate {
   pass<T>(operation: Operation, caller: Caller, send: () => Promise<T>): Promise<T>
 }
@@ -65,7 +65,7 @@ export const createGate = (options: GateOptions): Gate => {
         throw error
       }
       const start = now()
-      // Without a line in the log nothing is changed.
+      // If the audit line cannot be written, the change is not sent.
       if (tier !== 'read') {
         await write('started')
         options.guests.forget()
@@ -73,7 +73,7 @@ export const createGate = (options: GateOptions): Gate => {
       try {
         const answer = await send()
         const logged = write('done', { ms: now() - start, ...(isUpid(answer) && { detail: answer }) })
-        // A reader need not wait for the disk.
+        // A read does not wait for the audit log.
         if (tier === 'read') logged.catch(options.onerror ?? (() => {}))
         else await logged
         return answer
@@ -115,7 +115,7 @@ const protectionOf = (settings: ProxmoxToolsConfig, own: Protection['own']): Pro
   pools: settings.protectedPools,
 })
 
-/** An id that is only about to exist can be protected by its number alone. */
+/** A guest that does not exist yet can only be protected by its VMID. */
 const created = (affected: AffectedGuests) => affected.created.map(vmid => ({ vmid }))
 
 const describeGuests = async (
@@ -145,13 +145,9 @@ const forbidden = (operation: Operation, rule: Rule) =>
   })
 
 const readOnly = (operation: Operation) =>
-  new AppError(
-    'denied',
-    `Proxmox is read-only here, ${operation.method} ${showPath(operation)} was not sent.`,
-    {
-      hint: 'The user has set PROXMOX_SAFE_MODE or proxmoxTools.readOnly.',
-    },
-  )
+  new AppError('denied', `Proxmox is read-only: ${operation.method} ${showPath(operation)} was not sent.`, {
+    hint: 'The user has set PROXMOX_SAFE_MODE or proxmoxTools.readOnly.',
+  })
 
 const needsElevated = (operation: Operation, tier: Tier) =>
   new AppError('denied', `${operation.method} ${showPath(operation)} is ${tier} and changes are off.`, {

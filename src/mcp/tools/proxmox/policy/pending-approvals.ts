@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { AppError } from '../../../../jobs/errors.ts'
 
-/** A call that waits for the user. Nothing in it can be used in place of the user's consent. */
+/** A call that waits for the user's approval. It contains nothing that could replace the approval. */
 export interface Plan {
   readonly id: string
-  /** Who wants to make the call. */
+  /** The caller. */
   readonly who: string
   readonly summary: string
   readonly params: Readonly<Record<string, unknown>>
@@ -23,8 +23,8 @@ export interface ApprovalOptions {
 const MAX_PLANS = 100
 
 /**
- * Calls that wait for the user, in the memory of the daemon alone: consent that is written down can be read by
- * whoever it was meant to keep out. `call` is the digest of the exact call.
+ * Calls that wait for the user's approval. They are kept in the memory of the daemon only, because an agent could read
+ * or write a file. `call` is the digest of the exact call.
  */
 export const createApprovals = ({ ttlMs = 10 * 60_000, now = Date.now }: ApprovalOptions = {}) => {
   const plans = new Map<string, Plan>()
@@ -34,7 +34,7 @@ export const createApprovals = ({ ttlMs = 10 * 60_000, now = Date.now }: Approva
   }
 
   return {
-    /** The same call has one plan, however often it is made. */
+    /** Returns the existing plan if the same call is repeated. */
     propose(call: string, proposal: Proposal): Plan {
       forgetExpired()
       const known = plans.get(call)
@@ -54,7 +54,7 @@ export const createApprovals = ({ ttlMs = 10 * 60_000, now = Date.now }: Approva
       forgetExpired()
       return [...plans.values()]
     },
-    /** The user has agreed: the call may be made once, within the same time again. */
+    /** Allows the call once. The expiry time starts again. */
     approve(id: string): Plan {
       forgetExpired()
       for (const [call, plan] of plans) {
@@ -63,11 +63,11 @@ export const createApprovals = ({ ttlMs = 10 * 60_000, now = Date.now }: Approva
         plans.set(call, approved)
         return approved
       }
-      throw new AppError('not_found', `No call waits under the id '${id.slice(0, 40)}'.`, {
-        hint: 'deputy proxmox approve lists the calls that wait. They expire after ten minutes.',
+      throw new AppError('not_found', `No pending call '${id.slice(0, 40)}'.`, {
+        hint: 'List the pending calls: deputy proxmox approve. They expire after ten minutes.',
       })
     },
-    /** True once for each approval. */
+    /** Consumes the approval: true once for each approval. */
     take(call: string): boolean {
       forgetExpired()
       if (plans.get(call)?.approved !== true) return false

@@ -14,8 +14,8 @@ export interface PlanTokenOptions {
 }
 
 /**
- * A token that permits one exact call, once, for a few minutes. The key lives as long as the process, so a
- * restart voids every token.
+ * Issues tokens that permit exactly one call, once, for a few minutes. The key is in memory only, so a restart
+ * invalidates all tokens.
  */
 export const createPlanTokens = ({ ttlMs = 10 * 60_000, now = Date.now }: PlanTokenOptions = {}) => {
   const key = randomBytes(32)
@@ -30,7 +30,7 @@ export const createPlanTokens = ({ ttlMs = 10 * 60_000, now = Date.now }: PlanTo
       const expires = expiresAt.toString(36)
       return { id, expiresAt, token: `${id}.${expires}.${sign(id, expires, call)}` }
     },
-    /** Returns once for each token; throws whenever the call is not the one that was planned. */
+    /** Consumes a token. Throws if it was used, has expired or belongs to another call. */
     redeem(token: string, call: string): void {
       const [id = '', expires = '', mac = ''] = token.split('.')
       const expected = Buffer.from(sign(id, expires, call))
@@ -47,7 +47,7 @@ export const createPlanTokens = ({ ttlMs = 10 * 60_000, now = Date.now }: PlanTo
 
 export type PlanTokens = ReturnType<typeof createPlanTokens>
 
-/** The same call has the same digest, however its parameters are ordered. */
+/** Identifies a call. The order of the parameters does not matter. */
 export const digestOf = (who: string, operation: Operation): string => {
   const params = Object.entries(operation.params)
     .map(([key, value]) => [key, wire(value)] as const)

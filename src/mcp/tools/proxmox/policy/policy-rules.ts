@@ -5,26 +5,26 @@ import type { Operation } from './api-operation.ts'
 import type { Name } from './equivalent-tools.ts'
 
 export interface RuleInput {
-  /** The tool that was called first, then all that do the same. */
+  /** The called tool first, then all equivalent tools. */
   readonly names: readonly Name[]
   readonly tier: Tier
   readonly operation: Operation
-  /** Every guest it reaches, with what is known of it. */
+  /** All affected guests; those not found in the cluster only have a VMID. */
   readonly guests: readonly (Guest | { readonly vmid: number })[]
 }
 
 /**
- * A rule that forbids fits when any guest fits; one that allows must fit them all, or a list of guests would
- * smuggle one past it.
+ * Returns the first rule that matches. A `deny` rule matches if any guest matches. An `allow` rule must match all
+ * guests, otherwise a call for several guests could include a forbidden one.
  */
 export const firstRule = (rules: readonly Rule[], input: RuleInput): Rule | undefined =>
   rules.find(rule => fits(rule, input))
 
-/** Whether the rules want to know more of guests than their ids. */
+/** Whether the rules need more of a guest than its VMID. */
 export const needsGuests = (rules: readonly Rule[]): boolean => rules.some(rule => rule.pools ?? rule.tags)
 
 const fits = (rule: Rule, { names, tier, operation, guests }: RuleInput): boolean => {
-  // To allow a tool is not to allow all that could do the same.
+  // Allowing a tool does not allow the equivalent tools.
   const meant = rule.effect === 'allow' ? names.slice(0, 1) : names
   if (!meant.some(name => isNamed(rule, name))) return false
   if (rule.tiers && !rule.tiers.includes(tier)) return false

@@ -3,17 +3,17 @@ import type { Guest } from '../row-context.ts'
 import { inRanges } from './policy-rules.ts'
 
 export interface Protection {
-  /** Guests that no tool changes, by id, tag or pool. */
+  /** Guests that no tool may change, by VMID, tag or pool. */
   readonly vmids: readonly string[]
   readonly tags: readonly string[]
   readonly pools: readonly string[]
-  /** How the machines of our own jobs are recognised. */
+  /** Identifies the machines of Deputy's jobs. */
   readonly own: { readonly vmids: readonly string[]; readonly tags: readonly string[] }
 }
 
 type Known = Guest | { readonly vmid: number }
 
-/** Throws for the first guest that must stay as it is. */
+/** Throws if one of the guests is protected or belongs to a job. */
 export const refuseProtected = (protection: Protection, guests: readonly Known[]): void => {
   for (const guest of guests) {
     const tags = 'tags' in guest ? guest.tags : []
@@ -31,7 +31,7 @@ export const refuseProtected = (protection: Protection, guests: readonly Known[]
   }
 }
 
-/** A machine that is just being made has only its number or its name. */
+/** A machine that is being created may not have its tag yet, so VMID and name are checked too. */
 const isOwn = ({ own }: Protection, guest: Known, tags: readonly string[]): boolean =>
   inRanges(own.vmids, guest.vmid) ||
   tags.some(tag => own.tags.includes(tag)) ||

@@ -2,8 +2,8 @@ import type { Tier } from '../table/define-row.ts'
 import type { Operation } from './api-operation.ts'
 
 /**
- * What an operation may do to the cluster, from its method and path alone: the raw call and every tool are judged
- * by the same lines. Reading is free, writing is elevated, deleting is destructive; the table names the exceptions.
+ * Derives the tier from method, path and parameters only, so that the raw call and all tools follow the same rules.
+ * GET is `read`, POST and PUT are `elevated`, DELETE is `destructive`; EXCEPTIONS lists the others.
  */
 export const tierOf = (operation: Operation): Tier => {
   const exception = EXCEPTIONS.find(entry => entry.matches(operation))
@@ -31,7 +31,7 @@ const rule = (
     tier,
     matches: operation =>
       methods.includes(operation.method) &&
-      // A name may hold a slash; it must not look like two segments here.
+      // A segment may contain a slash, which must not look like a separator.
       pattern.test(operation.segments.map(segment => segment.replaceAll('/', ' ')).join('/')) &&
       (when?.(operation) ?? true),
   }
@@ -39,21 +39,21 @@ const rule = (
 
 const isSet = (name: string) => (operation: Operation) => isTrue(operation.params[name])
 const isTrue = (value: unknown) => ['1', 'true', 'yes', 'on'].includes(String(value).toLowerCase())
-/** `delete=unused0` and `force` throw a volume away, which a mere change of settings must not do. */
+/** `delete=unused0` and `force` delete a volume, which is more than a change of settings. */
 const dropsVolume = (operation: Operation) =>
   isTrue(operation.params.force) ||
   /(^|[\s,;])unused\d/.test(String(operation.params.delete ?? operation.params.idlist ?? ''))
 
 const EXCEPTIONS: readonly Exception[] = [
-  // Questions that are asked with POST.
+  // Reads that use POST.
   rule('read', 'POST', 'nodes/*/qemu/*/agent/(ping|fsfreeze-status|info|get-[a-z-]+|network-get-interfaces)'),
 
-  // Answers that carry what is inside guests and backups, or that can be had once only.
+  // Responses with the content of guests or backups, or that can be read only once.
   rule('elevated', 'GET', 'nodes/*/qemu/*/agent/(file-read|exec-status)'),
   rule('elevated', 'GET', 'nodes/*/storage/*/file-restore/download'),
   rule('elevated', 'GET', '(nodes/*/|nodes/*/(qemu|lxc)/*/)(vncwebsocket|mtunnelwebsocket)'),
 
-  // Deletions that only take back what was not done yet.
+  // Deletions that only cancel pending work.
   rule('elevated', 'DELETE', 'nodes/*/tasks/*'),
   rule('elevated', 'DELETE', 'nodes/*/network'),
   rule('elevated', 'DELETE', 'cluster/sdn/lock'),
@@ -64,18 +64,18 @@ const EXCEPTIONS: readonly Exception[] = [
   rule('destructive', 'POST', 'cluster/bulk-action/guest/(shutdown|suspend|migrate)'),
   rule('destructive', 'POST', 'nodes/*/ceph/stop'),
 
-  // Disks that are formatted.
+  // Formats disks.
   rule('destructive', 'PUT', 'nodes/*/disks/wipedisk'),
   rule('destructive', 'POST', 'nodes/*/disks/(initgpt|directory|lvm|lvmthin|zfs)'),
   rule('destructive', 'POST', 'nodes/*/ceph/osd'),
 
-  // State of guests that is thrown away.
+  // Discards the state of guests.
   rule('destructive', 'POST', `${GUEST}/snapshot/*/rollback`),
   rule('destructive', 'POST', 'nodes/*/(qemu|lxc)', isSet('force')),
   rule('destructive', 'POST|PUT', `${GUEST}/(config|unlink)`, dropsVolume),
   rule('destructive', 'POST', `${GUEST}/remote_migrate`, isSet('delete')),
 
-  // Whoever may do these may do anything.
+  // Each of these gives full control of a node, a guest or the cluster.
   rule('destructive', 'POST', 'nodes/*/execute'),
   rule('destructive', 'POST', 'nodes/*/(vncshell|termproxy|spiceshell)'),
   rule('destructive', 'POST', 'nodes/*/qemu/*/monitor'),

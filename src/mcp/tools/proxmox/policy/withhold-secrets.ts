@@ -1,7 +1,7 @@
 import { isItem } from '../shape/fields.ts'
 import type { Operation } from './api-operation.ts'
 
-/** Names under which Proxmox sends or takes what nobody but its owner may see. */
+/** Names of fields and parameters that carry secrets. */
 const SECRET_NAMES = new Set([
   'password',
   'confirmation-password',
@@ -32,23 +32,23 @@ const SECRET_NAMES = new Set([
 
 export const isSecretName = (name: string): boolean => SECRET_NAMES.has(name.toLowerCase())
 
-/** Where a harmless name carries a secret. */
+/** Paths where a field with another name carries a secret. */
 const BY_PATH: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^access\/users\/[^/]+\/token\/[^/]+$/, ['value']],
   [/^access\/tfa\//, ['value', 'url']],
   [/^cluster\/acme\/plugins/, ['data']],
 ]
 
-/** Where a name from the list above is none: lists of configuration keys, key names of pending changes. */
+/** Paths where these names are not secret: lists of configuration keys, and key names of pending changes. */
 const NOT_SECRET = /\/(pending|cloudinit)$|^cluster\/firewall|^cluster\/options$/
 
 export interface Withheld {
   readonly data: unknown
-  /** Names of what was taken out, and the text for the file; absent when there was nothing. */
+  /** Names of the removed fields, and the content for the file; absent when there are no secrets. */
   readonly secret?: { readonly fields: readonly string[]; readonly content: string }
 }
 
-/** Takes secrets out of an answer, at any depth. */
+/** Removes secrets from a response, at any depth. */
 export const withholdSecrets = (operation: Operation, answer: unknown): Withheld => {
   const path = operation.segments.join('/')
   const fields = new Set<string>()
@@ -80,7 +80,7 @@ const strip = (value: unknown, isSecret: (name: string) => boolean, found: Set<s
   return kept
 }
 
-/** Proxmox masks some itself. */
+/** False for empty values and for `***`, with which Proxmox masks some secrets itself. */
 const carriesSecret = (value: unknown): boolean => {
   if (Array.isArray(value)) return value.some(carriesSecret)
   return typeof value === 'string' && value !== '' && !/^\*+$/.test(value)

@@ -61,19 +61,19 @@ export const apiCall = (service: ProxmoxService): Tool =>
       ),
   })
 
-/** Mistakes are told before anything is sent; what the catalogue is not sure of is left to the host. */
+/** Reports mistakes before anything is sent. Uncertain problems are left to the host to check. */
 const check = async ({ api }: ProxmoxService, operation: Operation, signal: AbortSignal) => {
   const catalogue = await api.catalogue({ signal }).catch(() => undefined)
   const problems = catalogue?.check(operation.method, catalogPath(operation), operation.params) ?? []
   const errors = problems.filter(problem => problem.severity === 'error')
   if (errors.length === 0) return
-  const told = errors.slice(0, 6).map(({ param, problem }) => (param ? `'${param}' ${problem}` : problem))
-  throw new AppError('invalid', `${operation.method} ${showPath(operation)}: ${told.join('; ')}.`, {
+  const listed = errors.slice(0, 6).map(({ param, problem }) => (param ? `'${param}' ${problem}` : problem))
+  throw new AppError('invalid', `${operation.method} ${showPath(operation)}: ${listed.join('; ')}.`, {
     hint: `proxmox_api_describe {"path":"${showPath(operation).slice(1)}","method":"${operation.method}"} lists its parameters.`,
   })
 }
 
-/** The catalogue splits at slashes; a name that holds one must stay one segment. */
+/** Encodes slashes within a segment, because the catalogue splits the path at slashes. */
 const catalogPath = ({ segments }: Operation) =>
   `/${segments.map(segment => segment.replaceAll('/', '%2F')).join('/')}`
 
@@ -93,6 +93,6 @@ const present = async (
     : { data: plain(data), ...(data === null && { ok: true }) }
 }
 
-/** Waiting on the status of a task is how a handle is followed with nothing but this tool. */
+/** With `wait`, reading the status of a task waits for it: so tasks can be followed with this tool alone. */
 const taskOf = ({ method, segments }: Operation): string | undefined =>
   method === 'GET' && segments[2] === 'tasks' && segments[4] === 'status' ? segments[3] : undefined

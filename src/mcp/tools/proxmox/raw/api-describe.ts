@@ -25,11 +25,11 @@ export const apiDescribe = (service: ProxmoxService): Tool =>
       const operation = catalogue.describe(method, wanted)
       if (!operation) {
         const others = METHODS.filter(other => catalogue.describe(other, wanted))
-        throw new AppError('not_found', `This cluster knows no ${method} ${wanted}.`, {
+        throw new AppError('not_found', `No operation ${method} ${wanted} on this cluster.`, {
           hint:
             others.length > 0
-              ? `It knows ${others.join(', ')} there.`
-              : 'Look for it with proxmox_api_search.',
+              ? `Methods of this path: ${others.join(', ')}.`
+              : 'Search with proxmox_api_search.',
         })
       }
       return { data: describe(operation, match) }
@@ -46,7 +46,7 @@ const describe = (operation: Operation, match: string | undefined) => {
     tier: tierOf(bindAll(operation.verb, operation.path.replace(/\{([^}]+)\}/g, 'x'), {})),
     ...(operation.rootOnly && { allowed_to: 'root@pam with a password only, never an API token' }),
     required: required.map(param => line(param, 160)),
-    // A hundred optional parameters are names first; their texts come when one is asked for.
+    // For long lists only names are shown; `match` shows the details.
     optional:
       optional.length > 30
         ? optional.map(param => param.name + (param.indexed ? 'N' : ''))

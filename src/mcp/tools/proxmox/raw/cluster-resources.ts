@@ -47,14 +47,14 @@ export const clusterResources = (service: ProxmoxService): Tool =>
           )
           const found = (Array.isArray(answer) ? answer.filter(isItem) : []).filter(item => fits(item, args))
           const columns = asked === 'vm' ? GUEST : COLUMNS
-          // The query of a page is its filters too: a cursor must not outlive a change of them.
+          // A cursor is tied to its query, which includes the filters.
           return toPage(sorted(found), columns, args)
         },
         'get_cluster_resources',
       ),
   })
 
-/** Proxmox filters by these four; the rest is ours. */
+/** Proxmox itself filters by these four types only. */
 const KINDS: Record<string, string | undefined> = {
   vm: 'vm',
   qemu: 'vm',

@@ -3,14 +3,14 @@ import { type Query, toPage, toRecord } from './result-page.ts'
 import { toLines, toText } from './text-lines.ts'
 import { toSeries } from './time-series.ts'
 
-/** How the answer of an action is shown. Data, so that the reference can tell it too. */
+/** The format of an action's answer. It is plain data, so that the reference can describe it too. */
 export type AnswerFormat =
   | { readonly kind: 'rows'; readonly fields: readonly Field[]; readonly from?: Reshape }
   | { readonly kind: 'record'; readonly fields: readonly Field[]; readonly from?: Reshape }
   | { readonly kind: 'series'; readonly fields: readonly Field[] }
   | { readonly kind: 'lines' | 'text' | 'task' | 'done' }
 
-/** Turns Proxmox' answer into the rows or the object it stands for. */
+/** Converts the response of Proxmox to rows or an object. */
 type Reshape = (data: unknown) => unknown
 
 export const rows = (spec = '', from?: Reshape): AnswerFormat => ({
@@ -26,9 +26,9 @@ export const record = (spec = '', from?: Reshape): AnswerFormat => ({
 export const series = (spec: string): AnswerFormat => ({ kind: 'series', fields: fields(spec) })
 export const lines: AnswerFormat = { kind: 'lines' }
 export const longText: AnswerFormat = { kind: 'text' }
-/** Answers a UPID. Success is said only once the task has ended with OK. */
+/** The response is a UPID. The action succeeds only when the task ends with OK. */
 export const task: AnswerFormat = { kind: 'task' }
-/** Answers nothing. */
+/** The response is empty. */
 export const done: AnswerFormat = { kind: 'done' }
 
 export interface AnswerQuery extends Query {

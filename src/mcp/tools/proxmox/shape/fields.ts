@@ -1,11 +1,11 @@
 /**
- * Columns of an answer. Proxmox sends numbers as strings, booleans as 0/1, shares as fractions and sizes as bytes;
- * the table says what a column is (`cpu:pct mem:gib template:bool`) and the model gets it in that unit.
+ * A column of an answer. Proxmox sends numbers as strings, booleans as 0/1, percentages as fractions and sizes as bytes.
+ * The table declares the unit of each column (`cpu:pct mem:gib template:bool`), and the model gets it in that unit.
  */
 export interface Field {
-  /** Where it is in Proxmox' answer. Dots descend. */
+  /** Key in the response of Proxmox. Dots select nested keys. */
   readonly key: string
-  /** What the column is called: the unit is part of the name. */
+  /** Column name, with the unit as suffix. */
   readonly name: string
   readonly unit: Unit
 }
@@ -61,7 +61,7 @@ function number2time(value: unknown): Json {
   return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 }
 
-/** Any value as JSON; what JSON cannot say becomes null. */
+/** Converts any value to JSON. Values without a JSON form become null. */
 export const plain = (value: unknown): Json => {
   if (typeof value === 'string' || typeof value === 'boolean') return value
   if (typeof value === 'number') return Number.isFinite(value) ? value : null

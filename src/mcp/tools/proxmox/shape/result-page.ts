@@ -17,7 +17,7 @@ export interface Page {
   total: number
 }
 
-/** Names of columns once, then bare rows: a third of the tokens of a list of objects. */
+/** Formats a list as column names and rows, which takes a third of the tokens of a list of objects. */
 export const toPage = (
   items: unknown,
   defaults: readonly Field[],
@@ -49,7 +49,7 @@ export const toPage = (
   return page
 }
 
-/** The whole of one object, or the columns the table names; nothing that is absent. */
+/** Formats one object: all its fields, or those that the table names. Absent fields are omitted. */
 export const toRecord = (data: unknown, defaults: readonly Field[]): Record<string, Json> => {
   if (!isItem(data)) return { value: plain(data) }
   if (defaults.length === 0) return plain(data) as Record<string, Json>
@@ -69,13 +69,13 @@ const chooseColumns = (
     const byKey = defaults.find(field => field.key === name)
     if (byKey) return byKey.name
     if (known.size === 0) return name
-    throw new AppError('invalid', `There is no column '${name}'.`, {
+    throw new AppError('invalid', `No column '${name}'.`, {
       hint: `Columns: ${[...known.keys()].join(', ')}.`,
     })
   })
 }
 
-/** A cursor only fits the query it came from. */
+/** Ties a cursor to its query, so that it is not used with another one. */
 const stamp = (query: Query) =>
   createHash('sha256')
     .update(`${query.filter ?? ''}\n${query.fields ?? ''}`)

@@ -4,8 +4,8 @@ import type { Json } from './fields.ts'
 export type Row = Readonly<Record<string, Json>>
 
 /**
- * `status=running name~web mem_gib>8 !=…`: every term must hold. A bare word is looked for in all columns.
- * A term on a column that does not exist is an error, because an empty answer would be believed.
+ * Parses `status=running name~web mem_gib>8`. A row must match all terms. A bare word matches any column.
+ * A term for an unknown column is an error: an empty answer would look like a correct one.
  */
 export const parseFilter = (filter: string, columns: readonly string[]): ((row: Row) => boolean) => {
   const terms = filter.split(/[\s,]+/).filter(Boolean)
@@ -23,7 +23,7 @@ const parseTerm = (term: string, columns: readonly string[]): ((row: Row) => boo
   }
   const [, column = '', operator = '', wanted = ''] = match
   if (!columns.includes(column)) {
-    throw new AppError('invalid', `The filter '${term}' names no column '${column}'.`, {
+    throw new AppError('invalid', `No column '${column}' for the filter '${term}'.`, {
       hint: `Columns: ${columns.join(', ')}.`,
     })
   }

@@ -1,6 +1,6 @@
 import { isItem, type Json } from './fields.ts'
 
-/** Logs come as `[{n, t}]` or as bare strings; the newest lines are kept when there are too many. */
+/** Formats a log, which Proxmox sends as `[{n, t}]` or as strings. Keeps the newest lines when there are too many. */
 export const toLines = (data: unknown, { limit = 100, maxChars = 12_000 } = {}): Record<string, Json> => {
   const all = (Array.isArray(data) ? data : String(data ?? '').split('\n')).map(lineOf)
   const lines = all[0] === 'no content' && all.length === 1 ? [] : all
@@ -14,7 +14,7 @@ export const toLines = (data: unknown, { limit = 100, maxChars = 12_000 } = {}):
 
 const lineOf = (line: unknown): string => (isItem(line) ? String(line.t ?? '') : String(line ?? ''))
 
-/** A long text keeps its head and its tail, and says how much is missing. */
+/** Shortens a long text to its head and tail, and reports how much is missing. */
 export const toText = (data: unknown, maxChars = 12_000): Record<string, Json> => {
   const text = String(data ?? '')
   if (text.length <= maxChars) return { text }

@@ -1,8 +1,8 @@
 import { type Field, type Item, isItem, type Json, pick } from './fields.ts'
 
 /**
- * Proxmox answers 70 points and more, oldest first. What matters is the newest: points are merged into few buckets
- * counted back from the end, so that the last row is the most recent measurement.
+ * Proxmox sends 70 points or more, oldest first. They are merged into a few buckets that are counted back from the end,
+ * so that the last row is the most recent measurement.
  */
 export const toSeries = (
   data: unknown,
@@ -27,7 +27,7 @@ export const toSeries = (
   }
 }
 
-/** The running interval has a time and nothing else yet. */
+/** The current interval has a time but no values yet. */
 const hasValues = (item: Item) => Object.entries(item).some(([key, value]) => key !== 'time' && value != null)
 
 const merge = (bucket: readonly Item[], field: Field, peak: boolean): Json => {

@@ -5,12 +5,12 @@ import { AppError } from '../../../../jobs/errors.ts'
 import { runProgram } from './run-program.ts'
 import type { SshSettings } from './ssh-settings.ts'
 
-/** The name a pinned key has in our own known_hosts, whatever the address is. */
+/** The host name of the pinned key in our known_hosts file, independent of the address. */
 export const PINNED_NAME = 'deputy-pinned'
 
 /**
- * ssh knows keys, people know fingerprints. The key that has the configured fingerprint is looked up and written to a
- * file of ours; ssh then accepts that key and no other, so the scan itself need not be trusted.
+ * Users configure a fingerprint, but ssh needs the key itself. Looks up the key with the configured fingerprint and
+ * writes it to a known_hosts file of ours. ssh then accepts only that key, so the scan need not be trusted.
  */
 export const pinHostKey = async (
   settings: SshSettings,
@@ -22,7 +22,7 @@ export const pinHostKey = async (
     timeoutMs: 15_000,
     signal,
   }).catch(cause => {
-    throw new AppError('unavailable', 'ssh-keyscan cannot be run.', {
+    throw new AppError('unavailable', 'Cannot run ssh-keyscan.', {
       hint: 'Install the OpenSSH client.',
       cause,
       retryable: false,
@@ -61,8 +61,8 @@ const silent = ({ host, port }: SshSettings) =>
 const mismatch = ({ host, fingerprint }: SshSettings, found: readonly string[]) =>
   new AppError(
     'denied',
-    `${host} has none of the host keys it should have: ${fingerprint} is not among ${found.join(', ')}.`,
+    `The host key of ${host} does not match: expected ${fingerprint}, found ${found.join(', ')}.`,
     {
-      hint: 'Either the node was reinstalled, then correct PROXMOX_SSH_HOST_KEY_FINGERPRINT, or somebody is in between.',
+      hint: 'If the node was reinstalled, correct PROXMOX_SSH_HOST_KEY_FINGERPRINT. Otherwise the connection may be intercepted.',
     },
   )

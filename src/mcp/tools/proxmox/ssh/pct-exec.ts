@@ -8,12 +8,12 @@ import type { SshSettings } from './ssh-settings.ts'
 
 export interface PctExecOptions {
   readonly settings: SshSettings
-  /** Holds the pinned host key. */
+  /** Directory for the pinned host key. */
   readonly stateDir: string
   readonly pct?: string
 }
 
-/** Runs commands in containers: `pct exec` on their node, through the system's ssh and its configuration. */
+/** Runs commands in containers with `pct exec` on their node, through the ssh program and the user's configuration. */
 export const createPctExec = ({ settings, stateDir, pct = '/usr/sbin/pct' }: PctExecOptions): LxcExec => {
   const known = join(stateDir, 'pinned_hosts')
   let pinned: Promise<string> | undefined
@@ -82,18 +82,18 @@ export const createPctExec = ({ settings, stateDir, pct = '/usr/sbin/pct' }: Pct
 }
 
 /**
- * ssh hands one line to the login shell of the node; the command of the user is one quoted word in it. The shell
- * stays, because it turns a death by signal into a number, where ssh would only say 255.
+ * ssh passes one line to the login shell of the node; the user's command is one quoted word in it. `; exit $?` keeps
+ * the shell running, because it reports death by signal as 128 + number, where ssh would only return 255.
  */
 const remoteCommand = ({ vmid, command, timeoutS }: LxcCommand, pct: string): string =>
   `timeout --kill-after=5 ${timeoutS} ${pct} exec ${vmid} -- /bin/sh -c ${quote(command)}; exit $?`
 
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** An RSA key signs in newer ways than its own name says. */
+/** RSA keys of type `ssh-rsa` use the SHA-2 signature algorithms. */
 const signatures = (type: string) => (type === 'ssh-rsa' ? 'rsa-sha2-512,rsa-sha2-256' : type)
 
-/** What timeout(1) answers when it had to end the command. */
+/** Exit status of timeout(1) when it killed the command. */
 const TIMED_OUT = 124
 
 const report = (finished: ProgramResult, { timeoutS }: LxcCommand) => {
@@ -102,19 +102,19 @@ const report = (finished: ProgramResult, { timeoutS }: LxcCommand) => {
     return {
       exited: false,
       killed: true,
-      why: `no end within ${timeoutS} s; it may still run in the container`,
+      why: `not finished within ${timeoutS} s; it may still run in the container`,
       stdout,
       stderr,
     }
   }
   if (code === null)
-    return { exited: false, killed: true, why: `ssh was ended by ${finished.signal}`, stdout, stderr }
+    return { exited: false, killed: true, why: `ssh was killed by ${finished.signal}`, stdout, stderr }
   if (code === 255 && isSshFailure(stderr)) throw sshFailure(stderr)
   const outcome = code === TIMED_OUT ? { timed_out: true, killed: true } : bySignal(code)
   return { exited: true, exitcode: code, ...outcome, stdout, stderr, ...(truncated && { truncated }) }
 }
 
-/** A shell tells a death by signal as 128 and its number. */
+/** A shell reports death by signal as 128 + signal number. */
 const bySignal = (code: number) => {
   const name = Object.entries(constants.signals).find(([, number]) => number === code - 128)?.[0]
   return code > 128 && name ? { killed: true, signal: name } : {}
@@ -126,9 +126,9 @@ const isSshFailure = (stderr: string) =>
   )
 
 const sshFailure = (stderr: string) => {
-  const told = stderr.trim().split('\n').at(-1) ?? ''
+  const reason = stderr.trim().split('\n').at(-1) ?? ''
   const key = /host key/i.test(stderr)
-  return new AppError(key ? 'denied' : 'unavailable', `SSH to the node failed: ${told.slice(0, 300)}`, {
+  return new AppError(key ? 'denied' : 'unavailable', `SSH to the node failed: ${reason.slice(0, 300)}`, {
     retryable: false,
     hint: key
       ? 'Set PROXMOX_SSH_HOST_KEY_FINGERPRINT (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub on the node), or add the host to known_hosts.'

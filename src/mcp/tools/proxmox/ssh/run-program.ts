@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 export interface ProgramResult {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
-  /** We ended it: too slow, or nobody waits any more. */
+  /** Killed by us, on timeout or because the call was cancelled. */
   readonly killed: boolean
   readonly stdout: string
   readonly stderr: string
@@ -16,7 +16,7 @@ export interface RunOptions {
   readonly maxBytes?: number
 }
 
-/** One program to its end, with memory that stays flat: the tail of each stream is kept. */
+/** Runs a program to its end. Keeps only the tail of each output stream, so that memory stays bounded. */
 export const runProgram = (
   program: string,
   argv: readonly string[],

@@ -6,14 +6,14 @@ export interface SshSettings {
   readonly host: string
   readonly port: number
   readonly user: string
-  /** The node that host is; containers elsewhere cannot be reached through it. */
+  /** The cluster node at `host`. Containers on other nodes cannot be reached. */
   readonly node: string
   readonly keyPath: string | undefined
-  /** `SHA256:…` of the host key. Without it the user's own known_hosts decides. */
+  /** `SHA256:…` of the host key. Without it, ssh checks the user's known_hosts. */
   readonly fingerprint: string | undefined
 }
 
-/** From PROXMOX_SSH_*; undefined unless it was switched on. */
+/** Reads PROXMOX_SSH_*; undefined unless PROXMOX_SSH_ENABLED is set. */
 export const parseSshSettings = (env: Environment): SshSettings | undefined => {
   if (!/^(1|true|yes|on)$/i.test(readVariable(env, 'PROXMOX_SSH_ENABLED') ?? '')) return undefined
   const node = readVariable(env, 'PROXMOX_SSH_NODE')
@@ -24,13 +24,17 @@ export const parseSshSettings = (env: Environment): SshSettings | undefined => {
       ?.replace(/^https?:\/\//, '')
       .replace(/:\d+$/, '')
   if (node === undefined || host === undefined) {
-    throw new AppError('invalid', 'PROXMOX_SSH_ENABLED is set, but not which node it reaches.', {
-      hint: 'Set PROXMOX_SSH_NODE to the name of the node and PROXMOX_SSH_HOST to its address.',
-    })
+    throw new AppError(
+      'invalid',
+      'PROXMOX_SSH_ENABLED is set, but PROXMOX_SSH_NODE or PROXMOX_SSH_HOST is missing.',
+      {
+        hint: 'Set PROXMOX_SSH_NODE to the name of the node and PROXMOX_SSH_HOST to its address.',
+      },
+    )
   }
   const user = readVariable(env, 'PROXMOX_SSH_USER') ?? 'root'
   const port = Number(readVariable(env, 'PROXMOX_SSH_PORT') ?? 22)
-  // ssh would take a name that starts with a dash for an option.
+  // ssh would parse a name that starts with a dash as an option.
   if (!/^[A-Za-z0-9_[][A-Za-z0-9_.:\][-]*$/.test(host)) throw bad('PROXMOX_SSH_HOST', host)
   if (!/^[A-Za-z_][A-Za-z0-9_.-]*$/.test(user)) throw bad('PROXMOX_SSH_USER', user)
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw bad('PROXMOX_SSH_PORT', String(port))
@@ -45,7 +49,7 @@ export const parseSshSettings = (env: Environment): SshSettings | undefined => {
   }
 }
 
-/** As `ssh-keygen -l` prints it, with or without the name of the hash and the padding. */
+/** Accepts the format of `ssh-keygen -l`, with or without the `SHA256:` prefix and the padding. */
 const fingerprintOf = (text: string | undefined): string | undefined => {
   if (text === undefined) return undefined
   const bare = text.replace(/^SHA256:/, '').replace(/=+$/, '')
@@ -54,8 +58,8 @@ const fingerprintOf = (text: string | undefined): string | undefined => {
 }
 
 const bad = (name: string, value: string) =>
-  new AppError('invalid', `${name} is "${value}", which cannot be used.`, {
+  new AppError('invalid', `Invalid ${name} "${value}".`, {
     hint: name.endsWith('FINGERPRINT')
-      ? 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub prints it on the node.'
+      ? 'Print it on the node: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub'
       : `Correct ${name}.`,
   })

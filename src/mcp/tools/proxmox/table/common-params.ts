@@ -1,4 +1,4 @@
-/** One parameter of a tool: what the client may send, and how it reaches Proxmox. */
+/** A parameter of a tool: the values that the client may send, and how they are sent to Proxmox. */
 export interface Param {
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'strings' | 'object'
   readonly about?: string
@@ -7,15 +7,15 @@ export interface Param {
   readonly max?: number
   readonly pattern?: RegExp
   readonly maxLength?: number
-  /** The name Proxmox knows it by, where that differs. */
+  /** Name of the API parameter, if it differs. */
   readonly api?: string
-  /** Values that are spelt differently on the wire. */
+  /** API values, for values that differ. */
   readonly wire?: Readonly<Record<string, string>>
   /** Never logged, never audited. */
   readonly secret?: boolean
-  /** An object whose entries are parameters of Proxmox themselves. */
+  /** The value is an object whose entries are sent as parameters. */
   readonly spread?: boolean
-  /** Used by us, not sent. */
+  /** Used by the tool itself, not sent to Proxmox. */
   readonly local?: boolean
 }
 
@@ -61,7 +61,7 @@ export const secret = (about?: string, extra: Extra = {}): Param => text(about, 
 
 const some = (about: string | undefined) => (about === undefined ? {} : { about })
 
-/** No name Proxmox gives to anything it keeps in a path starts with a dot or holds a slash. */
+/** Names that Proxmox uses in paths: they never start with a dot or contain a slash. */
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.+-]*$/
 export const name = (about?: string, extra: Extra = {}): Param =>
   text(about, { pattern: NAME, maxLength: 64, ...extra })
@@ -94,7 +94,7 @@ export const disk = text('e.g. scsi0, rootfs, mp0', {
 })
 export const digest = text(undefined, { pattern: /^[0-9a-fA-F]{1,64}$/ })
 export const comment = text(undefined, { maxLength: 4096 })
-/** Settings to drop, comma separated. */
+/** Settings to unset, comma separated. */
 export const unset = text('settings to unset', {
   pattern: /^[A-Za-z0-9_-]+(?:[,; ][A-Za-z0-9_-]+)*$/,
   maxLength: 4096,
@@ -102,7 +102,7 @@ export const unset = text('settings to unset', {
 export const timeframe = oneOf('hour|day|week|month|year')
 export const cf = oneOf('AVERAGE|MAX')
 
-/** Seconds to wait for a task before its handle is returned. */
+/** Seconds to wait for a task before its UPID is returned. */
 export const wait = int(0, 50, undefined, { local: true })
 export const WAIT_DEFAULT_S = 15
 
@@ -112,5 +112,5 @@ export const paging = {
   limit: int(1, 500, undefined, { local: true }),
   cursor: text('next_cursor', { local: true, maxLength: 256 }),
 } satisfies Record<string, Param>
-/** What the rows of a long list accept. */
+/** Arguments of actions that return a long list. */
 export const PAGED = 'filter fields limit cursor'

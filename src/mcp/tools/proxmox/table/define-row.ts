@@ -3,8 +3,8 @@ import type { AnswerFormat } from '../shape/answer-format.ts'
 import type { Param } from './common-params.ts'
 
 /**
- * The table of Proxmox actions. Everything a client sees or the server enforces about an action (input schema,
- * required fields, annotations, docs, skills, tests) is derived from its row; nothing is written twice.
+ * The table of Proxmox actions. Input schema, required fields, annotations, docs, skills and tests of an action are all
+ * derived from its row.
  */
 export type Tier = 'read' | 'elevated' | 'destructive'
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -12,18 +12,18 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export interface Row {
   readonly tier: Tier
   readonly method: Method
-  /** As Proxmox documents it: `/nodes/{node}/qemu/{vmid}`. Names in braces are parameters of the tool. */
+  /** As Proxmox documents it, such as `/nodes/{node}/qemu/{vmid}`. Names in braces are parameters of the tool. */
   readonly path: string
   readonly required: readonly string[]
   readonly optional: readonly string[]
   readonly format: AnswerFormat
-  /** Sent unless the caller chose otherwise: `command=reboot`, a default Proxmox does not have. */
+  /** Parameters that are sent unless the caller sets them, such as `command=reboot`. */
   readonly preset: Readonly<Record<string, string>>
-  /** What it becomes with some of its parameters, where that is more than its tier. */
+  /** The highest tier that the action can have with certain parameters. */
   readonly worst: Tier
-  /** For what one request cannot do; its requests pass the same gate as any other. */
+  /** For actions that need more than one request. These requests also pass the gate. */
   readonly run?: Composite
-  /** What is not obvious from the name; shown in the reference. */
+  /** A remark for the reference. */
   readonly note?: string
 }
 
@@ -31,7 +31,7 @@ export interface Tool {
   readonly name: string
   readonly about: string
   readonly params: Readonly<Record<string, Param>>
-  /** Keyed by action. A tool that does one thing has the single key ''. */
+  /** Keyed by action. A tool with a single action has the key ''. */
   readonly actions: Readonly<Record<string, Row>>
 }
 
@@ -55,7 +55,7 @@ type MakeRow = (
   extras?: RowExtras,
 ) => Row
 
-/** `params` lists parameter names as the reader of the table wants them: `'node* vmid* force'`, star = required. */
+/** `params` lists the parameter names, required ones with a star: `'node* vmid* force'`. */
 const row =
   (tier: Tier): MakeRow =>
   (operation, params, format, extras = {}) => {

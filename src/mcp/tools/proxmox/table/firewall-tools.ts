@@ -5,12 +5,12 @@ import { destructive, elevated, read, type Toolset, tool } from './define-row.ts
 
 export const RULE_COLUMNS =
   'pos:int enable:bool type action macro proto source sport dest dport iface icmp-type log comment'
-/** What a rule may say besides its action and direction. */
+/** Parameters of a rule, except action and direction. */
 export const FIREWALL_RULE = 'enable macro proto source sport dest dport iface icmp-type log comment'
 
 const pos = p.int(0, 100_000, 'rule number')
 
-/** The direction is called `type`, which guest tools need for the kind of guest: they call it `rule_type`. */
+/** The API calls the direction `type`. Guest tools call it `rule_type`, because `type` is the type of the guest. */
 export const firewallRule = (typeName: 'type' | 'rule_type'): Record<string, p.Param> => ({
   pos,
   rule_action: p.text('ACCEPT, DROP, REJECT or a group', {
