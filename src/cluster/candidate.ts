@@ -1,7 +1,7 @@
 import type { CircuitBreakers } from './circuit-breaker.ts'
 import type { ClusterNode } from './inventory.ts'
-import type { Monitor, NodeStatus } from './probe/monitor.ts'
-import type { ProbeReport } from './probe/report.ts'
+import type { NodeMonitor, NodeStatus } from './probe/node-monitor.ts'
+import type { ProbeReport } from './probe/probe-report.ts'
 import type { Candidate } from './router.ts'
 import { topicName } from './topics.ts'
 
@@ -9,7 +9,7 @@ import { topicName } from './topics.ts'
 export const candidateOf = (
   node: ClusterNode,
   known: {
-    monitor: Monitor
+    monitor: NodeMonitor
     breakers: CircuitBreakers
     running(id: string): number
     except: ReadonlySet<string> | undefined

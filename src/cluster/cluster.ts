@@ -7,17 +7,17 @@ import {
 } from './addresses/address-resolver.ts'
 import { findSelf, type Self, type SelfOptions } from './addresses/find-self.ts'
 import { systemNameServices } from './addresses/name-services.ts'
-import { type Chooser, createChooser } from './choose.ts'
 import { createCircuitBreakers } from './circuit-breaker.ts'
 import { type ClusterConfig, type ClusterNode, findNode } from './inventory.ts'
 import { diffInventory, type InventoryDiff } from './inventory-diff.ts'
-import { askNode } from './probe/ask.ts'
-import { createMonitor, type Monitor, type NodeStatus } from './probe/monitor.ts'
-import type { ProbeReport } from './probe/report.ts'
-import { createSeats, type Seats } from './seats.ts'
-import type { SshTarget } from './ssh/arguments.ts'
-import { sshFailureOf } from './ssh/errors.ts'
-import { createSsh, type Ssh } from './ssh/session.ts'
+import { createNodeChooser, type NodeChooser } from './node-chooser.ts'
+import { createNodeMonitor, type NodeMonitor, type NodeStatus } from './probe/node-monitor.ts'
+import { probeNode } from './probe/probe-node.ts'
+import type { ProbeReport } from './probe/probe-report.ts'
+import { createSlots, type Slots } from './slots.ts'
+import type { SshTarget } from './ssh/ssh-arguments.ts'
+import { sshFailureOf } from './ssh/ssh-errors.ts'
+import { createSsh, type Ssh } from './ssh/ssh-session.ts'
 import { parseDestination } from './ssh-destination.ts'
 import { createTargetResolver } from './target-resolver.ts'
 
@@ -36,11 +36,12 @@ export interface ClusterOptions {
 }
 
 /** The user's nodes: their addresses, health and slots, and the choice of a node for a command. */
-export interface Cluster extends Chooser, Seats {
+export interface Cluster extends NodeChooser {
   readonly config: ClusterConfig
   readonly owner: string
   readonly nodes: readonly ClusterNode[]
   readonly ssh: Ssh
+  readonly slots: Slots
   find(name: string): ClusterNode
   /** This computer: its address, and its node id when it is in the inventory. */
   readonly self: Self
@@ -53,8 +54,8 @@ export interface Cluster extends Chooser, Seats {
   probe(node: ClusterNode, signal: AbortSignal): Promise<{ report: ProbeReport; latencyMs: number }>
   now(): number
   succeeded(node: ClusterNode, target?: SshTarget): void
-  /** `begun` is when the failed command started: commands that one lost connection ends count as one failure. */
-  failed(node: ClusterNode, error: unknown, target?: SshTarget, begun?: number): void
+  /** `startedAt` is when the failed command started: commands that one lost connection ends count as one failure. */
+  failed(node: ClusterNode, error: unknown, target?: SshTarget, startedAt?: number): void
   /** Applies a new configuration. Running commands finish, also on nodes that it no longer lists. */
   update(config: ClusterConfig): InventoryDiff
   close(): void
@@ -98,7 +99,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   let addresses = createAddresses()
   const breakers = createCircuitBreakers({ now })
   let targets = createTargetResolver(config, addresses, env)
-  const seats = createSeats()
+  const slots = createSlots()
   const closing = new AbortController()
   let self: Self = { address: undefined, id: undefined }
   const updateSelf = async (): Promise<void> => {
@@ -111,7 +112,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   const probe: Cluster['probe'] = async (node, signal) => {
     const target = await targets(node, signal)
     try {
-      const answer = await askNode(ssh, target, signal)
+      const answer = await probeNode(ssh, target, signal)
       breakers.recordReachable(node.id)
       if (target.address !== undefined) addresses.recordSuccess(node.host, target.address)
       return answer
@@ -121,7 +122,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     }
   }
 
-  const monitor: Monitor = createMonitor({
+  const monitor: NodeMonitor = createNodeMonitor({
     probe,
     get thresholds() {
       return config.thresholds
@@ -141,8 +142,8 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     ssh.reset(node.id)
   }
 
-  const chooser = createChooser({
-    ...{ monitor, breakers, seats, now },
+  const chooser = createNodeChooser({
+    ...{ monitor, breakers, slots, now },
     nodes: () => config.nodes,
     self: () => self.id,
   })
@@ -183,17 +184,17 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     },
     probe,
     ...chooser,
-    ...seats,
+    slots,
     now,
     succeeded: (node, target) => {
       breakers.recordSuccess(node.id)
       if (target?.address !== undefined) addresses.recordSuccess(node.host, target.address)
     },
-    failed: (node, error, target, begun) => {
+    failed: (node, error, target, startedAt) => {
       const cause = toAppError(error)
       breakers.recordFailure(node.id, cause.message, {
         cause: sshFailureOf(error) === undefined ? 'node' : 'connection',
-        ...(begun !== undefined && { startedAt: begun }),
+        ...(startedAt !== undefined && { startedAt }),
       })
       distrustAddress(node, error, target)
       if (sshFailureOf(error) !== undefined) monitor.markUnreachable(node, cause)

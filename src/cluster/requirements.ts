@@ -41,7 +41,7 @@ export const compileRequirements = (requirements: Requirements): CompiledRequire
 }
 
 /** The first requirement that a node does not meet, as a clause: "runs linux". Undefined when it meets all. */
-export const unmet = (wanted: CompiledRequirements, traits: Traits): string | undefined => {
+export const firstUnmet = (wanted: CompiledRequirements, traits: Traits): string | undefined => {
   if (wanted.os !== undefined && traits.os !== wanted.os) return `runs ${traits.os ?? 'an unknown system'}`
   if (wanted.arch !== undefined && traits.arch !== wanted.arch)
     return `is ${traits.arch ?? 'of unknown architecture'}`

@@ -3,9 +3,9 @@ import {
   type CompiledRequirements,
   compileRequirements,
   describeRequirements,
+  firstUnmet,
   type Requirements,
   type Traits,
-  unmet,
 } from './requirements.ts'
 
 /** The result of one probe; percentages from 0 to 100. */
@@ -63,7 +63,7 @@ export const route = (candidates: readonly Candidate[], request: RouteRequest): 
   let best: Candidate | undefined
   let bestScore = Number.NEGATIVE_INFINITY
   for (const candidate of candidates) {
-    if (!wanted.empty && unmet(wanted, candidate.traits) !== undefined) continue
+    if (!wanted.empty && firstUnmet(wanted, candidate.traits) !== undefined) continue
     if (candidate.blocked !== undefined || candidate.running >= candidate.maxTasks) continue
     const score = scoreOf(candidate, request)
     if (score > bestScore) {
@@ -126,7 +126,7 @@ const noNodeFits = (candidates: readonly Candidate[], wanted: CompiledRequiremen
       hint: 'Add one: deputy nodes add user@host',
     })
   }
-  const checked = candidates.map(candidate => ({ candidate, clause: unmet(wanted, candidate.traits) }))
+  const checked = candidates.map(candidate => ({ candidate, clause: firstUnmet(wanted, candidate.traits) }))
   const fitting = checked.filter(({ clause }) => clause === undefined).map(({ candidate }) => candidate)
   if (fitting.length === 0) {
     return new AppError(

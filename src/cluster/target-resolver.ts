@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import type { AddressResolver } from './addresses/address-resolver.ts'
 import type { ClusterConfig, ClusterNode } from './inventory.ts'
-import type { SshTarget } from './ssh/arguments.ts'
+import type { SshTarget } from './ssh/ssh-arguments.ts'
 
 /**
  * Returns the ssh target of a node, with its address. No address is looked up for an alias of the user's ssh_config

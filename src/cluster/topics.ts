@@ -1,5 +1,5 @@
 import { matchesPattern } from './command-pattern.ts'
-import { commandsOf } from './policy/check.ts'
+import { commandsOf } from './policy/command-policy.ts'
 import { baseName, isWrapper } from './policy/wrappers.ts'
 import { underlyingCommand } from './underlying-command.ts'
 

@@ -1,6 +1,6 @@
 import { overloadReason } from '../cluster/probe/health.ts'
-import { localTraits, measureLocal } from '../cluster/probe/local.ts'
-import type { NodeStatus } from '../cluster/probe/monitor.ts'
+import { localTraits, measureLocal } from '../cluster/probe/local-load.ts'
+import type { NodeStatus } from '../cluster/probe/node-monitor.ts'
 import type { Deputy } from '../engine/deputy.ts'
 import { COMMAND_LABEL } from '../jobs/labels.ts'
 import type { Routing } from './plan-routed.ts'
@@ -61,7 +61,7 @@ const describe = ({ cluster }: Routing, status: NodeStatus): Record<string, unkn
     ...(status.reason && { reason: status.reason }),
     ...(status.error?.hint && { hint: status.error.hint }),
     since: new Date(status.since).toISOString(),
-    running_tasks: cluster.running(status.id),
+    running_tasks: cluster.slots.inUse(status.id),
     ...(node.aliases.length > 0 && { aliases: node.aliases }),
   }
   if (!report || status.health === 'unreachable') return common

@@ -1,15 +1,15 @@
 import { classify } from '../cluster/classify.ts'
 import type { Cluster } from '../cluster/cluster.ts'
-import { misfitOf } from '../cluster/misfit.ts'
-import { assertAllowed } from '../cluster/policy/check.ts'
+import { assertAllowed } from '../cluster/policy/command-policy.ts'
 import { overloadReason } from '../cluster/probe/health.ts'
-import { type LocalMonitor, localTraits } from '../cluster/probe/local.ts'
+import { type LocalMonitor, localTraits } from '../cluster/probe/local-load.ts'
 import {
   compileRequirements,
   describeRequirements,
+  firstUnmet,
   type Requirements,
-  unmet,
 } from '../cluster/requirements.ts'
+import { unmetRequirement } from '../cluster/unmet-requirement.ts'
 import { AppError } from '../jobs/errors.ts'
 import { COMMAND_LABEL, WORKSPACE_LABEL } from '../jobs/labels.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
@@ -82,7 +82,7 @@ export const planRouted = async (request: RoutedCommand, routing: Routing): Prom
     }
   }
   const { os, arch, capabilities, labels: marks } = request.requires ?? {}
-  const misfit = misfitOf(cluster, { os, arch, capabilities, labels: marks })
+  const misfit = unmetRequirement(cluster, { os, arch, capabilities, labels: marks })
   if (misfit !== undefined) throw nothingFits(misfit)
   const requires = {
     ...(os && { os }),
@@ -157,6 +157,6 @@ const localMisfit = (requires: Requirements, { local }: Routing): string | undef
   if (wanted.empty) return undefined
   const { os, arch } = localTraits()
   const capabilities = new Set(wanted.capabilities.filter(name => local.has(name)))
-  const clause = unmet(wanted, { os, arch, capabilities, labels: {} })
+  const clause = firstUnmet(wanted, { os, arch, capabilities, labels: {} })
   return clause && `${clause} (required: ${describeRequirements(wanted)})`
 }

@@ -1,6 +1,6 @@
 import type { ClusterNode } from '../../cluster/inventory.ts'
 import { findNode } from '../../cluster/inventory.ts'
-import type { NodeStatus } from '../../cluster/probe/monitor.ts'
+import type { NodeStatus } from '../../cluster/probe/node-monitor.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'

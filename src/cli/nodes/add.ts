@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type ClusterConfig, type ClusterNode, parseCluster, parseNode } from '../../cluster/inventory.ts'
-import type { ProbeReport } from '../../cluster/probe/report.ts'
+import type { ProbeReport } from '../../cluster/probe/probe-report.ts'
 import { parseDestination } from '../../cluster/ssh-destination.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import { usage } from '../args/parse.ts'

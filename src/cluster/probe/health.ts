@@ -1,4 +1,4 @@
-import type { ProbeReport } from './report.ts'
+import type { ProbeReport } from './probe-report.ts'
 
 export interface Thresholds {
   cpu: number

@@ -1,6 +1,6 @@
 import type { Cluster } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/inventory.ts'
-import { failureError, neverConnected, sshFailureOf } from '../../cluster/ssh/errors.ts'
+import { failureError, neverConnected, sshFailureOf } from '../../cluster/ssh/ssh-errors.ts'
 import type { AppError } from '../../jobs/errors.ts'
 import type { RunnerHost } from '../../runner/channel.ts'
 import { shellChannel } from '../../runner/shell-channel.ts'

@@ -1,13 +1,13 @@
 import { maxTasksOf } from '../../cluster/candidate.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
-import { misfitOf } from '../../cluster/misfit.ts'
+import { unmetRequirement } from '../../cluster/unmet-requirement.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'
 import type { Fit } from '../../ports.ts'
 
 /** Whether some node could take a job. What is not known of a node yet is not held against it. */
 export const fitsCluster = (cluster: Cluster, manifest: Manifest, routed: boolean): Fit => {
-  const problem = promiseProblem(manifest, routed) ?? misfitOf(cluster, manifest.requires ?? {})
+  const problem = promiseProblem(manifest, routed) ?? unmetRequirement(cluster, manifest.requires ?? {})
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 

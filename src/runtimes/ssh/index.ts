@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import type { Placement } from '../../cluster/choose.ts'
 import { type Cluster, createCluster } from '../../cluster/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../cluster/inventory.ts'
+import type { Placement } from '../../cluster/node-chooser.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
 import { listWorkspaces } from '../../runner/client.ts'
@@ -88,7 +88,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
       executedOn: { node: node.id, because: place.reason },
       // A place that was taken before there was a connection was recorded without the boot id.
       onStarted: () => {
-        const now = cluster.ssh.boot(node.id)
+        const now = cluster.ssh.bootId(node.id)
         return now === undefined || now === bootId
           ? undefined
           : run.remember({ boot: now }).catch(() => undefined)
@@ -151,7 +151,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
             const target = await cluster.target(place.node, run.detach)
             await assertThere(cluster, place.node, machine.id, run)
             if (run.manifest.machine !== undefined)
-              places.set(machine.id, { ...place, release: cluster.occupy(place.node.id) })
+              places.set(machine.id, { ...place, release: cluster.slots.acquire(place.node.id) })
             await placeInputs({
               cluster,
               target,
@@ -188,7 +188,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
           const place = placeOf(run.machine)
           if (!place) return unknownRun(run, isGone(run.machine.id))
           if (!places.has(run.machine.id))
-            places.set(run.machine.id, { ...place, release: cluster.occupy(place.node.id) })
+            places.set(run.machine.id, { ...place, release: cluster.slots.acquire(place.node.id) })
           return driveRun(drive(run, place, performance.now()))
         },
         run.detach,

@@ -1,4 +1,4 @@
-import type { ProbeReport } from '../../cluster/probe/report.ts'
+import type { ProbeReport } from '../../cluster/probe/probe-report.ts'
 import { shellJoin, shellQuote } from '../../runner/shell-words.ts'
 
 export interface IsolationRequest {

@@ -1,7 +1,7 @@
-import type { Placement } from '../../cluster/choose.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { type ClusterNode, parseNode } from '../../cluster/inventory.ts'
-import { displayTarget } from '../../cluster/ssh/arguments.ts'
+import type { Placement } from '../../cluster/node-chooser.ts'
+import { displayTarget } from '../../cluster/ssh/ssh-arguments.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
 import { leftoverError } from '../../jobs/leftover-error.ts'
 import type { Machine } from '../../ports.ts'
@@ -25,7 +25,7 @@ export const placeRecord = (cluster: Cluster, place: Placement): Record<string, 
   const { id, host, port, identity, jump, fallback } = place.node
   const user = place.node.user ?? cluster.config.ssh.user
   const way = { host, user, port, identity, jump, fallback }
-  const boot = cluster.ssh.boot(id)
+  const boot = cluster.ssh.bootId(id)
   return {
     node: id,
     because: place.reason,

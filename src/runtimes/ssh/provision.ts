@@ -1,5 +1,5 @@
-import type { ChooseRequest, Placement } from '../../cluster/choose.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import type { ChooseRequest, Placement } from '../../cluster/node-chooser.ts'
 import { topicsOf } from '../../cluster/topics.ts'
 import { isAtCapacity, toAppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
@@ -26,7 +26,7 @@ export const provision = async (
       if (!isAtCapacity(error)) throw error
       park()
       waiting?.((error as Error).message)
-      await cluster.freed(signal).catch(() => {
+      await cluster.slots.waitForRelease(signal).catch(() => {
         // Nothing has failed: it goes back to its place in the queue.
         throw isTimeout(signal.reason) ? error : signal.reason
       })

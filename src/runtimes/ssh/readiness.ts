@@ -1,5 +1,5 @@
 import type { Cluster } from '../../cluster/cluster.ts'
-import type { NodeStatus } from '../../cluster/probe/monitor.ts'
+import type { NodeStatus } from '../../cluster/probe/node-monitor.ts'
 import type { Check, Readiness } from '../../ports.ts'
 import { isolationProblem } from './isolation.ts'
 

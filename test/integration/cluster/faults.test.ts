@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sshFailureOf } from '../../../src/cluster/ssh/errors.ts'
+import { sshFailureOf } from '../../../src/cluster/ssh/ssh-errors.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { stopRun } from '../../../src/runner/client.ts'
 import { channelTo, followOn, hostOf, labCluster, runOn } from '../../support/labcluster.ts'

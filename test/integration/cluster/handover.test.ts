@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
-import { failureError } from '../../../src/cluster/ssh/errors.ts'
+import { failureError } from '../../../src/cluster/ssh/ssh-errors.ts'
 import type { RunnerHost } from '../../../src/runner/channel.ts'
 import { followOnce, releaseWorkspaces, stopRun } from '../../../src/runner/client.ts'
 import type { FollowRunOptions } from '../../../src/runner/follow-run.ts'
@@ -246,7 +246,7 @@ describe.skipIf(missing !== undefined)(
         const machine = { ...launched.machine, id: newId(), details: { node: 'n1', ...details } }
         return harness.reattach({ ...launched, machine }, 0).outcome
       }
-      expect(boot).toBe(cluster.ssh.boot('n1'))
+      expect(boot).toBe(cluster.ssh.bootId('n1'))
       expect((await followed({ boot })).kind).toBe('not-started')
       const other = await followed({ boot: '00000000-0000-4000-8000-000000000000' })
       expect(other).toMatchObject({ kind: 'lost', error: { retryable: false } })

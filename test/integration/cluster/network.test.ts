@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { route } from '../../../src/cluster/router.ts'
-import { sshFailureOf } from '../../../src/cluster/ssh/errors.ts'
+import { sshFailureOf } from '../../../src/cluster/ssh/ssh-errors.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { startDns } from '../../support/dns.ts'
 import { labCluster, runOn } from '../../support/labcluster.ts'

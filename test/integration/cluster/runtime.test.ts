@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { pack } from 'tar-stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/cluster/cluster.ts'
-import { failureError } from '../../../src/cluster/ssh/errors.ts'
-import type { Ssh } from '../../../src/cluster/ssh/session.ts'
+import { failureError } from '../../../src/cluster/ssh/ssh-errors.ts'
+import type { Ssh } from '../../../src/cluster/ssh/ssh-session.ts'
 import type { Exit, Outcome } from '../../../src/ports.ts'
 import { createSshRuntime } from '../../../src/runtimes/ssh/index.ts'
 import { followOn, hostOf, labCluster, runOn } from '../../support/labcluster.ts'
@@ -248,7 +248,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     const machine = { id: 'unwritten', runtime: 'node', jobId: null, details: {} }
     const remember = (): Promise<void> => Promise.reject(new Error('no room in the store'))
     await expect(harness.runtime.provision({ machine, remember, signal })).rejects.toThrow('no room')
-    expect(cluster.running('n1') + cluster.running('n2')).toBe(0)
+    expect(cluster.slots.inUse('n1') + cluster.slots.inUse('n2')).toBe(0)
     // It has nothing anywhere, so no node is asked.
     await harness.runtime.destroy(machine, AbortSignal.abort())
   })

@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { pushTree } from '../../../src/cluster/sync/push.ts'
-import { directorySource, tarSource } from '../../../src/cluster/sync/tree.ts'
-import { fillWorkspace, unpackInto } from '../../../src/cluster/sync/workspace.ts'
+import { fillWorkspace, unpackInto } from '../../../src/cluster/sync/node-workspace.ts'
+import { pushTree } from '../../../src/cluster/sync/push-tree.ts'
+import { directorySource, tarSource } from '../../../src/cluster/sync/tree-source.ts'
 import { listFiles } from '../../../src/runner/file-list.ts'
 import { readFiles } from '../../../src/runner/read-files.ts'
 import { packDirectory } from '../../../src/workspace/pack-directory.ts'
@@ -156,7 +156,7 @@ describe.skipIf(missing !== undefined)(
     it('is never half an answer', async () => {
       const { ssh, target } = await request()
       const script = 'head -c 9000000 /dev/zero\n'
-      await expect(ssh.run({ target, signal, script })).rejects.toThrow('answered with more than 8 MiB')
+      await expect(ssh.run({ target, signal, script })).rejects.toThrow('sent more than 8 MiB')
     })
 
     it('is the same from a tar', async () => {

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { checkCommand, type PolicyOptions } from '../../../src/cluster/policy/check.ts'
+import { checkCommand, type PolicyOptions } from '../../../src/cluster/policy/command-policy.ts'
 
 const ruleOf = (command: string, options: PolicyOptions = {}): string => {
   const verdict = checkCommand(command, options)

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
 import { expect, it } from 'vitest'
-import { checkCommand } from '../../../src/cluster/policy/check.ts'
+import { checkCommand } from '../../../src/cluster/policy/command-policy.ts'
 
 it.each([
   'git clean -xfd',

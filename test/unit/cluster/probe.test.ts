@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { parseNode } from '../../../src/cluster/inventory.ts'
-import { askNode } from '../../../src/cluster/probe/ask.ts'
 import { overloadReason } from '../../../src/cluster/probe/health.ts'
-import { measureLocal } from '../../../src/cluster/probe/local.ts'
-import { createMonitor } from '../../../src/cluster/probe/monitor.ts'
-import { PROBE_PROGRAM } from '../../../src/cluster/probe/program.ts'
-import { type ProbeReport, parseReport } from '../../../src/cluster/probe/report.ts'
-import type { Ssh } from '../../../src/cluster/ssh/session.ts'
+import { measureLocal } from '../../../src/cluster/probe/local-load.ts'
+import { createNodeMonitor } from '../../../src/cluster/probe/node-monitor.ts'
+import { probeNode } from '../../../src/cluster/probe/probe-node.ts'
+import { PROBE_PROGRAM } from '../../../src/cluster/probe/probe-program.ts'
+import { type ProbeReport, parseReport } from '../../../src/cluster/probe/probe-report.ts'
+import type { Ssh } from '../../../src/cluster/ssh/ssh-session.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 
 const MAC = `os Darwin
@@ -102,20 +102,20 @@ describe('asking a node', () => {
       return { code: 0, stdout: Buffer.alloc(0), stderr: '', ms: 0, connectMs: 0 }
     },
     reset: () => undefined,
-    boot: () => undefined,
+    bootId: () => undefined,
     close: () => undefined,
   })
   const target = { id: 'n1', host: 'n1.example' }
 
   it('measures a word there and back, not the program that looks at it', async () => {
-    const { latencyMs, report } = await askNode(far(MAC, 40), target, new AbortController().signal)
+    const { latencyMs, report } = await probeNode(far(MAC, 40), target, new AbortController().signal)
     expect(report.os).toBe('macos')
     expect(latencyMs).toBeGreaterThanOrEqual(39)
     expect(latencyMs).toBeLessThan(150)
   })
 
   it('says of an odd answer that the node gave it', async () => {
-    const asked = askNode(far('bye\n', 1), target, new AbortController().signal)
+    const asked = probeNode(far('bye\n', 1), target, new AbortController().signal)
     await expect(asked).rejects.toMatchObject({
       code: 'unavailable',
       message: expect.stringContaining('node n1'),
@@ -211,8 +211,14 @@ describe('the monitor', () => {
   const report: ProbeReport = parseReport(MAC)
   const node = (id: string) => parseNode({ id, host: id })
   const at = { time: 1_000_000 }
-  const monitor = (probe: Parameters<typeof createMonitor>[0]['probe'], more = {}) =>
-    createMonitor({ probe, thresholds: { cpu: 40, memory: 80 }, timeoutMs: 200, now: () => at.time, ...more })
+  const monitor = (probe: Parameters<typeof createNodeMonitor>[0]['probe'], more = {}) =>
+    createNodeMonitor({
+      probe,
+      thresholds: { cpu: 40, memory: 80 },
+      timeoutMs: 200,
+      now: () => at.time,
+      ...more,
+    })
 
   it('looks at all nodes at once and waits for none longer than the time-out', async () => {
     const watch = monitor(async ({ id }) => {

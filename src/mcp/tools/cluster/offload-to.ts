@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
-import { ANSWER, COMMON_INPUT, runCommand } from './command.ts'
+import { ANSWER, COMMON_INPUT, runCommand } from './run-command.ts'
 
 export const offloadTo = (tools: Routing): Tool =>
   defineTool({

@@ -1,22 +1,22 @@
 import { AppError } from '../../jobs/errors.ts'
-import type { SshTarget } from '../ssh/arguments.ts'
-import type { Ssh } from '../ssh/session.ts'
-import { treeDirectory } from './push.ts'
-import { TREE } from './tree.ts'
+import type { SshTarget } from '../ssh/ssh-arguments.ts'
+import type { Ssh } from '../ssh/ssh-session.ts'
+import { treeDirectory } from './push-tree.ts'
+import { TREE } from './tree-source.ts'
 
 export interface WorkspaceRequest {
   ssh: Ssh
   owner: string
   target: SshTarget
-  /** Of the workspace. */
+  /** Id of the workspace. */
   id: string
   signal: AbortSignal
 }
 
-/** Relative to the home there. */
+/** Relative to the home directory on the node. */
 export const workspaceDirectory = (owner: string, id: string): string => `.cache/deputy/${owner}/work/${id}`
 
-/** Gives a command a copy of its own of a synchronised tree, and notes the moment: what changes later was its doing. */
+/** Copies a synchronised tree to the workspace of a command. The stamp marks the time: later changes are the command's. */
 export const fillWorkspace = async (
   request: WorkspaceRequest & { key: string | undefined; keepBase?: boolean },
 ): Promise<void> => {
@@ -33,7 +33,7 @@ export const fillWorkspace = async (
   )
 }
 
-/** Unpacks an archive into the workspace, over what is there. */
+/** Unpacks an archive into the workspace and overwrites existing files. */
 export const unpackInto = (request: WorkspaceRequest & { archive: AsyncIterable<unknown> }): Promise<void> =>
   expectDone(
     request,
@@ -56,14 +56,14 @@ const expectDone = async (
     script: input ? done : `${done}\n`,
     ...(input && { input }),
   })
-  if (!result.stdout.includes(DONE)) throw broken(request, 'filled', result.stderr)
+  if (!result.stdout.includes(DONE)) throw fillFailed(request, result.stderr)
 }
 
-const broken = (request: { target: SshTarget }, what: string, stderr: string): AppError =>
+const fillFailed = (request: { target: SshTarget }, stderr: string): AppError =>
   new AppError(
     'unavailable',
-    `the workspace on node ${request.target.id} could not be ${what}: ${stderr.trim().split('\n').at(-1) || 'the connection ended'}`,
+    `cannot fill the workspace on node ${request.target.id}: ${stderr.trim().split('\n').at(-1) || 'the connection was lost'}`,
     {
-      hint: `Is there room on its disk? Try: ssh ${request.target.host} df -h`,
+      hint: `Check the free disk space: ssh ${request.target.host} df -h`,
     },
   )

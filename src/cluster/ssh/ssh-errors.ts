@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { AppError } from '../../jobs/errors.ts'
-import { displayTarget, hostKeyName, type SshTarget } from './arguments.ts'
+import { displayTarget, hostKeyName, type SshTarget } from './ssh-arguments.ts'
 
 export type SshFailure =
   | 'unreachable'

@@ -1,5 +1,5 @@
-import type { SshTarget } from '../ssh/arguments.ts'
-import type { Ssh } from '../ssh/session.ts'
+import type { SshTarget } from '../ssh/ssh-arguments.ts'
+import type { Ssh } from '../ssh/ssh-session.ts'
 
 export interface TreeLimits {
   /** Copies that were not used for so many days are deleted. */
@@ -14,7 +14,7 @@ const DEFAULTS: TreeLimits = { days: 14, kibibytes: 10 * 1024 * 1024 }
  * Deletes old copies of trees on a node. Copies that were used within the last hour stay: a command may be reading one.
  * The deletion runs in the background on the node.
  */
-export const sweepTrees = async (request: {
+export const deleteOldTrees = async (request: {
   ssh: Ssh
   target: SshTarget
   signal: AbortSignal

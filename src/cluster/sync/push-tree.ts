@@ -3,11 +3,11 @@ import { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { pack } from 'tar-stream'
 import { AppError } from '../../jobs/errors.ts'
-import type { SshTarget } from '../ssh/arguments.ts'
-import { failureError } from '../ssh/errors.ts'
-import type { Ssh } from '../ssh/session.ts'
-import { sweepTrees, type TreeLimits } from './sweep.ts'
-import { isPortable, TREE, type TreeEntry, type TreeSource } from './tree.ts'
+import type { SshTarget } from '../ssh/ssh-arguments.ts'
+import { failureError } from '../ssh/ssh-errors.ts'
+import type { Ssh } from '../ssh/ssh-session.ts'
+import { deleteOldTrees, type TreeLimits } from './delete-old-trees.ts'
+import { isPortable, TREE, type TreeEntry, type TreeSource } from './tree-source.ts'
 
 export interface PushRequest {
   ssh: Ssh
@@ -60,7 +60,7 @@ export const pushTree = async (request: PushRequest): Promise<Pushed> => {
     fresh: before.size === 0,
   })
   // Old copies are deleted when a new one is made. A failure only costs disk space.
-  if (before.size === 0) await sweepTrees(request).catch(() => undefined)
+  if (before.size === 0) await deleteOldTrees(request).catch(() => undefined)
   return { entries, sent: changed.length, deleted: removed.length, bytes }
 }
 

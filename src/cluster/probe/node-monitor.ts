@@ -3,7 +3,7 @@ import { abortable, createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { ClusterNode } from '../inventory.ts'
 import { type Health, overloadReason, type Thresholds } from './health.ts'
-import type { ProbeReport } from './report.ts'
+import type { ProbeReport } from './probe-report.ts'
 
 export interface NodeStatus {
   id: string
@@ -19,7 +19,7 @@ export interface NodeStatus {
   error?: AppError
 }
 
-export interface MonitorOptions {
+export interface NodeMonitorOptions {
   /** Probes a node once. Throws an AppError when the node is unreachable. */
   probe: (node: ClusterNode, signal: AbortSignal) => Promise<{ report: ProbeReport; latencyMs: number }>
   thresholds: Thresholds
@@ -30,7 +30,7 @@ export interface MonitorOptions {
   now?: () => number
 }
 
-export interface Monitor {
+export interface NodeMonitor {
   /** Returns the last status without waiting. Starts a probe in the background when it is not fresh. */
   peek(node: ClusterNode): NodeStatus | undefined
   /** Probes all nodes that have no fresh status, in parallel. Each probe is limited by the timeout. */
@@ -46,7 +46,7 @@ const SLOT_MS = 500
 /** Delays background probes, so that they do not compete for CPU with the command that is about to start. */
 const REFRESH_DELAY_MS = 25
 
-export const createMonitor = (options: MonitorOptions): Monitor => {
+export const createNodeMonitor = (options: NodeMonitorOptions): NodeMonitor => {
   const { freshMs = 5_000, parallel = 64, now = Date.now } = options
   const known = new Map<string, NodeStatus>()
   const running = new Map<string, Promise<NodeStatus>>()
@@ -97,7 +97,7 @@ export const createMonitor = (options: MonitorOptions): Monitor => {
   }
 
   /** The timeout starts here, after the wait for a slot, and applies even if the probe ignores its signal. */
-  const probeInTime = async (node: ClusterNode): ReturnType<MonitorOptions['probe']> => {
+  const probeInTime = async (node: ClusterNode): ReturnType<NodeMonitorOptions['probe']> => {
     const deadline = createDeadline([closing.signal], options.timeoutMs)
     const { signal } = deadline
     return abortable(options.probe(node, signal), signal).finally(deadline.clear)

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { sshArguments } from '../../../src/cluster/ssh/arguments.ts'
-import { classifySshFailure, failureError, sshError, sshFailureOf } from '../../../src/cluster/ssh/errors.ts'
+import { sshArguments } from '../../../src/cluster/ssh/ssh-arguments.ts'
+import {
+  classifySshFailure,
+  failureError,
+  sshError,
+  sshFailureOf,
+} from '../../../src/cluster/ssh/ssh-errors.ts'
 
 const settings = { knownHosts: '/state/known hosts' }
 const target = { id: 'n', host: 'builder.local' }

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { assertAllowed, checkCommand } from '../../../src/cluster/policy/check.ts'
+import { assertAllowed, checkCommand } from '../../../src/cluster/policy/command-policy.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 
 const ruleOf = (command: string, options = {}): string => {

@@ -1,10 +1,10 @@
 import { candidateOf } from './candidate.ts'
 import type { CircuitBreakers } from './circuit-breaker.ts'
 import { type ClusterNode, findNode } from './inventory.ts'
-import type { Monitor } from './probe/monitor.ts'
+import type { NodeMonitor } from './probe/node-monitor.ts'
 import type { Requirements } from './requirements.ts'
 import { type Choice, route } from './router.ts'
-import type { Seats } from './seats.ts'
+import type { Slots } from './slots.ts'
 
 export interface ChooseRequest {
   requires?: Requirements
@@ -20,32 +20,32 @@ export interface Placement extends Choice {
   release(): void
 }
 
-export interface Chooser {
+export interface NodeChooser {
   /** Picks a node and takes a slot on it. */
   choose(request: ChooseRequest, signal: AbortSignal): Promise<Placement>
   /** Like `choose`, without waiting. Returns undefined when nodes must be probed first. */
   chooseNow(request: ChooseRequest): Placement | undefined
 }
 
-export interface ChooserOptions {
+export interface NodeChooserOptions {
   /** The current inventory. */
   nodes(): readonly ClusterNode[]
   /** The id of the node that is this computer, once known. */
   self(): string | undefined
-  monitor: Monitor
+  monitor: NodeMonitor
   breakers: CircuitBreakers
-  seats: Seats
+  slots: Slots
   now(): number
 }
 
-export const createChooser = (options: ChooserOptions): Chooser => {
-  const { nodes, self, monitor, breakers, seats, now } = options
+export const createNodeChooser = (options: NodeChooserOptions): NodeChooser => {
+  const { nodes, self, monitor, breakers, slots, now } = options
   const poolFor = ({ node }: ChooseRequest): readonly ClusterNode[] =>
     node === undefined ? nodes() : [findNode(nodes(), node)]
 
   const pick = (request: ChooseRequest): Placement => {
     const { except, requires, topics } = request
-    const known = { monitor, breakers, running: seats.running, except, self: self() }
+    const known = { monitor, breakers, running: slots.inUse, except, self: self() }
     const choice = route(
       poolFor(request).map(node => candidateOf(node, known)),
       { now: now(), ...(requires && { requires }), ...(topics && { topics }) },
@@ -53,7 +53,7 @@ export const createChooser = (options: ChooserOptions): Chooser => {
     const node = findNode(nodes(), choice.id)
     breakers.startTrial(node.id)
     const inTrial = breakers.inTrial(node.id)
-    const releaseSlot = seats.occupy(node.id)
+    const releaseSlot = slots.acquire(node.id)
     const release = (): void => {
       if (inTrial) breakers.endTrial(node.id)
       releaseSlot()
@@ -77,7 +77,7 @@ export const createChooser = (options: ChooserOptions): Chooser => {
 /** Nodes whose traits decide about the requirements and are unknown because they were never probed. */
 const nodesToProbe = (
   pool: readonly ClusterNode[],
-  monitor: Monitor,
+  monitor: NodeMonitor,
   { requires = {} }: ChooseRequest,
 ): ClusterNode[] => {
   const { os, arch, capabilities } = requires

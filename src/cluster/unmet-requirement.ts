@@ -1,9 +1,9 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Cluster } from './cluster.ts'
-import { compileRequirements, describeRequirements, type Requirements, unmet } from './requirements.ts'
+import { compileRequirements, describeRequirements, firstUnmet, type Requirements } from './requirements.ts'
 
-/** Why no node could meet the requirements. What is not known of a node yet is not held against it. */
-export const misfitOf = (
+/** Why no node can meet the requirements; undefined when one can, or when a node that may fit was not probed yet. */
+export const unmetRequirement = (
   cluster: Pick<Cluster, 'nodes' | 'find' | 'peek'>,
   requires: Requirements & { node?: string | undefined },
 ): string | undefined => {
@@ -27,7 +27,7 @@ export const misfitOf = (
         wanted.capabilities.length > 0)
     )
       return undefined
-    const clause = unmet(wanted, {
+    const clause = firstUnmet(wanted, {
       os: node.os ?? report?.os,
       arch: node.arch ?? report?.arch,
       capabilities: new Set([...node.capabilities, ...(report?.tools ?? [])]),

@@ -2,23 +2,23 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { pipeline } from 'node:stream/promises'
 import { createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
-import { type SshTarget, sshArguments } from './arguments.ts'
-import { failureError, sshError } from './errors.ts'
-import { type ConnectionPool, createPool, type PoolOptions } from './pool.ts'
+import { type ConnectionPool, createPool, type PoolOptions } from './connection-pool.ts'
+import { type SshTarget, sshArguments } from './ssh-arguments.ts'
+import { failureError, sshError } from './ssh-errors.ts'
 
 export interface SessionRequest {
   target: SshTarget
-  /** A POSIX sh program. It is read from stdin: no word of it is on any command line. */
+  /** A POSIX sh program. It is sent through stdin, so that no part of it appears in a process list. */
   script: string
-  /** Follows the script on stdin; the script must then be one line. */
+  /** Sent to stdin after the script; the script must then be one line. */
   input?: AsyncIterable<unknown>
-  /** May return a promise: the stream waits for it. `enough`: all that matters is said, nobody waits for the end. */
+  /** May return a promise to pause the stream, or `enough` to end `run` without waiting for the exit of the script. */
   onStdout?: (chunk: Buffer) => undefined | 'enough' | Promise<void>
-  /** The connection stands; from here on the node, in this life of it, may have got the script. */
-  onOpen?: (boot: string | undefined) => void
+  /** Called when the session is open: from then on the node, with this boot id, may have received the script. */
+  onOpen?: (bootId: string | undefined) => void
   signal: AbortSignal
   timeoutMs?: number
-  /** More than this without `onStdout` is an error: half an answer must not be taken for one. */
+  /** Limit for the output without `onStdout`. More is an error, because a truncated answer must not be used. */
   maxStdout?: number
 }
 
@@ -26,31 +26,32 @@ export interface SessionResult {
   code: number
   stdout: Buffer
   stderr: string
-  /** Of this session, and of the connection it shares. */
+  /** Duration of the session. */
   ms: number
+  /** How long it took to open the shared connection. */
   connectMs: number
 }
 
 export interface Ssh {
-  /** Runs a program in `sh` on the node. An error is of ssh, never of the program. */
+  /** Runs a program with `sh` on the node. Throws for failures of ssh, never of the program. */
   run(request: SessionRequest): Promise<SessionResult>
   reset(id: string): void
-  /** Which life of a node was seen last, where it tells. */
-  boot(id: string): string | undefined
+  /** The boot id of the node at its last connection; undefined on macOS. */
+  bootId(id: string): string | undefined
   close(): void
 }
 
 interface OpenSession {
   readonly child: ChildProcessWithoutNullStreams
   readonly connectMs: number
-  readonly boot: string | undefined
+  readonly bootId: string | undefined
 }
 
-/** Between having said enough and ending. */
+/** How long a session may take to exit after `enough`. */
 const LINGER_MS = 5_000
 const MAX_STDOUT = 8 * 1024 * 1024
 const MAX_STDERR = 16_384
-/** Constant, and plain enough for every login shell there is. */
+/** Constants, simple enough for any login shell. */
 const READ_SCRIPT = 'exec sh'
 const READ_LINE = `exec sh -c 'IFS= read -r s; eval "$s"'`
 
@@ -65,7 +66,7 @@ export const createSsh = (options: PoolOptions): Ssh => {
       const remote = request.input ? READ_LINE : READ_SCRIPT
       const session = await openSession(pool, options, { target, remote, signal })
       const started = performance.now()
-      request.onOpen?.(session.boot)
+      request.onOpen?.(session.bootId)
       const result = await collect(session.child, request, signal)
       if (result.code === 255 && result.stdout.length === 0) {
         throw sshError(target, result.stderr, options.settings.knownHosts)
@@ -78,7 +79,7 @@ export const createSsh = (options: PoolOptions): Ssh => {
     }
   }
 
-  return { run, reset: pool.reset, boot: pool.boot, close: pool.close }
+  return { run, reset: pool.reset, bootId: pool.bootId, close: pool.close }
 }
 
 const openSession = async (
@@ -105,7 +106,7 @@ const openSession = async (
   child.stdin.on('error', () => undefined)
   child.once('error', lease.release)
   child.once('close', lease.release)
-  return { child, connectMs: lease.connectMs, boot: lease.boot }
+  return { child, connectMs: lease.connectMs, bootId: lease.bootId }
 }
 
 const collect = (
@@ -137,11 +138,11 @@ const collect = (
       size += chunk.length
       if (!request.onStdout && size > (request.maxStdout ?? MAX_STDOUT)) {
         child.kill('SIGKILL')
-        return fail(tooMuch(request.target, size))
+        return fail(outputTooLarge(request.target, size))
       }
       if (busy === 'enough') {
         finish(0)
-        leaveAlone(child)
+        detach(child)
       } else if (busy) {
         child.stdout.pause()
         busy.then(
@@ -163,13 +164,13 @@ const collect = (
     pipeline(request.input, child.stdin).catch(() => undefined)
   })
 
-const tooMuch = ({ id }: SshTarget, bytes: number): AppError =>
-  new AppError('too_large', `Node ${id} answered with more than ${Math.floor(bytes / 1048576)} MiB.`, {
-    hint: 'A workspace with fewer files is copied and listed; .gitignore keeps files out of it.',
+const outputTooLarge = ({ id }: SshTarget, bytes: number): AppError =>
+  new AppError('too_large', `Node ${id} sent more than ${Math.floor(bytes / 1048576)} MiB.`, {
+    hint: 'Use a workspace with fewer files: .gitignore excludes files.',
   })
 
-/** It ends by itself in a moment, and keeps its place on the connection until then. */
-const leaveAlone = (child: ChildProcessWithoutNullStreams): void => {
+/** Lets the session exit on its own, and kills it after a while. It keeps its lease on the connection until then. */
+const detach = (child: ChildProcessWithoutNullStreams): void => {
   child.unref()
   const timer = setTimeout(() => child.kill('SIGKILL'), LINGER_MS)
   timer.unref()

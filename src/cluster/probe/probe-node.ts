@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream'
 import { AppError } from '../../jobs/errors.ts'
-import type { SshTarget } from '../ssh/arguments.ts'
-import type { Ssh } from '../ssh/session.ts'
-import { PROBE_PROGRAM } from './program.ts'
-import { type ProbeReport, parseReport } from './report.ts'
+import type { SshTarget } from '../ssh/ssh-arguments.ts'
+import type { Ssh } from '../ssh/ssh-session.ts'
+import { PROBE_PROGRAM } from './probe-program.ts'
+import { type ProbeReport, parseReport } from './probe-report.ts'
 
 /** Echoes one line to measure the latency of the open session, then runs the probe program. */
 const GREETING = 'echo hello; read -r _; echo again; exec sh'
 const MAX_ANSWER = 256 * 1024
 
 /** Probes the system and load of a node. The latency is the round trip of one line. */
-export const askNode = async (
+export const probeNode = async (
   ssh: Ssh,
   target: SshTarget,
   signal: AbortSignal,

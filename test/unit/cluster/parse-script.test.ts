@@ -1,7 +1,7 @@
 import * as unbash from 'unbash'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { classify } from '../../../src/cluster/classify.ts'
-import { checkCommand } from '../../../src/cluster/policy/check.ts'
+import { checkCommand } from '../../../src/cluster/policy/command-policy.ts'
 import { topicsOf } from '../../../src/cluster/topics.ts'
 
 vi.mock('unbash', { spy: true })

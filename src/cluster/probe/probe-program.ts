@@ -1,6 +1,6 @@
 /**
- * One round trip that tells what a node is and how it fares; POSIX sh for Linux and macOS. CPU use is measured over
- * a tenth of a second where the system counts ticks, and derived from the processes elsewhere.
+ * Prints the system and the load of a node in one round trip; POSIX sh for Linux and macOS. On Linux, CPU use is
+ * measured over 100 ms; on macOS, it is the sum of all processes.
  */
 export const PROBE_PROGRAM = `
 LC_ALL=C export LC_ALL
@@ -45,7 +45,7 @@ for tool in awk bash bwrap bun cargo clang cmake conda cosign curl deno docker f
   command -v "$tool" >/dev/null 2>&1 && tools="$tools $tool"
 done
 echo "tools$tools"
-# A job is kept apart as an ordinary user; a login as root has to become one on the way.
+# Jobs are isolated as an unprivileged user; a root login must switch to one first.
 isolates() {
   command -v bwrap >/dev/null 2>&1 || return 1
   [ "$(id -u)" = 0 ] || { bwrap --unshare-all --ro-bind / / true; return; }
@@ -58,7 +58,7 @@ for d in "$HOME"/.cache/deputy/*/jobs/*/exit; do
   code=
   read -r code < "$d"
   [ -z "$code" ] || continue
-  # Of a supervisor that is gone, by a restart say, nothing runs any more.
+  # Without its supervisor, for example after a reboot, the command is not running.
   pid=
   read -r pid _ < "\${d%exit}supervisor"
   [ -n "$pid" ] && kill -0 "$pid" && jobs=$((jobs + 1))

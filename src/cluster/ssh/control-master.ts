@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
-import { type SshSettings, type SshTarget, sshArguments } from './arguments.ts'
-import { failureError, sshError } from './errors.ts'
+import { type SshSettings, type SshTarget, sshArguments } from './ssh-arguments.ts'
+import { failureError, sshError } from './ssh-errors.ts'
 
 export interface Master {
   readonly controlPath: string
@@ -9,7 +9,7 @@ export interface Master {
   /** From the start of ssh to the first output of the node. */
   readonly connectMs: number
   /** The boot id of the node, on Linux. It stays valid for the connection, which does not survive a reboot. */
-  readonly boot: string | undefined
+  readonly bootId: string | undefined
   close(): void
   onExit(listener: () => void): void
 }
@@ -80,7 +80,7 @@ export const openMaster = (options: {
           return alive
         },
         connectMs,
-        boot: ready[1],
+        bootId: ready[1],
         close,
         onExit: listener => listeners.push(listener),
       })

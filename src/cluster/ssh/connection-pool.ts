@@ -3,8 +3,8 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { abortable } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
-import type { SshSettings, SshTarget } from './arguments.ts'
-import { type Master, openMaster } from './master.ts'
+import { type Master, openMaster } from './control-master.ts'
+import type { SshSettings, SshTarget } from './ssh-arguments.ts'
 
 export interface PoolOptions {
   ssh?: string
@@ -21,7 +21,7 @@ export interface PoolOptions {
 export interface Lease {
   controlPath: string
   connectMs: number
-  boot: string | undefined
+  bootId: string | undefined
   release(): void
 }
 
@@ -31,7 +31,7 @@ export interface ConnectionPool {
   /** Drops the connections of a node, so that the next command opens a new one. */
   reset(id: string): void
   /** The boot id of the node at its last connection. */
-  boot(id: string): string | undefined
+  bootId(id: string): string | undefined
   close(): void
 }
 
@@ -54,7 +54,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
   const { sessionsPerMaster = 8, mastersPerNode = 4, idleMs = 60_000 } = options
   const connections = new Map<string, Set<Connection>>()
   const waiters: Waiter[] = []
-  const boots = new Map<string, string>()
+  const bootIds = new Map<string, string>()
   let closed = false
   mkdirSync(options.controlDirectory, { recursive: true, mode: 0o700 })
 
@@ -114,7 +114,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
       master => {
         connection.opening = undefined
         connection.master = master
-        if (master.boot !== undefined) boots.set(target.id, master.boot)
+        if (master.bootId !== undefined) bootIds.set(target.id, master.bootId)
         master.onExit(() => drop(connection))
         if (closed) master.close()
         return master
@@ -155,8 +155,8 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
       }
       try {
         const master = await abortable(connect(connection, target), signal)
-        const { controlPath, connectMs, boot } = master
-        return { controlPath, connectMs, boot, release: once }
+        const { controlPath, connectMs, bootId } = master
+        return { controlPath, connectMs, bootId, release: once }
       } catch (error) {
         once()
         throw error
@@ -188,7 +188,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
       for (const [key, own] of connections)
         if (key.startsWith(`${hash(id)}`)) for (const connection of [...own]) drop(connection)
     },
-    boot: id => boots.get(id),
+    bootId: id => bootIds.get(id),
     close: () => {
       closed = true
       for (const own of connections.values()) for (const connection of [...own]) drop(connection)
