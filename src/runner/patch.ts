@@ -1,7 +1,7 @@
 import type { BlobRef, SkippedArtifact } from '../jobs/job.ts'
 import { givenInWorkspace, isGitInternal } from '../jobs/paths.ts'
 import { formatSize } from '../jobs/sizes.ts'
-import { ignoreFilesOf, suspectsAmong } from '../runtimes/local/workspace-changes.ts'
+import { filterCandidates, ignoreFilesOf } from '../runtimes/local/workspace-changes.ts'
 import { gitPatch, type PatchedState } from '../workspace/git-patch.ts'
 import type { CollectRequest } from './collect.ts'
 import { type BaseListing, listBase, type WorkspaceListing } from './file-list.ts'
@@ -23,7 +23,7 @@ export const fetchPatch = async (
   const before = manifest.workspace?.blob ? await listBase(request) : EMPTY
   const given = givenInWorkspace(manifest.files)
   const ignores = await readIgnores(request, listing)
-  const suspects = suspectsAmong(
+  const suspects = filterCandidates(
     { listing, ignores, given },
     {
       wasFile: path => before.files.has(path),

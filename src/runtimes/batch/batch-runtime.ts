@@ -7,7 +7,7 @@ import { isTerminal } from '../../jobs/states.ts'
 import type { AttachRequest, Exit, Outcome, Runtime, StopReason } from '../../ports.ts'
 
 /** The little of Deputy that a batch needs. */
-export interface Children {
+export interface ChildJobs {
   submit(
     manifest: unknown,
     origin: string,
@@ -28,7 +28,7 @@ interface ChildView {
 }
 
 export interface BatchOptions {
-  children(): Children
+  children(): ChildJobs
   /** The job of one command of a batch; throws when it may not run. */
   child(manifest: Manifest, index: number): Promise<unknown>
   readonly limit?: number
@@ -63,8 +63,8 @@ export const createBatchRuntime = (options: BatchOptions): Runtime => ({
         }
       : { ok: true },
   provision: async () => {},
-  start: run => conduct(options, run, false),
-  attach: run => conduct(options, run, true),
+  start: run => runBatch(options, run, false),
+  attach: run => runBatch(options, run, true),
   destroy: async () => {},
   list: async () => [],
   close: async () => {},
@@ -73,16 +73,16 @@ export const createBatchRuntime = (options: BatchOptions): Runtime => ({
 const commandsOf = (manifest: Manifest): readonly string[] | undefined =>
   parseBatch(manifest.agent?.command)?.commands
 
-const conduct = async (
+const runBatch = async (
   options: BatchOptions,
   run: AttachRequest,
   /** Its children may be there already; submitting them finds them, to be cancelled as well. */
-  isKnown: boolean,
+  isRestart: boolean,
 ): Promise<Outcome> => {
   const { commands = [], cwd } = parseBatch(run.manifest.agent?.command) ?? {}
   const startedAt = run.job.startedAt ?? Date.now()
   await run.sink.started(startedAt)
-  const log = createLog(run, await linesOf(options.children(), run))
+  const log = createLog(run, await loggedChildren(options.children(), run))
   const ids = new Map<number, string>()
   const onStop = (): void => {
     for (const id of ids.values())
@@ -93,7 +93,7 @@ const conduct = async (
   }
   run.stop.addEventListener('abort', onStop, { once: true })
   let done = 0
-  const one = async (command: string, index: number): Promise<boolean> => {
+  const runChild = async (command: string, index: number): Promise<boolean> => {
     const line = async (what: string): Promise<void> =>
       log(
         index,
@@ -102,7 +102,7 @@ const conduct = async (
       )
     try {
       const manifest = await options.child(run.manifest, index)
-      if (run.stop.aborted && !isKnown) {
+      if (run.stop.aborted && !isRestart) {
         await line('not started, the batch was ended')
         return false
       }
@@ -115,7 +115,7 @@ const conduct = async (
         })
       ids.set(index, child.job_id)
       if (run.stop.aborted) onStop()
-      const end = await untilEnd(options.children(), child.job_id, run.detach)
+      const end = await waitForEnd(options.children(), child.job_id, run.detach)
       done++
       await line(
         end.status === 'success'
@@ -131,7 +131,7 @@ const conduct = async (
     }
   }
   try {
-    const ends = await Promise.all(commands.map(one))
+    const ends = await Promise.all(commands.map(runChild))
     return { kind: 'exit', exit: exitOf(run, startedAt, ends.every(Boolean) ? 0 : 1) }
   } catch (error) {
     if (run.detach.aborted) return { kind: 'detached' }
@@ -141,7 +141,7 @@ const conduct = async (
   }
 }
 
-const untilEnd = async (children: Children, id: string, detach: AbortSignal): Promise<ChildView> => {
+const waitForEnd = async (children: ChildJobs, id: string, detach: AbortSignal): Promise<ChildView> => {
   for (;;) {
     detach.throwIfAborted()
     const view = await children.wait(id, { timeoutMs: WAIT_MS, signal: detach })
@@ -153,7 +153,7 @@ const untilEnd = async (children: Children, id: string, detach: AbortSignal): Pr
 const LOG_BYTES = 1024 * 1024
 
 /** Whose line is in the log already: after a restart they may end in another order. */
-const linesOf = async (children: Children, run: AttachRequest): Promise<Set<number>> => {
+const loggedChildren = async (children: ChildJobs, run: AttachRequest): Promise<Set<number>> => {
   const written = new Set<number>()
   if (run.sink.position === 0) return written
   const { pieces } = await children.output(run.job.id, {

@@ -4,12 +4,12 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'
 import type { Blobs, Fit, Readiness, Runtime } from '../../ports.ts'
 import { keepLimits } from '../local/keep-limits.ts'
-import { endMarked } from '../local/kill-by-environment.ts'
+import { killByEnvironment } from '../local/kill-by-environment.ts'
 import { createLocalRuntime, limitsOf } from '../local/local-runtime.ts'
 import { createShimPool } from '../local/shim-pool.ts'
 import type { KeepLimits, MachineLimits } from '../local/shim-protocol.ts'
-import { placeProblem } from '../local/unmet-local-requirement.ts'
-import { HOST_MARK } from './plan-host.ts'
+import { unmetLocalRequirement } from '../local/unmet-local-requirement.ts'
+import { HOST_VARIABLE } from './plan-host.ts'
 
 export interface HostOptions {
   /** Private to this daemon; must be on the same disk as the blobs. */
@@ -24,7 +24,7 @@ export interface HostOptions {
 const IDLE_SECONDS = 45
 
 /** Nothing is limited here; these only answer what the computer could give. */
-const WHOLE: MachineLimits = { memory: 0, disk: 0, cpu: 0, processes: 0 }
+const NO_LIMITS: MachineLimits = { memory: 0, disk: 0, cpu: 0, processes: 0 }
 
 /** Jobs as plain processes of this user. Only for those who have allowed it: every result says so. */
 export const createHostRuntime = (options: HostOptions): Runtime => {
@@ -42,7 +42,7 @@ export const createHostRuntime = (options: HostOptions): Runtime => {
       log: options.log ?? (() => {}),
       // No namespace ends a job with its shim here.
       onLost: lost => {
-        for (const id of lost) void endMarked(HOST_MARK, `${join(shims, `${id}.d`)}/`, false)
+        for (const id of lost) void killByEnvironment(HOST_VARIABLE, `${join(shims, `${id}.d`)}/`, false)
       },
       config: async id => ({
         id,
@@ -57,28 +57,28 @@ export const createHostRuntime = (options: HostOptions): Runtime => {
         idleSeconds: IDLE_SECONDS,
       }),
     }),
-    defaults: WHOLE,
+    defaults: NO_LIMITS,
     keep: keepLimits(options.keep),
     graceSeconds: options.graceSeconds ?? 5,
-    filesBelow: 'workspace',
+    filesLayout: 'workspace',
     fits,
     check,
   })
 }
 
 const fits = (manifest: Manifest): Fit => {
-  const problem = placeProblem(manifest) ?? promiseProblem(manifest)
+  const problem = unmetLocalRequirement(manifest) ?? unsupportedRequest(manifest)
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
 /** What a plain process cannot promise is refused, never ignored. */
-const promiseProblem = (manifest: Manifest): string | undefined => {
+const unsupportedRequest = (manifest: Manifest): string | undefined => {
   if (manifest.network !== undefined && manifest.network !== 'full')
     return 'the host runtime cannot keep a job from the network: use the sandbox, or ask for network full'
   const outside = manifest.files?.find(file => fileTarget(file.path).root === 'tmp')
   if (outside !== undefined)
     return `the file '${outside.path}' lies outside the workspace, where the host runtime writes nothing`
-  const { cpu, memory } = limitsOf(manifest, WHOLE)
+  const { cpu, memory } = limitsOf(manifest, NO_LIMITS)
   if (cpu > availableParallelism())
     return `it asks for ${cpu} processors, this computer has ${availableParallelism()}`
   if (memory > totalmem()) return 'it asks for more memory than this computer has'

@@ -2,12 +2,12 @@ import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { endMarked } from '../local/kill-by-environment.ts'
+import { killByEnvironment } from '../local/kill-by-environment.ts'
 import type { LaunchPlan } from '../local/local-machine.ts'
 import type { ShimConfig } from '../local/shim-protocol.ts'
 
 /** In the environment of everything a job starts: tells what to end with it. */
-export const HOST_MARK = 'DEPUTY_MACHINE'
+export const HOST_VARIABLE = 'DEPUTY_MACHINE'
 
 /** A plain process on this computer in a private directory. Nothing keeps it apart. */
 export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
@@ -17,16 +17,16 @@ export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
   return {
     argv: ['setsid', '/bin/sh'],
     env: { PATH: process.env.PATH ?? '/usr/bin:/bin' },
-    feeds: [],
-    tellsInit: false,
+    fdContents: [],
+    reportsInitPid: false,
     cgroup: null,
     isolation: [`none: ran on this computer as ${username}`],
     directory,
     filesRoot: directory,
-    ownPids: false,
-    disks: [],
-    killLeftovers: () => endMarked(HOST_MARK, directory),
+    hasPidNamespace: false,
+    diskPaths: [],
+    killLeftovers: () => killByEnvironment(HOST_VARIABLE, directory),
     cleanUp: () => rm(directory, { recursive: true, force: true }),
-    jobEnv: { [HOST_MARK]: directory, HOME: homedir(), USER: username },
+    jobEnv: { [HOST_VARIABLE]: directory, HOME: homedir(), USER: username },
   }
 }

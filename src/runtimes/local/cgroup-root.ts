@@ -8,18 +8,18 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type CgroupRoot, readMembers, removeAll } from './cgroups.ts'
+import { type CgroupRoot, readMembers, removeCgroups } from './cgroups.ts'
 import { descendantsOf } from './process-tree.ts'
 
 /** Where we may make cgroups, or why we may not. */
-export type CgroupFinding =
+export type CgroupLookup =
   | { readonly root: CgroupRoot; readonly problem: null }
   | { readonly root: null; readonly problem: string }
 
 /** Looks at our own cgroup: children of it are ours to make where the system allows it. */
-export const findCgroupRoot = (proc = '/proc/self'): CgroupFinding => {
+export const findCgroupRoot = (proc = '/proc/self'): CgroupLookup => {
   try {
-    const own = parseOwn(readFileSync(join(proc, 'cgroup'), 'utf8'))
+    const own = parseOwnCgroups(readFileSync(join(proc, 'cgroup'), 'utf8'))
     const mounts = parseMounts(readFileSync(join(proc, 'mountinfo'), 'utf8'))
     return findV1(own, mounts) ?? findV2(own, mounts)
   } catch (error) {
@@ -34,14 +34,14 @@ interface CgroupMount {
   readonly controllers: readonly string[]
 }
 
-const findV1 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupFinding | undefined => {
+const findV1 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupLookup | undefined => {
   const dirOf = (controller: string): string | null => {
     const mount = mounts.find(
       candidate => candidate.version === 1 && candidate.controllers.includes(controller),
     )
     const path = own.get(controller)
     if (mount === undefined || path === undefined) return null
-    const dir = inside(mount, path)
+    const dir = mountedPath(mount, path)
     return isUsable(dir) ? dir : null
   }
   if (!mounts.some(mount => mount.version === 1 && mount.controllers.includes('memory'))) return undefined
@@ -51,37 +51,37 @@ const findV1 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupFinding 
   return { root: { version: 1, memory, pids, cpu }, problem: null }
 }
 
-const WANTED = ['memory', 'pids', 'cpu']
+const WANTED_CONTROLLERS = ['memory', 'pids', 'cpu']
 
-const findV2 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupFinding => {
+const findV2 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupLookup => {
   const mount = mounts.find(candidate => candidate.version === 2)
   const path = own.get('')
   if (mount === undefined || path === undefined)
     return { root: null, problem: 'no cgroup file system is mounted' }
-  const dir = inside(mount, path)
+  const dir = mountedPath(mount, path)
   // In a cgroup of a daemon that ran before us, its parent is the delegated one.
   const ours = dir.endsWith(`/${SUPERVISOR}`) ? dirname(dir) : dir
-  const delegated = tryBase(ours, ours === mount.path)
+  const delegated = tryParent(ours, ours === mount.path)
   if (delegated.root !== null || process.getuid?.() !== 0) return delegated
   // Root needs nobody's leave: where our own cgroup is shared with strangers, we make one beside it.
   const beside = join(mount.path, 'deputy.slice')
   mkdirSync(beside, { recursive: true })
-  return tryBase(beside, false)
+  return tryParent(beside, false)
 }
 
 const SUPERVISOR = 'supervisor'
 
-const tryBase = (base: string, isTop: boolean): CgroupFinding => {
+const tryParent = (base: string, isTop: boolean): CgroupLookup => {
   if (!isUsable(base)) return { root: null, problem: `the cgroup ${base} is not delegated to us` }
   const available = readFileSync(join(base, 'cgroup.controllers'), 'utf8').trim().split(/\s+/)
-  const controllers = WANTED.filter(controller => available.includes(controller))
+  const controllers = WANTED_CONTROLLERS.filter(controller => available.includes(controller))
   if (controllers.length === 0)
     return { root: null, problem: `no controllers are delegated to the cgroup ${base}` }
   // All of a container's processes may live in its top cgroup; elsewhere, strangers are not ours to move.
-  if (!isTop && readMembers(base).some(pid => !isOurs(pid)))
+  if (!isTop && readMembers(base).some(pid => !isOwnProcess(pid)))
     return { root: null, problem: `the cgroup ${base} is shared with other programs` }
   try {
-    makeRoom(base)
+    moveProcessesToChild(base)
     writeFileSync(join(base, 'cgroup.subtree_control'), controllers.map(name => `+${name}`).join(' '))
   } catch (error) {
     return { root: null, problem: `controllers cannot be enabled in ${base}: ${(error as Error).message}` }
@@ -90,7 +90,7 @@ const tryBase = (base: string, isTop: boolean): CgroupFinding => {
 }
 
 /** Version 2 allows controllers only where no process lives: ours move into a child. */
-const makeRoom = (base: string): void => {
+const moveProcessesToChild = (base: string): void => {
   const members = readMembers(base)
   if (members.length === 0) return
   const supervisor = join(base, SUPERVISOR)
@@ -99,7 +99,7 @@ const makeRoom = (base: string): void => {
 }
 
 /** This process, what it started, and shims of a daemon before it. */
-const isOurs = (pid: number): boolean => {
+const isOwnProcess = (pid: number): boolean => {
   if (pid === process.pid || descendantsOf(process.pid).includes(pid)) return true
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/runtimes/local/shim.js')
@@ -109,11 +109,11 @@ const isOurs = (pid: number): boolean => {
 }
 
 const isUsable = (dir: string): boolean => {
-  const trial = join(dir, `deputy-trial-${process.pid}`)
+  const testDir = join(dir, `deputy-trial-${process.pid}`)
   try {
     accessSync(dir, constants.W_OK)
-    mkdirSync(trial)
-    rmdirSync(trial)
+    mkdirSync(testDir)
+    rmdirSync(testDir)
     return true
   } catch {
     return false
@@ -121,11 +121,11 @@ const isUsable = (dir: string): boolean => {
 }
 
 /** A container sees a part of the hierarchy: paths are relative to what is mounted. */
-const inside = (mount: CgroupMount, path: string): string =>
+const mountedPath = (mount: CgroupMount, path: string): string =>
   join(mount.path, path.startsWith(mount.root) ? path.slice(mount.root.length) : path).replace(/\/$/, '')
 
 /** Lines such as `4:memory:/path`; the name of version 2 is empty. */
-const parseOwn = (text: string): Map<string, string> =>
+const parseOwnCgroups = (text: string): Map<string, string> =>
   new Map(
     text
       .trim()
@@ -153,7 +153,7 @@ const parseMounts = (text: string): CgroupMount[] =>
   })
 
 /** Cgroups of shims that are gone. Those of living shims are left alone. */
-export const removeStale = async (
+export const removeStaleCgroups = async (
   root: CgroupRoot,
   prefix: string,
   living: ReadonlySet<string>,
@@ -165,5 +165,5 @@ export const removeStale = async (
       .filter(name => name.startsWith(prefix) && !living.has(name.slice(prefix.length).split('-')[0]!))
       .map(name => join(parent, name)),
   )
-  await removeAll(stale)
+  await removeCgroups(stale)
 }

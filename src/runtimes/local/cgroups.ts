@@ -23,12 +23,12 @@ export interface Cgroup {
   /** A process joins by writing its id into each of these. */
   readonly joinFiles: readonly string[]
   /** Which limits the kernel keeps here. */
-  readonly keeps: { readonly memory: boolean; readonly processes: boolean; readonly cpu: boolean }
+  readonly enforces: { readonly memory: boolean; readonly processes: boolean; readonly cpu: boolean }
   setLimits(limits: CgroupLimits): void
   /** Bytes of memory in use, what the kernel could give up included. */
   usage(): number
   /** Bytes that belong to processes or to files in memory, and cannot be given up. */
-  held(): number
+  unreclaimable(): number
   /** How often each limit was hit. */
   events(): { memory: number; processes: number }
   kill(): void
@@ -60,30 +60,32 @@ const createV1 = (root: CgroupRoot & { version: 1 }, name: string): Cgroup => {
   return {
     version: 1,
     joinFiles: dirs.map(dir => join(dir, 'cgroup.procs')),
-    keeps: { memory: memory !== null, processes: pids !== null, cpu: cpu !== null },
+    enforces: { memory: memory !== null, processes: pids !== null, cpu: cpu !== null },
     setLimits: limits => {
       if (memory !== null) {
         // Memory with swap must never be smaller than memory alone, whichever way the limit moves.
-        const set = () => put(memory, 'memory.limit_in_bytes', limits.memory)
-        tryPut(memory, 'memory.limit_in_bytes', limits.memory)
-        tryPut(memory, 'memory.memsw.limit_in_bytes', limits.memory)
+        const set = () => writeValue(memory, 'memory.limit_in_bytes', limits.memory)
+        tryWriteValue(memory, 'memory.limit_in_bytes', limits.memory)
+        tryWriteValue(memory, 'memory.memsw.limit_in_bytes', limits.memory)
         set()
       }
-      if (pids !== null) put(pids, 'pids.max', limits.processes)
+      if (pids !== null) writeValue(pids, 'pids.max', limits.processes)
       if (cpu !== null) {
-        put(cpu, 'cpu.cfs_period_us', CPU_PERIOD)
-        put(cpu, 'cpu.cfs_quota_us', Math.round(limits.cpu * CPU_PERIOD))
+        writeValue(cpu, 'cpu.cfs_period_us', CPU_PERIOD)
+        writeValue(cpu, 'cpu.cfs_quota_us', Math.round(limits.cpu * CPU_PERIOD))
       }
     },
     usage: () => (memory === null ? 0 : readNumber(memory, 'memory.usage_in_bytes')),
-    held: () =>
-      memory === null ? 0 : counter(memory, 'memory.stat', 'rss') + counter(memory, 'memory.stat', 'shmem'),
+    unreclaimable: () =>
+      memory === null
+        ? 0
+        : readCounter(memory, 'memory.stat', 'rss') + readCounter(memory, 'memory.stat', 'shmem'),
     events: () => ({
-      memory: memory === null ? 0 : counter(memory, 'memory.oom_control', 'oom_kill'),
-      processes: pids === null ? 0 : counter(pids, 'pids.events', 'max'),
+      memory: memory === null ? 0 : readCounter(memory, 'memory.oom_control', 'oom_kill'),
+      processes: pids === null ? 0 : readCounter(pids, 'pids.events', 'max'),
     }),
     kill: () => killMembers(dirs[0]),
-    remove: () => removeAll(dirs),
+    remove: () => removeCgroups(dirs),
   }
 }
 
@@ -94,25 +96,25 @@ const createV2 = (root: CgroupRoot & { version: 2 }, name: string): Cgroup => {
   return {
     version: 2,
     joinFiles: [join(dir, 'cgroup.procs')],
-    keeps: { memory: has('memory'), processes: has('pids'), cpu: has('cpu') },
+    enforces: { memory: has('memory'), processes: has('pids'), cpu: has('cpu') },
     setLimits: limits => {
       if (has('memory')) {
-        put(dir, 'memory.max', limits.memory)
-        tryPut(dir, 'memory.swap.max', 0)
+        writeValue(dir, 'memory.max', limits.memory)
+        tryWriteValue(dir, 'memory.swap.max', 0)
       }
-      if (has('pids')) put(dir, 'pids.max', limits.processes)
-      if (has('cpu')) put(dir, 'cpu.max', `${Math.round(limits.cpu * CPU_PERIOD)} ${CPU_PERIOD}`)
+      if (has('pids')) writeValue(dir, 'pids.max', limits.processes)
+      if (has('cpu')) writeValue(dir, 'cpu.max', `${Math.round(limits.cpu * CPU_PERIOD)} ${CPU_PERIOD}`)
     },
     usage: () => readNumber(dir, 'memory.current'),
-    held: () => counter(dir, 'memory.stat', 'anon') + counter(dir, 'memory.stat', 'shmem'),
+    unreclaimable: () => readCounter(dir, 'memory.stat', 'anon') + readCounter(dir, 'memory.stat', 'shmem'),
     events: () => ({
-      memory: has('memory') ? counter(dir, 'memory.events', 'oom_kill') : 0,
-      processes: has('pids') ? counter(dir, 'pids.events', 'max') : 0,
+      memory: has('memory') ? readCounter(dir, 'memory.events', 'oom_kill') : 0,
+      processes: has('pids') ? readCounter(dir, 'pids.events', 'max') : 0,
     }),
     kill: () => {
-      if (!tryPut(dir, 'cgroup.kill', 1)) killMembers(dir)
+      if (!tryWriteValue(dir, 'cgroup.kill', 1)) killMembers(dir)
     },
-    remove: () => removeAll([dir]),
+    remove: () => removeCgroups([dir]),
   }
 }
 
@@ -135,7 +137,7 @@ export const readMembers = (dir: string): number[] => {
 }
 
 /** A cgroup is busy for a moment after its last process has ended. */
-export const removeAll = async (dirs: readonly string[]): Promise<void> => {
+export const removeCgroups = async (dirs: readonly string[]): Promise<void> => {
   for (const dir of dirs)
     for (let attempt = 0; attempt < 200; attempt++) {
       try {
@@ -149,12 +151,12 @@ export const removeAll = async (dirs: readonly string[]): Promise<void> => {
     }
 }
 
-const put = (dir: string, file: string, value: number | string): void =>
+const writeValue = (dir: string, file: string, value: number | string): void =>
   writeFileSync(join(dir, file), String(value))
 
-const tryPut = (dir: string, file: string, value: number | string): boolean => {
+const tryWriteValue = (dir: string, file: string, value: number | string): boolean => {
   try {
-    put(dir, file, value)
+    writeValue(dir, file, value)
     return true
   } catch {
     return false
@@ -169,7 +171,7 @@ const readNumber = (dir: string, file: string): number => {
   }
 }
 
-const counter = (dir: string, file: string, key: string): number => {
+const readCounter = (dir: string, file: string, key: string): number => {
   try {
     const text = readFileSync(join(dir, file), 'utf8')
     return Number(new RegExp(`^${key} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)

@@ -60,16 +60,16 @@ export const createClaudeStream = ({ onText, onProgress, redact }: ClaudeStreamO
   const resultBlock = (block: Json) => {
     if (block.type !== 'tool_result') return
     const failed = block.is_error === true
-    const told = oneLine(contentText(block.content))
-    onText(`${failed ? '✗' : '←'} ${told || (failed ? 'failed' : 'done')}\n`)
+    const summary = oneLine(contentText(block.content))
+    onText(`${failed ? '✗' : '←'} ${summary || (failed ? 'failed' : 'done')}\n`)
   }
 
   const result = (message: Json) => {
-    const told = record(message.usage)
+    const tokens = record(message.usage)
     usage = {
-      inputTokens: count(told.input_tokens) + count(told.cache_creation_input_tokens),
-      outputTokens: count(told.output_tokens),
-      cacheReadTokens: count(told.cache_read_input_tokens),
+      inputTokens: count(tokens.input_tokens) + count(tokens.cache_creation_input_tokens),
+      outputTokens: count(tokens.output_tokens),
+      cacheReadTokens: count(tokens.cache_read_input_tokens),
       costUsd: number(message.total_cost_usd),
       turns: number(message.num_turns),
       model: model ?? Object.keys(record(message.modelUsage))[0] ?? null,

@@ -7,17 +7,17 @@ import { pipeline } from 'node:stream/promises'
 import { extract, type Header } from 'tar-stream'
 import type { SkippedArtifact } from '../../jobs/job.ts'
 import type { ListedFile } from './file-listing.ts'
-import type { Box } from './local-machine.ts'
-import { packText } from './runner-script.ts'
+import type { LocalMachine } from './local-machine.ts'
+import { packScript } from './runner-script.ts'
 import type { CollectedFile } from './shim-protocol.ts'
 
-export interface Collected {
+export interface CollectedFiles {
   readonly files: readonly CollectedFile[]
   readonly skipped: readonly SkippedArtifact[]
 }
 
-export interface CollectOptions {
-  readonly box: Box
+export interface CollectFilesOptions {
+  readonly machine: LocalMachine
   /** What to bring out; each was in a listing of this machine. */
   readonly wanted: readonly ListedFile[]
   readonly dir: string
@@ -30,7 +30,13 @@ export interface CollectOptions {
  * Brings files out of a machine as a tar stream. The stream is hostile: only names that were asked for, only once,
  * only regular files, never more bytes than were announced and allowed.
  */
-export const collect = async ({ box, wanted, dir, into, signal }: CollectOptions): Promise<Collected> => {
+export const collectFiles = async ({
+  machine,
+  wanted,
+  dir,
+  into,
+  signal,
+}: CollectFilesOptions): Promise<CollectedFiles> => {
   const expected = new Map(wanted.map(file => [file.path, file]))
   const files: CollectedFile[] = []
   const skipped: SkippedArtifact[] = []
@@ -40,17 +46,17 @@ export const collect = async ({ box, wanted, dir, into, signal }: CollectOptions
   const names = Buffer.from(wanted.map(file => `./${file.path}\0`).join(''))
   // tar pads its stream at will and a kept machine never closes it: an entry that only we can name is the end.
   const endName = `end-${randomBytes(16).toString('hex')}`
-  const mark = endMark(endName)
+  const lastEntry = endEntry(endName)
   const tar = extract()
   const stop = () =>
     tar.destroy(signal.reason instanceof Error ? signal.reason : new Error('collecting was stopped'))
-  const broken = () => tar.destroy(new Error('the machine ended while its files were collected'))
+  const onClose = () => tar.destroy(new Error('the machine ended while its files were collected'))
   signal.addEventListener('abort', stop, { once: true })
-  box.dataOut.once('close', broken)
-  box.send(packText(box.plan.directory, names.length, mark.length))
-  box.dataIn.write(names)
-  box.dataIn.write(mark)
-  box.dataOut.pipe(tar)
+  machine.dataOut.once('close', onClose)
+  machine.send(packScript(machine.plan.directory, names.length, lastEntry.length))
+  machine.dataIn.write(names)
+  machine.dataIn.write(lastEntry)
+  machine.dataOut.pipe(tar)
   try {
     if (signal.aborted) stop()
     for await (const entry of tar) {
@@ -75,8 +81,8 @@ export const collect = async ({ box, wanted, dir, into, signal }: CollectOptions
     }
   } finally {
     signal.removeEventListener('abort', stop)
-    box.dataOut.off('close', broken)
-    box.dataOut.unpipe(tar)
+    machine.dataOut.off('close', onClose)
+    machine.dataOut.unpipe(tar)
     tar.destroy()
   }
   for (const path of expected.keys()) skipped.push({ path, reason: 'it could not be read in the workspace' })
@@ -112,7 +118,7 @@ const store = async (
 }
 
 /** The header block of an empty file, as tar writes it. */
-const endMark = (name: string): Buffer => {
+const endEntry = (name: string): Buffer => {
   const block = Buffer.alloc(512)
   block.write(name, 0)
   block.write('0000644\0', 100)

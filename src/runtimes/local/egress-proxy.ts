@@ -4,7 +4,7 @@ import { createAllowList } from '../../egress/allow-list.ts'
 import { forward, tunnel } from '../../egress/forward-proxy.ts'
 import { createProxyGrant } from '../../egress/proxy-grant.ts'
 
-export interface Proxy {
+export interface EgressProxy {
   close(): void
 }
 
@@ -14,7 +14,7 @@ const MAX_CONNECTIONS = 256
  * The only way out of a sandbox with a network list: CONNECT and plain HTTP, to listed hosts. It lives in the shim,
  * on a socket that only that sandbox sees.
  */
-export const startProxy = async (path: string, entries: readonly string[]): Promise<Proxy> => {
+export const startEgressProxy = async (path: string, entries: readonly string[]): Promise<EgressProxy> => {
   const grant = createProxyGrant({ allowed: createAllowList(entries) }, MAX_CONNECTIONS)
   const server = createServer((incoming, answer) => void forward(grant, incoming, answer))
   server.on('connection', socket => {

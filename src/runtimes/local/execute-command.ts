@@ -1,11 +1,11 @@
 import type { DiskUse } from './disk-use.ts'
-import type { Output } from './job-output.ts'
-import type { Box } from './local-machine.ts'
-import { jobText } from './runner-script.ts'
+import type { JobOutput } from './job-output.ts'
+import type { LocalMachine } from './local-machine.ts'
+import { jobScript } from './runner-script.ts'
 import type { StartSpec } from './shim-protocol.ts'
 
 /** How a command ended. */
-export interface End {
+export interface CommandEnd {
   /** As the shell tells it: 128 + n for a signal. Null when the machine ended with the job in it. */
   readonly code: number | null
   readonly alive: boolean
@@ -14,18 +14,22 @@ export interface End {
 }
 
 /** Sends the command and waits for its end, or for the end of the machine. */
-export const execute = (box: Box, spec: StartSpec, output: Output): Promise<End> =>
+export const executeCommand = (
+  machine: LocalMachine,
+  spec: StartSpec,
+  output: JobOutput,
+): Promise<CommandEnd> =>
   new Promise(resolve => {
     let code: number | null = null
     let disk: DiskUse | null = null
-    const settle = (end: End) => {
+    const settle = (end: CommandEnd) => {
       off()
       resolve(end)
     }
-    const off = box.onStatus(line => {
+    const off = machine.onStatus(line => {
       if (line.startsWith('exit ')) {
         code = Number(line.slice(5))
-        if (code !== 0) disk = box.diskUse()
+        if (code !== 0) disk = machine.diskUse()
       } else if (line === 'settled') {
         // Everything printed before this line is in the pipes already; one turn of the loop reads it.
         if (spec.lifecycle === 'persistent')
@@ -33,36 +37,41 @@ export const execute = (box: Box, spec: StartSpec, output: Output): Promise<End>
         else settle({ code, alive: true, disk })
       }
     })
-    void box.gone.then(() => settle({ code, alive: false, disk }))
-    listen(box, output)
-    box.send(
-      jobText({
+    void machine.gone.then(() => settle({ code, alive: false, disk }))
+    forwardOutput(machine, output)
+    machine.send(
+      jobScript({
         argv: spec.argv,
-        env: { ...box.plan.jobEnv, ...spec.env, DEPUTY_WORKSPACE: box.plan.directory, ...spec.secrets },
-        directory: box.plan.directory,
+        env: {
+          ...machine.plan.jobEnv,
+          ...spec.env,
+          DEPUTY_WORKSPACE: machine.plan.directory,
+          ...spec.secrets,
+        },
+        directory: machine.plan.directory,
         limits: {
           files: 65_536,
-          ...(box.plan.cgroup?.keeps.memory || !box.plan.ownPids
+          ...(machine.plan.cgroup?.enforces.memory || !machine.plan.hasPidNamespace
             ? {}
             : { dataBytes: 2 * spec.limits.memory }),
-          ...(box.plan.cgroup?.keeps.processes || !box.plan.ownPids
+          ...(machine.plan.cgroup?.enforces.processes || !machine.plan.hasPidNamespace
             ? {}
             : { processes: spec.limits.processes }),
         },
-        killLeftovers: spec.lifecycle === 'ephemeral' && box.plan.ownPids,
+        killLeftovers: spec.lifecycle === 'ephemeral' && machine.plan.hasPidNamespace,
       }),
     )
   })
 
-const listen = (box: Box, output: Output): void => {
+const forwardOutput = (machine: LocalMachine, output: JobOutput): void => {
   for (const name of ['stdout', 'stderr'] as const) {
-    box[name].removeAllListeners('data')
-    box[name].on('data', chunk => output[name](chunk))
-    box[name].resume()
+    machine[name].removeAllListeners('data')
+    machine[name].on('data', chunk => output[name](chunk))
+    machine[name].resume()
   }
 }
 
-export const exitOf = (end: End): { code: number | null; signal: string | null } => {
+export const exitStatus = (end: CommandEnd): { code: number | null; signal: string | null } => {
   if (end.code === null) return { code: null, signal: 'SIGKILL' }
   return { code: end.code, signal: end.code > 128 ? (SIGNALS[end.code - 128] ?? null) : null }
 }
@@ -86,20 +95,20 @@ const SIGNALS: Readonly<Record<number, string>> = {
   31: 'SIGSYS',
 }
 
-const LEAVE_MS = 2000
+const SHUTDOWN_MS = 2000
 
 /** Lets the machine end by itself, and waits until nothing more can be printed. */
-export const quiet = async (box: Box): Promise<void> => {
-  box.leave()
-  const timer = setTimeout(() => box.kill(), LEAVE_MS)
+export const shutDownAndDrain = async (machine: LocalMachine): Promise<void> => {
+  machine.shutDown()
+  const timer = setTimeout(() => machine.kill(), SHUTDOWN_MS)
   // On the host a stranger may hold the pipe for ever.
-  const late = new Promise<void>(resolve => setTimeout(resolve, 2 * LEAVE_MS).unref())
-  await Promise.race([late, Promise.all([closed(box.stdout), closed(box.stderr)])])
+  const timedOut = new Promise<void>(resolve => setTimeout(resolve, 2 * SHUTDOWN_MS).unref())
+  await Promise.race([timedOut, Promise.all([closed(machine.stdout), closed(machine.stderr)])])
   clearTimeout(timer)
-  for (const stream of [box.stdout, box.stderr]) stream.destroy()
+  for (const stream of [machine.stdout, machine.stderr]) stream.destroy()
 }
 
-const closed = (stream: Box['stdout']): Promise<void> =>
+const closed = (stream: LocalMachine['stdout']): Promise<void> =>
   new Promise(resolve => {
     if (stream.destroyed || stream.readableEnded) return resolve()
     stream.once('end', resolve)

@@ -8,20 +8,20 @@ import type { ShimResult } from './shim-protocol.ts'
 import type { Frame } from './spool-frames.ts'
 import { openSpoolReader } from './spool-reader.ts'
 
-export interface FollowOptions {
+export interface FollowShimOptions {
   readonly run: AttachRequest
   /** The job's directory. */
   readonly dir: string
   /** Absent when the shim has finished already. */
   readonly link?: ShimLink
   /** Sent once everything is set up to hear the answer. */
-  begin?(link: ShimLink): void
+  sendStart?(link: ShimLink): void
   readonly graceSeconds: number
   /** Bytes of output after which the reader stops being eager. */
   readonly head: number
 }
 
-export type Followed =
+export type FollowResult =
   | { readonly kind: 'finished'; readonly result: ShimResult }
   /** The shim went away or was taken: another one may try, nothing has been started. */
   | { readonly kind: 'refused'; readonly error: AppError }
@@ -32,19 +32,19 @@ const EAGER_BYTES = 128 * 1024
 const PAUSE_MS = 40
 
 /** Carries the log of one job from the shim's files to the sink, to the end of the job or of our interest. */
-export const follow = async ({
+export const followShim = async ({
   run,
   dir,
   link,
-  begin,
+  sendStart,
   graceSeconds,
   head,
-}: FollowOptions): Promise<Followed> => {
+}: FollowShimOptions): Promise<FollowResult> => {
   const reader = openSpoolReader(dir, run.sink.position)
-  const wake = createWake()
+  const wake = createWakeSignal()
   let finished = link === undefined
   let refused: AppError | undefined
-  let told: ShimResult | null = null
+  let sentResult: ShimResult | null = null
   let startedAt: number | undefined
 
   const unlisten = link?.listen(message => {
@@ -52,7 +52,7 @@ export const follow = async ({
     else if (!('jobId' in message) || message.jobId !== run.job.id) return
     else if (message.type === 'started') startedAt = message.at
     else if (message.type === 'done') {
-      told = message.result
+      sentResult = message.result
       finished = true
     } else if (message.type === 'refused') {
       refused = AppError.fromBody(message.error)
@@ -69,21 +69,21 @@ export const follow = async ({
   }
   run.detach.addEventListener('abort', wake.ring)
   run.stop.addEventListener('abort', onStop)
-  if (begin === undefined) link?.send({ type: 'attach', jobId: run.job.id })
-  else if (link !== undefined) begin(link)
+  if (sendStart === undefined) link?.send({ type: 'attach', jobId: run.job.id })
+  else if (link !== undefined) sendStart(link)
   if (run.stop.aborted) onStop()
 
   try {
     // After a restart nobody tells again that it has started: the marker does.
-    if (begin === undefined) startedAt = await readStarted(dir)
-    let saidStarted = false
+    if (sendStart === undefined) startedAt = await readStarted(dir)
+    let reportedStart = false
     for (;;) {
       const last = finished
       if (run.detach.aborted) return { kind: 'detached' }
-      if (!saidStarted && (startedAt !== undefined || last)) {
+      if (!reportedStart && (startedAt !== undefined || last)) {
         startedAt ??= await readStarted(dir)
         if (startedAt !== undefined) {
-          saidStarted = true
+          reportedStart = true
           await run.sink.started(startedAt)
         }
       }
@@ -101,7 +101,7 @@ export const follow = async ({
     await reader.close()
   }
   if (refused !== undefined) return { kind: 'refused', error: refused }
-  return told === null ? conclude(dir) : { kind: 'finished', result: told }
+  return sentResult === null ? resultFromFiles(dir) : { kind: 'finished', result: sentResult }
 }
 
 const deliver = async (run: AttachRequest, frames: readonly Frame[], position: number): Promise<number> => {
@@ -128,7 +128,7 @@ const deliver = async (run: AttachRequest, frames: readonly Frame[], position: n
 }
 
 /** The result, or what its absence means. */
-export const conclude = async (dir: string): Promise<Followed> => {
+export const resultFromFiles = async (dir: string): Promise<FollowResult> => {
   const result = await readResult(dir)
   if (result !== undefined) return { kind: 'finished', result }
   if ((await readStarted(dir)) === undefined)
@@ -148,7 +148,7 @@ export const conclude = async (dir: string): Promise<Followed> => {
 }
 
 /** Waiting for the next event, without losing one that comes in between. */
-const createWake = () => {
+const createWakeSignal = () => {
   let rung = false
   let resume: (() => void) | undefined
   return {

@@ -1,73 +1,80 @@
 import type { Usage } from '../../jobs/job.ts'
 import { createClaudeStream } from './claude-stream.ts'
-import { createSymptoms, type Symptoms } from './limit-error-scanner.ts'
+import { createLimitErrorScanner, type LimitErrorScanner } from './limit-error-scanner.ts'
 import { createProgressScanner } from './progress-scanner.ts'
 import { createRedactor, createTextRedactor, secretPatterns } from './redactor.ts'
 import type { Spool } from './spool.ts'
 
-export interface Output {
+export interface JobOutput {
   stdout(chunk: Buffer): void
   stderr(chunk: Buffer): void
   /** Writes what was held back. */
   end(): void
   /** What was taken but not written yet; undefined when there is nothing of that kind. */
-  held(): Held | undefined
+  held(): HeldOutput | undefined
   redact(text: string): string
   /** What the output itself tells about limits. */
-  readonly symptoms: Symptoms
+  readonly limitErrors: LimitErrorScanner
   /** What an AI agent told about itself. */
-  agent(): { usage: Usage | null; error: string | null }
+  agentSummary(): { usage: Usage | null; error: string | null }
 }
 
 /** Beginnings of what may be secrets, and of a line of an agent. Not fit to be seen. */
-export interface Held {
+export interface HeldOutput {
   readonly stdout: Buffer
   readonly stderr: Buffer
   readonly line: Buffer
 }
 
-export interface OutputOptions {
+export interface JobOutputOptions {
   readonly spool: Spool
   readonly secrets: Readonly<Record<string, string>>
   readonly format: 'text' | 'claude-stream-json'
   /** What an earlier one of the same job had taken but not written. */
-  readonly held?: Held | undefined
+  readonly held?: HeldOutput | undefined
   now(): number
   onWrite(): void
 }
 
 /** From the pipes of a job to its log: readable, without secrets, progress marked. */
-export const createOutput = ({ spool, secrets, format, held, now, onWrite }: OutputOptions): Output => {
+export const createJobOutput = ({
+  spool,
+  secrets,
+  format,
+  held,
+  now,
+  onWrite,
+}: JobOutputOptions): JobOutput => {
   const patterns = secretPatterns(Object.values(secrets))
   const redact = createTextRedactor(patterns)
-  const symptoms = createSymptoms()
+  const limitErrors = createLimitErrorScanner()
 
   const progress = (text: string) => {
     spool.write('progress', Buffer.from(redact(text)), now())
   }
 
-  const lane = (kind: 'stdout' | 'stderr') => {
+  const createStream = (kind: 'stdout' | 'stderr') => {
     const redactor = createRedactor(patterns)
     const scan = createProgressScanner(progress)
-    const put = (data: Buffer) => {
+    const write = (data: Buffer) => {
       if (data.length === 0) return
-      symptoms.look(data)
+      limitErrors.scan(data)
       spool.write(kind, data, now())
       scan(data)
       onWrite()
     }
     return {
-      push: (chunk: Buffer) => put(redactor.push(chunk)),
+      push: (chunk: Buffer) => write(redactor.push(chunk)),
       held: () => redactor.held(),
       flush: () => {
-        put(redactor.flush())
+        write(redactor.flush())
         scan(Buffer.from('\n'))
       },
     }
   }
 
-  const out = lane('stdout')
-  const err = lane('stderr')
+  const out = createStream('stdout')
+  const err = createStream('stderr')
   const agent =
     format === 'claude-stream-json'
       ? createClaudeStream({ onText: text => out.push(Buffer.from(text)), onProgress: progress, redact })
@@ -92,10 +99,10 @@ export const createOutput = ({ spool, secrets, format, held, now, onWrite }: Out
       return now.stdout.length + now.stderr.length + now.line.length === 0 ? undefined : now
     },
     redact,
-    symptoms,
-    agent: () => {
-      const told = agent?.summary() ?? { usage: null, error: null }
-      return { usage: told.usage, error: told.error === null ? null : redact(told.error) }
+    limitErrors,
+    agentSummary: () => {
+      const summary = agent?.summary() ?? { usage: null, error: null }
+      return { usage: summary.usage, error: summary.error === null ? null : redact(summary.error) }
     },
   }
 }

@@ -1,17 +1,17 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { StopReason } from '../../ports.ts'
-import { type Gathered, gather } from './collect-results.ts'
-import { execute, exitOf, quiet } from './execute-command.ts'
-import { createOutput } from './job-output.ts'
+import { type CollectedResults, collectResults } from './collect-results.ts'
+import { executeCommand, exitStatus, shutDownAndDrain } from './execute-command.ts'
+import { createJobOutput } from './job-output.ts'
 import { markStarted } from './job-state-files.ts'
-import { limitsHit, symptomsOf } from './limits-hit.ts'
+import { limitsHit, uncountedLimitErrors } from './limits-hit.ts'
 import { toLocalError } from './local-error.ts'
-import type { Box } from './local-machine.ts'
+import type { LocalMachine } from './local-machine.ts'
 import { redactNames } from './redact-names.ts'
 import type { ShimExit, ShimResult, StartSpec } from './shim-protocol.ts'
 import { openSpool } from './spool.ts'
-import { endJob } from './stop-job.ts'
-import { unpack } from './unpack-input.ts'
+import { stopJob } from './stop-job.ts'
+import { unpackInput } from './unpack-input.ts'
 import { watchUsage } from './watch-usage.ts'
 
 export interface JobRun {
@@ -23,9 +23,9 @@ export interface JobRun {
 export interface JobRunOptions {
   readonly spec: StartSpec
   /** Boots the machine, or gives the one that waits. */
-  machine(): Promise<Box>
+  getMachine(): Promise<LocalMachine>
   /** Ends a machine that is still booting. */
-  abandon(): void
+  killBootingMachine(): void
   onStarted(at: number): void
   onLog(): void
 }
@@ -34,11 +34,11 @@ const COLLECT_MS = 120_000
 const MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 
 /** One job from its inputs to its result, inside the shim. Nothing here needs the daemon. */
-export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptions): JobRun => {
-  const begun = performance.now()
+export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog }: JobRunOptions): JobRun => {
+  const beganAt = performance.now()
   const phases: Record<string, number> = {}
   const spool = openSpool(spec.dir, spec.keep)
-  const output = createOutput({
+  const output = createJobOutput({
     spool,
     secrets: spec.secrets,
     format: spec.format,
@@ -46,7 +46,7 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
     onWrite: onLog,
   })
   const collecting = new AbortController()
-  let box: Box | undefined
+  let machine: LocalMachine | undefined
   let stopped: StopReason['kind'] | null = null
   let startedAt: number | undefined
   let ended = false
@@ -63,64 +63,64 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
       return
     }
     stopped = kind
-    if (box === undefined) abandon()
-    else if (startedAt === undefined) box.kill()
-    else endJob(box, graceSeconds * 1000, () => ended)
+    if (machine === undefined) killBootingMachine()
+    else if (startedAt === undefined) machine.kill()
+    else stopJob(machine, graceSeconds * 1000, () => ended)
   }
 
   const run = async (): Promise<ShimResult> => {
     checkArguments(spec)
-    box = await machine()
-    lap('boot', begun)
+    machine = await getMachine()
+    lap('boot', beganAt)
     // Files lie in memory, too. How much of the sum is memory is watched below.
-    box.plan.cgroup?.setLimits({
+    machine.plan.cgroup?.setLimits({
       memory: spec.limits.memory + spec.limits.disk,
       processes: spec.limits.processes,
       cpu: spec.limits.cpu,
     })
-    const before = box.plan.cgroup?.events() ?? { memory: 0, processes: 0 }
+    const before = machine.plan.cgroup?.events() ?? { memory: 0, processes: 0 }
     const unpacking = performance.now()
-    for (const input of spec.inputs) await unpack(box, input)
+    for (const input of spec.inputs) await unpackInput(machine, input)
     if (spec.inputs.length > 0) lap('unpack', unpacking)
     const mark = await markStarted(spec.dir)
     if (mark === undefined) return startedElsewhere
-    if (stopped !== null) return neverStarted(stopped, box, phases)
+    if (stopped !== null) return neverStarted(stopped, machine, phases)
     startedAt = mark
-    const clock = setTimeout(() => stop('timeout', spec.graceSeconds), spec.timeoutSeconds * 1000)
+    const timeout = setTimeout(() => stop('timeout', spec.graceSeconds), spec.timeoutSeconds * 1000)
     const running = performance.now()
-    const over = execute(box, spec, output)
+    const commandEnd = executeCommand(machine, spec, output)
     onStarted(startedAt)
-    const usage = watchUsage(box, spec.limits)
-    const end = await over
-    usage.end()
+    const usage = watchUsage(machine, spec.limits)
+    const end = await commandEnd
+    usage.jobEnded()
     ended = true
-    if (spec.lifecycle === 'ephemeral') await box.plan.killLeftovers?.()
-    clearTimeout(clock)
+    if (spec.lifecycle === 'ephemeral') await machine.plan.killLeftovers?.()
+    clearTimeout(timeout)
     lap('run', running)
     const endedAt = Date.now()
 
     const collectAt = performance.now()
-    const gathered = end.alive
-      ? await bounded(COLLECT_MS, collecting, signal =>
-          gather({ box: box!, spec, signal, startedAt: startedAt! }),
+    const collected = end.alive
+      ? await withTimeout(COLLECT_MS, collecting, signal =>
+          collectResults({ machine: machine!, spec, signal, startedAt: startedAt! }),
         )
-      : emptyHanded(spec)
+      : nothingCollected(spec)
     if (spec.artifacts.length > 0 || spec.wantsPatch) lap('collect', collectAt)
-    if (spec.lifecycle === 'ephemeral' || !end.alive) await quiet(box)
+    if (spec.lifecycle === 'ephemeral' || !end.alive) await shutDownAndDrain(machine)
     output.end()
-    const after = box.plan.cgroup?.events() ?? before
-    const told = output.agent()
+    const after = machine.plan.cgroup?.events() ?? before
+    const summary = output.agentSummary()
     const exit: ShimExit = {
-      ...exitOf(end),
+      ...exitStatus(end),
       stopped,
       startedAt,
       endedAt,
       outputBytes: spool.outputBytes,
-      ...gathered,
-      artifacts: redactNames(gathered.artifacts, output.redact),
-      skippedArtifacts: redactNames(gathered.skippedArtifacts, output.redact),
-      usage: told.usage,
-      isolation: box.plan.isolation,
+      ...collected,
+      artifacts: redactNames(collected.artifacts, output.redact),
+      skippedArtifacts: redactNames(collected.skippedArtifacts, output.redact),
+      usage: summary.usage,
+      isolation: machine.plan.isolation,
       limitsHit: limitsHit({
         limits: spec.limits,
         timeoutSeconds: spec.timeoutSeconds,
@@ -128,9 +128,12 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
         oomKills: after.memory - before.memory + Number(usage.memoryExceeded),
         refusedForks: after.processes - before.processes + Number(usage.processesExceeded),
         disk: end.disk,
-        symptoms: end.code === 0 ? new Set() : symptomsOf(output.symptoms, box.plan.cgroup?.keeps),
+        printedErrors:
+          end.code === 0
+            ? new Set()
+            : uncountedLimitErrors(output.limitErrors, machine.plan.cgroup?.enforces),
       }),
-      agentError: told.error,
+      agentError: summary.error,
       phases,
     }
     return { kind: 'exit', exit }
@@ -138,20 +141,20 @@ export const runJob = ({ spec, machine, abandon, onStarted, onLog }: JobRunOptio
 
   const done = run()
     .catch((error): ShimResult => {
-      if (stopped !== null && startedAt === undefined) return neverStarted(stopped, box, phases)
+      if (stopped !== null && startedAt === undefined) return neverStarted(stopped, machine, phases)
       const failure = toLocalError(error).toBody()
-      const told = { ...failure, message: output.redact(failure.message) }
-      return { kind: startedAt === undefined ? 'not-started' : 'lost', error: told }
+      const redacted = { ...failure, message: output.redact(failure.message) }
+      return { kind: startedAt === undefined ? 'not-started' : 'lost', error: redacted }
     })
     .finally(() => spool.close())
   return { done, stop }
 }
 
-const bounded = async (
+const withTimeout = async (
   ms: number,
   controller: AbortController,
-  work: (signal: AbortSignal) => Promise<Gathered>,
-): Promise<Gathered> => {
+  work: (signal: AbortSignal) => Promise<CollectedResults>,
+): Promise<CollectedResults> => {
   const timer = setTimeout(
     () =>
       controller.abort(new AppError('timeout', `Bringing out the files took longer than ${ms / 1000} s.`)),
@@ -164,7 +167,7 @@ const bounded = async (
   }
 }
 
-const emptyHanded = (spec: StartSpec): Gathered => ({
+const nothingCollected = (spec: StartSpec): CollectedResults => ({
   artifacts: [],
   skippedArtifacts:
     spec.artifacts.length > 0 || spec.wantsPatch
@@ -175,7 +178,7 @@ const emptyHanded = (spec: StartSpec): Gathered => ({
 
 const neverStarted = (
   stopped: StopReason['kind'],
-  box: Box | undefined,
+  machine: LocalMachine | undefined,
   phases: Record<string, number>,
 ): ShimResult => {
   const now = Date.now()
@@ -192,7 +195,7 @@ const neverStarted = (
       skippedArtifacts: [],
       patch: null,
       usage: null,
-      isolation: box?.plan.isolation ?? [],
+      isolation: machine?.plan.isolation ?? [],
       limitsHit: [],
       agentError: null,
       phases,

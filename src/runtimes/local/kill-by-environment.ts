@@ -8,9 +8,9 @@ const ROUNDS = 40
  * Ends every process that carries the variable in its environment, however far it has moved from its parents.
  * Not exact: every value that begins so.
  */
-export const endMarked = async (name: string, value: string, exact = true): Promise<void> => {
+export const killByEnvironment = async (name: string, value: string, exact = true): Promise<void> => {
   for (let round = 0; round < ROUNDS; round++) {
-    const found = findMarked(name, value, exact)
+    const found = findByEnvironment(name, value, exact)
     if (found.length === 0) return
     signalAll(found, 'SIGSTOP')
     signalAll(found, 'SIGKILL')
@@ -18,7 +18,7 @@ export const endMarked = async (name: string, value: string, exact = true): Prom
   }
 }
 
-const findMarked = (name: string, value: string, exact: boolean): number[] => {
+const findByEnvironment = (name: string, value: string, exact: boolean): number[] => {
   const wanted = Buffer.from(`${name}=${value}${exact ? '\0' : ''}`)
   return readdirSync('/proc').flatMap(entry => {
     if (!/^\d+$/.test(entry)) return []

@@ -5,22 +5,22 @@ const PHRASES = {
   processes: ['Resource temporarily unavailable', 'Cannot fork'],
 } as const
 
-export type Symptom = keyof typeof PHRASES
+export type ScannedLimit = keyof typeof PHRASES
 
-export interface Symptoms {
-  look(data: Buffer): void
-  saw(symptom: Symptom): boolean
+export interface LimitErrorScanner {
+  scan(data: Buffer): void
+  found(limit: ScannedLimit): boolean
 }
 
 /** Complaints come last: the end of what was printed is enough. At least so much of it, and twice that at the most. */
 const REMEMBERED_BYTES = 16 * 1024
 
 /** What was printed is copied: nothing large is held for it. */
-export const createSymptoms = (): Symptoms => {
+export const createLimitErrorScanner = (): LimitErrorScanner => {
   let newer = { bytes: NOTHING, used: 0 }
   let older = newer
   return {
-    look: data => {
+    scan: data => {
       const end = data.subarray(Math.max(0, data.length - REMEMBERED_BYTES))
       if (newer.used + end.length > newer.bytes.length) {
         const bytes = older.bytes === NOTHING ? Buffer.allocUnsafeSlow(REMEMBERED_BYTES) : older.bytes
@@ -29,9 +29,9 @@ export const createSymptoms = (): Symptoms => {
       }
       newer.used += end.copy(newer.bytes, newer.used)
     },
-    saw: symptom => {
+    found: limit => {
       const text = Buffer.concat([older, newer].map(({ bytes, used }) => bytes.subarray(0, used)))
-      return PHRASES[symptom].some(phrase => text.includes(phrase))
+      return PHRASES[limit].some(phrase => text.includes(phrase))
     },
   }
 }

@@ -1,10 +1,10 @@
 import { formatSize } from '../../jobs/sizes.ts'
 import type { StopReason } from '../../ports.ts'
 import type { DiskUse } from './disk-use.ts'
-import type { Symptom, Symptoms } from './limit-error-scanner.ts'
+import type { LimitErrorScanner, ScannedLimit } from './limit-error-scanner.ts'
 import type { MachineLimits } from './shim-protocol.ts'
 
-export interface LimitSigns {
+export interface LimitEvidence {
   readonly limits: MachineLimits
   readonly timeoutSeconds: number
   readonly stopped: StopReason['kind'] | null
@@ -12,31 +12,31 @@ export interface LimitSigns {
   readonly refusedForks: number
   readonly disk: DiskUse | null
   /** What a failing job printed, counted where the kernel does not count for us. */
-  readonly symptoms: ReadonlySet<Symptom>
+  readonly printedErrors: ReadonlySet<ScannedLimit>
 }
 
 /** Which limits ended or hindered a job, in words. */
-export const limitsHit = (signs: LimitSigns): string[] => {
-  const { limits } = signs
+export const limitsHit = (evidence: LimitEvidence): string[] => {
+  const { limits } = evidence
   const hit: string[] = []
-  if (signs.stopped === 'timeout') hit.push(`time: it ran longer than ${signs.timeoutSeconds} s`)
-  if (signs.oomKills > 0 || signs.symptoms.has('memory'))
+  if (evidence.stopped === 'timeout') hit.push(`time: it ran longer than ${evidence.timeoutSeconds} s`)
+  if (evidence.oomKills > 0 || evidence.printedErrors.has('memory'))
     hit.push(`memory: it used more than ${formatSize(limits.memory)}`)
-  if (signs.refusedForks > 0 || signs.symptoms.has('processes'))
+  if (evidence.refusedForks > 0 || evidence.printedErrors.has('processes'))
     hit.push(`processes: it wanted more than ${limits.processes} at once`)
-  if (signs.disk?.outOfFiles) hit.push(`disk: it made more files than fit into ${formatSize(limits.disk)}`)
-  else if (signs.disk?.full || signs.symptoms.has('disk'))
+  if (evidence.disk?.outOfFiles) hit.push(`disk: it made more files than fit into ${formatSize(limits.disk)}`)
+  else if (evidence.disk?.full || evidence.printedErrors.has('disk'))
     hit.push(`disk: it wrote more than ${formatSize(limits.disk)}`)
   return hit
 }
 
 /** Where the kernel counts, only its word is taken. */
-export const symptomsOf = (
-  symptoms: Symptoms,
+export const uncountedLimitErrors = (
+  scanner: LimitErrorScanner,
   keeps: { memory: boolean; processes: boolean } | undefined,
-): Set<Symptom> =>
+): Set<ScannedLimit> =>
   new Set(
     (['disk', 'memory', 'processes'] as const).filter(
-      symptom => symptoms.saw(symptom) && (symptom === 'disk' || !keeps?.[symptom]),
+      limit => scanner.found(limit) && (limit === 'disk' || !keeps?.[limit]),
     ),
   )

@@ -6,16 +6,16 @@ import { type DiskUse, openDisks } from './disk-use.ts'
 import { createLineReader } from './line-reader.ts'
 import type { OpenPipe } from './output-pipes.ts'
 import { descendantsOf, findByInnerPid, innerPid, isAlive, signalAll } from './process-tree.ts'
-import { GREETING } from './runner-script.ts'
+import { RUNNER_PROLOGUE } from './runner-script.ts'
 
 /** How a machine is brought up: made by the sandbox or the host runtime, executed here. */
 export interface LaunchPlan {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   /** What the program reads from fd 6, 7, … */
-  readonly feeds: readonly Uint8Array[]
+  readonly fdContents: readonly Uint8Array[]
   /** Whether the fd after the feeds carries the JSON with the pid of the first process of the pid namespace. */
-  readonly tellsInit: boolean
+  readonly reportsInitPid: boolean
   readonly cgroup: Cgroup | null
   readonly isolation: readonly string[]
   /** Where the job finds its workspace. */
@@ -23,9 +23,9 @@ export interface LaunchPlan {
   /** What the names in the tar of a manifest's files are relative to. */
   readonly filesRoot: string
   /** Whether the machine has a pid namespace of its own. */
-  readonly ownPids: boolean
+  readonly hasPidNamespace: boolean
   /** A directory in each file system that jobs write to, where they have a size. */
-  readonly disks: readonly string[]
+  readonly diskPaths: readonly string[]
   /** A program to start beside the jobs; it reports `proxied` with its id when it is ready. */
   readonly helper?: readonly string[]
   /** Environment of every job in it. */
@@ -33,12 +33,12 @@ export interface LaunchPlan {
   /** Ends what the job left running, where the machine cannot do it from inside. */
   killLeftovers?(): Promise<void>
   /** Ends what is left of a machine that was killed before it was ready and so could not yet end by itself. */
-  endBroken?(): Promise<void>
+  killAfterFailedBoot?(): Promise<void>
   /** Undoes what was set up for it outside, after it is gone. */
   cleanUp?(): Promise<void> | void
 }
 
-export interface Box {
+export interface LocalMachine {
   readonly plan: LaunchPlan
   readonly stdout: Readable
   readonly stderr: Readable
@@ -52,9 +52,9 @@ export interface Box {
   onStatus(listener: (line: string) => void): () => void
   send(text: string): void
   /** Ends the conversation: the runner leaves, and everything in the machine with it. */
-  leave(): void
+  shutDown(): void
   /** Inner ids of processes that belong to the machine, not to a job. */
-  readonly spared: Set<number>
+  readonly machinePids: Set<number>
   /** Host ids of everything in it, its own processes included: a job can write into their memory. */
   processes(): number[]
   /** Host ids of everything the job started. */
@@ -67,10 +67,10 @@ export interface Box {
 const STATUS_LINE_BYTES = 4096
 const BOOT_TEXT_BYTES = 4096
 
-export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
+export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine => {
   const out = openPipe()
   const err = openPipe()
-  const extra = plan.feeds.length + (plan.tellsInit ? 1 : 0)
+  const extra = plan.fdContents.length + (plan.reportsInitPid ? 1 : 0)
   const child = spawn(plan.argv[0]!, plan.argv.slice(1), {
     cwd: '/',
     env: plan.env,
@@ -85,40 +85,40 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
   const dataOut = fds[5]!
   // A dying machine resets its sockets at any moment; what matters is told by `gone`.
   for (const fd of [...fds, out.reader, err.reader]) fd?.on('error', () => {})
-  plan.feeds.forEach((feed, index) => {
-    fds[6 + index]!.end(feed)
+  plan.fdContents.forEach((content, index) => {
+    fds[6 + index]!.end(content)
   })
 
   let init: number | undefined
   let booted = false
   let bootText = ''
-  const spared = new Set([1])
+  const machinePids = new Set([1])
   let disks = openDisks(undefined, [])
   const listeners = new Set<(line: string) => void>()
   const { promise: ready, resolve: setReady, reject: setFailed } = withResolvers<void>()
   ready.catch(() => {})
-  const early = (chunk: Buffer) => {
+  const collectBootText = (chunk: Buffer) => {
     if (!booted && bootText.length < BOOT_TEXT_BYTES) bootText += chunk.toString('utf8')
   }
-  err.reader.on('data', early)
+  err.reader.on('data', collectBootText)
   status.on(
     'data',
     createLineReader(STATUS_LINE_BYTES, line => {
       if (!booted && line.startsWith('ready ')) {
         booted = true
         const runner = Number(line.slice(6))
-        spared.add(runner)
-        if (plan.disks.length > 0 && child.pid !== undefined)
-          disks = openDisks(findByInnerPid(child.pid, runner), plan.disks)
-        err.reader.off('data', early)
+        machinePids.add(runner)
+        if (plan.diskPaths.length > 0 && child.pid !== undefined)
+          disks = openDisks(findByInnerPid(child.pid, runner), plan.diskPaths)
+        err.reader.off('data', collectBootText)
         err.reader.pause()
         setReady()
       } else for (const listener of listeners) listener(line)
     }),
   )
-  if (plan.tellsInit) {
+  if (plan.reportsInitPid) {
     let text = ''
-    fds[6 + plan.feeds.length]!.on('data', (chunk: Buffer) => {
+    fds[6 + plan.fdContents.length]!.on('data', (chunk: Buffer) => {
       if (init === undefined && text.length < 1024) {
         text += chunk.toString('utf8')
         init = Number(/"child-pid":\s*(\d+)/.exec(text)?.[1]) || undefined
@@ -136,17 +136,17 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
   })
   child.once('exit', (code, signal) => {
     disks.close()
-    void settle().then(() => {
+    void cleanUpAfterExit().then(() => {
       // A stream that no job reads never notices its end and would keep its descriptor.
-      if (!booted) err.reader.off('data', early)
+      if (!booted) err.reader.off('data', collectBootText)
       for (const { reader } of [out, err]) if (reader.listenerCount('data') === 0) reader.destroy()
       setFailed(new Error(bootText.trim() || `it ended with ${signal ?? code} before it was ready`))
       setGone({ code, signal })
     })
   })
-  const settle = async () => {
+  const cleanUpAfterExit = async () => {
     plan.cgroup?.kill()
-    if (!booted) await plan.endBroken?.()
+    if (!booted) await plan.killAfterFailedBoot?.()
     for (let waited = 0; init !== undefined && isAlive(init) && waited < 5000; waited += 5)
       await new Promise(resolve => setTimeout(resolve, 5))
     await plan.killLeftovers?.()
@@ -154,7 +154,7 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
     await plan.cleanUp?.()
   }
 
-  control.write(GREETING)
+  control.write(RUNNER_PROLOGUE)
   return {
     plan,
     stdout: out.reader,
@@ -168,15 +168,15 @@ export const bootBox = (plan: LaunchPlan, openPipe: OpenPipe): Box => {
       return () => listeners.delete(listener)
     },
     send: text => void control.write(text),
-    spared,
-    leave: () => void control.end('exit 0\n'),
+    machinePids,
+    shutDown: () => void control.end('exit 0\n'),
     processes: () => (child.pid === undefined ? [] : descendantsOf(child.pid)),
     jobProcesses: () => {
       if (child.pid === undefined) return []
       const all = descendantsOf(child.pid)
       // The launcher becomes the runner: everything below it is the job.
-      if (!plan.ownPids) return all
-      return all.filter(pid => pid !== init && !spared.has(innerPid(pid) ?? 1))
+      if (!plan.hasPidNamespace) return all
+      return all.filter(pid => pid !== init && !machinePids.has(innerPid(pid) ?? 1))
     },
     diskUse: () => disks.use(),
     kill: () => {

@@ -5,7 +5,7 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { givenInWorkspace } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
-import { conclude, type Followed, follow } from './follow-shim.ts'
+import { type FollowResult, followShim, resultFromFiles } from './follow-shim.ts'
 import { readResult } from './job-state-files.ts'
 import { toLocalError } from './local-error.ts'
 import { packFiles } from './pack-files.ts'
@@ -26,7 +26,7 @@ export interface LocalRuntimeOptions {
   readonly check: Runtime['check']
   readonly fits: Runtime['fits']
   /** Whether `files` below /tmp can be placed. */
-  readonly filesBelow: 'root' | 'workspace'
+  readonly filesLayout: 'root' | 'workspace'
 }
 
 /** What the sandbox and the host runtime share: shims, logs, results, files. */
@@ -35,38 +35,42 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
   const machineDir = (id: string) => join(options.runsDir, id)
   const jobDir = (run: AttachRequest) => join(machineDir(run.machine.id), run.job.id)
 
-  const finish = async (run: AttachRequest, followed: Followed): Promise<Outcome> => {
+  const toOutcome = async (run: AttachRequest, followed: FollowResult): Promise<Outcome> => {
     if (followed.kind === 'refused') return { kind: 'not-started', error: followed.error }
     if (followed.kind !== 'finished') return followed
     const { result } = followed
     if (result.kind !== 'exit') return { kind: result.kind, error: AppError.fromBody(result.error) }
-    return { kind: 'exit', exit: await takeOver(result.exit, jobDir(run), blobs, run.job.id) }
+    return { kind: 'exit', exit: await storeFiles(result.exit, jobDir(run), blobs, run.job.id) }
   }
 
-  const watch = (run: AttachRequest, link?: ShimLink, begin?: (link: ShimLink) => void): Promise<Followed> =>
-    follow({
+  const followRun = (
+    run: AttachRequest,
+    link?: ShimLink,
+    sendStart?: (link: ShimLink) => void,
+  ): Promise<FollowResult> =>
+    followShim({
       run,
       dir: jobDir(run),
       graceSeconds: options.graceSeconds,
       head: options.keep.head,
       ...(link === undefined ? {} : { link }),
-      ...(begin === undefined ? {} : { begin }),
+      ...(sendStart === undefined ? {} : { sendStart }),
     })
 
   /** One attempt: a free shim may leave at the very moment it is chosen. */
-  const attempt = async (run: Run): Promise<Followed> => {
+  const attempt = async (run: Run): Promise<FollowResult> => {
     const dir = jobDir(run)
-    const link = await holder(run, pool)
+    const link = await acquireShim(run, pool)
     let spec: StartSpec
     try {
-      await forgetFinished(machineDir(run.machine.id), run.job.id)
+      await removeEarlierRuns(machineDir(run.machine.id), run.job.id)
       await mkdir(dir, { recursive: true, mode: 0o700 })
       spec = await makeSpec(run, dir, options)
     } catch (error) {
-      giveBack(link, run)
+      releaseShim(link, run)
       throw error
     }
-    return watch(run, link, chosen => {
+    return followRun(run, link, chosen => {
       chosen.jobId = run.job.id
       chosen.reserved = false
       chosen.send({ type: 'start', spec })
@@ -89,7 +93,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
         let followed = await attempt(run)
         for (let left = MAX_ATTEMPTS - 1; left > 0 && mayRetry(followed, run); left--)
           followed = await attempt(run)
-        return await finish(run, followed)
+        return await toOutcome(run, followed)
       } catch (error) {
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toLocalError(error) }
@@ -98,25 +102,25 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
 
     attach: async run => {
       const dir = jobDir(run)
-      if ((await readResult(dir)) !== undefined) return finish(run, await watch(run))
-      const link = await pool.holderOf(run.machine.id)
+      if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
+      const link = await pool.findHolder(run.machine.id)
       if (link !== undefined && [link.jobId, link.unsavedJobId].includes(run.job.id))
-        return finish(run, await watch(run, link))
+        return toOutcome(run, await followRun(run, link))
       // It may have finished between the two looks.
-      if ((await readResult(dir)) !== undefined) return finish(run, await watch(run))
-      return finish(run, await conclude(dir))
+      if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
+      return toOutcome(run, await resultFromFiles(dir))
     },
 
     destroy: async (machine, signal) => {
-      const link = await pool.holderOf(machine.id)
-      if (link !== undefined) await endMachine(link, machine, signal)
+      const link = await pool.findHolder(machine.id)
+      if (link !== undefined) await destroyMachine(link, machine, signal)
       await rm(machineDir(machine.id), { recursive: true, force: true })
     },
 
     list: async () => {
       const held = (await pool.links()).flatMap(link => (link.machineId === null ? [] : [link.machineId]))
       const names = await readdir(options.runsDir).catch(() => [])
-      return Promise.all([...new Set([...held, ...names])].map(id => describe(id, machineDir(id))))
+      return Promise.all([...new Set([...held, ...names])].map(id => describeMachine(id, machineDir(id))))
     },
 
     close: () => pool.close(),
@@ -124,18 +128,18 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
 }
 
 const MAX_ATTEMPTS = 3
-const ADOPT_AT_ONCE = 16
+const ADOPT_CONCURRENCY = 16
 
-const mayRetry = (followed: Followed, run: Run): boolean =>
+const mayRetry = (followed: FollowResult, run: Run): boolean =>
   followed.kind === 'refused' &&
   followed.error.code === 'unavailable' &&
   run.manifest.machine === undefined &&
   !run.stop.aborted
 
 /** A follow-up needs the very machine it names: its workspace is nowhere else. */
-const holder = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
+const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
   if (run.manifest.machine === undefined) return pool.acquire(run.machine.id, run.detach)
-  const link = await pool.holderOf(run.machine.id)
+  const link = await pool.findHolder(run.machine.id)
   if (link !== undefined && link.jobId !== null)
     throw new AppError('conflict', `The kept machine ${run.machine.id} is busy with the job ${link.jobId}.`, {
       hint: 'A machine runs one command at a time. Wait for that job, or cancel it.',
@@ -150,7 +154,7 @@ const holder = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
 }
 
 /** Nothing was sent to it: it is as free as before. */
-const giveBack = (link: ShimLink, run: Run): void => {
+const releaseShim = (link: ShimLink, run: Run): void => {
   link.jobId = null
   link.reserved = false
   if (run.manifest.machine === undefined) link.machineId = null
@@ -160,7 +164,7 @@ const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Pr
   const { manifest, command } = run
   const blob = manifest.workspace?.blob
   const base = blob === undefined ? null : options.blobs.path(blob)
-  const files = await packFiles(manifest.files ?? [], dir, options.filesBelow)
+  const files = await packFiles(manifest.files ?? [], dir, options.filesLayout)
   return {
     ...command,
     machineId: run.machine.id,
@@ -191,7 +195,7 @@ export const limitsOf = (manifest: Manifest, defaults: MachineLimits): MachineLi
 })
 
 /** Stores the files of a result. After a crash it is done again: the files are still there. */
-const takeOver = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
+const storeFiles = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
   const missing = new Set<CollectedFile>()
   const adopt = async (collected: CollectedFile) => {
     const { file, sha256, size } = collected
@@ -203,8 +207,8 @@ const takeOver = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: string
   }
   // Several at once share the flushes of the disk.
   const files = [...exit.artifacts, ...(exit.patch === null ? [] : [exit.patch])]
-  for (let from = 0; from < files.length; from += ADOPT_AT_ONCE)
-    await Promise.all(files.slice(from, from + ADOPT_AT_ONCE).map(adopt))
+  for (let from = 0; from < files.length; from += ADOPT_CONCURRENCY)
+    await Promise.all(files.slice(from, from + ADOPT_CONCURRENCY).map(adopt))
   const { outputBytes: _, ...rest } = exit
   const patch = exit.patch === null || missing.has(exit.patch) ? null : exit.patch
   return {
@@ -224,13 +228,13 @@ const takeOver = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: string
  * In a kept machine the logs of earlier jobs have been taken over; they are only in the way. The shim may still be
  * writing the result of the last one there.
  */
-const forgetFinished = async (machineDir: string, jobId: string): Promise<void> => {
+const removeEarlierRuns = async (machineDir: string, jobId: string): Promise<void> => {
   for (const name of await readdir(machineDir).catch(() => []))
     if (name !== jobId)
       await rm(join(machineDir, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 10 })
 }
 
-const endMachine = (link: ShimLink, machine: Machine, signal: AbortSignal): Promise<void> =>
+const destroyMachine = (link: ShimLink, machine: Machine, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const settle = (done: () => void) => {
       unlisten()
@@ -246,7 +250,7 @@ const endMachine = (link: ShimLink, machine: Machine, signal: AbortSignal): Prom
     link.send({ type: 'destroy', machineId: machine.id })
   })
 
-const describe = async (id: string, dir: string): Promise<FoundMachine> => {
+const describeMachine = async (id: string, dir: string): Promise<FoundMachine> => {
   const info = await stat(dir).catch(() => undefined)
   return { id, details: {}, ...(info === undefined ? {} : { createdAt: info.birthtimeMs || info.mtimeMs }) }
 }

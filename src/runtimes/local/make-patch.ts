@@ -5,14 +5,20 @@ import type { SkippedArtifact } from '../../jobs/job.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import { gitPatch } from '../../workspace/git-patch.ts'
 import { readBase, readBaseContents } from './base-tree.ts'
-import { type Collected, collect } from './collect-files.ts'
+import { type CollectedFiles, collectFiles } from './collect-files.ts'
 import type { ListedFile, Listing } from './file-listing.ts'
-import type { Box } from './local-machine.ts'
+import type { LocalMachine } from './local-machine.ts'
 import type { CollectedFile, StartSpec } from './shim-protocol.ts'
-import { changesOf, type Ending, ignoreFilesOf, patchedFiles, suspectsOf } from './workspace-changes.ts'
+import {
+  changesOf,
+  type FinalWorkspace,
+  findCandidates,
+  ignoreFilesOf,
+  patchedFiles,
+} from './workspace-changes.ts'
 
-export interface PatchOptions {
-  readonly box: Box
+export interface MakePatchOptions {
+  readonly machine: LocalMachine
   readonly spec: StartSpec
   readonly listing: Listing
   /** When the command started, in milliseconds. */
@@ -20,25 +26,25 @@ export interface PatchOptions {
   readonly signal: AbortSignal
 }
 
-export interface MadePatch {
+export interface PatchResult {
   readonly patch: CollectedFile | null
   readonly skipped: readonly SkippedArtifact[]
 }
 
 /** The changes of a workspace, computed outside from the tar it began as and the files it ended with. */
-export const makePatch = async (options: PatchOptions): Promise<MadePatch> => {
+export const makePatch = async (options: MakePatchOptions): Promise<PatchResult> => {
   const { spec, listing, startedAt } = options
   const base = await readBase(spec.patchBase)
   const ignores = await readIgnores(options)
-  const suspects = suspectsOf({ listing, base, ignores, given: spec.givenFiles, startedAt })
-  const bytes = suspects.files.reduce((sum, file) => sum + file.size, 0)
+  const candidates = findCandidates({ listing, base, ignores, given: spec.givenFiles, startedAt })
+  const bytes = candidates.files.reduce((sum, file) => sum + file.size, 0)
   if (bytes > spec.keep.artifactBytes)
     return noPatch(
       `the changed files have ${formatSize(bytes)}, more than ${formatSize(spec.keep.artifactBytes)}`,
     )
-  const collected = await fetch(options, suspects.files, 'tree')
+  const collected = await collectInto(options, candidates.files, 'tree')
   try {
-    const changes = changesOf({ listing, base }, suspects.files, collected.files)
+    const changes = changesOf({ listing, base }, candidates.files, collected.files)
     if (changes.bytes > 2 * spec.keep.patchBytes)
       return noPatch(`the changed files have ${formatSize(changes.bytes)}`)
     const paths = new Set(changes.files.map(file => file.path))
@@ -51,28 +57,28 @@ export const makePatch = async (options: PatchOptions): Promise<MadePatch> => {
     if (text === undefined) return noPatch(`it has more than ${formatSize(spec.keep.patchBytes)}`)
     return {
       patch: text.length === 0 ? null : await save(text, spec.dir),
-      skipped: [...suspects.skipped, ...collected.skipped],
+      skipped: [...candidates.skipped, ...collected.skipped],
     }
   } finally {
     await rm(join(spec.dir, 'tree'), { recursive: true, force: true })
   }
 }
 
-const noPatch = (reason: string): MadePatch => ({
+const noPatch = (reason: string): PatchResult => ({
   patch: null,
   skipped: [{ path: '.', reason: `no patch: ${reason}` }],
 })
 
-const fetch = (
-  { box, spec, signal }: PatchOptions,
+const collectInto = (
+  { machine, spec, signal }: MakePatchOptions,
   wanted: readonly ListedFile[],
   into: string,
-): Promise<Collected> => collect({ box, wanted, dir: spec.dir, into, signal })
+): Promise<CollectedFiles> => collectFiles({ machine, wanted, dir: spec.dir, into, signal })
 
 /** What the workspace's own .gitignore files say now. */
-const readIgnores = async (options: PatchOptions): Promise<Ending['ignores']> => {
+const readIgnores = async (options: MakePatchOptions): Promise<FinalWorkspace['ignores']> => {
   const { dir } = options.spec
-  const collected = await fetch(options, ignoreFilesOf(options.listing), 'ignore')
+  const collected = await collectInto(options, ignoreFilesOf(options.listing), 'ignore')
   const contents = await readAll(dir, collected.files)
   await rm(join(dir, 'ignore'), { recursive: true, force: true })
   return [...contents].map(([path, content]) => ({ path, text: content.toString('utf8') }))

@@ -20,7 +20,7 @@ const BATCH = 64
  * gets what it would get from a shell. Each pipe serves one machine and loses its name when it is opened: a job owns
  * its pipe and may change its mode or keep reading from it, and the next job must not notice.
  */
-export const createPipes = (dir: string): OpenPipe => {
+export const createPipeFactory = (dir: string): OpenPipe => {
   const names: string[] = []
   let made = 0
   const makeBatch = () => {

@@ -1,8 +1,14 @@
 import { gitPatch } from '../../workspace/git-patch.ts'
 import { type BaseTree, readBase, readBaseContents } from './base-tree.ts'
-import { type Change, type Ending, patchedFiles, type Suspects, suspectsOf } from './workspace-changes.ts'
+import {
+  type Change,
+  type ChangeCandidates,
+  type FinalWorkspace,
+  findCandidates,
+  patchedFiles,
+} from './workspace-changes.ts'
 
-export interface SuspectsTask extends Omit<Ending, 'base'> {
+export interface CandidatesTask extends Omit<FinalWorkspace, 'base'> {
   /** The tar that the workspace began as; null when it began as none. */
   readonly basePath: string | null
 }
@@ -16,17 +22,17 @@ export interface PatchTask {
 }
 
 /** The parts of a patch that take time, on data that a machine had a hand in. */
-export interface PatchWork {
-  suspects(task: SuspectsTask): Promise<Suspects & { readonly base: BaseTree }>
+export interface PatchTasks {
+  candidates(task: CandidatesTask): Promise<ChangeCandidates & { readonly base: BaseTree }>
   /** Undefined when it would be too large. */
   patch(task: PatchTask): Promise<Uint8Array | undefined>
 }
 
 /** Right here: for a process or thread that has nothing else to do. */
-export const patchWork: PatchWork = {
-  suspects: async ({ basePath, ...ending }) => {
+export const patchTasks: PatchTasks = {
+  candidates: async ({ basePath, ...final }) => {
     const base = await readBase(basePath)
-    return { ...suspectsOf({ ...ending, base }), base }
+    return { ...findCandidates({ ...final, base }), base }
   },
   patch: async ({ basePath, changes, contents, maxBytes }) => {
     const before = await readBaseContents(basePath, new Set(changes.map(change => change.path)))

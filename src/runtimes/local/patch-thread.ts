@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../jobs/errors.ts'
-import { programFile } from './compiled-file.ts'
-import type { PatchWork } from './patch-tasks.ts'
+import { compiledFile } from './compiled-file.ts'
+import type { PatchTasks } from './patch-tasks.ts'
 
 const LIMIT_MS = 120_000
 const MEMORY_MB = 512
@@ -10,14 +10,14 @@ const MEMORY_MB = 512
  * The work on a patch in a thread of its own, with a limit of time and memory: the rules and the contents come from
  * a machine that is not trusted, and nobody else shall wait for them.
  */
-export const patchThread: PatchWork = {
-  suspects: task => inThread('suspects', task),
-  patch: task => inThread('patch', task),
+export const patchThread: PatchTasks = {
+  candidates: task => runInThread('candidates', task),
+  patch: task => runInThread('patch', task),
 }
 
-const inThread = <T>(name: keyof PatchWork, task: unknown): Promise<T> =>
+const runInThread = <T>(name: keyof PatchTasks, task: unknown): Promise<T> =>
   new Promise<T>((resolve, reject) => {
-    const worker = new Worker(programFile('./patch-worker.js'), {
+    const worker = new Worker(compiledFile('./patch-worker.js'), {
       workerData: { name, task },
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
     })

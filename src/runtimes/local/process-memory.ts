@@ -4,10 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs'
  * The memory of these processes: what is their own and what they share, each page once. The cheap figure counts
  * shared pages for every process; only when it is above the limit the exact one is asked for.
  */
-export const memoryOf = (pids: readonly number[], limit: number): number => {
+export const measureMemory = (pids: readonly number[], limit: number): number => {
   const living = pids.map(livingThread)
-  const cheap = sum(living, resident)
-  return cheap > limit ? sum(living, tid => proportional(tid) ?? resident(tid) ?? 0) : cheap
+  const upperBound = sum(living, resident)
+  return upperBound > limit ? sum(living, tid => proportional(tid) ?? resident(tid) ?? 0) : upperBound
 }
 
 /** A process whose first thread has ended goes on, and tells its memory in the name of another thread only. */

@@ -5,9 +5,9 @@ import { isEnvName, quote } from './shell-quote.ts'
  * Fd 3 carries status lines out, fd 4 data in, fd 5 data out, fd 6 is the job's stderr. All are sockets, which a job cannot open through
  * /proc; a job that forged them anyway could only lie about itself, and everything read from them is bounded.
  */
-export const GREETING = 'umask 022\nexec 6>&2 2>/dev/null\necho "ready $$" >&3\n'
+export const RUNNER_PROLOGUE = 'umask 022\nexec 6>&2 2>/dev/null\necho "ready $$" >&3\n'
 
-export interface JobText {
+export interface JobScriptOptions {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly directory: string
@@ -16,7 +16,7 @@ export interface JobText {
   readonly killLeftovers: boolean
 }
 
-export const jobText = (job: JobText): string => {
+export const jobScript = (job: JobScriptOptions): string => {
   const lines = [
     // For the runner, too: a job that took it over would have no limit otherwise.
     ...processLimit(job.limits.processes),
@@ -39,7 +39,7 @@ export const jobText = (job: JobText): string => {
   return lines.join('\n')
 }
 
-const limitLines = (limits: JobText['limits']): string[] => [
+const limitLines = (limits: JobScriptOptions['limits']): string[] => [
   'ulimit -c 0',
   `ulimit -n ${limits.files} 2>/dev/null`,
   // One process alone; the sum of all is watched from outside.
@@ -51,24 +51,24 @@ const processLimit = (processes: number | undefined): string[] =>
   processes === undefined ? [] : [`ulimit -p ${processes} 2>/dev/null || ulimit -u ${processes} 2>/dev/null`]
 
 /** Unpacks a tar of `bytes` bytes that follows on fd 4. */
-export const unpackText = (directory: string, bytes: number, gzip: boolean): string =>
+export const unpackScript = (directory: string, bytes: number, gzip: boolean): string =>
   // What tar leaves unread is read away: the next input begins right after it.
   `head -c ${bytes} <&4 | { tar -x${gzip ? 'z' : ''}f - -C ${quote(directory)} 2>&5 >/dev/null; code=$?; cat >/dev/null; exit $code; }
 echo "unpacked $?" >&3
 `
 
 /** Lists everything but directories on fd 5, each record ended by NUL, the list by an empty record. */
-export const listText = (directory: string): string =>
+export const listScript = (directory: string): string =>
   `(cd ${quote(directory)} && exec find . -xdev ! -type d -printf '%y %s %m %T@ %P\\0') 2>/dev/null >&5 </dev/null
 printf '\\0' >&5
 `
 
 /** Sends a tar of the `bytes` bytes of names that follow on fd 4, then echoes the mark that follows them. */
-export const packText = (directory: string, bytes: number, markBytes: number): string =>
+export const packScript = (directory: string, bytes: number, markBytes: number): string =>
   `(cd ${quote(directory)} && head -c ${bytes} <&4 | tar --null -T - --no-recursion --hard-dereference -cf - 2>/dev/null) >&5
 head -c ${markBytes} <&4 >&5
 `
 
 /** Starts a helper that outlives jobs and reports on fd 3 by itself. */
-export const helperText = (argv: readonly string[]): string =>
+export const helperScript = (argv: readonly string[]): string =>
   `${argv.map(quote).join(' ')} </dev/null >/dev/null 4<&- 5>&- 6>&- &\n`

@@ -40,7 +40,7 @@ export const connectShim = (path: string): Promise<ShimLink> =>
     let link: ShimLink | undefined
     let closed = false
     const timer = setTimeout(() => socket.destroy(new Error('no answer')), HELLO_MS)
-    const tell = (message: FromShim | { type: 'closed' }) => {
+    const emit = (message: FromShim | { type: 'closed' }) => {
       for (const listener of [...listeners]) listener(message)
     }
     onMessages<FromShim>(socket, message => {
@@ -57,7 +57,7 @@ export const connectShim = (path: string): Promise<ShimLink> =>
         if (message.type === 'idle') link.idleSince = performance.now()
         if (message.type === 'gone' && link.machineId === message.machineId) link.machineId = null
         if (message.type === 'done' && link.jobId === message.jobId) link.jobId = null
-        tell(message)
+        emit(message)
       }
     })
     socket.on('error', cause =>
@@ -67,7 +67,7 @@ export const connectShim = (path: string): Promise<ShimLink> =>
       clearTimeout(timer)
       closed = true
       reject(new AppError('unavailable', 'The shim closed the connection.'))
-      tell({ type: 'closed' })
+      emit({ type: 'closed' })
     })
 
     const makeLink = (hello: ShimHello): ShimLink => ({

@@ -4,14 +4,14 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
-import { programFile } from './compiled-file.ts'
+import { compiledFile } from './compiled-file.ts'
 import { connectShim, type ShimLink } from './shim-link.ts'
 import type { ShimConfig } from './shim-protocol.ts'
 
 export interface ShimPool {
   /** The shim that holds this machine, else a free one, else a new one. It is reserved for the machine. */
   acquire(machineId: string, signal: AbortSignal): Promise<ShimLink>
-  holderOf(machineId: string): Promise<ShimLink | undefined>
+  findHolder(machineId: string): Promise<ShimLink | undefined>
   links(): Promise<ShimLink[]>
   /** Ends free shims and lets go of the others. */
   close(): Promise<void>
@@ -42,49 +42,49 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
 
   const livingIds = () => new Set([...[...links].map(link => link.id), ...starting.keys()])
 
-  const tidy = async (id: string): Promise<void> => {
+  const removeShimFiles = async (id: string): Promise<void> => {
     await rm(join(options.dir, `${id}.sock`), { force: true })
     await rm(join(options.dir, `${id}.d`), { recursive: true, force: true })
   }
 
-  const adopt = (link: ShimLink): ShimLink => {
+  const addLink = (link: ShimLink): ShimLink => {
     links.add(link)
     link.listen(message => {
       if (message.type !== 'closed') return
       links.delete(link)
       if (closed || link.retiring) return
       options.log('a shim ended unexpectedly', { shim: link.id, job: link.jobId })
-      void tidy(link.id).then(() => options.onLost([link.id], livingIds()))
+      void removeShimFiles(link.id).then(() => options.onLost([link.id], livingIds()))
     })
     return link
   }
 
-  const reach = async (id: string): Promise<ShimLink> =>
-    adopt(await connectShim(`/proc/self/fd/${dirFd}/${id}.sock`))
+  const connectTo = async (id: string): Promise<ShimLink> =>
+    addLink(await connectShim(`/proc/self/fd/${dirFd}/${id}.sock`))
 
-  const found = (async () => {
+  const discovered = (async () => {
     const lost: string[] = []
     const names = await readdir(options.dir)
     const idsOf = (ending: string) =>
       names.filter(name => name.endsWith(ending)).map(name => name.slice(0, -ending.length))
     await Promise.all(
       idsOf('.sock').map(async id => {
-        await reach(id).catch(async (error: AppError) => {
+        await connectTo(id).catch(async (error: AppError) => {
           const code = (error.cause as NodeJS.ErrnoException | undefined)?.code
           // One that lives but is slow, or speaks another protocol, may hold a job: it is left alone.
           if (code !== 'ECONNREFUSED' && code !== 'ENOENT')
             return options.log('a shim does not answer', { shim: id, error: error.message })
           lost.push(id)
-          await tidy(id)
+          await removeShimFiles(id)
         })
       }),
     )
     // A shim or a daemon that was killed while cleaning up may have removed the socket only.
-    for (const id of idsOf('.d')) if (!existsSync(join(options.dir, `${id}.sock`))) await tidy(id)
+    for (const id of idsOf('.d')) if (!existsSync(join(options.dir, `${id}.sock`))) await removeShimFiles(id)
     options.onLost(lost, livingIds())
   })()
 
-  const launch = (): Promise<ShimLink> => {
+  const startShim = (): Promise<ShimLink> => {
     const id = randomBytes(4).toString('hex')
     const starts = (async () => {
       const used = new Set([...[...links].map(link => link.uid ?? -1), ...startingUids])
@@ -92,7 +92,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       if (config.uid !== null) startingUids.add(config.uid)
       try {
         await startProcess(config, options.dir)
-        return await reach(id)
+        return await connectTo(id)
       } finally {
         if (config.uid !== null) startingUids.delete(config.uid)
       }
@@ -108,7 +108,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     if (closed) return
     const free = [...links].filter(isFree).length + starting.size
     for (let missing = options.spare - free; missing > 0; missing--)
-      launch().catch(error => options.log('a shim did not start', { error: (error as Error).message }))
+      startShim().catch(error => options.log('a shim did not start', { error: (error as Error).message }))
   }
 
   /** A burst starts a shim for each job; afterwards they would only hold memory. */
@@ -127,7 +127,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
 
   let waiting = 0
   /** A free shim now, or the first that becomes free; enough are started for everybody who waits. */
-  const takeFree = async (machineId: string, signal: AbortSignal): Promise<ShimLink> => {
+  const acquireFree = async (machineId: string, signal: AbortSignal): Promise<ShimLink> => {
     waiting += 1
     try {
       for (;;) {
@@ -138,7 +138,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
           link.machineId = machineId
           return link
         }
-        if (starting.size < waiting) void launch().catch(() => {})
+        if (starting.size < waiting) void startShim().catch(() => {})
         await Promise.any(starting.values()).catch((error: AggregateError) => {
           throw error.errors[0]
         })
@@ -148,30 +148,30 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     }
   }
 
-  void found.then(refill, () => {})
+  void discovered.then(refill, () => {})
 
   return {
     acquire: async (machineId, signal) => {
-      await found
+      await discovered
       signal.throwIfAborted()
       const holder = [...links].find(link => link.machineId === machineId)
       if (holder !== undefined) return holder
-      const link = await takeFree(machineId, signal)
+      const link = await acquireFree(machineId, signal)
       setImmediate(refill)
       return link
     },
-    holderOf: async machineId => {
-      await found
+    findHolder: async machineId => {
+      await discovered
       return [...links].find(link => link.machineId === machineId)
     },
     links: async () => {
-      await found
+      await discovered
       return [...links]
     },
     close: async () => {
       closed = true
       clearInterval(idleTimer)
-      await found.catch(() => {})
+      await discovered.catch(() => {})
       await Promise.allSettled(starting.values())
       for (const link of links) {
         if (isFree(link)) link.send({ type: 'retire' })
@@ -191,7 +191,7 @@ const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
       [
         '--max-old-space-size=256',
         '--max-semi-space-size=1',
-        programFile('./shim.js'),
+        compiledFile('./shim.js'),
         JSON.stringify(config),
       ],
       { cwd: '/', detached: true, stdio: ['ignore', 'pipe', log], env: shimEnv() },

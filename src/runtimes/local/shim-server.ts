@@ -7,9 +7,9 @@ import { planSandbox, type SandboxShape } from '../sandbox/plan-sandbox.ts'
 import { type JobRun, runJob } from './job-run.ts'
 import { saveResult } from './job-state-files.ts'
 import { toLocalError } from './local-error.ts'
-import { type Box, bootBox } from './local-machine.ts'
-import { createPipes } from './output-pipes.ts'
-import { helperText } from './runner-script.ts'
+import { bootMachine, type LocalMachine } from './local-machine.ts'
+import { createPipeFactory } from './output-pipes.ts'
+import { helperScript } from './runner-script.ts'
 import {
   type FromShim,
   onMessages,
@@ -21,15 +21,19 @@ import {
   type ToShim,
 } from './shim-protocol.ts'
 
-const ALIVE_MS = 10_000
+const HEARTBEAT_MS = 10_000
 const HOME_CHECK_MS = 15_000
 const BOOT_MS = 60_000
 
-interface Current {
+interface CurrentJob {
   readonly spec: StartSpec
   readonly run: JobRun
   /** Set when it is over and its result is being written. */
-  over?: { readonly result: ShimResult; readonly giveUp: AbortController; readonly saved: Promise<void> }
+  finished?: {
+    readonly result: ShimResult
+    readonly stopSaving: AbortController
+    readonly saved: Promise<void>
+  }
 }
 
 /** Listens for the daemon and runs what it sends, one job at a time. */
@@ -40,13 +44,13 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   const ownDir = join(config.dir, `${config.id}.d`)
   rmSync(ownDir, { recursive: true, force: true })
   mkdirSync(ownDir, { mode: 0o700 })
-  const openPipe = createPipes(ownDir)
+  const openPipe = createPipeFactory(ownDir)
 
   const sockets = new Set<Socket>()
   let machineId: string | null = null
-  let current: Current | null = null
-  let box: Box | undefined
-  let warm: Box | undefined
+  let current: CurrentJob | null = null
+  let machine: LocalMachine | undefined
+  let warm: LocalMachine | undefined
   let boots = 0
   let jobs = 0
   let retiring = false
@@ -54,15 +58,15 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   let hasHeldSecrets = false
   let idleSince = performance.now()
 
-  const tell = (message: FromShim) => {
+  const broadcast = (message: FromShim) => {
     for (const socket of sockets) sendMessage(socket, message)
   }
 
   /** A list of domains needs the proxy first; it ends with the machine. */
-  const bootFor = async (spec: StartSpec): Promise<Box> => {
+  const bootFor = async (spec: StartSpec): Promise<LocalMachine> => {
     if (config.runtime === 'host' || typeof spec.network === 'string') return boot(spec)
     const proxySocket = join(ownDir, `proxy-${boots}.sock`)
-    const { startProxy } = await import('./egress-proxy.ts')
+    const { startEgressProxy: startProxy } = await import('./egress-proxy.ts')
     const proxy = await startProxy(`${config.id}.d/proxy-${boots}.sock`, spec.network)
     const next = boot({ ...spec, proxySocket })
     void next.gone.then(() => {
@@ -72,11 +76,11 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     return next
   }
 
-  const boot = (shape: SandboxShape): Box => {
+  const boot = (shape: SandboxShape): LocalMachine => {
     const name = `${config.id}-${boots++}`
     const plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name) : planHost(config, name)
     try {
-      return bootBox(plan, openPipe)
+      return bootMachine(plan, openPipe)
     } catch (error) {
       // The home was removed under it: what the plan has set up elsewhere must not stay.
       void plan.cgroup?.remove()
@@ -84,7 +88,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     }
   }
 
-  const warmUp = () => {
+  const bootWarmMachine = () => {
     if (config.warm === null || warm !== undefined || machineId !== null || retiring) return
     const next = boot({ network: 'none', programs: [], limits: config.warm })
     warm = next
@@ -94,25 +98,25 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   }
 
   /** The waiting machine when it has the wanted shape, else a new one. */
-  const machineFor = async (spec: StartSpec): Promise<Box> => {
-    if (box !== undefined) return box
+  const machineFor = async (spec: StartSpec): Promise<LocalMachine> => {
+    if (machine !== undefined) return machine
     if (spec.continues)
       throw new AppError('not_found', 'The kept machine has ended, and its workspace with it.')
     const ready = warm
     warm = undefined
-    const fits =
+    const warmFits =
       ready !== undefined &&
       spec.network === 'none' &&
       spec.programs.length === 0 &&
       spec.limits.disk === config.warm?.disk
-    if (ready !== undefined && !fits) {
+    if (ready !== undefined && !warmFits) {
       ready.kill()
       await ready.gone
     }
-    const next = fits ? ready : await bootFor(spec)
-    box = next
+    const next = warmFits ? ready : await bootFor(spec)
+    machine = next
     void next.gone.then(() => {
-      if (box === next) box = undefined
+      if (machine === next) machine = undefined
     })
     await whenReady(next).catch(cause => {
       throw new AppError('unavailable', `The machine could not be made: ${(cause as Error).message}`, {
@@ -130,7 +134,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
         jobId: spec.jobId,
         error: new AppError(code, message).toBody(),
       })
-    if (current !== null && current.over === undefined)
+    if (current !== null && current.finished === undefined)
       return refuse(`Another job (${current.spec.jobId}) runs in this machine.`)
     if (retiring || (machineId !== null && machineId !== spec.machineId))
       return refuse('This shim holds another machine.', 'unavailable')
@@ -138,33 +142,33 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     try {
       run = runJob({
         spec,
-        machine: () => machineFor(spec),
-        abandon: () => box?.kill(),
-        onStarted: at => tell({ type: 'started', jobId: spec.jobId, at }),
-        onLog: coalesce(() => tell({ type: 'log', jobId: spec.jobId })),
+        getMachine: () => machineFor(spec),
+        killBootingMachine: () => machine?.kill(),
+        onStarted: at => broadcast({ type: 'started', jobId: spec.jobId, at }),
+        onLog: coalesce(() => broadcast({ type: 'log', jobId: spec.jobId })),
       })
     } catch (error) {
       return refuse(toLocalError(error).message, 'unavailable')
     }
     // The result of the job before is with the daemon, else it would not send the next one.
-    current?.over?.giveUp.abort()
+    current?.finished?.stopSaving.abort()
     machineId = spec.machineId
     jobs += 1
     hasHeldSecrets ||= Object.keys(spec.secrets).length > 0
-    const mine: Current = { spec, run }
-    current = mine
-    const alive = setInterval(() => tell({ type: 'alive', jobId: spec.jobId }), ALIVE_MS)
+    const thisJob: CurrentJob = { spec, run }
+    current = thisJob
+    const heartbeat = setInterval(() => broadcast({ type: 'alive', jobId: spec.jobId }), HEARTBEAT_MS)
     void run.done.then(async result => {
-      clearInterval(alive)
-      const giveUp = new AbortController()
-      const saved = saveResult(spec.dir, result, giveUp.signal)
-      mine.over = { result, giveUp, saved }
+      clearInterval(heartbeat)
+      const stopSaving = new AbortController()
+      const saved = saveResult(spec.dir, result, stopSaving.signal)
+      thisJob.finished = { result, stopSaving, saved }
       // The daemon need not wait for the disk; the file is for the next one.
-      tell({ type: 'done', jobId: spec.jobId, result })
+      broadcast({ type: 'done', jobId: spec.jobId, result })
       await saved
-      if (current !== mine) return
+      if (current !== thisJob) return
       current = null
-      if (spec.lifecycle === 'ephemeral' || box === undefined) await release()
+      if (spec.lifecycle === 'ephemeral' || machine === undefined) await release()
     })
   }
 
@@ -179,44 +183,44 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
 
   const endMachine = async () => {
     const id = machineId
-    const last = box
+    const last = machine
     if (last !== undefined) {
-      last.leave()
+      last.shutDown()
       const timer = setTimeout(() => last.kill(), 1000)
       await last.gone
       clearTimeout(timer)
     }
-    box = undefined
+    machine = undefined
     machineId = null
-    if (id !== null) tell({ type: 'gone', machineId: id })
+    if (id !== null) broadcast({ type: 'gone', machineId: id })
     idleSince = performance.now()
     if (jobs >= config.maxJobs || hasHeldSecrets) retiring = true
-    if (retiring) return leave()
-    warmUp()
-    tell({ type: 'idle' })
+    if (retiring) return shutDown()
+    bootWarmMachine()
+    broadcast({ type: 'idle' })
   }
 
   const destroy = async (socket: Socket, id: string) => {
     if (machineId !== id) return sendMessage(socket, { type: 'gone', machineId: id })
-    box?.kill()
-    if (current !== null && current.over === undefined) {
+    machine?.kill()
+    if (current !== null && current.finished === undefined) {
       current.run.stop('cancel', 0)
       return // `release` follows the end of the run.
     }
-    current?.over?.giveUp.abort()
-    await current?.over?.saved
+    current?.finished?.stopSaving.abort()
+    await current?.finished?.saved
     if (machineId === id) await release()
   }
 
-  let left = false
-  const leave = async () => {
-    if (left) return
-    left = true
+  let shuttingDown = false
+  const shutDown = async () => {
+    if (shuttingDown) return
+    shuttingDown = true
     retiring = true
     server.close()
     rmSync(join(config.dir, socketName), { force: true })
-    tell({ type: 'leaving' })
-    const machines = [warm, box].flatMap(machine => machine ?? [])
+    broadcast({ type: 'leaving' })
+    const machines = [warm, machine].flatMap(machine => machine ?? [])
     for (const machine of machines) machine.kill()
     await Promise.all(machines.map(machine => machine.gone))
     rmSync(ownDir, { recursive: true, force: true })
@@ -235,16 +239,16 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
           if (current?.spec.jobId === message.jobId) current.run.stop(message.kind, message.graceSeconds)
           return
         case 'attach':
-          if (current?.spec.jobId === message.jobId && current.over === undefined) return
+          if (current?.spec.jobId === message.jobId && current.finished === undefined) return
           return sendMessage(socket, {
             type: 'done',
             jobId: message.jobId,
-            result: current?.spec.jobId === message.jobId ? (current.over?.result ?? null) : null,
+            result: current?.spec.jobId === message.jobId ? (current.finished?.result ?? null) : null,
           })
         case 'destroy':
           return void destroy(socket, message.machineId)
         case 'retire':
-          if (machineId === null) void leave()
+          if (machineId === null) void shutDown()
           else retiring = true
       }
     })
@@ -255,48 +259,48 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
       pid: process.pid,
       uid: config.uid,
       machineId,
-      jobId: current?.over === undefined ? (current?.spec.jobId ?? null) : null,
-      ...(current?.over && { unsavedJobId: current.spec.jobId }),
+      jobId: current?.finished === undefined ? (current?.spec.jobId ?? null) : null,
+      ...(current?.finished && { unsavedJobId: current.spec.jobId }),
       runtime: config.runtime,
     })
   })
   server.listen(socketName, () => {
     process.stdout.write('ready\n')
-    warmUp()
+    bootWarmMachine()
   })
 
   setInterval(() => {
     if (!existsSync(ownDir)) {
       // The home is gone, and with it whoever could want the result.
       current?.run.stop('cancel', 0)
-      return void leave()
+      return void shutDown()
     }
     const idleMs = performance.now() - idleSince
-    if (machineId === null && sockets.size === 0 && idleMs > config.idleSeconds * 1000) void leave()
+    if (machineId === null && sockets.size === 0 && idleMs > config.idleSeconds * 1000) void shutDown()
   }, HOME_CHECK_MS)
 }
 
 /** The runner reads commands, and the helper, if there is one, does its work. */
-const whenReady = async (box: Box): Promise<void> => {
-  const timer = setTimeout(() => box.kill(), BOOT_MS)
+const whenReady = async (machine: LocalMachine): Promise<void> => {
+  const timer = setTimeout(() => machine.kill(), BOOT_MS)
   try {
-    await box.ready
-    if (box.plan.helper !== undefined) await startHelper(box, box.plan.helper)
+    await machine.ready
+    if (machine.plan.helper !== undefined) await startHelper(machine, machine.plan.helper)
   } finally {
     clearTimeout(timer)
   }
 }
 
-const startHelper = (box: Box, helper: readonly string[]): Promise<void> =>
+const startHelper = (machine: LocalMachine, helper: readonly string[]): Promise<void> =>
   new Promise((resolve, reject) => {
-    const off = box.onStatus(line => {
+    const off = machine.onStatus(line => {
       if (!line.startsWith('proxied ')) return
       off()
-      box.spared.add(Number(line.slice('proxied '.length)))
+      machine.machinePids.add(Number(line.slice('proxied '.length)))
       resolve()
     })
-    void box.gone.then(() => reject(new Error('it ended before its network was ready')))
-    box.send(helperText(helper))
+    void machine.gone.then(() => reject(new Error('it ended before its network was ready')))
+    machine.send(helperScript(helper))
   })
 
 /** At most one call per turn of the event loop. */

@@ -31,7 +31,7 @@ export const openSpoolReader = (dir: string, from: number): SpoolReader => {
     return frames
   }
 
-  const follower = async (): Promise<number | undefined> => {
+  const nextSegment = async (): Promise<number | undefined> => {
     const starts = await listStarts(dir)
     const current = file?.start
     if (current === undefined) return starts.findLast(start => start <= position) ?? starts[0]
@@ -54,7 +54,7 @@ export const openSpoolReader = (dir: string, from: number): SpoolReader => {
       for (;;) {
         const frames = await read()
         if (frames.length > 0) return frames
-        const start = await follower()
+        const start = await nextSegment()
         if (start === undefined) return []
         // It has a follower, so it is finished, but it may have grown since it was read.
         const rest = await read()

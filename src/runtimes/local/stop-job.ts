@@ -1,4 +1,4 @@
-import type { Box } from './local-machine.ts'
+import type { LocalMachine } from './local-machine.ts'
 import { signalAll } from './process-tree.ts'
 
 const KILL_ROUNDS = 40
@@ -8,20 +8,20 @@ const ROUND_MS = 25
  * Asks a job to end, then ends it, so that the runner lives on and can bring out the files. A job that cannot be
  * ended this way takes the whole machine with it.
  */
-export const endJob = (box: Box, graceMs: number, isOver: () => boolean): void => {
-  signalAll(box.jobProcesses(), 'SIGTERM')
+export const stopJob = (machine: LocalMachine, graceMs: number, isOver: () => boolean): void => {
+  signalAll(machine.jobProcesses(), 'SIGTERM')
   setTimeout(() => {
-    if (!isOver()) void force(box, isOver)
+    if (!isOver()) void killJob(machine, isOver)
   }, graceMs)
 }
 
-const force = async (box: Box, isOver: () => boolean): Promise<void> => {
+const killJob = async (machine: LocalMachine, isOver: () => boolean): Promise<void> => {
   for (let round = 0; round < KILL_ROUNDS && !isOver(); round++) {
-    const processes = box.jobProcesses()
+    const processes = machine.jobProcesses()
     // Stopped first: a process that forks faster than it is listed cannot escape that way.
     signalAll(processes, 'SIGSTOP')
     signalAll(processes, 'SIGKILL')
     await new Promise(resolve => setTimeout(resolve, ROUND_MS))
   }
-  if (!isOver()) box.kill()
+  if (!isOver()) machine.kill()
 }

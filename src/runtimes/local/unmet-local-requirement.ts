@@ -3,7 +3,7 @@ import { normalizeArch, normalizeOs } from '../../cluster/platform.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 
 /** What no local runtime can give, whichever it is. */
-export const placeProblem = (manifest: Manifest): string | undefined => {
+export const unmetLocalRequirement = (manifest: Manifest): string | undefined => {
   const { requires, vmTemplate } = manifest
   if (vmTemplate !== undefined) return `the template '${vmTemplate}' needs a virtual machine`
   const [os, arch] = [normalizeOs(process.platform), normalizeArch(process.arch)]

@@ -23,7 +23,7 @@ export const ignoreFilesOf = (listing: Listing): ListedFile[] => {
     })
 }
 
-export interface Ending {
+export interface FinalWorkspace {
   readonly listing: Listing
   readonly base: BaseTree
   readonly ignores: readonly { readonly path: string; readonly text: string }[]
@@ -33,15 +33,15 @@ export interface Ending {
   readonly startedAt: number
 }
 
-export interface Suspects {
+export interface ChangeCandidates {
   /** Files that may have changed: what they hold decides. */
   readonly files: readonly ListedFile[]
   readonly skipped: readonly SkippedArtifact[]
 }
 
 /** What of a workspace may have changed, by what a listing of it tells. */
-export const suspectsOf = ({ base, startedAt, ...ending }: Ending): Suspects =>
-  suspectsAmong(ending, {
+export const findCandidates = ({ base, startedAt, ...final }: FinalWorkspace): ChangeCandidates =>
+  filterCandidates(final, {
     wasFile: path => base.files.has(path),
     isUnchanged: file =>
       file.type === 'file'
@@ -50,17 +50,17 @@ export const suspectsOf = ({ base, startedAt, ...ending }: Ending): Suspects =>
   })
 
 /** How a workspace began, for one who compares. */
-export interface Beginning {
+export interface InitialWorkspace {
   /** Whether there was a regular file. */
   wasFile(path: string): boolean
   isUnchanged(file: ListedFile): boolean
 }
 
 /** The same where what it began as is known otherwise. */
-export const suspectsAmong = (
-  { listing, ignores, given }: Pick<Ending, 'listing' | 'ignores' | 'given'>,
-  { wasFile, isUnchanged }: Beginning,
-): Suspects => {
+export const filterCandidates = (
+  { listing, ignores, given }: Pick<FinalWorkspace, 'listing' | 'ignores' | 'given'>,
+  { wasFile, isUnchanged }: InitialWorkspace,
+): ChangeCandidates => {
   const isIgnoredFile = ignoreCheck(ignores)
   const known = new Set(given)
   const skipped: SkippedArtifact[] = []
@@ -100,11 +100,11 @@ export interface Changes {
 
 /** What has changed, by the contents of what was suspected. */
 export const changesOf = (
-  { listing, base }: Pick<Ending, 'listing' | 'base'>,
-  suspects: readonly ListedFile[],
+  { listing, base }: Pick<FinalWorkspace, 'listing' | 'base'>,
+  candidates: readonly ListedFile[],
   collected: readonly { readonly path: string; readonly sha256: string; readonly size: number }[],
 ): Changes => {
-  const modes = new Map(suspects.map(file => [file.path, isExecutable(file)]))
+  const modes = new Map(candidates.map(file => [file.path, isExecutable(file)]))
   const present = new Set(listing.files.filter(file => file.type === 'file').map(file => file.path))
   const files: Change[] = []
   let bytes = 0
@@ -143,12 +143,12 @@ const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength)
 
 /** For a new file, or one of another size or mode, there is nothing to compare. */
-export const hasChangedForSure = (file: ListedFile, old: BaseFile | undefined): boolean =>
+export const hasCertainlyChanged = (file: ListedFile, old: BaseFile | undefined): boolean =>
   old === undefined || old.size !== file.size || old.executable !== isExecutable(file)
 
 const looksUnchanged = (file: ListedFile, old: BaseFile | undefined, startedAt: number): boolean =>
   old !== undefined &&
-  !hasChangedForSure(file, old) &&
+  !hasCertainlyChanged(file, old) &&
   old.modified === file.modified &&
   old.modified * 1000 < startedAt - RACY_MS
 

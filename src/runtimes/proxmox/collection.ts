@@ -7,10 +7,10 @@ import { formatSize } from '../../jobs/sizes.ts'
 import type { Blobs } from '../../ports.ts'
 import type { BaseTree } from '../local/base-tree.ts'
 import type { ListedFile } from '../local/file-listing.ts'
-import type { PatchWork } from '../local/patch-tasks.ts'
+import type { PatchTasks } from '../local/patch-tasks.ts'
 import { redactNames } from '../local/redact-names.ts'
 import { selectArtifacts } from '../local/select-artifacts.ts'
-import { changesOf, hasChangedForSure, ignoreFilesOf } from '../local/workspace-changes.ts'
+import { changesOf, hasCertainlyChanged, ignoreFilesOf } from '../local/workspace-changes.ts'
 import { createInbox, once, type Wanted } from './inbox.ts'
 
 export interface CollectionOptions {
@@ -22,7 +22,7 @@ export interface CollectionOptions {
     readonly artifactBytes: number
     readonly patchBytes: number
   }
-  readonly work: PatchWork
+  readonly work: PatchTasks
   /** How much to ask for at once. */
   readonly batchBytes: number
   startedAt(): number
@@ -136,7 +136,7 @@ export const createCollection = (options: CollectionOptions) => {
       const content = await inbox.received.get(path)?.content?.()
       if (content !== undefined) ignores.push({ path, text: content.toString('utf8') })
     }
-    const { files, skipped, base } = await work.suspects({
+    const { files, skipped, base } = await work.candidates({
       listing: list,
       ignores,
       given: givenInWorkspace(manifest.files),
@@ -144,7 +144,7 @@ export const createCollection = (options: CollectionOptions) => {
       startedAt: options.startedAt(),
     })
     // What only may have changed is as large as the user's own files; what has changed for sure is not.
-    const sure = sum(files.filter(file => hasChangedForSure(file, base.files.get(file.path))))
+    const sure = sum(files.filter(file => hasCertainlyChanged(file, base.files.get(file.path))))
     if (sure > 2 * caps.patchBytes) throw tooMuch(sure)
     if (sum(files) > caps.artifactBytes) throw tooMuch(sum(files))
     return { suspects: files, skipped, base }
@@ -245,7 +245,7 @@ const patchSkips = (plan: Plan | undefined, refused: ReadonlyMap<string, string>
 /** The digest that a file has if nothing about it has changed. */
 const sameAs = (file: ListedFile, { files }: BaseTree): string | undefined => {
   const old = files.get(file.path)
-  return hasChangedForSure(file, old) ? undefined : old?.sha256
+  return hasCertainlyChanged(file, old) ? undefined : old?.sha256
 }
 
 const sum = (files: readonly ListedFile[]): number => files.reduce((total, file) => total + file.size, 0)

@@ -1,7 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { OutputChunk, OutputStream } from '../../jobs/job.ts'
 import type { Sink } from '../../ports.ts'
-import { createOutput, type Held, type Output } from '../local/job-output.ts'
+import { createJobOutput, type HeldOutput, type JobOutput } from '../local/job-output.ts'
 import { REDACTED } from '../local/redactor.ts'
 import type { Details } from './details.ts'
 import type { Reading } from './reading.ts'
@@ -21,7 +21,7 @@ export interface Intake {
   tell(text: Told): Promise<void>
   /** What was held back is let out, after any last words; the details are remembered in the same step. */
   end(last?: Told, remember?: Partial<Details>): Promise<void>
-  agent: Output['agent']
+  agent: JobOutput['agentSummary']
   /** Takes the secrets of the job out of a text; out of all of it while they are not known. */
   redact(text: string): string
   readonly sawNoSpace: boolean
@@ -39,7 +39,7 @@ interface IntakeOptions {
   /** How to read; undefined while that is not known, and then nothing is taken. */
   read(): Reading | undefined
   /** What is to be remembered together with a position, so that what is held back there survives us. */
-  keep(position: number, held: Held | undefined): Partial<Details> | undefined
+  keep(position: number, held: HeldOutput | undefined): Partial<Details> | undefined
   now(): number
 }
 
@@ -50,7 +50,7 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
   let chunks: OutputChunk[] = []
   let progress: string | undefined
   let last: Promise<unknown> = Promise.resolve()
-  let opened: Output | undefined
+  let opened: JobOutput | undefined
 
   const spool = {
     end: 0,
@@ -67,13 +67,13 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
     close: () => {},
   }
 
-  const open = (): Output | undefined => {
+  const open = (): JobOutput | undefined => {
     const reading = opened === undefined ? read() : undefined
-    if (reading) opened = createOutput({ ...reading, spool, now, onWrite: () => {} })
+    if (reading) opened = createJobOutput({ ...reading, spool, now, onWrite: () => {} })
     return opened
   }
 
-  const need = (): Output => {
+  const need = (): JobOutput => {
     const output = open()
     // Whoever cannot tell what is secret lets nothing through; the machine comes again.
     if (output === undefined) throw new AppError('unavailable', 'The job cannot be read yet.')
@@ -96,9 +96,9 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
   }
 
   /** Without what is held back a few bytes would be missing after a crash, and only then. */
-  const flushHolding = (output: Output): Promise<void> => flush(keep(position, output.held()))
+  const flushHolding = (output: JobOutput): Promise<void> => flush(keep(position, output.held()))
 
-  const hear = (text: Told): Output => {
+  const hear = (text: Told): JobOutput => {
     const output = need()
     if (text.output) output.stdout(Buffer.from(text.output))
     if (text.error) output.stderr(Buffer.from(`${text.error}\n`))
@@ -118,10 +118,10 @@ export const createIntake = ({ sink, read, keep, now, ...start }: IntakeOptions)
       return position
     },
     get sawNoSpace() {
-      return opened?.symptoms.saw('disk') ?? false
+      return opened?.limitErrors.found('disk') ?? false
     },
     redact: text => open()?.redact(text) ?? REDACTED,
-    agent: () => opened?.agent() ?? { usage: null, error: null },
+    agent: () => opened?.agentSummary() ?? { usage: null, error: null },
     take: ({ stream, offset, data }) =>
       queue(async () => {
         sink.heartbeat()

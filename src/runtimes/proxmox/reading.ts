@@ -1,11 +1,11 @@
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
-import type { Held } from '../local/job-output.ts'
+import type { HeldOutput } from '../local/job-output.ts'
 import type { Details } from './details.ts'
 import { seal, unseal } from './seal.ts'
 
 /** How the output of a job is read: what must not be seen of it, its form, and what an earlier daemon had begun. */
 export interface Reading extends Pick<CommandSpec, 'secrets' | 'format'> {
-  readonly held?: Held | undefined
+  readonly held?: HeldOutput | undefined
 }
 
 export interface ReadingOptions {
@@ -48,7 +48,7 @@ export const createReading = ({ run, details, fresh, token }: ReadingOptions) =>
     },
 
     /** To be remembered together with the output up to this position: it counts for no other. */
-    keep(position: number, held: Held | undefined): Partial<Details> | undefined {
+    keep(position: number, held: HeldOutput | undefined): Partial<Details> | undefined {
       const key = token()
       const encoded = held && encode(held)
       if (key !== undefined && encoded && encoded.size <= MOST_HELD) {
@@ -69,7 +69,7 @@ interface EncodedHeld {
   readonly line: string
 }
 
-const encode = ({ stdout, stderr, line }: Held) => ({
+const encode = ({ stdout, stderr, line }: HeldOutput) => ({
   size: stdout.length + stderr.length + line.length,
   fields: {
     stdout: stdout.toString('base64'),
@@ -78,7 +78,7 @@ const encode = ({ stdout, stderr, line }: Held) => ({
   } satisfies EncodedHeld,
 })
 
-const decode = ({ stdout, stderr, line }: EncodedHeld): Held => ({
+const decode = ({ stdout, stderr, line }: EncodedHeld): HeldOutput => ({
   stdout: Buffer.from(stdout, 'base64'),
   stderr: Buffer.from(stderr, 'base64'),
   line: Buffer.from(line, 'base64'),

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { formatSize } from '../../jobs/sizes.ts'
 import type { Check, Readiness } from '../../ports.ts'
-import type { CgroupFinding } from '../local/cgroup-root.ts'
+import type { CgroupLookup } from '../local/cgroup-root.ts'
 import type { MachineLimits } from '../local/shim-protocol.ts'
 import type { Probe } from './probe-backend.ts'
 import type { UidRange } from './sandbox-uids.ts'
 import { seccompFilter } from './seccomp.ts'
-import { DISK_PARTS } from './system-mounts.ts'
+import { WRITABLE_DIRS } from './system-mounts.ts'
 
 export interface CheckOptions {
   readonly probe: Probe
-  readonly cgroup: CgroupFinding
+  readonly cgroup: CgroupLookup
   readonly uids: UidRange | null
   readonly defaults: MachineLimits
 }
@@ -18,7 +18,7 @@ export interface CheckOptions {
 /** What protects jobs here, what does not, and how to change it. */
 export const checkSandbox = ({ probe, cgroup, uids, defaults }: CheckOptions): Readiness => {
   const checks: Check[] = [
-    trialCheck(probe),
+    startCheck(probe),
     backendCheck(probe),
     seccompCheck(probe),
     identityCheck(uids),
@@ -28,13 +28,13 @@ export const checkSandbox = ({ probe, cgroup, uids, defaults }: CheckOptions): R
   return { runtime: 'sandbox', ready: checks.every(check => check.status !== 'failed'), checks }
 }
 
-const trialCheck = ({ trialProblem }: Probe): Check => {
-  if (trialProblem === null)
+const startCheck = ({ sandboxProblem }: Probe): Check => {
+  if (sandboxProblem === null)
     return { name: 'sandbox', status: 'ok', message: 'a trial sandbox started and ended' }
   return {
     name: 'sandbox',
     status: 'failed',
-    message: `no sandbox can be made: ${trialProblem}`,
+    message: `no sandbox can be made: ${sandboxProblem}`,
     fix: namespaceFix(),
   }
 }
@@ -70,9 +70,9 @@ const identityCheck = (uids: UidRange | null): Check =>
       }
     : { name: 'user', status: 'ok', message: `each job gets a user id of its own, from ${uids.first} on` }
 
-const limitChecks = (cgroup: CgroupFinding, defaults: MachineLimits): Check[] => {
+const limitChecks = (cgroup: CgroupLookup, defaults: MachineLimits): Check[] => {
   const root = cgroup.root
-  const keeps = {
+  const enforces = {
     memory:
       root !== null && (root.version === 1 ? root.memory !== null : root.controllers.includes('memory')),
     processes: root !== null && (root.version === 1 ? root.pids !== null : root.controllers.includes('pids')),
@@ -82,7 +82,7 @@ const limitChecks = (cgroup: CgroupFinding, defaults: MachineLimits): Check[] =>
   const why = cgroup.problem ?? 'that controller is missing'
   const fix = delegationFix()
   return [
-    keeps.memory
+    enforces.memory
       ? { name: 'memory', status: 'ok', message: `limited to ${formatSize(defaults.memory)}${by}` }
       : {
           name: 'memory',
@@ -90,10 +90,10 @@ const limitChecks = (cgroup: CgroupFinding, defaults: MachineLimits): Check[] =>
           message: `watched ten times a second, not limited by the kernel: ${why}`,
           fix,
         },
-    keeps.processes
+    enforces.processes
       ? { name: 'processes', status: 'ok', message: `limited to ${defaults.processes}${by}` }
       : { name: 'processes', status: 'ok', message: `limited to ${defaults.processes} (rlimit)` },
-    keeps.cpu
+    enforces.cpu
       ? { name: 'cpu', status: 'ok', message: `limited to ${defaults.cpu} processors${by}` }
       : { name: 'cpu', status: 'warning', message: `not limited: ${why}`, fix },
   ]
@@ -104,7 +104,7 @@ const diskCheck = ({ backend }: Probe, { disk }: MachineLimits): Check =>
     ? {
         name: 'disk',
         status: 'warning',
-        message: `${DISK_PARTS.map(part => part.target).join(', ')} may hold ${formatSize(disk)} each, in any number of files: only bubblewrap may mount here`,
+        message: `${WRITABLE_DIRS.map(part => part.target).join(', ')} may hold ${formatSize(disk)} each, in any number of files: only bubblewrap may mount here`,
         fix: namespaceFix(),
       }
     : { name: 'disk', status: 'ok', message: `limited to ${formatSize(disk)}, held in memory` }

@@ -4,16 +4,16 @@ import { formatSize } from '../../jobs/sizes.ts'
 import type { Fit } from '../../ports.ts'
 import { limitsOf } from '../local/local-runtime.ts'
 import type { MachineLimits } from '../local/shim-protocol.ts'
-import { placeProblem } from '../local/unmet-local-requirement.ts'
+import { unmetLocalRequirement } from '../local/unmet-local-requirement.ts'
 
 /** Whether this computer could run it in a sandbox. */
 export const fitsSandbox = (manifest: Manifest, defaults: MachineLimits): Fit => {
-  const problem = placeProblem(manifest) ?? sizeProblem(limitsOf(manifest, defaults))
+  const problem = unmetLocalRequirement(manifest) ?? resourceProblem(limitsOf(manifest, defaults))
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
 /** The workspace lies in memory, so disk and memory are taken from the same place. */
-const sizeProblem = (limits: MachineLimits): string | undefined => {
+const resourceProblem = (limits: MachineLimits): string | undefined => {
   if (limits.cpu > availableParallelism())
     return `it asks for ${limits.cpu} processors, this computer has ${availableParallelism()}`
   if (limits.memory + limits.disk > totalmem())

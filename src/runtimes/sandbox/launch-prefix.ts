@@ -1,24 +1,24 @@
 import { existsSync } from 'node:fs'
 import { AppError } from '../../jobs/errors.ts'
-import { DISK_PARTS, isSystemPath, type Shown, STAGE_DIRS } from './system-mounts.ts'
+import { isSystemPath, type MountEntry, STAGING_DIRS, WRITABLE_DIRS } from './system-mounts.ts'
 
-export interface EnterOptions {
+export interface LaunchPrefixOptions {
   /** Files of the cgroup to join. */
   readonly joinFiles: readonly string[]
   /** The user to become; null to stay. */
   readonly uid: number | null
-  readonly shown: readonly Shown[]
+  readonly mounts: readonly MountEntry[]
   /** Options of the file system to mount for the job's own files; null when the sandbox mounts them itself. */
   readonly disk: string | null
 }
 
-export interface Entry {
+export interface LaunchPrefix {
   /** Put before the command that makes the sandbox. */
-  readonly prefix: readonly string[]
+  readonly argv: readonly string[]
   /** What to show, from where the command finds it. */
-  readonly shown: readonly Shown[]
+  readonly mounts: readonly MountEntry[]
   /** Holds a directory for each part of the disk, when there is one. */
-  readonly stageDir: string
+  readonly stagingDir: string
 }
 
 /**
@@ -29,14 +29,14 @@ export interface Entry {
  * A root daemon also shows programs and sockets from directories that the job's user cannot enter, such as /root.
  * They are bound into a place everybody can enter. All mounts are in a mount namespace that nobody else sees.
  */
-export const enter = ({ joinFiles, uid, shown, disk }: EnterOptions): Entry => {
+export const launchPrefix = ({ joinFiles, uid, mounts, disk }: LaunchPrefixOptions): LaunchPrefix => {
   const hidden =
     uid === null
       ? []
-      : shown.flatMap(item => (item.kind === 'bind' && !isSystemPath(item.source) ? [item] : []))
-  const stages = disk !== null || hidden.length > 0
-  const stageDir = stages ? findStageDir(shown) : ''
-  const placeOf = new Map(hidden.map((item, index) => [item.source, `${stageDir}/${index}`]))
+      : mounts.flatMap(item => (item.kind === 'bind' && !isSystemPath(item.source) ? [item] : []))
+  const needsStaging = disk !== null || hidden.length > 0
+  const stagingDir = needsStaging ? findStagingDir(mounts) : ''
+  const stagedPaths = new Map(hidden.map((item, index) => [item.source, `${stagingDir}/${index}`]))
   const unshare = [
     'unshare',
     // An ordinary user may mount in a user namespace only.
@@ -44,48 +44,53 @@ export const enter = ({ joinFiles, uid, shown, disk }: EnterOptions): Entry => {
     ...['--mount', '--propagation', 'private', '--'],
   ]
   const owner = uid ?? 0
-  const stageArgs = [
-    ...[stageDir, disk ?? 'mode=755,size=1m', disk === null ? '' : String(owner), String(hidden.length)],
+  const stagingArgs = [
+    ...[stagingDir, disk ?? 'mode=755,size=1m', disk === null ? '' : String(owner), String(hidden.length)],
     ...hidden.flatMap(item => [item.isDirectory ? 'd' : 'f', item.source]),
   ]
-  const script = [JOIN, ...(stages ? [STAGE] : []), 'exec "$@"'].join('\n')
+  const script = [JOIN_CGROUPS, ...(needsStaging ? [MOUNT_STAGING] : []), 'exec "$@"'].join('\n')
   const setUp = [
     ...['/bin/sh', '-c', script, 'sh', String(joinFiles.length), ...joinFiles],
-    ...(stages ? stageArgs : []),
+    ...(needsStaging ? stagingArgs : []),
   ]
   return {
-    prefix: [...(stages ? unshare : []), ...(stages || joinFiles.length > 0 ? setUp : []), ...dropTo(uid)],
-    shown: shown.map(item => {
-      const place = item.kind === 'bind' ? placeOf.get(item.source) : undefined
-      return place === undefined || item.kind !== 'bind' ? item : { ...item, source: place }
+    argv: [
+      ...(needsStaging ? unshare : []),
+      ...(needsStaging || joinFiles.length > 0 ? setUp : []),
+      ...dropPrivileges(uid),
+    ],
+    mounts: mounts.map(item => {
+      const staged = item.kind === 'bind' ? stagedPaths.get(item.source) : undefined
+      return staged === undefined || item.kind !== 'bind' ? item : { ...item, source: staged }
     }),
-    stageDir,
+    stagingDir,
   }
 }
 
 /** Whatever happens to this process, the sandbox ends with it. */
-const dropTo = (uid: number | null): string[] => {
+const dropPrivileges = (uid: number | null): string[] => {
   const identity = uid === null ? [] : [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
   return ['setpriv', ...identity, '--no-new-privs', '--pdeathsig', 'KILL', '--']
 }
 
-const JOIN = 'n=$1; shift; while [ $n -gt 0 ]; do echo $$ >"$1" || exit 97; shift; n=$((n-1)); done'
+const JOIN_CGROUPS = 'n=$1; shift; while [ $n -gt 0 ]; do echo $$ >"$1" || exit 97; shift; n=$((n-1)); done'
 
-const STAGE = [
+const MOUNT_STAGING = [
   'set -e; dir=$1 options=$2 owner=$3 n=$4; shift 4; i=0',
   'mount -t tmpfs -o "$options" tmpfs "$dir"; cd "$dir"',
-  `[ -z "$owner" ] || install -d -m 1777 -o $owner -g $owner ${DISK_PARTS.map(({ name }) => name).join(' ')}`,
+  `[ -z "$owner" ] || install -d -m 1777 -o $owner -g $owner ${WRITABLE_DIRS.map(({ name }) => name).join(' ')}`,
   'while [ $i -lt $n ]; do',
   'if [ "$1" = d ]; then mkdir "$dir/$i"; else : >"$dir/$i"; fi',
   'mount --bind "$2" "$dir/$i"; shift 2; i=$((i+1)); done',
 ].join('\n')
 
 /** The first of them is for the root of a sandbox by util-linux. One that holds something to show would hide it. */
-const findStageDir = (shown: readonly Shown[]): string => {
-  const holds = (dir: string) => shown.some(item => item.kind === 'bind' && item.source.startsWith(`${dir}/`))
-  const dir = STAGE_DIRS.filter(existsSync)
+const findStagingDir = (mounts: readonly MountEntry[]): string => {
+  const holds = (dir: string) =>
+    mounts.some(item => item.kind === 'bind' && item.source.startsWith(`${dir}/`))
+  const dir = STAGING_DIRS.filter(existsSync)
     .slice(1)
     .find(candidate => !holds(candidate))
   if (dir !== undefined) return dir
-  throw new AppError('unavailable', `None of ${STAGE_DIRS.join(', ')} is free to mount over.`)
+  throw new AppError('unavailable', `None of ${STAGING_DIRS.join(', ')} is free to mount over.`)
 }

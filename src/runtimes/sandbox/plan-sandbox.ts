@@ -1,14 +1,14 @@
 import { AppError } from '../../jobs/errors.ts'
 import { createCgroup } from '../local/cgroups.ts'
-import { endMarked } from '../local/kill-by-environment.ts'
+import { killByEnvironment } from '../local/kill-by-environment.ts'
 import type { LaunchPlan } from '../local/local-machine.ts'
 import type { Backend, MachineLimits, ShimConfig } from '../local/shim-protocol.ts'
 import { bwrapCall, SYSTEM_PATH } from './bwrap.ts'
-import { outlet } from './egress-setup.ts'
-import { enter } from './launch-prefix.ts'
-import { programView } from './program-mounts.ts'
+import { egressSetup } from './egress-setup.ts'
+import { launchPrefix } from './launch-prefix.ts'
+import { programMounts } from './program-mounts.ts'
 import { seccompFilter } from './seccomp.ts'
-import { DISK_PARTS, diskOptions, type Shown, systemView } from './system-mounts.ts'
+import { diskOptions, type MountEntry, systemMounts, WRITABLE_DIRS } from './system-mounts.ts'
 import { unshareCommand } from './unshare.ts'
 
 export interface SandboxShape {
@@ -22,47 +22,49 @@ export interface SandboxShape {
 const FIRST_FD = 6
 
 /** In the environment of the launcher (and of bubblewrap's init), never of the job: finds what a sandbox that broke off while booting left. */
-export const BOX_MARK = 'DEPUTY_BOX'
+export const SANDBOX_VARIABLE = 'DEPUTY_BOX'
 
 /** How one sandbox is started, by this shim and for this shape. */
 export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: string): LaunchPlan => {
-  const programs = programView(shape.programs)
+  const programs = programMounts(shape.programs)
   const hostNetwork = shape.network === 'full'
-  const exit = shape.proxySocket === undefined ? undefined : outlet(shape.proxySocket, [...shape.network])
-  const shown = systemView(hostNetwork)
+  const egress =
+    shape.proxySocket === undefined ? undefined : egressSetup(shape.proxySocket, [...shape.network])
+  const mounts = systemMounts(hostNetwork)
   const { backend } = config
   const bindsDisk = backend.type === 'bwrap' && backend.oneDisk
   const cgroup = config.cgroup === null ? null : createCgroup(config.cgroup, `${config.cgroupPrefix}${name}`)
-  const entry = enter({
+  const entry = launchPrefix({
     joinFiles: cgroup?.joinFiles ?? [],
     uid: config.uid,
-    shown: [...shown, ...programs.shown, ...(exit?.shown ?? [])],
+    mounts: [...mounts, ...programs.mounts, ...(egress?.mounts ?? [])],
     disk: bindsDisk ? diskOptions(shape.limits.disk) : null,
   })
-  const seccomp = seccompFilter({ memoryCounted: cgroup?.keeps.memory ?? false })
+  const seccomp = seccompFilter({ memoryCounted: cgroup?.enforces.memory ?? false })
   const build = builderOf(
     backend,
     seccomp,
   )({
-    shown: entry.shown.slice(0, shown.length),
-    onTop: entry.shown.slice(shown.length),
+    mounts: entry.mounts.slice(0, mounts.length),
+    topMounts: entry.mounts.slice(mounts.length),
     limits: shape.limits,
-    diskDir: bindsDisk ? entry.stageDir : null,
+    diskDir: bindsDisk ? entry.stagingDir : null,
     hostNetwork,
   })
   return {
-    argv: [...entry.prefix, ...build.argv],
-    env: { PATH: SYSTEM_PATH, [BOX_MARK]: `${config.cgroupPrefix}${name}` },
-    feeds: build.feeds,
-    tellsInit: build.tellsInit,
+    argv: [...entry.argv, ...build.argv],
+    env: { PATH: SYSTEM_PATH, [SANDBOX_VARIABLE]: `${config.cgroupPrefix}${name}` },
+    fdContents: build.fdContents,
+    reportsInitPid: build.reportsInitPid,
     cgroup,
     isolation: describe({ config, shape, seccomp: build.seccomp, cgroup }),
     directory: '/work',
     filesRoot: '/',
-    ownPids: true,
-    ...(exit === undefined ? {} : { helper: exit.command }),
-    endBroken: () => endMarked(BOX_MARK, `${config.cgroupPrefix}${name}`),
-    disks: backend.type === 'bwrap' && !backend.oneDisk ? DISK_PARTS.map(part => part.target) : ['/work'],
+    hasPidNamespace: true,
+    ...(egress === undefined ? {} : { helper: egress.command }),
+    killAfterFailedBoot: () => killByEnvironment(SANDBOX_VARIABLE, `${config.cgroupPrefix}${name}`),
+    diskPaths:
+      backend.type === 'bwrap' && !backend.oneDisk ? WRITABLE_DIRS.map(part => part.target) : ['/work'],
     jobEnv: {
       PATH: [SYSTEM_PATH, ...programs.path].join(':'),
       HOME: '/home/job',
@@ -71,14 +73,14 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
       SHELL: '/bin/sh',
       LANG: 'C.UTF-8',
       TMPDIR: '/tmp',
-      ...exit?.env,
+      ...egress?.env,
     },
   }
 }
 
 interface View {
-  readonly shown: readonly Shown[]
-  readonly onTop: readonly Shown[]
+  readonly mounts: readonly MountEntry[]
+  readonly topMounts: readonly MountEntry[]
   readonly limits: MachineLimits
   readonly diskDir: string | null
   readonly hostNetwork: boolean
@@ -86,8 +88,8 @@ interface View {
 
 interface Build {
   readonly argv: readonly string[]
-  readonly feeds: readonly Buffer[]
-  readonly tellsInit: boolean
+  readonly fdContents: readonly Buffer[]
+  readonly reportsInitPid: boolean
   readonly seccomp: boolean
 }
 
@@ -95,11 +97,11 @@ const builderOf = (backend: Backend, seccomp: Buffer | undefined): ((view: View)
   if (backend.type === 'bwrap')
     return view => {
       const call = bwrapCall({ ...view, disableUserns: backend.disableUserns, firstFd: FIRST_FD, seccomp })
-      const infoFd = String(FIRST_FD + call.feeds.length)
+      const infoFd = String(FIRST_FD + call.fdContents.length)
       return {
         argv: [backend.path, '--info-fd', infoFd, ...call.args, '--', '/bin/sh'],
-        feeds: call.feeds,
-        tellsInit: true,
+        fdContents: call.fdContents,
+        reportsInitPid: true,
         seccomp: seccomp !== undefined,
       }
     }
@@ -108,8 +110,8 @@ const builderOf = (backend: Backend, seccomp: Buffer | undefined): ((view: View)
       const seccompLoader = seccomp === undefined ? null : backend.seccompLoader
       return {
         argv: unshareCommand({ ...view, seccompFd: FIRST_FD, seccompLoader }),
-        feeds: seccompLoader === null ? [] : [seccomp!],
-        tellsInit: false,
+        fdContents: seccompLoader === null ? [] : [seccomp!],
+        reportsInitPid: false,
         seccomp: seccompLoader !== null,
       }
     }
@@ -139,11 +141,11 @@ const describe = ({ config, shape, seccomp, cgroup }: Description): string[] => 
       : `network: only ${shape.network.join(', ')}`,
   cgroup === null
     ? 'limits: rlimits; memory is watched'
-    : `limits: cgroup v${cgroup.version} (${kept(cgroup.keeps)})`,
+    : `limits: cgroup v${cgroup.version} (${enforcedLimits(cgroup.enforces)})`,
 ]
 
-const kept = (keeps: NonNullable<LaunchPlan['cgroup']>['keeps']): string =>
-  Object.entries(keeps)
+const enforcedLimits = (enforces: NonNullable<LaunchPlan['cgroup']>['enforces']): string =>
+  Object.entries(enforces)
     .filter(([, held]) => held)
     .map(([name]) => name)
     .join(', ') || 'none'

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import type { Backend } from '../local/shim-protocol.ts'
-import { type TrialOptions, trySandbox } from './try-sandbox.ts'
+import { type TrySandboxOptions, trySandbox } from './try-sandbox.ts'
 
 const run = promisify(execFile)
 
@@ -12,45 +12,45 @@ export interface Probe {
   readonly bwrapProblem: string | null
   readonly bwrapVersion: string | null
   /** Why no sandbox can be made at all. */
-  readonly trialProblem: string | null
+  readonly sandboxProblem: string | null
 }
 
-export interface ProbeOptions extends TrialOptions {
+export interface ProbeOptions extends TrySandboxOptions {
   readonly force: 'bwrap' | 'unshare' | undefined
 }
 
 /** Finds out how sandboxes can be built here, by building one. */
-export const probeBackend = async ({ force, ...trial }: ProbeOptions): Promise<Probe> => {
+export const probeBackend = async ({ force, ...options }: ProbeOptions): Promise<Probe> => {
   const path = findProgram('bwrap')
-  const { signal } = trial
-  if (force === 'unshare') return fallBack('switched off', trial)
-  if (path === undefined) return fallBack('not installed', trial)
+  const { signal } = options
+  if (force === 'unshare') return probeUnshare('switched off', options)
+  if (path === undefined) return probeUnshare('not installed', options)
   try {
     const [version, help] = await Promise.all([
       run(path, ['--version'], { signal }),
       run(path, ['--help'], { signal }),
     ])
     const disableUserns = help.stdout.includes('--disable-userns')
-    const { backend, trialProblem } = await tryBwrap(path, disableUserns, trial)
+    const { backend, sandboxProblem } = await tryBwrap(path, disableUserns, options)
     const bwrapVersion = version.stdout.trim().replace(/^bubblewrap /, '')
-    if (trialProblem === null || force === 'bwrap')
-      return { backend, bwrapProblem: null, bwrapVersion, trialProblem }
-    return fallBack(`version ${bwrapVersion} does not work: ${trialProblem}`, trial)
+    if (sandboxProblem === null || force === 'bwrap')
+      return { backend, bwrapProblem: null, bwrapVersion, sandboxProblem }
+    return probeUnshare(`version ${bwrapVersion} does not work: ${sandboxProblem}`, options)
   } catch (error) {
-    return fallBack((error as Error).message, trial)
+    return probeUnshare((error as Error).message, options)
   }
 }
 
 /** Where only bubblewrap may make namespaces, as AppArmor can have it, nothing can be mounted for it. */
-const tryBwrap = async (path: string, disableUserns: boolean, trial: TrialOptions) => {
+const tryBwrap = async (path: string, disableUserns: boolean, options: TrySandboxOptions) => {
   const make = (oneDisk: boolean): Backend => ({ type: 'bwrap', path, disableUserns, oneDisk })
-  if ((await trySandbox(make(true), trial)) === null) return { backend: make(true), trialProblem: null }
-  return { backend: make(false), trialProblem: await trySandbox(make(false), trial) }
+  if ((await trySandbox(make(true), options)) === null) return { backend: make(true), sandboxProblem: null }
+  return { backend: make(false), sandboxProblem: await trySandbox(make(false), options) }
 }
 
-const fallBack = async (bwrapProblem: string, trial: TrialOptions): Promise<Probe> => {
-  const backend: Backend = { type: 'unshare', seccompLoader: await seccompLoader(trial.signal) }
-  return { backend, bwrapProblem, bwrapVersion: null, trialProblem: await trySandbox(backend, trial) }
+const probeUnshare = async (bwrapProblem: string, options: TrySandboxOptions): Promise<Probe> => {
+  const backend: Backend = { type: 'unshare', seccompLoader: await seccompLoader(options.signal) }
+  return { backend, bwrapProblem, bwrapVersion: null, sandboxProblem: await trySandbox(backend, options) }
 }
 
 const seccompLoader = async (signal: AbortSignal): Promise<'setpriv' | 'perl' | null> => {

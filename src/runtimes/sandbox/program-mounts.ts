@@ -3,36 +3,36 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { readRegularFileSync } from '../../files/regular-file.ts'
 import { AppError } from '../../jobs/errors.ts'
-import { bind, type Shown } from './system-mounts.ts'
+import { bind, type MountEntry } from './system-mounts.ts'
 
-export interface ProgramView {
-  readonly shown: readonly Shown[]
+export interface ProgramMounts {
+  readonly mounts: readonly MountEntry[]
   /** Directories to add to PATH. */
   readonly path: readonly string[]
 }
 
-const VISIBLE = /^\/(usr|bin|sbin|lib|lib64|nix\/store)(\/|$)/
+const SYSTEM_DIR = /^\/(usr|bin|sbin|lib|lib64|nix\/store)(\/|$)/
 
 /**
  * Shows programs that live outside the system directories. A program of an npm package needs its package, and
  * looks for it where it really is: the link stays a link and the package is shown at its own place.
  */
-export const programView = (programs: readonly string[]): ProgramView => {
-  const shown = new Map<string, Shown>()
+export const programMounts = (programs: readonly string[]): ProgramMounts => {
+  const mounts = new Map<string, MountEntry>()
   const path = new Set<string>()
   for (const program of programs) {
     if (!program.startsWith('/') || program.split('/').includes('..'))
       throw new AppError('invalid', `The program '${program}' is not an absolute path.`)
     const real = resolve(program)
-    if (!VISIBLE.test(program)) path.add(dirname(program))
-    if (!VISIBLE.test(real)) {
+    if (!SYSTEM_DIR.test(program)) path.add(dirname(program))
+    if (!SYSTEM_DIR.test(real)) {
       const root = packageRoot(real) ?? real
-      shown.set(root, bind(root, root))
+      mounts.set(root, bind(root, root))
     }
-    if (program !== real && !VISIBLE.test(program))
-      shown.set(program, { kind: 'link', to: real, target: program })
+    if (program !== real && !SYSTEM_DIR.test(program))
+      mounts.set(program, { kind: 'link', to: real, target: program })
   }
-  return { shown: [...shown.values()], path: [...path] }
+  return { mounts: [...mounts.values()], path: [...path] }
 }
 
 const resolve = (program: string): string => {

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Blobs, Runtime } from '../../ports.ts'
-import { findCgroupRoot, removeStale } from '../local/cgroup-root.ts'
+import { findCgroupRoot, removeStaleCgroups } from '../local/cgroup-root.ts'
 import { keepLimits } from '../local/keep-limits.ts'
-import { endMarked } from '../local/kill-by-environment.ts'
+import { killByEnvironment } from '../local/kill-by-environment.ts'
 import { createLocalRuntime } from '../local/local-runtime.ts'
 import { createShimPool } from '../local/shim-pool.ts'
 import type { KeepLimits, MachineLimits, ShimConfig } from '../local/shim-protocol.ts'
 import { checkSandbox } from './check-sandbox.ts'
 import { fitsSandbox } from './fits-sandbox.ts'
-import { BOX_MARK } from './plan-sandbox.ts'
+import { SANDBOX_VARIABLE } from './plan-sandbox.ts'
 import { type Probe, probeBackend } from './probe-backend.ts'
 import { freeUid, uidRange } from './sandbox-uids.ts'
 
@@ -54,7 +54,7 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
   const cgroup = options.cgroups === false ? { root: null, problem: 'switched off' } : findCgroupRoot()
   const cgroupPrefix = `deputy-${createHash('sha256').update(options.stateDir).digest('hex').slice(0, 8)}-`
   let probing: Promise<Probe> | undefined
-  let trialProblem: string | null = null
+  let sandboxProblem: string | null = null
   const probe = () => {
     probing ??= probeBackend({
       force: options.backend,
@@ -62,7 +62,7 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
       uid: uids?.first ?? null,
       signal: AbortSignal.timeout(20_000),
     }).then(found => {
-      trialProblem = found.trialProblem
+      sandboxProblem = found.sandboxProblem
       return found
     })
     return probing
@@ -74,8 +74,8 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
     idleSeconds,
     log: options.log ?? (() => {}),
     onLost: (lost, living) => {
-      if (cgroup.root !== null) void removeStale(cgroup.root, cgroupPrefix, living)
-      for (const id of lost) void endMarked(BOX_MARK, `${cgroupPrefix}${id}-`, false)
+      if (cgroup.root !== null) void removeStaleCgroups(cgroup.root, cgroupPrefix, living)
+      for (const id of lost) void killByEnvironment(SANDBOX_VARIABLE, `${cgroupPrefix}${id}-`, false)
     },
     config: async (id, used): Promise<ShimConfig> => ({
       id,
@@ -99,11 +99,11 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
     defaults,
     keep,
     graceSeconds: options.graceSeconds ?? 5,
-    filesBelow: 'root',
+    filesLayout: 'root',
     fits: manifest =>
-      trialProblem === null
+      sandboxProblem === null
         ? fitsSandbox(manifest, defaults)
-        : { ok: false, reason: `no sandbox can be made here (deputy doctor tells why): ${trialProblem}` },
+        : { ok: false, reason: `no sandbox can be made here (deputy doctor tells why): ${sandboxProblem}` },
     check: async () => {
       probing = undefined // What was missing may have been installed since.
       return checkSandbox({ probe: await probe(), cgroup, uids, defaults })

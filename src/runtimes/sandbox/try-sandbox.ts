@@ -5,7 +5,7 @@ import { planSandbox } from './plan-sandbox.ts'
 
 const MIB = 2 ** 20
 
-export interface TrialOptions {
+export interface TrySandboxOptions {
   /** Whose it is, should it break off in the middle. */
   readonly prefix: string
   readonly uid: number | null
@@ -13,7 +13,10 @@ export interface TrialOptions {
 }
 
 /** Starts one sandbox that does nothing. Gives what went wrong, or null. */
-export const trySandbox = (backend: Backend, { prefix, uid, signal }: TrialOptions): Promise<string | null> =>
+export const trySandbox = (
+  backend: Backend,
+  { prefix, uid, signal }: TrySandboxOptions,
+): Promise<string | null> =>
   new Promise(resolve => {
     const plan = planSandbox(
       {
@@ -38,15 +41,15 @@ export const trySandbox = (backend: Backend, { prefix, uid, signal }: TrialOptio
         'ignore',
         'ignore',
         'ignore',
-        ...plan.feeds.map(() => 'pipe' as const),
+        ...plan.fdContents.map(() => 'pipe' as const),
         'pipe',
       ],
     })
     let text = ''
     const fds = child.stdio as readonly (Duplex | null)[]
     for (const fd of fds) fd?.on('error', () => {})
-    plan.feeds.forEach((feed, index) => {
-      fds[6 + index]!.end(feed)
+    plan.fdContents.forEach((content, index) => {
+      fds[6 + index]!.end(content)
     })
     child.stderr!.on('data', (chunk: Buffer) => {
       if (text.length < 2000) text += chunk.toString('utf8')

@@ -2,11 +2,11 @@ import { posix } from 'node:path'
 import { quote } from '../local/shell-quote.ts'
 import type { MachineLimits } from '../local/shim-protocol.ts'
 import { SYSTEM_PATH } from './bwrap.ts'
-import { diskOptions, JOB_UID, type Shown, STAGE_DIRS } from './system-mounts.ts'
+import { diskOptions, JOB_UID, type MountEntry, STAGING_DIRS } from './system-mounts.ts'
 
 export interface UnshareOptions {
-  readonly shown: readonly Shown[]
-  readonly onTop: readonly Shown[]
+  readonly mounts: readonly MountEntry[]
+  readonly topMounts: readonly MountEntry[]
   readonly limits: MachineLimits
   readonly hostNetwork: boolean
   /** Number of the fd that carries the seccomp filter. */
@@ -40,13 +40,13 @@ const setupScript = (options: UnshareOptions): string =>
   [
     'set -e',
     'fail() { echo "sandbox: $1" >&2; exit 98; }',
-    `for stage in ${STAGE_DIRS.join(' ')} none; do [ -d $stage ] && break; done`,
+    `for stage in ${STAGING_DIRS.join(' ')} none; do [ -d $stage ] && break; done`,
     'mount -t tmpfs -o mode=755,size=4m tmpfs $stage || fail "a file system cannot be mounted"',
     'cd $stage',
-    makeDirectories([...ROOT_DIRS, ...directoriesOf(options.shown)]),
+    makeDirectories([...ROOT_DIRS, ...directoriesOf(options.mounts)]),
     // Read-only needs a second step that must keep whatever flags the mount already has.
     'show() { mount -o bind,ro,nosuid,nodev "$1" "$2" 2>/dev/null || mount -o rbind,ro,nosuid,nodev "$1" "$2" 2>/dev/null || mount -o bind,ro,nosuid,nodev,noexec "$1" "$2" || fail "$1 cannot be shown"; }',
-    ...options.shown.flatMap(showLines),
+    ...options.mounts.flatMap(mountLines),
     'mount -t proc -o nosuid,nodev,noexec proc proc || fail "/proc cannot be mounted"',
     `mount -t tmpfs -o mode=755,size=1m,nosuid,noexec tmpfs dev`,
     'mkdir dev/shm dev/pts',
@@ -58,8 +58,8 @@ const setupScript = (options: UnshareOptions): string =>
     `mount -t tmpfs -o ${diskOptions(options.limits.disk)} tmpfs tmp || fail "a disk cannot be mounted"`,
     'mkdir -m 1777 tmp/shm tmp/tmp; mkdir -m 755 tmp/work; mkdir -m 700 tmp/home',
     'mount --bind tmp/shm dev/shm; mount --bind tmp/home home/job; mount --bind tmp/work work; mount --bind tmp/tmp tmp',
-    makeDirectories(directoriesOf(options.onTop)),
-    ...options.onTop.flatMap(showLines),
+    makeDirectories(directoriesOf(options.topMounts)),
+    ...options.topMounts.flatMap(mountLines),
     ...(options.hostNetwork ? [] : ['ip link set lo up 2>/dev/null || true']),
     'hostname sandbox 2>/dev/null || true',
     // One more user namespace, for the job's own id; nobody can make another one after it.
@@ -77,14 +77,14 @@ const makeDirectories = (dirs: readonly string[]): string =>
   dirs.length === 0 ? ':' : `mkdir -p ${[...new Set(dirs)].map(quote).join(' ')}`
 
 /** Where things are shown: the directory itself, or the one a file lies in. */
-const directoriesOf = (shown: readonly Shown[]): string[] =>
-  shown
+const directoriesOf = (mounts: readonly MountEntry[]): string[] =>
+  mounts
     .map(item =>
       (item.kind === 'bind' && item.isDirectory ? item.target : posix.dirname(item.target)).slice(1),
     )
     .filter(dir => dir !== '')
 
-const showLines = (item: Shown): string[] => {
+const mountLines = (item: MountEntry): string[] => {
   const target = quote(item.target.slice(1))
   switch (item.kind) {
     case 'bind':

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { JobState } from '../../../src/jobs/states.ts'
 import type { Run, SinkBatch, StopReason } from '../../../src/ports.ts'
-import { type Children, createBatchRuntime } from '../../../src/runtimes/batch/batch-runtime.ts'
+import { type ChildJobs, createBatchRuntime } from '../../../src/runtimes/batch/batch-runtime.ts'
 
 const COMMANDS = ['first', 'second', 'third']
 
 interface Bench {
-  children: Children
+  children: ChildJobs
   submitted: string[]
   end(command: string): void
 }
@@ -16,7 +16,7 @@ const createBench = (log = ''): Bench => {
   const ends = new Map<string, () => void>()
   const gates = new Map(COMMANDS.map(id => [id, new Promise<void>(resolve => ends.set(id, resolve))]))
   const submitted: string[] = []
-  const children: Children = {
+  const children: ChildJobs = {
     submit: async manifest => {
       const { task } = manifest as { task: string }
       submitted.push(task)

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findCgroupRoot, removeStale } from '../../../src/runtimes/local/cgroup-root.ts'
+import { findCgroupRoot, removeStaleCgroups } from '../../../src/runtimes/local/cgroup-root.ts'
 import { createCgroup } from '../../../src/runtimes/local/cgroups.ts'
 
 describe('finding where cgroups may be made', () => {
@@ -118,7 +118,7 @@ describe.skipIf(V2 === undefined || process.getuid?.() !== 0)('a real cgroup of 
     ])
     await new Promise(resolve => child.stdout.once('data', resolve))
     const gone = new Promise(resolve => child.once('exit', (_code, signal) => resolve(signal)))
-    await removeStale(root, prefix, new Set(['live']))
+    await removeStaleCgroups(root, prefix, new Set(['live']))
     expect(await gone).toBe('SIGKILL')
     expect(existsSync(`${V2}/${prefix}dead-0`)).toBe(false)
     expect(existsSync(`${V2}/${prefix}live-0`)).toBe(true)

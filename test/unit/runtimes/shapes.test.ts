@@ -117,26 +117,26 @@ describe('choosing artifacts', () => {
 })
 
 describe('limits in words', () => {
-  const signs = {
+  const evidence = {
     limits: LIMITS,
     timeoutSeconds: 5,
     stopped: null,
     oomKills: 0,
     refusedForks: 0,
     disk: null,
-    symptoms: new Set<never>(),
+    printedErrors: new Set<never>(),
   }
 
   it('names each limit that was hit, and nothing else', () => {
-    expect(limitsHit(signs)).toEqual([])
-    expect(limitsHit({ ...signs, stopped: 'timeout' })).toEqual(['time: it ran longer than 5 s'])
+    expect(limitsHit(evidence)).toEqual([])
+    expect(limitsHit({ ...evidence, stopped: 'timeout' })).toEqual(['time: it ran longer than 5 s'])
     const disk = { bytes: 64 * MIB, full: true, outOfFiles: false }
-    expect(limitsHit({ ...signs, oomKills: 1, refusedForks: 2, disk })).toEqual([
+    expect(limitsHit({ ...evidence, oomKills: 1, refusedForks: 2, disk })).toEqual([
       expect.stringMatching(/^memory: .*512\.0 MB/),
       'processes: it wanted more than 64 at once',
       'disk: it wrote more than 64.0 MB',
     ])
-    expect(limitsHit({ ...signs, disk: { bytes: 0, full: false, outOfFiles: true } })).toEqual([
+    expect(limitsHit({ ...evidence, disk: { bytes: 0, full: false, outOfFiles: true } })).toEqual([
       'disk: it made more files than fit into 64.0 MB',
     ])
   })
@@ -175,8 +175,8 @@ describe('lines and progress', () => {
 
 describe('what bubblewrap is told', () => {
   const call = bwrapCall({
-    shown: [{ kind: 'text', text: 'x', target: '/etc/x' }],
-    onTop: [],
+    mounts: [{ kind: 'text', text: 'x', target: '/etc/x' }],
+    topMounts: [],
     limits: LIMITS,
     hostNetwork: false,
     disableUserns: true,
@@ -184,7 +184,7 @@ describe('what bubblewrap is told', () => {
     firstFd: 6,
     seccomp: Buffer.from('bpf'),
   })
-  const args = call.feeds[0]!.toString().split('\0')
+  const args = call.fdContents[0]!.toString().split('\0')
 
   it('closes the writable root last', () => {
     const binds = args.lastIndexOf('--tmpfs')
@@ -198,8 +198,8 @@ describe('what bubblewrap is told', () => {
   it('keeps everything from the command line', () => {
     expect(call.args).toEqual(['--args', '6'])
     expect(args).toContain('--clearenv')
-    expect(call.feeds[Number(args[args.indexOf('--ro-bind-data') + 1]) - 6]!.toString()).toBe('x')
-    expect(call.feeds[Number(args[args.indexOf('--seccomp') + 1]) - 6]!.toString()).toBe('bpf')
+    expect(call.fdContents[Number(args[args.indexOf('--ro-bind-data') + 1]) - 6]!.toString()).toBe('x')
+    expect(call.fdContents[Number(args[args.indexOf('--seccomp') + 1]) - 6]!.toString()).toBe('bpf')
   })
 })
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { FileList } from '../../../../src/guest/protocol.ts'
 import { type ManifestInput, parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { Blobs } from '../../../../src/ports.ts'
-import { patchWork } from '../../../../src/runtimes/local/patch-tasks.ts'
+import { patchTasks } from '../../../../src/runtimes/local/patch-tasks.ts'
 import { type CollectionOptions, createCollection } from '../../../../src/runtimes/proxmox/collection.ts'
 import { blobsWithoutStore } from '../../../support/blobs.ts'
 
@@ -70,7 +70,7 @@ const collect = (manifest: Partial<ManifestInput>, more: Partial<CollectionOptio
     manifest: parseManifest({ task: 'x', ...manifest }),
     blobs,
     caps: { artifactFiles: 10, artifactBytes: 100_000, patchBytes: 20_000 },
-    work: patchWork,
+    work: patchTasks,
     batchBytes: 1e6,
     startedAt: () => 1_000_000,
     store: async () => {},
