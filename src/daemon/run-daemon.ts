@@ -21,7 +21,7 @@ import { observeProcess } from '../observability/process-metrics.ts'
 import { submitRouted } from '../routing/submit-routed.ts'
 import { openBallast } from '../store/ballast-file.ts'
 import { createBlobs } from '../store/blob-store.ts'
-import { takeLock } from '../store/daemon-lock.ts'
+import { acquireLock } from '../store/daemon-lock.ts'
 import { openStore } from '../store/sqlite-store.ts'
 import { VERSION } from '../version.ts'
 import { createDirectoryGuard } from '../workspace/directory-guard.ts'
@@ -52,7 +52,7 @@ export type DaemonEnd =
 /** Runs the one process that owns the jobs of a home. Resolves when the daemon has stopped; its jobs keep running. */
 export const runDaemon = async ({ home, env, signal }: DaemonOptions): Promise<DaemonEnd> => {
   process.umask(0o077)
-  const lock = takeLock(join(home.stateDir, 'daemon.lock'))
+  const lock = acquireLock(join(home.stateDir, 'daemon.lock'))
   if (lock === undefined) return 'another'
   try {
     writeDaemonPid(home)

@@ -14,14 +14,14 @@ import type { SubmitOptions } from './deputy.ts'
 import type { EngineContext } from './engine-context.ts'
 import { titleOf } from './job-views.ts'
 import { type CommandPlan, planCommand, withNetwork } from './plan-command.ts'
-import { checkSecretUse, needsFence, secretUse } from './secret-policy.ts'
+import { checkSecretUse, mustForbidNetwork, secretUse } from './secret-policy.ts'
 
 export interface Submission extends SubmitOptions {
   readonly manifest: unknown
   readonly origin: string
 }
 
-/** Packs a local directory for a job; given from outside because it reads the user's files. */
+/** Packs a local directory into a tar stream. Injected, because it reads the files of the user. */
 export type PackDirectory = (path: string) => AsyncIterable<Uint8Array>
 
 export interface LocalDirectories {
@@ -29,8 +29,11 @@ export interface LocalDirectories {
   readonly checkDirectory: CheckDirectory
 }
 
-/** Everything that can be wrong with a job is found here, before it has an id. */
-export const submit = async (
+/**
+ * Validates a submission and stores the job. Everything that can be wrong with a job is rejected here, before it has an
+ * id.
+ */
+export const acceptJob = async (
   context: EngineContext,
   local: LocalDirectories,
   { manifest: input, origin, parentId, directories = [] }: Submission,
@@ -50,12 +53,12 @@ export const submit = async (
     claudeBaseUrl: config.claude.baseUrl,
     locate: context.locate,
   })
-  const fenced = withFence(asked, plan, origin, config)
-  const runtime = await runtimeFor(context, withNetwork(fenced, plan))
-  checkSecretUse(plan.secretNames, secretUse(fenced, plan, { runtime, origin }), config.secrets)
+  const restricted = withForbiddenNetwork(asked, plan, origin, config)
+  const runtime = await runtimeFor(context, withNetwork(restricted, plan))
+  checkSecretUse(plan.secretNames, secretUse(restricted, plan, { runtime, origin }), config.secrets)
   const manifestHash = digest(asked)
   const checkDirectory = (path: string) => local.checkDirectory(path, directories)
-  const checked = await withRealDirectories(fenced, runtime, checkDirectory)
+  const checked = await withRealDirectories(restricted, runtime, checkDirectory)
   const manifest = await withWorkspace(context, local.pack, checked, id)
   const inserting = store.insertJob({
     id,
@@ -75,9 +78,14 @@ export const submit = async (
   return submitted
 }
 
-/** Where a secret may not meet the network, a runtime must promise that there is none. */
-const withFence = (manifest: Manifest, plan: CommandPlan, origin: string, config: Config): Manifest =>
-  plan.network === 'none' && needsFence(plan.secretNames, origin, config.secrets)
+/** If a secret must not be combined with network access, require a runtime that guarantees to block the network. */
+const withForbiddenNetwork = (
+  manifest: Manifest,
+  plan: CommandPlan,
+  origin: string,
+  config: Config,
+): Manifest =>
+  plan.network === 'none' && mustForbidNetwork(plan.secretNames, origin, config.secrets)
     ? { ...manifest, network: 'none' }
     : manifest
 
@@ -86,18 +94,18 @@ const refuseFullQueue = ({ store, config }: EngineContext): void => {
   if (pending < config.limits.queue) return
   throw new AppError(
     'queue_full',
-    `The queue is full: ${pending} jobs wait, and ${config.limits.queue} are allowed.`,
+    `The queue is full: ${pending} jobs are waiting, the limit is ${config.limits.queue}.`,
     {
-      hint: 'Submit again when some have finished, or raise limits.queue in the configuration.',
+      hint: 'Submit again later, or raise limits.queue in the configuration.',
     },
   )
 }
 
-/** What was held ready is for the jobs that are there. */
+/** The reserved disk space is for running jobs, not for new ones. */
 const refuseFullDisk = ({ ballast }: EngineContext): void => {
   if (ballast === undefined || ballast.restore()) return
-  throw new AppError('unavailable', 'The disk is full: no job is accepted until there is room.', {
-    hint: 'Free some disk space below the state directory: deputy daemon status tells where.',
+  throw new AppError('unavailable', 'The disk is full: no new jobs are accepted.', {
+    hint: 'Free disk space below the state directory: deputy daemon status shows its path.',
   })
 }
 
@@ -109,7 +117,7 @@ const runtimeFor = async (context: EngineContext, manifest: Manifest): Promise<s
   try {
     return choose()
   } catch (error) {
-    // What was away when it was last asked may be back: nobody is refused for what was true once.
+    // A runtime that failed its last check may work again: check once more before rejecting the job.
     if (!(await context.readiness.recheck(context.closing))) throw error
     return choose()
   }
@@ -118,13 +126,13 @@ const runtimeFor = async (context: EngineContext, manifest: Manifest): Promise<s
 const keptRuntime = async ({ store }: EngineContext, id: string): Promise<string> => {
   const machine = await store.getMachine(id)
   if (machine === undefined || machine.state === 'destroying')
-    throw new AppError('not_found', `There is no machine ${id}.`, {
-      hint: 'deputy machines lists the ones that are kept. Their lease may have ended.',
+    throw new AppError('not_found', `No machine '${id}'.`, {
+      hint: 'deputy machines lists kept machines. The lease may have ended.',
     })
   return machine.runtime
 }
 
-/** Every path that names a directory of this computer, checked for this client and resolved. */
+/** Checks and resolves every local directory that the manifest names. */
 const withRealDirectories = async (
   manifest: Manifest,
   runtime: string,
@@ -133,14 +141,14 @@ const withRealDirectories = async (
   const { workspace, agent } = manifest
   if (workspace?.path !== undefined)
     return { ...manifest, workspace: { ...workspace, path: await checkDirectory(workspace.path) } }
-  // The jobs of a batch are submitted later, by the daemon itself: their directory is checked now.
+  // The daemon itself submits the jobs of a batch later, so their directory is checked now.
   const batch = runtime === 'batch' ? parseBatch(agent?.command) : undefined
   if (batch?.cwd === undefined) return manifest
   const command = batchCommand({ ...batch, cwd: await checkDirectory(batch.cwd) })
   return { ...manifest, agent: { ...agent, command } }
 }
 
-/** A directory becomes a blob now: what the user changes afterwards is not part of the job. */
+/** Packs the workspace now: later changes in the directory do not affect the job. */
 const withWorkspace = async (
   context: EngineContext,
   pack: PackDirectory,
@@ -159,8 +167,8 @@ const withWorkspace = async (
     }
   }
   if (workspace?.blob !== undefined && !(await context.blobs.hold(workspace.blob, jobId)))
-    throw new AppError('not_found', `No upload has the sha256 ${workspace.blob}.`, {
-      hint: 'Upload the tar first (PUT /api/blobs); uploads that no job uses are kept for an hour.',
+    throw new AppError('not_found', `No upload with sha256 '${workspace.blob}'.`, {
+      hint: 'Upload the tar first (PUT /api/blobs); unused uploads are kept for an hour.',
     })
   const size = JSON.stringify(manifest).length
   if (size > LIMITS.manifestBytes)
@@ -172,7 +180,7 @@ const withWorkspace = async (
 
 const digest = (manifest: Manifest): string => createHash('sha256').update(stable(manifest)).digest('hex')
 
-/** The same manifest with its keys in another order is the same manifest. */
+/** Serializes with sorted keys, so that the order of keys does not change the hash. */
 const stable = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)

@@ -4,18 +4,18 @@ import { isTerminal } from '../jobs/states.ts'
 import type { MachineRecord, Outcome, Runtime, StopReason } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import type { Disposal } from './machine-disposal.ts'
-import { type Verdict, verdict } from './next-state.ts'
-import { durably } from './retry-write.ts'
-import { supervise } from './supervise-job.ts'
+import { nextState, type Transition } from './next-state.ts'
+import { retryWrite } from './retry-write.ts'
+import { superviseJob } from './supervise-job.ts'
 
-/** The jobs this daemon is with at the moment. */
-export interface Runner {
+/** The jobs that this daemon currently supervises. */
+export interface ActiveJobs {
   run(job: Job, manifest: Manifest, machine: MachineRecord, mode: 'start' | 'attach'): Promise<void>
-  /** Ends a job this daemon is with; false when it is with none of that id. */
+  /** Stops a supervised job; false when this daemon does not supervise it. */
   stop(jobId: string, reason: StopReason): boolean
-  running(runtime: string): number
+  count(runtime: string): number
   has(jobId: string): boolean
-  /** Resolves when it is with no job any more. */
+  /** Resolves when no job is supervised any more. */
   idle(): Promise<void>
 }
 
@@ -24,60 +24,64 @@ interface Active {
   readonly done: Promise<void>
 }
 
-export const createRunner = (context: EngineContext, disposal: Disposal, onFree: () => void): Runner => {
+export const createActiveJobs = (
+  context: EngineContext,
+  disposal: Disposal,
+  onFree: () => void,
+): ActiveJobs => {
   const active = new Map<string, Active>()
-  /** By runtime: it is asked at every claim, and those that run may be thousands. */
-  const running = new Map<string, number>()
-  const count = (runtime: string, by: number): void => {
-    running.set(runtime, (running.get(runtime) ?? 0) + by)
+  /** Counted by runtime, because every claim asks and thousands of jobs may be active. */
+  const counts = new Map<string, number>()
+  const addToCount = (runtime: string, by: number): void => {
+    counts.set(runtime, (counts.get(runtime) ?? 0) + by)
   }
 
-  const conclude = async (
+  const finish = async (
     job: Job,
     manifest: Manifest,
     machine: MachineRecord,
     outcome: Outcome,
-    asked: StopReason | null,
+    stopReason: StopReason | null,
   ) => {
     if (outcome.kind === 'detached') return
     const { store, clock, fault } = context
     const now = clock.now()
     const current = (await store.getJob(job.id)) ?? job
-    const decision = verdict(current, manifest, outcome, { now, asked })
-    // A machine the user has kept is not thrown away because a follow-up could not start in it.
+    const transition = nextState(current, manifest, outcome, { now, stopReason })
+    // A follow-up job that fails must not destroy the machine that the user keeps.
     const keep =
       manifest.machine !== undefined || (outcome.kind === 'exit' && manifest.lifecycle === 'persistent')
-    const condemned = await settle(context, job.id, decision, () =>
+    const condemned = await storeOutcome(context, job.id, transition, () =>
       keep
         ? store.updateMachine(machine.id, kept(context, manifest, machine)).then(() => undefined)
         : store.condemnMachine(machine.id),
     )
     fault('settled')
-    context.signals.emit({ jobId: job.id, kind: 'state' })
+    context.changes.emit({ jobId: job.id, kind: 'state' })
     if (!keep) void disposal.dispose(condemned ?? machine)
   }
 
-  const run: Runner['run'] = (job, manifest, machine, mode) => {
+  const run: ActiveJobs['run'] = (job, manifest, machine, mode) => {
     const runtime = context.runtimes.get(machine.runtime) as Runtime
     const stop = new AbortController()
     const work = async (): Promise<void> => {
-      // A wish to cancel may have come between the claim and this moment, when nobody could be told.
+      // The user may have cancelled between the claim and now, before this job could be stopped.
       const current = await context.store.getJob(job.id)
       if (current !== undefined && current.cancelRequestedAt !== null && !stop.signal.aborted)
         stop.abort({ kind: 'cancel', by: 'the user' } satisfies StopReason)
-      const outcome = await supervise(context, { job, manifest, machine, runtime, mode, stop })
-      const asked = stop.signal.aborted ? (stop.signal.reason as StopReason) : null
-      await conclude(job, manifest, machine, outcome, asked)
+      const outcome = await superviseJob(context, { job, manifest, machine, runtime, mode, stop })
+      const stopReason = stop.signal.aborted ? (stop.signal.reason as StopReason) : null
+      await finish(job, manifest, machine, outcome, stopReason)
     }
     const done = work()
-      .catch(error => context.log.error({ job: job.id, err: error }, 'a job could not be concluded'))
+      .catch(error => context.log.error({ job: job.id, err: error }, 'cannot finish a job'))
       .finally(() => {
         active.delete(job.id)
-        count(machine.runtime, -1)
+        addToCount(machine.runtime, -1)
         onFree()
       })
     active.set(job.id, { stop, done })
-    count(machine.runtime, 1)
+    addToCount(machine.runtime, 1)
     return done
   }
 
@@ -89,7 +93,7 @@ export const createRunner = (context: EngineContext, disposal: Disposal, onFree:
       if (!entry.stop.signal.aborted) entry.stop.abort(reason)
       return true
     },
-    running: runtime => running.get(runtime) ?? 0,
+    count: runtime => counts.get(runtime) ?? 0,
     has: jobId => active.has(jobId),
     idle: async () => {
       await Promise.allSettled([...active.values()].map(entry => entry.done))
@@ -98,25 +102,25 @@ export const createRunner = (context: EngineContext, disposal: Disposal, onFree:
 }
 
 /**
- * Asked for in the same turn, the machine's fate and the job's are one transaction, in this order: a job is never
- * finished while its machine is in nobody's hands.
+ * Both writes are issued in the same turn of the event loop, so they share one transaction, in this order: no job is
+ * finished while its machine is neither kept nor marked for destruction.
  */
-const settle = async (
+const storeOutcome = async (
   context: EngineContext,
   jobId: string,
-  { to, change, reason }: Verdict,
-  writeFate: () => Promise<MachineRecord | undefined>,
+  { to, change, reason }: Transition,
+  writeMachine: () => Promise<MachineRecord | undefined>,
 ): Promise<MachineRecord | undefined> => {
   const { store, clock, log } = context
   const event = { at: clock.now(), data: { reason, ...(change.phases && { phases: change.phases }) } }
-  const [fate, moved] = await durably(
+  const [machine, moved] = await retryWrite(
     context,
-    () => Promise.all([writeFate(), store.move(jobId, to, change, event)]),
+    () => Promise.all([writeMachine(), store.move(jobId, to, change, event)]),
     { mayUseBallast: true },
   )
-  if (!moved) log.warn({ job: jobId, to }, 'a late outcome was ignored: the job is finished')
+  if (!moved) log.warn({ job: jobId, to }, 'ignored a late outcome: the job is already finished')
   else if (isTerminal(to)) log.info({ job: jobId, state: to, ms: change.phases?.running }, 'job finished')
-  return fate
+  return machine
 }
 
 const kept = (

@@ -1,59 +1,65 @@
 import type { JobChange } from './deputy.ts'
 
-/** Who wants to know that a job changed. Carries no data: whoever wakes reads the store, so nobody can fall behind. */
-export interface Signals {
+/**
+ * Notifies listeners that a job changed. Notifications carry no data: listeners read the store, so a slow one cannot
+ * fall behind.
+ */
+export interface ChangeNotifier {
   emit(change: JobChange): void
   onChange(listener: (change: JobChange) => void): () => void
-  /** Armed before the store is read, awaited after: a change in between is not missed. Disarm when not awaited. */
-  arm(jobId: string | undefined): Alarm
+  /**
+   * Call this before reading the store and wait after it, so that a change in between is not missed. Close the listener
+   * if it is not awaited.
+   */
+  listen(jobId: string | undefined): ChangeListener
 }
 
-export interface Alarm {
-  /** Resolves at the first change since it was armed, when the time is over, or when the signal aborts. */
+export interface ChangeListener {
+  /** Resolves at the first change since `listen`, on timeout, or when the signal aborts. */
   wait(timeoutMs: number, signal: AbortSignal): Promise<void>
-  disarm(): void
+  close(): void
 }
 
-export const createSignals = (): Signals => {
+export const createChangeNotifier = (): ChangeNotifier => {
   const listeners = new Set<(change: JobChange) => void>()
-  const sleepers = new Map<string, Set<() => void>>()
+  const waiters = new Map<string, Set<() => void>>()
   const ANY = ''
 
   const wake = (key: string): void => {
-    const waiting = sleepers.get(key)
-    if (waiting === undefined) return
-    sleepers.delete(key)
-    for (const resolve of waiting) resolve()
+    const resolvers = waiters.get(key)
+    if (resolvers === undefined) return
+    waiters.delete(key)
+    for (const resolve of resolvers) resolve()
   }
 
-  const arm = (jobId: string | undefined): Alarm => {
+  const listen = (jobId: string | undefined): ChangeListener => {
     const key = jobId ?? ANY
-    let rang = false
-    let ring = (): void => {
-      rang = true
+    let hasChanged = false
+    let notify = (): void => {
+      hasChanged = true
     }
-    const entry = (): void => ring()
-    const waiting = sleepers.get(key) ?? new Set()
-    sleepers.set(key, waiting.add(entry))
-    const disarm = (): void => {
-      const current = sleepers.get(key)
+    const entry = (): void => notify()
+    const resolvers = waiters.get(key) ?? new Set()
+    waiters.set(key, resolvers.add(entry))
+    const close = (): void => {
+      const current = waiters.get(key)
       current?.delete(entry)
-      if (current?.size === 0) sleepers.delete(key)
+      if (current?.size === 0) waiters.delete(key)
     }
     return {
-      disarm,
+      close,
       wait: (timeoutMs, signal) =>
         new Promise<void>(resolve => {
           const timer = setTimeout(done, timeoutMs)
           function done(): void {
             clearTimeout(timer)
             signal.removeEventListener('abort', done)
-            disarm()
+            close()
             resolve()
           }
-          if (rang || signal.aborted) return done()
+          if (hasChanged || signal.aborted) return done()
           signal.addEventListener('abort', done, { once: true })
-          ring = done
+          notify = done
         }),
     }
   }
@@ -68,6 +74,6 @@ export const createSignals = (): Signals => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    arm,
+    listen,
   }
 }

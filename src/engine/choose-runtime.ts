@@ -4,22 +4,25 @@ import { didYouMean } from '../jobs/nearest.ts'
 import type { Readiness, Runtime } from '../ports.ts'
 import { isAwake } from './runtime-readiness.ts'
 
-/** `auto` takes the strongest isolation that is ready. `host` has none and is only ever taken by name. */
+/**
+ * In order of isolation strength: `auto` picks the first runtime that is ready. `host` has no isolation and must be
+ * named.
+ */
 const PREFERENCE = ['proxmox', 'microvm', 'sandbox', 'ssh']
 
 export interface Choices {
   readonly runtimes: ReadonlyMap<string, Runtime>
-  /** The last known readiness; undefined while it has not been checked. */
+  /** The cached readiness; undefined before the first check. */
   readiness(name: string): Readiness | undefined
 }
 
-/** The runtime for a manifest, or an error that tells why each one cannot take it. */
+/** Returns the runtime for a manifest; throws an error that lists why each runtime was rejected. */
 export const chooseRuntime = (manifest: Manifest, wanted: string, choices: Choices): Runtime => {
   if (wanted !== 'auto') return named(manifest, wanted, choices)
   const reasons: string[] = []
   for (const name of PREFERENCE) {
     const runtime = choices.runtimes.get(name)
-    // One that has nothing to run on is no news, unless the job asks for what only it could have.
+    // Skip dormant runtimes silently, unless the job has requirements: then their reason helps the user.
     if (runtime === undefined || (!isAwake(runtime) && manifest.requires === undefined)) continue
     const fit = runtime.fits(manifest)
     if (!fit.ok) {
@@ -48,7 +51,7 @@ const named = (manifest: Manifest, wanted: string, { runtimes }: Choices): Runti
         hint:
           wanted === 'host'
             ? 'Running without isolation must be allowed first: host: { allow: true } in the configuration, or DEPUTY_ALLOW_HOST=true.'
-            : `Configured: ${['auto', ...known].join(', ')}. deputy doctor tells what each needs.`,
+            : `Configured: ${['auto', ...known].join(', ')}. deputy doctor shows what each needs.`,
       },
     )
   const fit = runtime.fits(manifest)
@@ -56,17 +59,17 @@ const named = (manifest: Manifest, wanted: string, { runtimes }: Choices): Runti
     throw new AppError(
       'unsupported',
       `The runtime '${wanted}' cannot run this job: ${fit.reason.replace(/\.$/, '')}.`,
-      { hint: fit.hint ?? "Change what it names, or leave 'runtime' to 'auto'." },
+      { hint: fit.hint ?? "Change that part of the manifest, or set 'runtime' to 'auto'." },
     )
   return runtime
 }
 
-/** Who asks for something in particular wants to know who has it. */
+/** A job with requirements gets the command that shows which node meets them. */
 const hintFor = ({ requires }: Manifest): string => {
-  if (requires === undefined) return 'deputy doctor tells what each runtime needs.'
+  if (requires === undefined) return 'deputy doctor shows what each runtime needs.'
   return requires.node === undefined
-    ? 'deputy nodes list shows what each node has; deputy nodes add brings another.'
-    : 'deputy nodes list shows the nodes there are.'
+    ? 'deputy nodes list shows what each node has; deputy nodes add adds a node.'
+    : 'deputy nodes list shows all nodes.'
 }
 
 const firstFailure = (readiness: Readiness): string => {

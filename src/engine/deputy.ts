@@ -4,50 +4,53 @@ import type { JobState } from '../jobs/states.ts'
 import type { Readiness } from '../ports.ts'
 
 /**
- * What Deputy does, as its fronts see it. HTTP and MCP call it inside the daemon; the CLI calls the same
- * operations over the control socket. Views are the public JSON: snake_case, ISO times, additive only.
+ * The operations of Deputy. HTTP and MCP call them inside the daemon; the CLI calls them over the control socket. Views
+ * are the public JSON: snake_case, ISO times, fields are only added.
  */
 export interface Deputy {
-  /** Durable when it resolves. The same idempotency key and manifest give the same job. */
+  /** The job is durable when the promise resolves. The same idempotency key and manifest return the same job. */
   submit(manifest: unknown, origin: string, options?: SubmitOptions): Promise<JobView>
   get(id: string): Promise<JobView>
-  /** Waits until the job's status differs from `since` (or is terminal when absent), or until the time is over. */
+  /** Waits until the job's status differs from `since` (or is terminal, without `since`), or until the timeout. */
   wait(id: string, options: WaitOptions): Promise<JobView>
   list(filter: ListFilter): Promise<JobPage>
   result(id: string, options: { maxBytes?: number }): Promise<JobResult>
   output(id: string, options: OutputOptions): Promise<OutputPage>
-  /** Follows output to its end; gaps are told. */
+  /** Follows the output to its end and reports gaps. */
   follow(id: string, options: { cursor?: number; signal: AbortSignal }): AsyncIterable<OutputPage>
   events(id: string, options: { after?: number; limit?: number }): Promise<JobEvent[]>
-  /** Events of one job, or of all jobs, to the end of the job or of the signal. */
+  /** Follows the events of one job until it ends, or of all jobs until the signal aborts. */
   followEvents(options: { id?: string; after?: number; signal: AbortSignal }): AsyncIterable<JobEvent>
   cancel(id: string, by: string): Promise<JobView>
-  /** Forgets a finished job, its output, artifacts and kept machine. */
+  /** Deletes a finished job with its output, artifacts and kept machine. */
   delete(id: string): Promise<void>
   artifacts(id: string): Promise<readonly Artifact[]>
   openArtifact(id: string, path: string): Promise<OpenArtifact>
   openPatch(id: string): Promise<OpenArtifact>
-  /** Stores an input (a workspace tar) for a later submit; unused ones are swept. */
+  /** Stores an input (a workspace tar) for a later submit. The sweeper removes unused ones. */
   putBlob(source: AsyncIterable<Uint8Array>): Promise<{ sha256: string; size: number }>
   machines(): Promise<MachineView[]>
   destroyMachine(id: string): Promise<void>
   doctor(signal: AbortSignal): Promise<Readiness[]>
-  /** As doctor, and boots a throw-away machine where only one can tell. It takes minutes, and leaves nothing. */
+  /**
+   * Like doctor, and also boots a temporary machine where only a real machine proves the setup. Takes minutes and
+   * destroys the machine.
+   */
   probe(signal: AbortSignal): Promise<Readiness[]>
-  /** Called at every change of any job, after it is durable. Returns how to stop. */
+  /** Calls the listener after each durable change of any job. Returns the function that unsubscribes. */
   onChange(listener: (change: JobChange) => void): () => void
   stats(): Promise<Stats>
 }
 
 export interface SubmitOptions {
   readonly parentId?: string
-  /** What the client may name as a workspace besides the directories of the configuration. Absent: nothing. */
+  /** Directories that the client may name as a workspace, besides the configured ones. Absent: none. */
   readonly directories?: AllowedDirectories
 }
 
 export interface JobChange {
   readonly jobId: string
-  /** `output`: more output; `state`: status, progress or anything else of the view. */
+  /** `output`: more output; `state`: status, progress or another field of the view. */
   readonly kind: 'state' | 'output'
 }
 
@@ -68,7 +71,7 @@ export interface ListFilter {
 }
 
 export interface OutputOptions {
-  /** Byte offset to go on from; 0 or absent: the beginning. Negative: that many bytes before the end. */
+  /** Byte offset to continue from; 0 or absent: the beginning. Negative: that many bytes before the end. */
   cursor?: number
   maxBytes?: number
   waitMs?: number
@@ -78,10 +81,10 @@ export interface OutputOptions {
 export interface OutputPage {
   readonly job_id: string
   readonly status: JobState
-  /** Pieces in order. A piece with `skipped` tells how many bytes were dropped there. */
+  /** Pieces in order. A piece with `skipped` reports how many bytes were dropped there. */
   readonly pieces: readonly OutputPiece[]
   readonly next_cursor: number
-  /** The job is finished and `next_cursor` is its end. */
+  /** The job is finished and `next_cursor` is the end of its output. */
   readonly done: boolean
 }
 
@@ -116,17 +119,17 @@ export interface JobView {
   readonly status: JobState
   readonly task: string
   readonly agent: string
-  /** The runtime that runs it; before dispatch, the one asked for. */
+  /** The runtime that the job uses. */
   readonly runtime: string
   readonly machine_id: string | null
-  /** The node that it runs on or ran on, or the VM it is in, where there is one. */
+  /** The node or VM that the job runs on or ran on, if known. */
   readonly where?: string
-  /** The job this one is a part of. */
+  /** The job that submitted this one, for example a batch. */
   readonly parent_id: string | null
   readonly origin: string
-  /** The latest progress line, unless the status mode is `simple`; before the start, what its machine waits for. */
+  /** The latest progress line, unless the status mode is `simple`. Before the start: what the machine waits for. */
   readonly progress: string | null
-  /** The last lines of output so far, when the status mode is `streaming` and it is not finished. */
+  /** The last lines of output of a running job, when the status mode is `streaming`. */
   readonly output_tail?: string
   /** 1 is next; only while pending. */
   readonly queue_position: number | null
@@ -143,13 +146,13 @@ export interface JobView {
   readonly error: JobError | null
   readonly output_bytes: number
   readonly labels: Readonly<Record<string, string>>
-  /** Set when the submit found an earlier job with the same idempotency key. */
+  /** True when the submit returned an earlier job with the same idempotency key. */
   readonly deduplicated?: boolean
 }
 
 export interface JobResult extends JobView {
   readonly output: string
-  /** What `output` leaves out, in bytes, and where. */
+  /** What `output` omits, in bytes, and where. */
   readonly truncated: {
     readonly skipped_bytes: number
     readonly head_bytes: number
@@ -161,7 +164,7 @@ export interface JobResult extends JobView {
   readonly usage: Usage | null
   readonly isolation: readonly string[]
   readonly limits_hit: readonly string[]
-  /** Which computer ran it and why, where there was a choice. */
+  /** Which computer ran the job and why, when routing had a choice. */
   readonly executed_on: { readonly node: string; readonly because: string } | null
 }
 
@@ -175,13 +178,13 @@ export interface OpenArtifact {
 export interface MachineView {
   readonly machine_id: string
   readonly runtime: string
-  /** The node it is on, or the VM that it is. */
+  /** The node that the machine is on, or the name of its VM. */
   readonly where?: string
   readonly job_id: string | null
   readonly state: string
   readonly created_at: string
   readonly lease_until: string | null
-  /** Why it could not be destroyed, and what to do. */
+  /** Why the machine could not be destroyed, and what to do. */
   readonly problem: string | null
 }
 

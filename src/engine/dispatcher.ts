@@ -1,34 +1,34 @@
 import { newId } from '../jobs/ids.ts'
 import type { Reservation, Runtime } from '../ports.ts'
-import type { Runner } from './active-jobs.ts'
+import type { ActiveJobs } from './active-jobs.ts'
 import type { EngineContext } from './engine-context.ts'
 
-/** Takes pending jobs while their runtime has room. */
+/** Claims pending jobs while their runtime has a free slot. */
 export interface Dispatcher {
-  /** Nothing is claimed before: a job claimed during recovery would be taken for one of the previous daemon. */
+  /** Nothing is claimed before the start: recovery would mistake a newly claimed job for one of the previous daemon. */
   start(): void
   /**
-   * Looks at the queues soon; cheap, call it whenever something may have changed. With the name of a runtime: a job
-   * for it is being written in this very turn, and is claimed in the same transaction where there is room.
+   * Checks the queues soon; cheap, so call it whenever something may have changed. Pass a runtime when a job for it is
+   * being inserted in the current turn of the event loop: the claim then shares the transaction of the insert.
    */
-  kick(runtime?: string): void
-  /** Resolves when the look under way is over. */
+  wake(runtime?: string): void
+  /** Resolves when the current check of the queues has ended. */
   idle(): Promise<void>
 }
 
-/** Retries become due without anybody telling. */
-const LOOK_MS = 500
+/** Retries become due without an event, so the queues are also checked at this interval. */
+const POLL_MS = 500
 
-export const createDispatcher = (context: EngineContext, runner: () => Runner): Dispatcher => {
-  let looking: Promise<void> | undefined
+export const createDispatcher = (context: EngineContext, activeJobs: () => ActiveJobs): Dispatcher => {
+  let polling: Promise<void> | undefined
   let again = false
   let started = false
 
-  const fill = async (runtime: Runtime, isComing = false): Promise<void> => {
+  const fill = async (runtime: Runtime, isInserting = false): Promise<void> => {
     const { store, clock } = context
     const { name } = runtime
-    const hasRoom = (): boolean => !context.closing.aborted && runner().running(name) < runtime.limit
-    for (let first = isComing; hasRoom() && (first || store.waiting(name) > 0); first = false) {
+    const hasRoom = (): boolean => !context.closing.aborted && activeJobs().count(name) < runtime.limit
+    for (let first = isInserting; hasRoom() && (first || store.waiting(name) > 0); first = false) {
       const machineId = newId(clock.now())
       let reserved: Reservation | undefined
       const claimed = await store
@@ -38,7 +38,8 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
           ...(runtime.poolKind && { poolKind: runtime.poolKind }),
           ...(runtime.reserve && {
             reserve: request => {
-              // A claim that is made again was undone.
+              // The group commit rolls back and repeats a claim when another write of the batch fails; release the
+              // first reservation.
               reserved?.release()
               reserved = runtime.reserve?.(request)
               return reserved?.details
@@ -54,39 +55,39 @@ export const createDispatcher = (context: EngineContext, runner: () => Runner): 
       if (claimed === undefined) return
       const { job, machine } = claimed
       context.fault('claimed')
-      context.signals.emit({ jobId: job.id, kind: 'state' })
+      context.changes.emit({ jobId: job.id, kind: 'state' })
       const manifest = await store.getManifest(job.id)
-      if (manifest !== undefined) void runner().run(job, manifest, machine, 'start')
+      if (manifest !== undefined) void activeJobs().run(job, manifest, machine, 'start')
     }
   }
 
-  const look = async (coming: Runtime | undefined): Promise<void> => {
-    if (coming) await fill(coming, true)
+  const poll = async (inserting: Runtime | undefined): Promise<void> => {
+    if (inserting) await fill(inserting, true)
     do {
       again = false
       await Promise.all([...context.runtimes.values()].map(runtime => fill(runtime)))
     } while (again && !context.closing.aborted)
   }
 
-  const kick: Dispatcher['kick'] = name => {
+  const wake: Dispatcher['wake'] = name => {
     if (!started || context.closing.aborted) return
-    if (looking !== undefined) {
+    if (polling !== undefined) {
       again = true
       return
     }
-    looking = look(name === undefined ? undefined : context.runtimes.get(name))
-      .catch(error => context.log.error({ err: error }, 'the queue could not be read'))
+    polling = poll(name === undefined ? undefined : context.runtimes.get(name))
+      .catch(error => context.log.error({ err: error }, 'cannot claim jobs'))
       .finally(() => {
-        looking = undefined
+        polling = undefined
       })
   }
 
   const start = (): void => {
     started = true
-    const timer = setInterval(() => kick(), LOOK_MS)
+    const timer = setInterval(() => wake(), POLL_MS)
     context.closing.addEventListener('abort', () => clearInterval(timer), { once: true })
-    kick()
+    wake()
   }
 
-  return { start, kick, idle: async () => looking }
+  return { start, wake, idle: async () => polling }
 }

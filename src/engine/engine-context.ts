@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
 import type { Ballast, Blobs, Clock, Runtime, Secrets, Store } from '../ports.ts'
-import type { Signals } from './change-notifier.ts'
+import type { ChangeNotifier } from './change-notifier.ts'
 import type { PlanContext } from './plan-command.ts'
-import type { Readinesses } from './runtime-readiness.ts'
+import type { ReadinessCache } from './runtime-readiness.ts'
 
-/** What every part of the engine works with. */
+/** The dependencies that all parts of the engine share. */
 export interface EngineContext {
   readonly store: Store
   readonly blobs: Blobs
@@ -15,16 +15,16 @@ export interface EngineContext {
   readonly secrets: Secrets
   readonly config: Config
   readonly log: Logger
-  readonly signals: Signals
-  readonly readiness: Readinesses
-  /** Aborted when the daemon leaves. */
+  readonly changes: ChangeNotifier
+  readonly readiness: ReadinessCache
+  /** Aborted when the daemon shuts down. */
   readonly closing: AbortSignal
   readonly locate: PlanContext['locate']
-  /** Named places where a test kills the process; does nothing otherwise. */
+  /** Called at named points, where fault tests kill the process. Does nothing in production. */
   readonly fault: (point: FaultPoint) => void
 }
 
-/** One for each step of a job's life between two durable writes. */
+/** One point for each step of a job between two durable writes. */
 export const FAULT_POINTS = [
   'submitted',
   'claimed',

@@ -8,23 +8,23 @@ import type { Job } from '../jobs/job.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import { isTerminal, STATES } from '../jobs/states.ts'
 import type { Ballast, Blobs, Clock, MachineRecord, Runtime, Secrets, Store } from '../ports.ts'
-import { type PackDirectory, submit } from './accept-job.ts'
-import { createRunner, type Runner } from './active-jobs.ts'
-import { createSignals } from './change-notifier.ts'
+import { acceptJob, type PackDirectory } from './accept-job.ts'
+import { type ActiveJobs, createActiveJobs } from './active-jobs.ts'
+import { createChangeNotifier } from './change-notifier.ts'
 import type { Deputy, ListFilter } from './deputy.ts'
 import { createDispatcher } from './dispatcher.ts'
 import type { EngineContext } from './engine-context.ts'
-import { follow, followEvents, waitFor } from './follow-job.ts'
+import { followEvents, followOutput, waitForStatus } from './follow-job.ts'
 import { jobSummary, jobView, machineView } from './job-views.ts'
 import { createDisposal } from './machine-disposal.ts'
 import { createPool } from './machine-pool.ts'
 import { excerpt, lastLines, readPage } from './output-pages.ts'
 import type { PlanContext } from './plan-command.ts'
-import { probeAll } from './probe-runtimes.ts'
+import { probeRuntimes } from './probe-runtimes.ts'
 import { recover } from './recover.ts'
-import { createReadinesses, isAwake } from './runtime-readiness.ts'
+import { createReadinessCache, isAwake } from './runtime-readiness.ts'
 import { createSweeper } from './sweeper.ts'
-import { withLeftovers } from './undestroyed-machines.ts'
+import { withUndestroyedMachines } from './undestroyed-machines.ts'
 
 export interface EngineOptions {
   readonly store: Store
@@ -43,45 +43,45 @@ export interface EngineOptions {
 
 export interface Engine {
   readonly deputy: Deputy
-  /** Finds again what an earlier daemon left, then begins to take jobs. */
+  /** Recovers the jobs of an earlier daemon, then starts to claim jobs. */
   start(): Promise<void>
-  /** What is known of each runtime, without asking it. */
+  /** Returns the cached readiness of each runtime. */
   readiness(): { name: string; ready: boolean; reason?: string }[]
-  /** Lets go of all jobs without ending one. */
+  /** Detaches from all jobs without stopping them, and closes the store. */
   close(): Promise<void>
 }
 
-const PAGE = 20
+const PAGE_JOBS = 20
 const RESULT_BYTES = 64 * 1024
 const PAGE_BYTES = 256 * 1024
-/** How long a request waits for a machine to be confirmed gone. */
-const GONE_MS = 20_000
+/** How long a request waits for the confirmation that a machine is gone. */
+const DESTROY_WAIT_MS = 20_000
 
 export const createEngine = (options: EngineOptions): Engine => {
   const closing = new AbortController()
-  // Every run listens to it, and their number is the configuration's business.
+  // Every run adds a listener, and the number of runs is configurable.
   setMaxListeners(0, closing.signal)
   const runtimes = new Map(options.runtimes.map(runtime => [runtime.name, runtime]))
   const context: EngineContext = {
     ...options,
     runtimes,
-    signals: createSignals(),
-    readiness: createReadinesses(runtimes, options.clock),
+    changes: createChangeNotifier(),
+    readiness: createReadinessCache(runtimes, options.clock),
     closing: closing.signal,
     fault: options.fault ?? (() => {}),
   }
-  const { store, signals, clock } = context
+  const { store, changes, clock } = context
   const disposal = createDisposal(context)
-  const dispatcher = createDispatcher(context, (): Runner => runner)
+  const dispatcher = createDispatcher(context, (): ActiveJobs => activeJobs)
   const pool = createPool(context, disposal)
   let recovered = false
-  const runner = createRunner(context, disposal, () => {
-    dispatcher.kick()
+  const activeJobs = createActiveJobs(context, disposal, () => {
+    dispatcher.wake()
     if (recovered) pool.refill()
   })
-  const sweeper = createSweeper(context, { runner, disposal, pool })
+  const sweeper = createSweeper(context, { activeJobs, disposal, pool })
 
-  const need = async (id: string): Promise<Job> => {
+  const getJob = async (id: string): Promise<Job> => {
     const job = isId(id) ? await store.getJob(id) : undefined
     if (job === undefined) throw noJob(id)
     return job
@@ -103,25 +103,25 @@ export const createEngine = (options: EngineOptions): Engine => {
   const deputy: Deputy = {
     submit: async (manifest, origin, submitOptions = {}) => {
       const submission = { manifest, origin, ...submitOptions }
-      const { job, created, position } = await submit(context, options, submission, dispatcher.kick)
+      const { job, created, position } = await acceptJob(context, options, submission, dispatcher.wake)
       if (created) {
-        signals.emit({ jobId: job.id, kind: 'state' })
-        dispatcher.kick()
+        changes.emit({ jobId: job.id, kind: 'state' })
+        dispatcher.wake()
       }
       return created
         ? jobView(job, { queuePosition: position })
         : { ...(await view(job)), deduplicated: true }
     },
-    get: async id => view(await need(id)),
-    wait: async (id, wait) => view(await waitFor(signals, () => need(id), wait)),
+    get: async id => view(await getJob(id)),
+    wait: async (id, wait) => view(await waitForStatus(changes, () => getJob(id), wait)),
     list: async filter => {
-      const limit = Math.min(Math.max(filter.limit ?? PAGE, 1), 100)
+      const limit = Math.min(Math.max(filter.limit ?? PAGE_JOBS, 1), 100)
       const jobs = await store.listJobs({ ...query(filter), limit: limit + 1 })
       const page = jobs.slice(0, limit)
       return { jobs: page.map(jobSummary), next_cursor: jobs.length > limit ? page.at(-1)!.id : null }
     },
     result: async (id, { maxBytes = RESULT_BYTES }) => {
-      const job = await need(id)
+      const job = await getJob(id)
       if (!isTerminal(job.state)) throw notFinished(job)
       const outcome = job.result
       return {
@@ -137,35 +137,39 @@ export const createEngine = (options: EngineOptions): Engine => {
       }
     },
     output: async (id, { cursor = 0, maxBytes = PAGE_BYTES, waitMs = 0, signal }) => {
-      const alarm = signals.arm(id)
-      const page = await readPage(store, await need(id), { cursor, maxBytes }).catch(error => {
-        alarm.disarm()
+      const listener = changes.listen(id)
+      const page = await readPage(store, await getJob(id), { cursor, maxBytes }).catch(error => {
+        listener.close()
         throw error
       })
       if (page.pieces.length > 0 || page.done || waitMs === 0) {
-        alarm.disarm()
+        listener.close()
         return page
       }
-      await alarm.wait(waitMs, signal)
-      return readPage(store, await need(id), { cursor: page.next_cursor, maxBytes })
+      await listener.wait(waitMs, signal)
+      return readPage(store, await getJob(id), { cursor: page.next_cursor, maxBytes })
     },
     follow: (id, { cursor = 0, signal }) =>
-      follow(signals, async at => readPage(store, await need(id), { cursor: at, maxBytes: PAGE_BYTES }), {
-        id,
-        cursor,
-        signal,
-      }),
+      followOutput(
+        changes,
+        async at => readPage(store, await getJob(id), { cursor: at, maxBytes: PAGE_BYTES }),
+        {
+          id,
+          cursor,
+          signal,
+        },
+      ),
     events: async (id, { after = 0, limit = 1000 }) =>
-      store.events({ jobId: (await need(id)).id, after, limit }),
+      store.events({ jobId: (await getJob(id)).id, after, limit }),
     followEvents: request =>
       followEvents(
-        signals,
+        changes,
         store,
         request,
-        async () => request.id !== undefined && isTerminal((await need(request.id)).state),
+        async () => request.id !== undefined && isTerminal((await getJob(request.id)).state),
       ),
     cancel: async (id, by) => {
-      const job = await need(id)
+      const job = await getJob(id)
       if (isTerminal(job.state)) throw alreadyFinished(job)
       const at = clock.now()
       const cancelled = await store.move(
@@ -174,29 +178,30 @@ export const createEngine = (options: EngineOptions): Engine => {
         {
           completedAt: at,
           cancelRequestedAt: at,
-          error: { code: 'cancelled', message: 'It was cancelled before it started.' },
+          error: { code: 'cancelled', message: 'The job was cancelled before it started.' },
         },
         { at, data: { reason: `cancelled by ${by}` } },
         { from: ['pending'] },
       )
       if (!cancelled) {
         await store.update(id, { cancelRequestedAt: at }, { type: 'cancel_requested', at, data: { by } })
-        runner.stop(id, { kind: 'cancel', by })
+        activeJobs.stop(id, { kind: 'cancel', by })
       }
-      signals.emit({ jobId: id, kind: 'state' })
-      return view(await need(id))
+      changes.emit({ jobId: id, kind: 'state' })
+      return view(await getJob(id))
     },
     delete: async id => {
-      const job = await need(id)
+      const job = await getJob(id)
       if (!isTerminal(job.state)) throw stillRunning(job)
       const machine = job.machineId === null ? undefined : await store.getMachine(job.machineId)
-      if (machine?.jobId === id && !(await gone(disposal.dispose(machine)))) throw notGoneYet(machine.id)
+      if (machine?.jobId === id && !(await isGoneInTime(disposal.dispose(machine))))
+        throw notGoneYet(machine.id)
       for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.removeUnused(blob)
-      signals.emit({ jobId: id, kind: 'state' })
+      changes.emit({ jobId: id, kind: 'state' })
     },
-    artifacts: async id => (await need(id)).result?.artifacts ?? [],
+    artifacts: async id => (await getJob(id)).result?.artifacts ?? [],
     openArtifact: async (id, path) => {
-      const artifacts = (await need(id)).result?.artifacts ?? []
+      const artifacts = (await getJob(id)).result?.artifacts ?? []
       const artifact = artifacts.find(one => one.path === path)
       if (artifact === undefined)
         throw noArtifact(
@@ -207,7 +212,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       return { ...artifact, read: range => context.blobs.read(artifact.sha256, range) }
     },
     openPatch: async id => {
-      const patch = (await need(id)).result?.patch
+      const patch = (await getJob(id)).result?.patch
       if (!patch) throw noPatch(id)
       return { path: 'changes.patch', ...patch, read: range => context.blobs.read(patch.sha256, range) }
     },
@@ -216,18 +221,18 @@ export const createEngine = (options: EngineOptions): Engine => {
     destroyMachine: async id => {
       const machine = await store.getMachine(id)
       if (machine === undefined) throw noMachine(id)
-      if (machine.jobId !== null && runner.has(machine.jobId)) throw machineBusy(id, machine.jobId)
-      if (!(await gone(disposal.dispose(machine)))) throw notGoneYet(id)
+      if (machine.jobId !== null && activeJobs.has(machine.jobId)) throw machineBusy(id, machine.jobId)
+      if (!(await isGoneInTime(disposal.dispose(machine)))) throw notGoneYet(id)
     },
     doctor: async signal => {
       const [readiness, machines] = await Promise.all([
         context.readiness.checkAll(signal),
         store.listMachines(),
       ])
-      return readiness.map(one => withLeftovers(one, machines))
+      return readiness.map(one => withUndestroyedMachines(one, machines))
     },
-    probe: signal => probeAll(context, { disposal, signal }),
-    onChange: signals.onChange,
+    probe: signal => probeRuntimes(context, { disposal, signal }),
+    onChange: changes.onChange,
     stats: async () => {
       const oldest = await store.oldestPending()
       const machines: Record<string, number> = {}
@@ -245,7 +250,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     deputy,
     start: async () => {
       await context.blobs.removeUnfinished()
-      await recover(context, runner, disposal)
+      await recover(context, activeJobs, disposal)
       recovered = true
       void context.readiness.checkAll(closing.signal)
       dispatcher.start()
@@ -261,7 +266,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     close: async () => {
       closing.abort()
       await dispatcher.idle()
-      await runner.idle()
+      await activeJobs.idle()
       await disposal.idle()
       await Promise.allSettled([...runtimes.values()].map(runtime => runtime.close()))
       await store.close()
@@ -269,20 +274,20 @@ export const createEngine = (options: EngineOptions): Engine => {
   }
 }
 
-const gone = (disposed: Promise<boolean>): Promise<boolean> =>
+const isGoneInTime = (disposed: Promise<boolean>): Promise<boolean> =>
   Promise.race([
     disposed,
     new Promise<boolean>(resolve => {
-      setTimeout(() => resolve(false), GONE_MS).unref()
+      setTimeout(() => resolve(false), DESTROY_WAIT_MS).unref()
     }),
   ])
 
 const query = ({ status, label, parent, cursor }: ListFilter) => {
   if (status !== undefined && !STATES.includes(status))
-    throw new AppError('invalid', `'${status}' is not a status.`, { hint: `One of: ${STATES.join(', ')}.` })
+    throw new AppError('invalid', `Invalid status '${status}'.`, { hint: `One of: ${STATES.join(', ')}.` })
   if (cursor !== undefined && !isId(cursor))
-    throw new AppError('invalid', `The cursor '${cursor}' is not one of ours.`, {
-      hint: 'Pass next_cursor of the page before, unchanged.',
+    throw new AppError('invalid', `Invalid cursor '${cursor}'.`, {
+      hint: 'Pass next_cursor of the previous page unchanged.',
     })
   return {
     ...(status !== undefined && { status }),
@@ -298,8 +303,8 @@ const labelQuery = (label: string): { name: string; value?: string } => {
 }
 
 const noJob = (id: string): AppError =>
-  new AppError('not_found', `There is no job '${id}'.`, {
-    hint: 'deputy list (the tool list_jobs) shows the jobs. Old ones are forgotten in time.',
+  new AppError('not_found', `No job '${id}'.`, {
+    hint: 'deputy list (the tool list_jobs) shows the jobs. Old jobs are deleted in time.',
   })
 
 const notFinished = (job: Job): AppError =>
@@ -308,8 +313,8 @@ const notFinished = (job: Job): AppError =>
   })
 
 const alreadyFinished = (job: Job): AppError =>
-  new AppError('conflict', `Job ${job.id} is finished already: ${job.state}.`, {
-    hint: 'Its result can be read: deputy result, or get_job_result.',
+  new AppError('conflict', `Job ${job.id} is already finished: ${job.state}.`, {
+    hint: 'Read its result: deputy result, or get_job_result.',
   })
 
 const stillRunning = (job: Job): AppError =>
@@ -318,11 +323,11 @@ const stillRunning = (job: Job): AppError =>
   })
 
 const noArtifact = (id: string, path: string, known: readonly string[]): AppError =>
-  new AppError('not_found', `Job ${id} brought back no artifact '${path}'.`, {
+  new AppError('not_found', `Job ${id} has no artifact '${path}'.`, {
     hint:
       known.length > 0
         ? `It has: ${known.slice(0, 10).join(', ')}.`
-        : "It has none: name globs in 'artifacts' when submitting.",
+        : "It has no artifacts: set globs in 'artifacts' when submitting.",
   })
 
 const noPatch = (id: string): AppError =>
@@ -331,12 +336,12 @@ const noPatch = (id: string): AppError =>
   })
 
 const noMachine = (id: string): AppError =>
-  new AppError('not_found', `There is no machine '${id}'.`, { hint: 'deputy machines lists them.' })
+  new AppError('not_found', `No machine '${id}'.`, { hint: 'deputy machines' })
 
 const machineBusy = (id: string, jobId: string): AppError =>
   new AppError('conflict', `Machine ${id} is running job ${jobId}.`, { hint: `deputy cancel ${jobId}` })
 
 const notGoneYet = (id: string): AppError =>
-  new AppError('unavailable', `Machine ${id} is not gone yet; destroying it goes on.`, {
-    hint: 'deputy machines tells when it is gone.',
+  new AppError('unavailable', `Machine ${id} is not destroyed yet; destruction continues.`, {
+    hint: 'deputy machines',
   })

@@ -1,59 +1,59 @@
 import type { Job } from '../jobs/job.ts'
 import type { Machine, Sink } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
-import { durably } from './retry-write.ts'
+import { retryWrite } from './retry-write.ts'
 
-/** Progress is for people: one event a second is plenty, however fast a job prints. */
+/** Progress is for people: one event a second is enough, however fast a job prints. */
 const PROGRESS_MS = 1000
 
-/** A run may beat as often as it likes; the database hears of it this often. */
+/** Minimum interval between two stored heartbeats, however often a run sends them. */
 const HEARTBEAT_MS = 5000
 
 export interface JobSink extends Sink {
-  /** Before the start: what keeps its machine from being ready. */
+  /** Reports what the machine waits for before the command starts. */
   waiting(what: string): Promise<void>
   readonly hasStarted: boolean
-  /** Milliseconds since the last sign of life; undefined where the runtime never sends one. */
-  silence(): number | undefined
+  /** Undefined when the runtime never sends heartbeats. */
+  msSinceHeartbeat(): number | undefined
 }
 
 export interface SinkOptions {
   readonly job: Job
-  /** Adds to what is known of the machine, for it to be written. */
-  learn(details: Readonly<Record<string, unknown>>): Machine
+  /** Merges details into the machine record and returns the machine to be written. */
+  addDetails(details: Readonly<Record<string, unknown>>): Machine
   onStarted(): void
-  /** The start is told again by whoever is asked again. */
+  /** The runtime can report the start again after a power cut, so the write need not be flushed at once. */
   readonly lazyStart?: boolean | undefined
 }
 
-/** Where a run reports, durably. */
+/** Stores what a run reports. */
 export const createSink = (
   context: EngineContext,
-  { job, learn, onStarted, lazyStart = false }: SinkOptions,
+  { job, addDetails, onStarted, lazyStart = false }: SinkOptions,
 ): JobSink => {
-  const { store, clock, signals, config, fault } = context
+  const { store, clock, changes, config, fault } = context
   const keep = { head: config.keep.outputHead, tail: config.keep.outputTail }
   let position = job.position
   let hasStarted = job.state === 'running'
-  let lastBeat: number | undefined
+  let lastHeartbeat: number | undefined
   let lastStored = Number.NEGATIVE_INFINITY
-  let beat: number | undefined
+  let unstoredHeartbeat: number | undefined
   let lastProgress = Number.NEGATIVE_INFINITY
-  let waitsFor: string | undefined
+  let lastWait: string | undefined
 
-  const takeBeat = (): { heartbeatAt?: number } => {
-    const heartbeatAt = beat
-    beat = undefined
+  const takeHeartbeat = (): { heartbeatAt?: number } => {
+    const heartbeatAt = unstoredHeartbeat
+    unstoredHeartbeat = undefined
     return heartbeatAt === undefined ? {} : { heartbeatAt }
   }
 
-  const tellProgress = async (text: string): Promise<void> => {
+  const reportProgress = async (text: string): Promise<void> => {
     if (job.statusMode === 'simple' || clock.monotonic() - lastProgress < PROGRESS_MS) return
     lastProgress = clock.monotonic()
-    await durably(context, () =>
+    await retryWrite(context, () =>
       store.update(job.id, {}, { type: 'progress', at: clock.now(), data: { text } }),
     )
-    signals.emit({ jobId: job.id, kind: 'state' })
+    changes.emit({ jobId: job.id, kind: 'state' })
   }
 
   return {
@@ -64,27 +64,27 @@ export const createSink = (
       return hasStarted
     },
     async waiting(what) {
-      if (hasStarted || what === waitsFor) return
-      waitsFor = what
+      if (hasStarted || what === lastWait) return
+      lastWait = what
       const progress = `waiting: ${what}`
-      await durably(context, () =>
+      await retryWrite(context, () =>
         store.update(job.id, { progress }, { type: 'progress', at: clock.now(), data: { text: progress } }),
       )
-      signals.emit({ jobId: job.id, kind: 'state' })
+      changes.emit({ jobId: job.id, kind: 'state' })
     },
-    silence: () => (lastBeat === undefined ? undefined : clock.monotonic() - lastBeat),
+    msSinceHeartbeat: () => (lastHeartbeat === undefined ? undefined : clock.monotonic() - lastHeartbeat),
     async started(at) {
       if (hasStarted) return
       hasStarted = true
       const waited = Math.max(0, clock.now() - (job.provisioningAt ?? at))
-      await durably(context, () =>
+      await retryWrite(context, () =>
         store.move(
           job.id,
           'running',
           {
             startedAt: at,
             phases: { provisioning: waited },
-            // What its machine waited for is over.
+            // The wait for the machine has ended.
             progress: null,
           },
           { at: clock.now(), data: { reason: 'the command has started' } },
@@ -93,28 +93,28 @@ export const createSink = (
       )
       fault('started')
       onStarted()
-      signals.emit({ jobId: job.id, kind: 'state' })
+      changes.emit({ jobId: job.id, kind: 'state' })
     },
     async write({ remember, ...batch }) {
-      const also = { ...(remember && { machine: learn(remember) }), ...takeBeat() }
-      await durably(context, () => store.appendOutput(job.id, { ...batch, ...also }, keep))
+      const also = { ...(remember && { machine: addDetails(remember) }), ...takeHeartbeat() }
+      await retryWrite(context, () => store.appendOutput(job.id, { ...batch, ...also }, keep))
       position = batch.position
       fault('output')
-      if (batch.chunks.length > 0) signals.emit({ jobId: job.id, kind: 'output' })
-      if (batch.progress !== undefined) await tellProgress(batch.progress)
+      if (batch.chunks.length > 0) changes.emit({ jobId: job.id, kind: 'output' })
+      if (batch.progress !== undefined) await reportProgress(batch.progress)
     },
     heartbeat() {
-      lastBeat = clock.monotonic()
-      if (lastBeat - lastStored < HEARTBEAT_MS) return
-      lastStored = lastBeat
-      beat = clock.now()
-      // Output is a sign of life as well, and takes it along when it comes in the same breath.
+      lastHeartbeat = clock.monotonic()
+      if (lastHeartbeat - lastStored < HEARTBEAT_MS) return
+      lastStored = lastHeartbeat
+      unstoredHeartbeat = clock.now()
+      // A write of output in the same turn stores the heartbeat with it and saves a write.
       queueMicrotask(() => {
-        const { heartbeatAt } = takeBeat()
+        const { heartbeatAt } = takeHeartbeat()
         if (heartbeatAt === undefined) return
         store
           .heartbeat(job.id, heartbeatAt)
-          .catch(error => context.log.warn({ job: job.id, err: error }, 'heartbeat not stored'))
+          .catch(error => context.log.warn({ job: job.id, err: error }, 'cannot store a heartbeat'))
       })
     },
   }

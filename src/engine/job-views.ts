@@ -2,8 +2,7 @@ import type { Job } from '../jobs/job.ts'
 import type { MachineRecord } from '../ports.ts'
 import type { JobSummary, JobView, MachineView } from './deputy.ts'
 
-/** Records become public JSON here. Fields are added over time, never renamed. */
-/** What a view tells that is not in the record. */
+/** Fields of the public JSON that are not in the job record. Fields are added over time, never renamed. */
 export interface ViewExtras {
   readonly queuePosition: number | null
   readonly where?: string | undefined
@@ -20,7 +19,7 @@ export const jobView = (job: Job, { queuePosition, where, outputTail }: ViewExtr
   ...(where !== undefined && { where }),
   parent_id: job.parentId,
   origin: job.origin,
-  // Before the start this is what its machine waits for, which every mode shows.
+  // Before the start, progress says what the machine waits for; every status mode shows that.
   progress:
     job.statusMode === 'simple' && job.state !== 'provisioning' && job.state !== 'pending'
       ? null
@@ -65,7 +64,7 @@ export const machineView = (machine: MachineRecord, where?: string): MachineView
   problem: machine.lastError,
 })
 
-/** First line of the task, as long as a list can show. */
+/** Returns the first line of the task, shortened for lists. */
 export const titleOf = (task: string): string => {
   const line = task.trim().split('\n', 1)[0] ?? ''
   const shown = line.length > TITLE ? `${line.slice(0, TITLE - 1)}…` : line
@@ -74,7 +73,7 @@ export const titleOf = (task: string): string => {
 
 const TITLE = 100
 
-/** Measured by the runtime's own clock where it ran; the wall clock may have jumped in between. */
+/** Measured by the runtime's own clock when possible, because the wall clock may jump. */
 const duration = (job: Job): number | null => {
   if (job.completedAt === null || job.startedAt === null) return null
   const ms = job.phases.running ?? Math.max(0, job.completedAt - job.startedAt)

@@ -4,31 +4,35 @@ import { isLeftoverError } from '../jobs/leftover-error.ts'
 import { isOperatorError } from '../jobs/operator-error.ts'
 import type { MachineRecord, Runtime } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
-import { durably } from './retry-write.ts'
+import { retryWrite } from './retry-write.ts'
 
-/** Machines on their way out. A record goes only after the runtime has said that the machine is gone, or can never be. */
+/**
+ * Destroys machines. A record is deleted only after the runtime confirms that the machine is gone or can never be
+ * destroyed.
+ */
 export interface Disposal {
-  /** Marks and destroys; false when it failed and will be tried again by the sweep. */
+  /** Marks the machine and destroys it; false when that failed and the sweeper will retry. */
   dispose(machine: MachineRecord): Promise<boolean>
-  /** Resolves when no destruction is under way. */
+  /** Resolves when no destruction is in progress. */
   idle(): Promise<void>
 }
 
 export const createDisposal = (context: EngineContext): Disposal => {
-  const underWay = new Map<string, Promise<boolean>>()
+  const inProgress = new Map<string, Promise<boolean>>()
 
   const postpone = async (machine: MachineRecord, error: AppError): Promise<void> => {
     const { store, clock, log } = context
     const attempts = machine.attempts + 1
-    const waits = isOperatorError(error)
+    const needsOperator = isOperatorError(error)
     const fields = { machine: machine.id, runtime: machine.runtime, attempts, err: error }
-    if (waits) log.error(fields, 'a machine waits for the operator')
-    else log.warn(fields, 'a machine could not be destroyed')
-    await durably(context, () =>
+    if (needsOperator) log.error(fields, 'cannot destroy a machine; the operator must act')
+    else log.warn(fields, 'cannot destroy a machine; will retry')
+    await retryWrite(context, () =>
       store.updateMachine(machine.id, {
         attempts,
         lastError: messageWithHint(error),
-        notBefore: waits && attempts >= MOST_FOR_OPERATOR ? NEVER : clock.now() + backoff(attempts),
+        notBefore:
+          needsOperator && attempts >= MAX_OPERATOR_ATTEMPTS ? NEVER : clock.now() + backoff(attempts),
       }),
     )
   }
@@ -39,7 +43,7 @@ export const createDisposal = (context: EngineContext): Disposal => {
     if (runtime === undefined) {
       log.warn(
         { machine: machine.id, runtime: machine.runtime },
-        'a machine of a runtime that is not configured any more',
+        'cannot destroy a machine: its runtime is no longer configured',
       )
       return false
     }
@@ -47,9 +51,9 @@ export const createDisposal = (context: EngineContext): Disposal => {
     const current =
       machine.state === 'destroying'
         ? machine
-        : ((await durably(context, () => store.condemnMachine(machine.id))) ?? machine)
+        : ((await retryWrite(context, () => store.condemnMachine(machine.id))) ?? machine)
     fault('destroying')
-    let left: string | undefined
+    let leftBehind: string | undefined
     try {
       await runtime.destroy(current, context.closing)
     } catch (thrown) {
@@ -59,8 +63,11 @@ export const createDisposal = (context: EngineContext): Disposal => {
         await postpone(current, error)
         return false
       }
-      left = error.message
-      log.error({ machine: machine.id, runtime: machine.runtime, err: error }, 'a machine was left behind')
+      leftBehind = error.message
+      log.error(
+        { machine: machine.id, runtime: machine.runtime, err: error },
+        'a machine can never be destroyed; its record is deleted',
+      )
     }
     fault('destroyed')
     const { jobId } = current
@@ -68,30 +75,30 @@ export const createDisposal = (context: EngineContext): Disposal => {
     const event = {
       type: 'machine' as const,
       at: clock.now(),
-      data: { machine: machine.id, gone: left === undefined, ...(left && { left }) },
+      data: { machine: machine.id, gone: leftBehind === undefined, ...(leftBehind && { left: leftBehind }) },
     }
-    await durably(context, () =>
+    await retryWrite(context, () =>
       store.forgetMachine(machine.id, jobId === null ? undefined : { jobId, phases, event }),
     )
-    if (jobId !== null) context.signals.emit({ jobId, kind: 'state' })
+    if (jobId !== null) context.changes.emit({ jobId, kind: 'state' })
     return true
   }
 
   return {
     dispose: machine => {
-      const running = underWay.get(machine.id)
+      const running = inProgress.get(machine.id)
       if (running !== undefined) return running
-      const promise = destroy(machine).finally(() => underWay.delete(machine.id))
-      underWay.set(machine.id, promise)
+      const promise = destroy(machine).finally(() => inProgress.delete(machine.id))
+      inProgress.set(machine.id, promise)
       return promise
     },
     idle: async () => {
-      await Promise.allSettled(underWay.values())
+      await Promise.allSettled(inProgress.values())
     },
   }
 }
 
-/** A record without a job: of a machine that is to wait in a pool or to try things out, or that was found. */
+/** Records a machine without a job: for the pool, for a probe, or an orphan. */
 export const recordMachine = async (
   { store, clock }: EngineContext,
   { name }: Runtime,
@@ -114,13 +121,15 @@ export const recordMachine = async (
   return machine
 }
 
-/** From a second to five minutes: a provider that is down is not hammered, and not forgotten. */
+/** From one second to five minutes, so that an unavailable provider is neither flooded nor forgotten. */
 const backoff = (attempts: number): number => Math.min(300_000, 1000 * 2 ** Math.min(attempts, 9))
 
-/** About an hour: a lock may be that of a long backup. After it, only the next daemon or a person tries again. */
-const MOST_FOR_OPERATOR = 20
+/**
+ * About an hour of attempts, because a lock may belong to a long backup. Then only the next daemon or the user retries.
+ */
+const MAX_OPERATOR_ATTEMPTS = 20
 const NEVER = Number.MAX_SAFE_INTEGER
 
-/** Whether a failed destruction may be tried again. A wall clock that was set back does not postpone it for long. */
+/** Whether to retry a failed destruction. The upper bound limits the delay when the wall clock was set back. */
 export const isDue = ({ notBefore }: MachineRecord, now: number): boolean =>
   notBefore !== NEVER && (notBefore <= now || notBefore > now + 300_000)

@@ -5,14 +5,14 @@ import type { EngineContext } from './engine-context.ts'
 import { type Disposal, recordMachine } from './machine-disposal.ts'
 
 export interface Pool {
-  /** Boots machines until as many wait as the runtimes want, and lets go of those that are too many or too old. */
+  /** Boots machines until each pool has its size, and retires machines that are excess or too old. */
   refill(): void
 }
 
 /**
- * Machines booted ahead of need. A pool only makes starts faster: a job that finds none waits for a cold one, and
- * a waiting machine that turns out bad fails its start, which is tried again. Claiming one is part of the claim of
- * the job (one transaction), so that no machine can be given away twice, nor while it is being retired.
+ * Keeps machines booted ahead of need. A pool only makes starts faster: a job that finds no pool machine boots its own,
+ * and a bad pool machine fails the start, which is retried. A pool machine is claimed in the transaction that claims
+ * the job, so it cannot be claimed twice or while it is being retired.
  */
 export const createPool = (context: EngineContext, disposal: Disposal): Pool => {
   const booting = new Map<string, number>()
@@ -32,7 +32,7 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
       await store.updateMachine(id, { state: 'ready' })
     } catch (error) {
       if (context.closing.aborted) return
-      log.warn({ runtime: runtime.name, kind, err: error }, 'a machine of the pool could not be booted')
+      log.warn({ runtime: runtime.name, kind, err: error }, 'cannot boot a pool machine')
       await disposal.dispose(machine)
     }
   }
@@ -42,16 +42,18 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
     const count = (change: number) => booting.set(key, (booting.get(key) ?? 0) + change)
     count(1)
     boot(runtime, kind)
-      .catch(error => context.log.error({ runtime: runtime.name, err: error }, 'a machine was not recorded'))
+      .catch(error =>
+        context.log.error({ runtime: runtime.name, err: error }, 'cannot record a pool machine'),
+      )
       .finally(() => {
         count(-1)
-        // The one it was made to replace may go now.
-        retireSpare(runtime).catch(error => notTended(runtime, error))
+        // The machine that the new one replaces can be retired now.
+        retireExcess(runtime).catch(error => logRefillFailure(runtime, error))
       })
   }
 
-  /** The oldest first, as they are claimed. */
-  const waitingFor = async ({ name }: Runtime): Promise<MachineRecord[]> =>
+  /** Oldest first, the order in which machines are claimed. */
+  const idleMachines = async ({ name }: Runtime): Promise<MachineRecord[]> =>
     (await context.store.listMachines()).filter(
       ({ runtime, jobId, state }) => runtime === name && jobId === null && state === 'ready',
     )
@@ -59,40 +61,41 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
   const isOld = ({ poolAgeSeconds = Number.POSITIVE_INFINITY }: Runtime, { createdAt }: MachineRecord) =>
     context.clock.now() - createdAt > poolAgeSeconds * 1000
 
-  const retireSpare = async (runtime: Runtime): Promise<void> => {
-    const waiting = await waitingFor(runtime)
-    const kinds = new Set([...kindsOf(runtime), ...waiting.map(poolKindOf)])
+  const retireExcess = async (runtime: Runtime): Promise<void> => {
+    const idle = await idleMachines(runtime)
+    const kinds = new Set([...kindsOf(runtime), ...idle.map(poolKindOf)])
     for (const kind of kinds) {
       const wanted = kindsOf(runtime).includes(kind) ? (runtime.poolSize ?? 0) : 0
-      const own = waiting.filter(machine => poolKindOf(machine) === kind)
-      // Old ones go only when there are new ones: while none can be booted, an old one is better than none.
-      for (const machine of own.slice(0, Math.max(0, own.length - wanted)))
+      const ofKind = idle.filter(machine => poolKindOf(machine) === kind)
+      // Retire old machines only when new ones are ready: an old pool machine is better than none.
+      for (const machine of ofKind.slice(0, Math.max(0, ofKind.length - wanted)))
         if (await context.store.retireMachine(machine.id)) void disposal.dispose(machine)
     }
   }
 
-  const tend = async (runtime: Runtime): Promise<void> => {
-    const fresh = (await waitingFor(runtime)).filter(machine => !isOld(runtime, machine))
+  const refillRuntime = async (runtime: Runtime): Promise<void> => {
+    const fresh = (await idleMachines(runtime)).filter(machine => !isOld(runtime, machine))
     let complete = true
     for (const kind of kindsOf(runtime)) {
-      const there = fresh.filter(machine => poolKindOf(machine) === kind).length
-      const missing = (runtime.poolSize ?? 0) - there - (booting.get(keyOf(runtime, kind)) ?? 0)
+      const available = fresh.filter(machine => poolKindOf(machine) === kind).length
+      const missing = (runtime.poolSize ?? 0) - available - (booting.get(keyOf(runtime, kind)) ?? 0)
       for (let i = 0; i < missing; i++) bootOne(runtime, kind)
       complete &&= missing <= 0
     }
-    if (complete) await retireSpare(runtime)
+    if (complete) await retireExcess(runtime)
   }
 
-  const notTended = (runtime: Runtime, error: unknown): void => {
+  const logRefillFailure = (runtime: Runtime, error: unknown): void => {
     if (!context.closing.aborted)
-      context.log.warn({ runtime: runtime.name, err: error }, 'the pool was not filled')
+      context.log.warn({ runtime: runtime.name, err: error }, 'cannot refill the pool')
   }
 
   return {
     refill: () => {
       if (context.closing.aborted) return
       for (const runtime of context.runtimes.values())
-        if (runtime.poolSize !== undefined) tend(runtime).catch(error => notTended(runtime, error))
+        if (runtime.poolSize !== undefined)
+          refillRuntime(runtime).catch(error => logRefillFailure(runtime, error))
     },
   }
 }

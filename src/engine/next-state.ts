@@ -4,29 +4,31 @@ import type { Manifest } from '../jobs/manifest.ts'
 import type { JobState } from '../jobs/states.ts'
 import type { Exit, JobChanges, Outcome, StopReason } from '../ports.ts'
 
-export interface Verdict {
+export interface Transition {
   readonly to: JobState
   readonly change: JobChanges
   readonly reason: string
 }
 
-/** What an outcome means for a job. Pure: the whole policy of endings and retries is here. */
-export const verdict = (
+/**
+ * Decides the next state of a job from the outcome of its run. A pure function with all rules for endings and retries.
+ */
+export const nextState = (
   job: Job,
   manifest: Manifest,
   outcome: Exclude<Outcome, { kind: 'detached' }>,
-  { now, asked }: { now: number; asked: StopReason | null },
-): Verdict => {
-  if (outcome.kind !== 'exit' && asked !== null) return ended(asked, job, now)
+  { now, stopReason }: { now: number; stopReason: StopReason | null },
+): Transition => {
+  if (outcome.kind !== 'exit' && stopReason !== null) return endedByStop(stopReason, job, now)
   switch (outcome.kind) {
     case 'exit':
-      return settled(outcome.exit, job, now)
+      return exited(outcome.exit, job, now)
     case 'not-started':
-      if (job.state === 'running') return lost(job, manifest, forgotten, now)
-      if (isAtCapacity(outcome.error)) return waitsOn(job, outcome.error.message, now)
-      if (isNodeAway(manifest, outcome.error)) return waitsForNode(job, outcome.error.message, now)
+      if (job.state === 'running') return lostRun(job, manifest, startForgotten, now)
+      if (isAtCapacity(outcome.error)) return requeue(job, outcome.error.message, now)
+      if (isNodeUnavailable(manifest, outcome.error)) return requeueForNode(job, outcome.error.message, now)
       if (outcome.error.retryable && job.attempts <= manifest.retries)
-        return again(job, outcome.error.message, now)
+        return retry(job, outcome.error.message, now)
       return failed(
         {
           code: 'machine',
@@ -36,37 +38,39 @@ export const verdict = (
         now,
       )
     case 'lost':
-      return lost(job, manifest, outcome.error, now)
+      return lostRun(job, manifest, outcome.error, now)
   }
 }
 
-/** The database knows of the start, the machine does not: a power cut took the marker with it. */
-const forgotten = { message: 'It had started, and its machine lost every trace of it, as after a power cut.' }
+/** The database has the start of the command, the machine does not: a power cut lost the start marker. */
+const startForgotten = {
+  message: 'The command had started, but its machine has no record of it, as after a power cut.',
+}
 
-const lost = (
+const lostRun = (
   job: Job,
   manifest: Manifest,
   { message, hint }: Pick<AppError, 'message'> & Partial<Pick<AppError, 'hint'>>,
   now: number,
-): Verdict => {
-  if (manifest.retryStarted && job.attempts <= manifest.retries) return again(job, message, now)
+): Transition => {
+  if (manifest.retryStarted && job.attempts <= manifest.retries) return retry(job, message, now)
   return failed(
     {
       code: 'lost',
       message,
       hint:
         hint ??
-        "It had started, so it was not run again. Submit it again, or set 'retryStarted' where that is safe.",
+        "The command had started, so it was not run again. Submit it again, or set 'retryStarted' if a second run is safe.",
     },
     now,
   )
 }
 
 /**
- * Waits longer each time, up to a minute; a machine that failed at once rarely works at once. The next run has its
- * own start and its own stream; what the earlier one printed stays before it.
+ * Exponential backoff, up to a minute. The next run has its own start time and output stream; its output is appended to
+ * that of the earlier run.
  */
-const again = (job: Job, why: string, now: number): Verdict => ({
+const retry = (job: Job, why: string, now: number): Transition => ({
   to: 'pending',
   change: {
     notBefore: now + Math.min(60_000, 500 * 2 ** job.attempts),
@@ -77,30 +81,33 @@ const again = (job: Job, why: string, now: number): Verdict => ({
     position: 0,
     outputBase: job.outputBytes,
   },
-  reason: `attempt ${job.attempts} failed before its end: ${why}`,
+  reason: `attempt ${job.attempts} failed: ${why}`,
 })
 
-/** Nothing was tried, so nothing is counted. */
-const waitsOn = (job: Job, why: string, now: number): Verdict => ({
+/** No attempt was made, so it is not counted. */
+const requeue = (job: Job, why: string, now: number): Transition => ({
   to: 'pending',
   change: { notBefore: now, machineId: null, attempts: Math.max(0, job.attempts - 1) },
-  reason: `it goes on waiting: ${why}`,
+  reason: `still waiting: ${why}`,
 })
 
-/** A job that names its node can run nowhere else: it waits for the node, up to its time in the queue. */
-const isNodeAway = (manifest: Manifest, error: AppError): boolean =>
+/** A job that requires one node can run nowhere else, so it waits for that node until its queue timeout. */
+const isNodeUnavailable = (manifest: Manifest, error: AppError): boolean =>
   manifest.requires?.node !== undefined &&
   error.retryable &&
   (error.code === 'unavailable' || error.code === 'timeout')
 
-/** Tried often at first, later every half minute. */
-const waitsForNode = (job: Job, why: string, now: number): Verdict => {
-  const verdict = waitsOn(job, why, now)
+/** The delay grows with the age of the job, up to half a minute. */
+const requeueForNode = (job: Job, why: string, now: number): Transition => {
+  const transition = requeue(job, why, now)
   const pause = Math.min(30_000, Math.max(500, (now - job.createdAt) / 4))
-  return { ...verdict, change: { ...verdict.change, notBefore: now + pause, progress: `waiting: ${why}` } }
+  return {
+    ...transition,
+    change: { ...transition.change, notBefore: now + pause, progress: `waiting: ${why}` },
+  }
 }
 
-const settled = (exit: Exit, job: Job, now: number): Verdict => {
+const exited = (exit: Exit, job: Job, now: number): Transition => {
   const result: JobOutcome = {
     artifacts: exit.artifacts,
     skippedArtifacts: exit.skippedArtifacts,
@@ -110,7 +117,7 @@ const settled = (exit: Exit, job: Job, now: number): Verdict => {
     limitsHit: exit.limitsHit,
     ...(exit.executedOn && { executedOn: exit.executedOn }),
   }
-  const { to, error } = exit.stopped === null ? judgeEnd(exit) : judgeStop(exit.stopped, job)
+  const { to, error } = exit.stopped === null ? exitStatus(exit) : stopStatus(exit.stopped, job)
   return {
     to,
     change: {
@@ -126,33 +133,33 @@ const settled = (exit: Exit, job: Job, now: number): Verdict => {
   }
 }
 
-const judgeStop = (stopped: StopReason['kind'], job: Job): { to: JobState; error: JobError } => {
+const stopStatus = (stopped: StopReason['kind'], job: Job): { to: JobState; error: JobError } => {
   switch (stopped) {
     case 'cancel':
-      return { to: 'cancelled', error: { code: 'cancelled', message: 'It was cancelled.' } }
+      return { to: 'cancelled', error: { code: 'cancelled', message: 'The job was cancelled.' } }
     case 'timeout':
       return {
         to: 'timeout',
         error: {
           code: 'timeout',
-          message: `It ran longer than its timeout of ${job.timeoutSeconds} s and was ended.`,
-          hint: "Set a longer 'timeout', or look at the output for what it was waiting for.",
+          message: `The job exceeded its timeout of ${job.timeoutSeconds} s and was stopped.`,
+          hint: "Set a longer 'timeout', or check the output for what the job was waiting for.",
         },
       }
     case 'stale':
       return {
         to: 'failed',
-        error: { code: 'stale', message: 'Its machine stopped sending signs of life and was given up.' },
+        error: { code: 'stale', message: 'The machine stopped sending heartbeats and was given up.' },
       }
   }
 }
 
-const judgeEnd = (exit: Exit): { to: JobState; error: JobError | null } => {
+const exitStatus = (exit: Exit): { to: JobState; error: JobError | null } => {
   if (exit.code === 0 && exit.agentError === null) return { to: 'success', error: null }
   const ending =
     exit.signal === null
       ? `The command exited with code ${exit.code}.`
-      : `The command was ended by ${exit.signal}.`
+      : `The command was killed by ${exit.signal}.`
   if (exit.limitsHit.length > 0)
     return {
       to: 'failed',
@@ -162,13 +169,13 @@ const judgeEnd = (exit: Exit): { to: JobState; error: JobError | null } => {
   return { to: 'failed', error: { code: exit.signal === null ? 'exit_code' : 'signal', message: ending } }
 }
 
-/** It was to be ended, and its machine told nothing more. */
-const ended = (asked: StopReason, job: Job, now: number): Verdict => {
-  const { to, error } = judgeStop(asked.kind, job)
-  return { to, change: { completedAt: now, error }, reason: `${asked.kind} by ${asked.by}` }
+/** The job was stopped and its machine reported no exit. */
+const endedByStop = (stopReason: StopReason, job: Job, now: number): Transition => {
+  const { to, error } = stopStatus(stopReason.kind, job)
+  return { to, change: { completedAt: now, error }, reason: `${stopReason.kind} by ${stopReason.by}` }
 }
 
-const failed = (error: JobError, now: number): Verdict => ({
+const failed = (error: JobError, now: number): Transition => ({
   to: 'failed',
   change: { completedAt: now, error },
   reason: error.message,

@@ -3,7 +3,7 @@ import { isTerminal } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
 import type { JobResult, OutputPage, OutputPiece } from './deputy.ts'
 
-/** One page of a job's output from a cursor on. Dropped bytes are told as pieces of their own. */
+/** Reads one page of a job's output from a cursor on. Dropped bytes become pieces of their own. */
 export const readPage = async (
   store: Store,
   job: Job,
@@ -33,18 +33,18 @@ export const readPage = async (
 
 type Excerpt = Pick<JobResult, 'output' | 'truncated'>
 
-/** The beginning and the end of the output as text, with what is left out between them. */
+/** Returns the head and the tail of the output as text, with a note on the bytes omitted in between. */
 export const excerpt = async (store: Store, job: Job, maxBytes: number): Promise<Excerpt> => {
   const total = job.outputBytes
   const headBytes = total <= maxBytes ? total : Math.ceil(maxBytes / 2)
-  const head = take(await store.readOutput(job.id, 0, headBytes), 0, headBytes)
+  const head = takeContiguous(await store.readOutput(job.id, 0, headBytes), 0, headBytes)
   if (head.end >= total) return { output: decode(head.data, 'both'), truncated: null }
-  // The end is what explains a failure: it gets whatever the head did not need.
+  // The tail usually explains a failure, so it gets all bytes that the head does not use.
   const tailFrom = Math.max(head.end, total - (maxBytes - head.data.length))
   const chunks = await store.readOutput(job.id, tailFrom, maxBytes)
   const tail = Buffer.concat(chunks.map(chunk => chunk.data))
   const skipped = total - head.data.length - tail.length
-  const output = `${decode(head.data, 'end')}\n[… ${skipped} bytes left out …]\n${decode(tail, 'start')}`
+  const output = `${decode(head.data, 'end')}\n[… ${skipped} bytes omitted …]\n${decode(tail, 'start')}`
   return {
     output,
     truncated: { skipped_bytes: skipped, head_bytes: head.data.length, tail_bytes: tail.length },
@@ -53,7 +53,7 @@ export const excerpt = async (store: Store, job: Job, maxBytes: number): Promise
 
 const TAIL_BYTES = 1024
 
-/** The end of the output so far, from the beginning of a line. */
+/** Returns the last lines of the output so far, starting at the beginning of a line. */
 export const lastLines = async (store: Store, job: Job): Promise<string> => {
   const from = Math.max(0, job.outputBytes - TAIL_BYTES)
   const chunks = await store.readOutput(job.id, from, TAIL_BYTES)
@@ -61,8 +61,12 @@ export const lastLines = async (store: Store, job: Job): Promise<string> => {
   return from === 0 ? text : text.slice(text.indexOf('\n') + 1)
 }
 
-/** Bytes from `from` on without a gap, at most `max`. */
-const take = (chunks: readonly { offset: number; data: Uint8Array }[], from: number, max: number) => {
+/** Returns the bytes from `from` up to the first gap, at most `max`. */
+const takeContiguous = (
+  chunks: readonly { offset: number; data: Uint8Array }[],
+  from: number,
+  max: number,
+) => {
   const parts: Uint8Array[] = []
   let end = from
   for (const chunk of chunks) {
@@ -74,16 +78,16 @@ const take = (chunks: readonly { offset: number; data: Uint8Array }[], from: num
   return { data: Buffer.concat(parts), end }
 }
 
-/** Text of bytes that may have been cut within a character at the side where something is missing. */
+/** Decodes UTF-8 and drops a character that is cut at the given side. */
 const decode = (data: Uint8Array, cut: 'start' | 'end' | 'both'): string => {
   let from = 0
   let to = data.length
   if (cut === 'start') while (from < Math.min(3, to) && (data[from]! & 0xc0) === 0x80) from += 1
-  if (cut === 'end') to = lastWhole(data)
+  if (cut === 'end') to = wholeCharactersLength(data)
   return Buffer.from(data.buffer, data.byteOffset + from, Math.max(0, to - from)).toString('utf8')
 }
 
-const lastWhole = (data: Uint8Array): number => {
+const wholeCharactersLength = (data: Uint8Array): number => {
   for (let back = 1; back <= Math.min(3, data.length); back++) {
     const byte = data[data.length - back]!
     if ((byte & 0xc0) === 0x80) continue

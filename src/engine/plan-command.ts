@@ -7,7 +7,7 @@ import { WORKSPACE } from '../jobs/paths.ts'
 import type { CommandSpec } from '../ports.ts'
 import { redirectingVariable } from './redirecting-variables.ts'
 
-/** A command whose secrets are still names. */
+/** A command with the names of its secrets, before their values are resolved. */
 export type CommandPlan = Omit<CommandSpec, 'secrets'> & { readonly secretNames: readonly string[] }
 
 export interface PlanContext {
@@ -15,32 +15,35 @@ export interface PlanContext {
   readonly presets: Readonly<Record<string, AgentPreset>>
   readonly secretNames: readonly string[]
   readonly timeoutSeconds: number
-  /** Where the claude agent sends its requests, if not to Anthropic. */
+  /** Base URL of the claude agent's API; Anthropic's when absent. */
   readonly claudeBaseUrl?: string | undefined
-  /** Finds a program of the daemon's own PATH; undefined when it is not installed. */
+  /** Finds a program in the daemon's PATH; undefined when it is not installed. */
   locate(program: string): { path: string; shows: readonly string[] } | undefined
 }
 
-/** What runs for a manifest. Always an argv: no value of a user ever becomes part of a shell's program text. */
+/**
+ * Builds the command of a manifest. The result is always an argv: user input never becomes part of a shell script that
+ * Deputy writes.
+ */
 export const planCommand = (manifest: Manifest, context: PlanContext): CommandPlan => {
   const plan = agentPlan(manifest, context)
   const secretNames = [...new Set([...(manifest.secrets ?? []), ...plan.secretNames])]
   for (const name of secretNames)
     if (!context.secretNames.includes(name)) throw unknownSecret(name, context.secretNames)
-  const given = secretNames.filter(name => ownProperty(manifest.env ?? {}, name) === undefined)
-  if (given.length > 0) refuseRedirects(manifest, plan)
+  const passedSecrets = secretNames.filter(name => ownProperty(manifest.env ?? {}, name) === undefined)
+  if (passedSecrets.length > 0) refuseRedirects(manifest, plan)
   return {
     ...plan,
     env: { ...plan.env, ...manifest.env, DEPUTY_JOB_ID: context.jobId, DEPUTY_WORKSPACE: WORKSPACE },
-    secretNames: given,
+    secretNames: passedSecrets,
     network: manifest.network ?? plan.network,
     timeoutSeconds: context.timeoutSeconds,
   }
 }
 
 /**
- * What an agent needs of the network counts like what the user asks for. None by default is no demand: a runtime that
- * cannot keep a job from the network may still take one that nobody says anything of.
+ * Adds the network that the agent needs, as if the user had asked for it. 'none' is left out: as an explicit request it
+ * would exclude runtimes that cannot block the network.
  */
 export const withNetwork = (manifest: Manifest, { network }: Pick<CommandPlan, 'network'>): Manifest =>
   network === 'none'
@@ -49,18 +52,21 @@ export const withNetwork = (manifest: Manifest, { network }: Pick<CommandPlan, '
 
 type AgentPlan = Pick<CommandPlan, 'argv' | 'env' | 'secretNames' | 'network' | 'programs' | 'format'>
 
-/** The configuration decides where an agent sends the secrets it is given; a manifest must not. */
+/**
+ * Rejects variables in the manifest that could redirect the agent's requests: only the configuration decides where
+ * secrets are sent.
+ */
 const refuseRedirects = ({ agentType, env = {} }: Manifest, plan: AgentPlan): void => {
-  // Here the manifest is the program: it can send a secret anywhere the network lets it.
+  // For these agents the manifest is the program, which can send its secrets to any host that the network allows.
   if (agentType === 'script' || agentType === 'custom') return
   const names = Object.keys(env)
-  const name = redirectingVariable(names) ?? names.find(one => ownProperty(plan.env, one) !== undefined)
+  const name = redirectingVariable(names) ?? names.find(key => ownProperty(plan.env, key) !== undefined)
   if (name === undefined) return
   throw new AppError(
     'denied',
-    `'${name}' in 'env' could send the secrets of the agent '${agentType}' elsewhere.`,
+    `'${name}' in 'env' could send the secrets of the agent '${agentType}' to another host.`,
     {
-      hint: `Leave it out, or give the job a token of its own in 'env'. The user sets it in the configuration: ${agentType === 'claude' ? 'claude.baseUrl' : `agents.${agentType}.env`}.`,
+      hint: `Remove it, or pass the job its own token in 'env'. To allow it, set it in the configuration: ${agentType === 'claude' ? 'claude.baseUrl' : `agents.${agentType}.env`}.`,
     },
   )
 }
@@ -79,7 +85,7 @@ const agentPlan = (manifest: Manifest, context: PlanContext): AgentPlan => {
 }
 
 const shell = (command: string | readonly string[], task: string): AgentPlan => ({
-  // bash takes what begins with a sign for more of its own options.
+  // bash would parse a command that starts with - or + as one of its own options.
   argv: typeof command === 'string' ? ['bash', '-c', command.replace(/^[-+]/, ' $&')] : command,
   env: { DEPUTY_TASK: task.slice(0, 32_768) },
   secretNames: [],
@@ -91,7 +97,7 @@ const shell = (command: string | readonly string[], task: string): AgentPlan => 
 const CLAUDE_TOKENS = ['ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN']
 const CLAUDE_DOMAINS = ['*.anthropic.com', '*.claude.com', 'claude.ai']
 
-/** With these a proxy on the way sees nothing but TLS. */
+/** Forces verified TLS to the API, so that a proxy cannot read the traffic. */
 const TRUST = { NODE_TLS_REJECT_UNAUTHORIZED: '1', NODE_EXTRA_CA_CERTS: '', ANTHROPIC_UNIX_SOCKET: '' }
 
 const claude = (manifest: Manifest, context: PlanContext): AgentPlan => {
@@ -113,9 +119,10 @@ const claude = (manifest: Manifest, context: PlanContext): AgentPlan => {
       '--output-format',
       'stream-json',
       '--verbose',
-      // The machine is the fence: inside it the agent needs nobody's leave, and nobody is there to give it.
+      // The machine is the sandbox, and no user is present to answer permission prompts.
       '--dangerously-skip-permissions',
-      // Settings in the workspace could name another host for its requests and its token; these come before them.
+      // Settings files in the workspace could redirect requests and the token; settings on the command line take
+      // precedence.
       '--settings',
       JSON.stringify({ env: pinned }),
       ...(model === undefined ? [] : ['--model', model]),
@@ -146,9 +153,9 @@ const preset = (manifest: Manifest, context: PlanContext): AgentPlan => {
     const known = ['script', 'claude', 'custom', ...Object.keys(context.presets)]
     throw new AppError(
       'invalid',
-      `The agent '${manifest.agentType}' is not known${didYouMean(manifest.agentType, known) || '.'}`,
+      `Unknown agent '${manifest.agentType}'${didYouMean(manifest.agentType, known) || '.'}`,
       {
-        hint: `Known agents: ${known.join(', ')}. More are added under agents in the configuration.`,
+        hint: `Known agents: ${known.join(', ')}. Add more under agents in the configuration.`,
       },
     )
   }

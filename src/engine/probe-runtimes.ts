@@ -4,14 +4,14 @@ import type { Check, Readiness, Runtime } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import { type Disposal, recordMachine } from './machine-disposal.ts'
 
-/** How long the answer waits for the machine to be confirmed gone. Destroying it goes on in any case. */
-const GONE_MS = 60_000
+/** How long the report waits for the confirmation that the machine is gone. The destruction continues in any case. */
+const DESTROY_WAIT_MS = 60_000
 
 /**
- * Asks every runtime that can tell only with a machine. The machine is on record before it exists, so that it goes
- * whatever happens: here, or by the next daemon.
+ * Probes every runtime that needs a real machine for it. The machine is recorded before it is created, so this daemon
+ * or the next one destroys it whatever happens.
  */
-export const probeAll = async (
+export const probeRuntimes = async (
   context: EngineContext,
   { disposal, signal }: { disposal: Disposal; signal: AbortSignal },
 ): Promise<Readiness[]> => {
@@ -39,7 +39,7 @@ const probeOne = async (
   }
   try {
     const checks = await runtime.probe!({ machine, remember, signal: deadline.signal })
-    return [...checks, ...(await goes(disposal.dispose(machine)))]
+    return [...checks, ...(await waitUntilGone(disposal.dispose(machine)))]
   } catch (error) {
     void disposal.dispose(machine)
     signal.throwIfAborted()
@@ -49,21 +49,21 @@ const probeOne = async (
   }
 }
 
-const goes = async (disposed: Promise<boolean>): Promise<Check[]> => {
+const waitUntilGone = async (disposed: Promise<boolean>): Promise<Check[]> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<boolean>(resolve => {
-    timer = setTimeout(() => resolve(false), GONE_MS)
+    timer = setTimeout(() => resolve(false), DESTROY_WAIT_MS)
   })
   const gone = await Promise.race([disposed, late])
   clearTimeout(timer)
   if (gone) return []
-  const message = 'the machine of the probe is not gone yet; destroying it goes on'
-  return [{ name: 'clean-up', status: 'warning', message, fix: 'deputy machines tells when it is gone' }]
+  const message = 'the probe machine is not destroyed yet; destruction continues'
+  return [{ name: 'clean-up', status: 'warning', message, fix: 'deputy machines' }]
 }
 
-/** What was learnt takes the place of what was only supposed. */
-const withChecks = ({ runtime, checks }: Readiness, learnt: readonly Check[]): Readiness => {
-  const names = new Set(learnt.map(check => check.name))
-  const all = [...checks.filter(check => !names.has(check.name)), ...learnt]
+/** Results of the probe replace the checks with the same name. */
+const withChecks = ({ runtime, checks }: Readiness, probed: readonly Check[]): Readiness => {
+  const names = new Set(probed.map(check => check.name))
+  const all = [...checks.filter(check => !names.has(check.name)), ...probed]
   return { runtime, ready: all.every(check => check.status !== 'failed'), checks: all }
 }

@@ -1,12 +1,16 @@
-import type { Runner } from './active-jobs.ts'
+import type { ActiveJobs } from './active-jobs.ts'
 import type { EngineContext } from './engine-context.ts'
 import type { Disposal } from './machine-disposal.ts'
 
 /**
- * After a restart, however it came about: every job that had a machine is found again by its runtime, which alone
- * knows whether the command ever started; every machine that was on its way out goes on its way.
+ * Runs once after each start of the daemon. Each job that has a machine is attached again through its runtime, which
+ * alone knows whether the command has started. Machines that no job uses are destroyed.
  */
-export const recover = async (context: EngineContext, runner: Runner, disposal: Disposal): Promise<void> => {
+export const recover = async (
+  context: EngineContext,
+  activeJobs: ActiveJobs,
+  disposal: Disposal,
+): Promise<void> => {
   const { store, clock, log, runtimes } = context
   const machines = new Map((await store.listMachines()).map(machine => [machine.id, machine]))
   const claimed = new Set<string>()
@@ -20,8 +24,8 @@ export const recover = async (context: EngineContext, runner: Runner, disposal: 
     if (machine === undefined || manifest === undefined || !runtimes.has(machine.runtime)) {
       const reason =
         machine === undefined
-          ? 'its machine is not known any more'
-          : `the runtime '${machine.runtime}' is not configured any more`
+          ? 'its machine is no longer recorded'
+          : `the runtime '${machine.runtime}' is no longer configured`
       await store.move(
         job.id,
         'failed',
@@ -31,10 +35,13 @@ export const recover = async (context: EngineContext, runner: Runner, disposal: 
       continue
     }
     claimed.add(machine.id)
-    log.info({ job: job.id, machine: machine.id, runtime: machine.runtime }, 'finding a job again')
+    log.info(
+      { job: job.id, machine: machine.id, runtime: machine.runtime },
+      'attaching to a job of the previous daemon',
+    )
     await store.update(job.id, {}, { type: 'reattached', at, data: { machine: machine.id } })
-    void runner.run(job, manifest, machine, 'attach')
-    if (job.cancelRequestedAt !== null) runner.stop(job.id, { kind: 'cancel', by: 'an earlier wish' })
+    void activeJobs.run(job, manifest, machine, 'attach')
+    if (job.cancelRequestedAt !== null) activeJobs.stop(job.id, { kind: 'cancel', by: 'an earlier request' })
   }
 
   for (const machine of machines.values()) {

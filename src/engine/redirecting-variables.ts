@@ -1,6 +1,6 @@
 /**
- * Variables that decide where a program sends its requests, whom it trusts there, or what code it runs: with one of
- * them a manifest could have an agent's token sent to a host of its own.
+ * Variables that decide where a program sends its requests, whom it trusts, or what code it runs. With one of them a
+ * manifest could send an agent's token to another host.
  */
 const REDIRECTING = [
   /^ANTHROPIC_(?!.*_MODEL$|MODEL$)/,

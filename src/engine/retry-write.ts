@@ -3,10 +3,10 @@ import type { EngineContext } from './engine-context.ts'
 import { pause } from './pause.ts'
 
 /**
- * A write the daemon owes to a job: repeated while the disk is full or locked, because the runtime still holds
- * what is to be written. Gives up only when the daemon leaves; its successor finds the same state again.
+ * Repeats a write while the disk is full or the database is locked; the runtime keeps the data until then. Gives up
+ * only when the daemon shuts down; the next daemon finds the same state.
  */
-export const durably = async <T>(
+export const retryWrite = async <T>(
   { log, closing, ballast }: Pick<EngineContext, 'log' | 'closing' | 'ballast'>,
   write: () => Promise<T>,
   { mayUseBallast = false } = {},
@@ -17,7 +17,7 @@ export const durably = async <T>(
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'unavailable' || closing.aborted) throw error
       if (mayUseBallast && isDiskFull(error) && ballast?.release() === true) continue
-      if (attempt === 0) log.error({ err: error }, 'a write failed and is repeated until it works')
+      if (attempt === 0) log.error({ err: error }, 'write failed; retrying until it succeeds')
       await pause(Math.min(5000, 250 * 2 ** attempt), closing)
     }
   }

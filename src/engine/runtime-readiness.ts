@@ -1,30 +1,33 @@
 import { createDeadline } from '../jobs/deadline.ts'
 import type { Clock, Readiness, Runtime } from '../ports.ts'
 
-export interface Readinesses {
-  /** The last known answer, never waited for. */
+export interface ReadinessCache {
+  /** Returns the cached result of the last check. */
   known(name: string): Readiness | undefined
-  /** Asks all runtimes now, side by side. */
+  /** Checks all runtimes now, in parallel. */
   checkAll(signal: AbortSignal): Promise<Readiness[]>
-  /** Asks those again that were not ready a while ago; true when one of them is now. */
+  /** Repeats old failed checks; true when a runtime has become ready. */
   recheck(signal: AbortSignal): Promise<boolean>
 }
 
-const LONGEST_MS = 30_000
-/** How long a bad answer stands; a caller who is refused again and again must not cost a check each time. */
-const STANDS_MS = 5_000
+const CHECK_TIMEOUT_MS = 30_000
+/** How long a failed check is cached, so that repeated rejected submits do not each cost a check. */
+const CACHE_MS = 5_000
 
-export const createReadinesses = (runtimes: ReadonlyMap<string, Runtime>, clock: Clock): Readinesses => {
+export const createReadinessCache = (
+  runtimes: ReadonlyMap<string, Runtime>,
+  clock: Clock,
+): ReadinessCache => {
   const known = new Map<string, Readiness>()
-  const askedAt = new Map<string, number>()
+  const checkedAt = new Map<string, number>()
   const check = async (runtime: Runtime, signal: AbortSignal): Promise<Readiness> => {
-    const deadline = createDeadline([signal], LONGEST_MS)
+    const deadline = createDeadline([signal], CHECK_TIMEOUT_MS)
     const readiness = await runtime
       .check(deadline.signal)
-      .catch((error: unknown) => unanswered(runtime.name, error))
+      .catch((error: unknown) => failedCheck(runtime.name, error))
       .finally(deadline.clear)
     known.set(runtime.name, readiness)
-    askedAt.set(runtime.name, clock.monotonic())
+    checkedAt.set(runtime.name, clock.monotonic())
     return readiness
   }
   return {
@@ -32,13 +35,13 @@ export const createReadinesses = (runtimes: ReadonlyMap<string, Runtime>, clock:
     checkAll: signal =>
       Promise.all([...runtimes.values()].filter(isAwake).map(runtime => check(runtime, signal))),
     recheck: async signal => {
-      const doubtful = [...runtimes.values()].filter(
+      const notReady = [...runtimes.values()].filter(
         runtime =>
           isAwake(runtime) &&
           known.get(runtime.name)?.ready === false &&
-          clock.monotonic() - (askedAt.get(runtime.name) ?? 0) > STANDS_MS,
+          clock.monotonic() - (checkedAt.get(runtime.name) ?? 0) > CACHE_MS,
       )
-      const answers = await Promise.all(doubtful.map(runtime => check(runtime, signal)))
+      const answers = await Promise.all(notReady.map(runtime => check(runtime, signal)))
       return answers.some(({ ready }) => ready)
     },
   }
@@ -46,7 +49,7 @@ export const createReadinesses = (runtimes: ReadonlyMap<string, Runtime>, clock:
 
 export const isAwake = (runtime: Runtime): boolean => runtime.dormant !== true
 
-const unanswered = (runtime: string, error: unknown): Readiness => ({
+const failedCheck = (runtime: string, error: unknown): Readiness => ({
   runtime,
   ready: false,
   checks: [

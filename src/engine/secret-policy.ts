@@ -4,14 +4,14 @@ import type { Manifest } from '../jobs/manifest.ts'
 import { ownProperty } from '../jobs/own-property.ts'
 import type { CommandSpec } from '../ports.ts'
 
-/** How a job would use its secrets. */
+/** How a job uses its secrets. */
 export interface SecretUse {
   readonly agent: string
   readonly runtime: string
   readonly network: CommandSpec['network']
   readonly labels: Readonly<Record<string, string>>
   readonly origin: string
-  /** It runs in a machine of an earlier job. */
+  /** The job runs in the kept machine of an earlier job. */
   readonly kept: boolean
 }
 
@@ -22,14 +22,14 @@ export const secretUse = (
 ): SecretUse => ({
   agent: agentType,
   runtime,
-  // A kept machine has the network of the job it was made for, whatever the next one asks for.
+  // A kept machine has the network of the job it was made for, whatever the follow-up job requests.
   network: machine === undefined ? network : 'full',
   labels,
   origin,
   kept: machine !== undefined,
 })
 
-/** Throws when the configuration does not let this job have one of these secrets. */
+/** Throws when the configuration does not allow this job to use one of these secrets. */
 export const checkSecretUse = (
   names: readonly string[],
   use: SecretUse,
@@ -47,9 +47,12 @@ export const checkSecretUse = (
   }
 }
 
-/** Whether a runtime must promise to keep the job from the network, and not merely happen to. */
-export const needsFence = (names: readonly string[], origin: string, secrets: Config['secrets']): boolean =>
-  names.some(name => !mayHaveFullNetwork(ruleOf(secrets, name), origin))
+/** Whether the runtime must guarantee that the job has no network. */
+export const mustForbidNetwork = (
+  names: readonly string[],
+  origin: string,
+  secrets: Config['secrets'],
+): boolean => names.some(name => !mayHaveFullNetwork(ruleOf(secrets, name), origin))
 
 const ruleOf = (secrets: Config['secrets'], name: string): SecretRule => {
   const entry = ownProperty(secrets, name)
@@ -59,7 +62,7 @@ const ruleOf = (secrets: Config['secrets'], name: string): SecretRule => {
 const mayHaveFullNetwork = ({ networks }: SecretRule, origin: string): boolean =>
   networks === undefined ? !isMcp(origin) : networks.includes('full')
 
-/** The MCP server names its clients so, and nobody else can take the name off a job. */
+/** Only the MCP server sets origins of this form, and a client cannot change the origin of its job. */
 const isMcp = (origin: string): boolean => origin === 'mcp' || origin.startsWith('mcp:')
 
 const OVER_MCP = ', over MCP'

@@ -7,74 +7,76 @@ import type { EngineContext } from './engine-context.ts'
 import { createSink, type JobSink } from './job-sink.ts'
 import { planCommand, withNetwork } from './plan-command.ts'
 import { checkSecretUse, secretUse } from './secret-policy.ts'
-import { watchdog } from './watchdog.ts'
+import { createWatchdog } from './watchdog.ts'
 
 export interface Supervised {
   readonly job: Job
   readonly manifest: Manifest
   readonly machine: Machine
   readonly runtime: Runtime
-  /** `attach` never starts anything: the command may be running since before this daemon. */
+  /** `attach` never starts a command: it may be running since before this daemon started. */
   readonly mode: 'start' | 'attach'
   readonly stop: AbortController
 }
 
-/** Stays with one job from its machine to the end of its command. Never throws: all that happens is an outcome. */
-export const supervise = async (context: EngineContext, supervised: Supervised): Promise<Outcome> => {
+/** Supervises one job from provisioning to the exit of its command. Never throws: every failure becomes an outcome. */
+export const superviseJob = async (context: EngineContext, supervised: Supervised): Promise<Outcome> => {
   const { job, stop } = supervised
-  const guard = watchdog(context, job, stop)
-  const known = knowledge(supervised.machine)
+  const watchdog = createWatchdog(context, job, stop)
+  const tracked = trackDetails(supervised.machine)
   const sink = createSink(context, {
     job,
-    learn: known.learn,
-    onStarted: guard.started,
+    addDetails: tracked.add,
+    onStarted: watchdog.started,
     lazyStart: supervised.runtime.remembersStart,
   })
-  if (supervised.runtime.outlivesSilence !== true) guard.watch(sink)
+  if (supervised.runtime.outlivesSilence !== true) watchdog.watch(sink)
   try {
-    const outcome = await Promise.race([drive(context, { ...supervised, known, sink }), guard.gaveUp])
+    const outcome = await Promise.race([
+      provisionAndRun(context, { ...supervised, tracked, sink }),
+      watchdog.gaveUp,
+    ])
     context.fault('exited')
     return outcome
   } catch (thrown) {
     if (context.closing.aborted) return { kind: 'detached' }
     const error = toAppError(thrown)
-    if (error.code === 'internal')
-      context.log.error({ job: job.id, err: thrown }, 'a run failed unexpectedly')
+    if (error.code === 'internal') context.log.error({ job: job.id, err: thrown }, 'run failed unexpectedly')
     return { kind: sink.hasStarted ? 'lost' : 'not-started', error }
   } finally {
-    guard.end()
+    watchdog.end()
   }
 }
 
-/** What is known of a machine, from its record on. */
-const knowledge = (record: Machine) => {
+/** Collects the details of a machine, starting with those in its record. */
+const trackDetails = (record: Machine) => {
   let machine = record
   return {
     machine: () => machine,
-    learn: (details: Readonly<Record<string, unknown>>): Machine => {
+    add: (details: Readonly<Record<string, unknown>>): Machine => {
       machine = { ...machine, details: { ...machine.details, ...details } }
       return machine
     },
   }
 }
 
-interface Driven extends Supervised {
-  readonly known: ReturnType<typeof knowledge>
+interface TrackedRun extends Supervised {
+  readonly tracked: ReturnType<typeof trackDetails>
   readonly sink: JobSink
 }
 
-const drive = async (
+const provisionAndRun = async (
   context: EngineContext,
-  { job, manifest, runtime, mode, stop, known, sink }: Driven,
+  { job, manifest, runtime, mode, stop, tracked, sink }: TrackedRun,
 ): Promise<Outcome> => {
   const remember = async (more: Record<string, unknown>): Promise<void> => {
-    const { id, details } = known.learn(more)
+    const { id, details } = tracked.add(more)
     await context.store.updateMachine(id, { details })
   }
   const request = (): AttachRequest => ({
     job,
     manifest,
-    machine: known.machine(),
+    machine: tracked.machine(),
     sink,
     stop: stop.signal,
     detach: context.closing,
@@ -95,32 +97,32 @@ const drive = async (
   })
   // The configuration may have changed since the job was submitted.
   checkSecretUse(plan.secretNames, secretUse(manifest, plan, job), context.config.secrets)
-  const whole = withNetwork(manifest, plan)
+  const manifestWithNetwork = withNetwork(manifest, plan)
   const deadline = createDeadline(
     [stop.signal, context.closing],
     context.config.supervision.provisioning * 1000,
   )
-  let took: Readonly<Record<string, number>> = {}
-  const timed = (phases: typeof took): void => {
-    took = phases
+  let phases: Readonly<Record<string, number>> = {}
+  const timed = (reported: typeof phases): void => {
+    phases = reported
   }
   const waiting = (what: string): void =>
     void sink
       .waiting(what)
-      .catch(error => context.log.warn({ job: job.id, err: error }, 'a wait is not told'))
+      .catch(error => context.log.warn({ job: job.id, err: error }, 'cannot store what the job waits for'))
   await runtime
     .provision({
-      machine: known.machine(),
-      manifest: whole,
+      machine: tracked.machine(),
+      manifest: manifestWithNetwork,
       remember,
       waiting,
       timed,
       signal: deadline.signal,
     })
     .catch(async (error: unknown) => {
-      await context.store.update(job.id, { phases: took })
+      await context.store.update(job.id, { phases })
       if (error instanceof AppError) throw error
-      // Whoever is interrupted throws the reason, which is an answer and not a defect.
+      // An aborted call throws the abort reason. That is the result of a stop, not a defect.
       if (stop.signal.aborted) throw stopped(stop.signal.reason as StopReason)
       throw deadline.expired ? notReady(context, error) : error
     })
@@ -131,20 +133,20 @@ const drive = async (
   const secrets = await context.secrets.resolve(plan.secretNames, stop.signal)
   context.fault('starting')
   try {
-    return await runtime.start({ ...request(), manifest: whole, command: { ...plan, secrets } })
+    return await runtime.start({ ...request(), manifest: manifestWithNetwork, command: { ...plan, secrets } })
   } finally {
-    // Whoever still holds the command holds no values any more.
+    // Remove the secret values from memory, also for code that still references the command.
     for (const name of Object.keys(secrets)) delete secrets[name]
   }
 }
 
 const stopped = (reason: StopReason): AppError =>
-  new AppError('unavailable', `It was ended before it started (${reason.kind} by ${reason.by}).`, {
+  new AppError('unavailable', `The job was stopped before it started (${reason.kind} by ${reason.by}).`, {
     retryable: false,
   })
 
 const notReady = ({ config }: EngineContext, cause: unknown): AppError =>
-  new AppError('timeout', `Its machine was not ready within ${config.supervision.provisioning} s.`, {
-    hint: 'deputy doctor tells what is wrong with the runtime; supervision.provisioning is the limit.',
+  new AppError('timeout', `The machine was not ready within ${config.supervision.provisioning} s.`, {
+    hint: 'deputy doctor shows what is wrong with the runtime. The limit is supervision.provisioning.',
     cause,
   })

@@ -1,7 +1,10 @@
 import type { Check, MachineRecord, Readiness } from '../ports.ts'
 
-/** What doctor says of machines that could not be destroyed. They keep no job from running. */
-export const withLeftovers = (readiness: Readiness, machines: readonly MachineRecord[]): Readiness => {
+/** Adds a warning to doctor's report for each machine that could not be destroyed. Such machines do not block jobs. */
+export const withUndestroyedMachines = (
+  readiness: Readiness,
+  machines: readonly MachineRecord[],
+): Readiness => {
   const left = machines.filter(
     ({ runtime, state, lastError }) =>
       runtime === readiness.runtime && state === 'destroying' && lastError !== null,

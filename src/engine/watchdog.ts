@@ -5,38 +5,40 @@ import type { EngineContext } from './engine-context.ts'
 import type { JobSink } from './job-sink.ts'
 
 /**
- * The daemon's own clock over a run. The machine keeps the timeout itself and is normally first; this one is for
- * machines that do not answer. All timers are monotonic: setting the wall clock ends no job and saves none.
+ * Stops a run from the daemon's side. Normally the machine enforces the timeout first; the watchdog covers machines
+ * that do not answer. All timers are monotonic, so setting the wall clock neither ends nor prolongs a job.
  */
 export interface Watchdog {
   started(): void
   watch(sink: JobSink): void
-  /** Resolves when even a stopped run did not come back. */
+  /** Resolves when a stopped run does not return. */
   readonly gaveUp: Promise<Outcome>
   end(): void
 }
 
-/** How much later than the machine the daemon acts, and how long it then waits for the run to come back. */
+/**
+ * How much later than the machine the daemon enforces the timeout, and how long it then waits for the run to return.
+ */
 const SLACK_MS = 10_000
-const PATIENCE_MS = 60_000
+const GIVE_UP_MS = 60_000
 
-export const watchdog = (context: EngineContext, job: Job, stop: AbortController): Watchdog => {
+export const createWatchdog = (context: EngineContext, job: Job, stop: AbortController): Watchdog => {
   const { config, clock } = context
   const timers = new Set<NodeJS.Timeout>()
   let giveUp: (outcome: Outcome) => void
   const gaveUp = new Promise<Outcome>(resolve => {
     giveUp = resolve
   })
-  const later = (ms: number, action: () => void): void => {
+  const after = (ms: number, action: () => void): void => {
     timers.add(setTimeout(action, ms))
   }
   const graceMs = config.supervision.grace * 1000
 
-  const ask = (reason: StopReason): void => {
+  const stopJob = (reason: StopReason): void => {
     if (!stop.signal.aborted) stop.abort(reason)
   }
   stop.signal.addEventListener('abort', () => {
-    later(graceMs + PATIENCE_MS, () =>
+    after(graceMs + GIVE_UP_MS, () =>
       giveUp({ kind: 'lost', error: noAnswer(stop.signal.reason as StopReason) }),
     )
   })
@@ -44,7 +46,7 @@ export const watchdog = (context: EngineContext, job: Job, stop: AbortController
   const started = (): void => {
     const ran = job.startedAt === null ? 0 : Math.max(0, clock.now() - job.startedAt)
     const left = Math.max(0, job.timeoutSeconds * 1000 - ran)
-    later(left + graceMs + SLACK_MS, () => ask({ kind: 'timeout', by: 'daemon' }))
+    after(left + graceMs + SLACK_MS, () => stopJob({ kind: 'timeout', by: 'daemon' }))
   }
   if (job.state === 'running') started()
 
@@ -54,8 +56,8 @@ export const watchdog = (context: EngineContext, job: Job, stop: AbortController
     watch: sink => {
       const threshold = config.supervision.heartbeat * 1000
       const timer = setInterval(() => {
-        const silence = sink.silence()
-        if (silence !== undefined && silence > threshold) ask({ kind: 'stale', by: 'daemon' })
+        const silence = sink.msSinceHeartbeat()
+        if (silence !== undefined && silence > threshold) stopJob({ kind: 'stale', by: 'daemon' })
       }, threshold / 4)
       timer.unref()
       timers.add(timer)
@@ -67,6 +69,6 @@ export const watchdog = (context: EngineContext, job: Job, stop: AbortController
 }
 
 const noAnswer = (reason: StopReason): AppError =>
-  new AppError('timeout', `Its machine did not answer when the job was to be ended (${reason.kind}).`, {
-    hint: 'The machine is being destroyed. What the job had printed until then is kept.',
+  new AppError('timeout', `The machine did not answer the request to stop the job (${reason.kind}).`, {
+    hint: 'The machine is being destroyed. The output so far is kept.',
   })

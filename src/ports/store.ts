@@ -56,7 +56,7 @@ export interface Store {
    * Deletes the record after the runtime has confirmed the destruction, and adds an event to the job in the same
    * transaction.
    */
-  forgetMachine(id: string, told?: LastWord): Promise<void>
+  forgetMachine(id: string, report?: DestructionReport): Promise<void>
 
   /** Finished jobs to delete, oldest first; never one that still has a machine. */
   expiredJobs(policy: RetentionPolicy): Promise<string[]>
@@ -141,7 +141,7 @@ export interface EventBody {
 }
 
 /** The last event of a job whose machine is destroyed. */
-export interface LastWord {
+export interface DestructionReport {
   readonly jobId: string
   readonly phases: NonNullable<JobChanges['phases']>
   readonly event: NewEvent

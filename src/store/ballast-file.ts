@@ -4,34 +4,37 @@ import type { Ballast } from '../ports.ts'
 
 const BYTES = 8 * 1024 * 1024
 
-/** Opened on a disk that is full already, it is given up at once: the database needs room to open. */
+/**
+ * Opens the ballast file. On a disk that is already full the space is released at once, because the database needs room
+ * to open.
+ */
 export const openBallast = (path: string): Ballast => {
   const directory = path.slice(0, path.lastIndexOf('/'))
   const freeBytes = (): number => {
     const { bavail, bsize } = statfsSync(directory)
     return bavail * bsize
   }
-  let isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) >= BYTES
+  let isReserved = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) >= BYTES
 
   const ballast: Ballast = {
     release: () => {
-      if (!isThere) return false
-      isThere = false
+      if (!isReserved) return false
+      isReserved = false
       rmSync(path, { force: true })
       return true
     },
     restore: () => {
-      if (isThere) return true
-      // Room for more than the file itself, or the next write would give it up again.
+      if (isReserved) return true
+      // Require more room than the file needs; otherwise the next write would release it again.
       if (freeBytes() < 2 * BYTES) return false
       try {
-        // Random, as some file systems store nothing for zeros.
+        // Random bytes, because some file systems do not allocate space for zeros.
         writeFileSync(path, randomBytes(BYTES), { mode: 0o600 })
-        isThere = true
+        isReserved = true
       } catch {
         rmSync(path, { force: true })
       }
-      return isThere
+      return isReserved
     },
   }
   if (freeBytes() < BYTES / 8) ballast.release()

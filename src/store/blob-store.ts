@@ -8,23 +8,23 @@ import { AppError } from '../jobs/errors.ts'
 import { formatSize } from '../jobs/sizes.ts'
 import type { Blobs, Store } from '../ports.ts'
 
-/** Which blobs are needed, as the database knows it. */
+/** Tells which blobs the database needs. */
 export type BlobReferences = Pick<Store, 'holdBlob' | 'isBlobUsed'>
 
 /**
- * Files named by their content, in 256 directories. A name that exists is complete and on disk: content is flushed
- * before it gets its name, and the name before anybody is told of it.
+ * Stores files under the hash of their content, in 256 directories. A file with its final name is complete and on disk:
+ * the content is flushed before the rename, and the directory before the call returns.
  */
 export const createBlobs = (directory: string, references: BlobReferences): Blobs => {
   const pathOf = (sha256: string): string => join(directory, sha256.slice(0, 2), sha256)
   const incoming = join(directory, 'incoming')
-  const oneAtATime = createLocks()
+  const withBlobLock = createLocks()
 
-  /** A removal that is under way ends first; one that comes later finds the blob held. */
+  /** Waits for a removal in progress; a later removal finds the hold. */
   const hold = (sha256: string, holder: string): Promise<void> =>
-    oneAtATime(sha256, () => references.holdBlob(sha256, holder))
+    withBlobLock(sha256, () => references.holdBlob(sha256, holder))
 
-  /** Under a name of the directory of its own, flushed, until it gets its real one. */
+  /** Flushes the temporary file, then renames it to its hash. */
   const place = async (temporary: string, sha256: string, holder: string): Promise<void> => {
     const target = pathOf(sha256)
     await mkdir(dirname(target), { recursive: true, mode: 0o700 })
@@ -83,7 +83,7 @@ export const createBlobs = (directory: string, references: BlobReferences): Blob
     read: (sha256, range) => createReadStream(pathOf(sha256), range),
     path: pathOf,
     removeUnused: sha256 =>
-      oneAtATime(sha256, async () => {
+      withBlobLock(sha256, async () => {
         if (!(await references.isBlobUsed(sha256))) await rm(pathOf(sha256), { force: true })
       }),
     removeUnfinished: () => rm(incoming, { recursive: true, force: true }),
@@ -105,7 +105,7 @@ async function* entries(directory: string): AsyncGenerator<string> {
   for await (const entry of handle) yield entry.name
 }
 
-/** A run's directory may lie on another file system than the state directory. */
+/** The directory of a run may be on another file system than the state directory. */
 const linkOrCopy = async (from: string, to: string): Promise<void> => {
   try {
     await link(from, to)
@@ -116,7 +116,7 @@ const linkOrCopy = async (from: string, to: string): Promise<void> => {
   }
 }
 
-/** Work on the same key runs one after the other. */
+/** Runs work on the same key one after the other. */
 const createLocks = () => {
   const last = new Map<string, Promise<unknown>>()
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
@@ -132,5 +132,5 @@ const createLocks = () => {
 
 const tooLarge = (maxBytes: number): AppError =>
   new AppError('too_large', `The upload is larger than ${formatSize(maxBytes)}.`, {
-    hint: 'Leave out what the job does not need (a .gitignore counts), or raise limits.upload in the configuration.',
+    hint: 'Exclude files that the job does not need (in .gitignore), or raise limits.upload in the configuration.',
   })

@@ -6,18 +6,19 @@ export interface Lock {
   release(): void
 }
 
-/** Of two that ask at the same moment, both would be refused if neither waited for the other to step back. */
-const PATIENCE_MS = 250
+/** Two processes that open the file at the same moment would both be refused if neither waited. */
+const BUSY_TIMEOUT_MS = 250
 
 /**
- * One daemon a home. Node has no flock, SQLite has: an open exclusive transaction on a file of its own is a
- * kernel lock that dies with the process, however that dies. Undefined when another process holds it.
+ * Ensures one daemon per home directory. Node has no flock, but SQLite does: an open exclusive transaction on a
+ * separate file is a kernel lock that the kernel releases when the process dies. Returns undefined when another process
+ * holds the lock.
  */
-export const takeLock = (path: string): Lock | undefined => {
+export const acquireLock = (path: string): Lock | undefined => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   let database: Database | undefined
   try {
-    database = openDatabase(path, PATIENCE_MS)
+    database = openDatabase(path, BUSY_TIMEOUT_MS)
     database.exec('begin exclusive')
   } catch (error) {
     database?.close()
@@ -27,7 +28,7 @@ export const takeLock = (path: string): Lock | undefined => {
   const held = database
   return {
     release: () => {
-      // Closing alone lets go only when the driver's memory is collected.
+      // Roll back first: closing alone releases the lock only when the driver is garbage-collected.
       held.exec('rollback')
       held.close()
     },

@@ -2,10 +2,10 @@ import { createRequire } from 'node:module'
 import { AppError } from '../jobs/errors.ts'
 
 export type Value = string | number | null | Uint8Array
-/** There may be more in it than was asked for: libsql adds a timing. */
+/** May have extra columns: libsql adds a timing. */
 export type Row = Record<string, unknown>
 
-/** The few calls the store makes. libsql serves them everywhere; node:sqlite where libsql has no binary. */
+/** The calls that the store makes. Implemented by libsql, or by node:sqlite where libsql has no binary. */
 export interface Database {
   exec(sql: string): void
   run(sql: string, ...values: Value[]): { changes: number; lastId: number }
@@ -26,7 +26,7 @@ interface Driver {
   close(): unknown
 }
 
-/** A writer in another process (a backup, a curious sqlite3 shell) is waited for, not an error. */
+/** Waits for a writer in another process (a backup, an sqlite3 shell) before it fails. */
 export const openDatabase = (path: string, busyMs = 5000): Database => {
   const driver = openDriver(path)
   try {
@@ -58,7 +58,7 @@ const openDriver = (path: string): Driver => {
   }
   throw new AppError(
     'unavailable',
-    `No SQLite for ${process.platform}-${process.arch} on Node ${process.version}.`,
+    `No SQLite driver for ${process.platform}-${process.arch} on Node ${process.version}.`,
     {
       hint: 'Install with optional dependencies (npm install --include=optional), or use Node 22.13 or newer.',
       cause: reason,
@@ -93,7 +93,7 @@ const wrap = (driver: Driver): Database => {
   }
 }
 
-/** Blobs come as Buffer, Uint8Array or ArrayBuffer, by driver and call. */
+/** The type of a blob depends on the driver and the call: Buffer, Uint8Array or ArrayBuffer. */
 export const bytesOf = (value: unknown): Uint8Array =>
   value instanceof ArrayBuffer
     ? new Uint8Array(value)
@@ -117,14 +117,14 @@ const isMissingModule = (error: unknown): boolean =>
 export const isBusy = (error: unknown): boolean =>
   error instanceof AppError && (error.details as { sqlite?: string } | undefined)?.sqlite === 'SQLITE_BUSY'
 
-/** SQLite's words, as ours. Disk and lock trouble may pass; the rest is a defect. */
+/** Converts SQLite errors. Disk and lock problems may pass, so they are retryable; all others are defects. */
 const databaseError = (error: unknown): AppError => {
   if (error instanceof AppError) return error
   const message = error instanceof Error ? error.message : String(error)
   const sqlite = /locked/.test(message) ? 'SQLITE_BUSY' : codeOf(error)
   if (sqlite.startsWith('SQLITE_FULL') || sqlite.startsWith('SQLITE_IOERR') || /disk is full/.test(message))
-    return new AppError('unavailable', `The database cannot be written: ${message}.`, {
-      hint: 'Free some disk space below the state directory (deputy daemon status tells where); nothing stored is lost.',
+    return new AppError('unavailable', `Cannot write to the database: ${message}.`, {
+      hint: 'Free disk space below the state directory (deputy daemon status shows its path). Stored data is safe.',
       details: { sqlite, isDiskFull: true },
       cause: error,
     })
@@ -139,7 +139,7 @@ const databaseError = (error: unknown): AppError => {
   })
 }
 
-/** Refused as it is: a damaged database must not become worse. */
+/** A damaged database is never opened for writing, so that the damage does not grow. */
 export const damaged = (path: string, why: string, cause?: unknown): AppError =>
   new AppError('unavailable', `${path} is damaged or not a Deputy database: ${why.replace(/\.$/, '')}.`, {
     hint: `Nothing was changed. Restore a backup: deputy restore FILE. Or start empty: mv '${path}' '${path}.damaged'`,

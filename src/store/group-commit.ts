@@ -1,15 +1,15 @@
 import type { Database } from './database.ts'
 
 /**
- * Group commit. Writes that arrive in the same turn of the event loop, or a moment later when many write at once,
- * share one transaction and one fsync, so that a durable write costs a fraction of a disk flush under load and one
- * flush when alone. Each write keeps its own fate: one that throws is undone and rejects alone; if the commit itself
- * fails, all of them reject and none has happened.
+ * Group commit. Writes of the same turn of the event loop, or of the next milliseconds under load, share one
+ * transaction and one fsync. A durable write costs one flush when it is alone and a fraction of a flush under load.
+ * Each write succeeds or fails on its own: a write that throws is rolled back and rejected alone. If the commit fails,
+ * all writes are rejected and none is stored.
  *
- * What is lazy is safe from the death of this process at once, and from a power cut with the next write that is not.
+ * A lazy write survives the death of the process at once, and a power cut after the next write that is not lazy.
  */
 export interface Writer {
-  /** A change may be made twice, the first time undone: what it does besides must bear that. */
+  /** `change` may run twice, the first run rolled back: its other side effects must tolerate that. */
   write<T>(change: (database: Database) => T, options?: { lazy?: boolean | undefined }): Promise<T>
   /** Resolves when everything queued so far is on disk. */
   flush(): Promise<void>
@@ -22,18 +22,21 @@ interface Queued {
   reject: (reason: unknown) => void
 }
 
-/** On a slow disk. A fast one is not waited for at all. */
-const LONGEST_WAIT_MS = 5
+/** For slow disks. On a fast disk the writer does not wait for more writes. */
+const MAX_WAIT_MS = 5
 
 export const createWriter = (database: Database): Writer => {
   let queue: Queued[] = []
   let scheduled: Promise<void> | undefined
-  let hurry: (() => void) | undefined
-  /** How many shared the last commit, and how long it took. */
-  let last = { size: 1, ms: 0 }
+  let commitNow: (() => void) | undefined
+  /** Size and duration of the last commit. */
+  let lastCommit = { size: 1, ms: 0 }
   let sync: 'normal' | 'full' | undefined
 
-  /** FULL flushes every commit: what was acknowledged survives a power cut, not only the death of this process. */
+  /**
+   * FULL flushes every commit, so acknowledged writes survive a power cut. NORMAL writes survive only the death of the
+   * process.
+   */
   const setSync = (wanted: 'normal' | 'full'): void => {
     if (wanted === sync) return
     database.get(`pragma synchronous = ${wanted}`)
@@ -49,34 +52,35 @@ export const createWriter = (database: Database): Writer => {
     try {
       setSync(batch.every(item => item.lazy) ? 'normal' : 'full')
       database.run('begin immediate')
-      settle = inOne(database, batch) ?? batch.map(item => alone(database, item))
+      settle = runTogether(database, batch) ?? batch.map(item => runAlone(database, item))
       database.run('commit')
     } catch (error) {
       rollback(database)
       for (const item of batch) item.reject(error)
       return
     } finally {
-      last = { size: batch.length, ms: performance.now() - began }
+      lastCommit = { size: batch.length, ms: performance.now() - began }
     }
     for (const done of settle) done()
   }
 
   /**
-   * As many as shared the last commit are likely to come again, one shortly after the other: whoever was answered at
-   * the same time asks at the same time. Without them the first would flush alone, and they right after it.
+   * Clients that were answered by the same commit tend to write again at the same time, one shortly after the other.
+   * Wait for as many writes as the last commit had; otherwise the first one would be flushed alone and the rest right
+   * after it.
    */
-  const gather = (commit: () => void, seen: number): void => {
-    const wait = Math.min(LONGEST_WAIT_MS, last.ms / 8)
-    const isAll = queue.length >= last.size
-    if (!isAll && queue.length > seen) setImmediate(gather, commit, queue.length)
+  const waitForMore = (commit: () => void, previousLength: number): void => {
+    const wait = Math.min(MAX_WAIT_MS, lastCommit.ms / 8)
+    const isAll = queue.length >= lastCommit.size
+    if (!isAll && queue.length > previousLength) setImmediate(waitForMore, commit, queue.length)
     else if (isAll || wait < 1) commit()
     else {
       const timer = setTimeout(() => {
-        hurry = undefined
+        commitNow = undefined
         commit()
       }, wait)
-      hurry = () => {
-        hurry = undefined
+      commitNow = () => {
+        commitNow = undefined
         clearTimeout(timer)
         setImmediate(commit)
       }
@@ -89,7 +93,7 @@ export const createWriter = (database: Database): Writer => {
         commitAll()
         resolve()
       }
-      setImmediate(gather, commit, 0)
+      setImmediate(waitForMore, commit, 0)
     })
     return scheduled
   }
@@ -99,7 +103,7 @@ export const createWriter = (database: Database): Writer => {
       new Promise((resolve, reject) => {
         queue.push({ lazy, change, resolve: resolve as (value: unknown) => void, reject })
         void schedule()
-        if (queue.length >= last.size) hurry?.()
+        if (queue.length >= lastCommit.size) commitNow?.()
       }),
     flush: async () => {
       while (scheduled !== undefined) await scheduled
@@ -107,36 +111,42 @@ export const createWriter = (database: Database): Writer => {
   }
 }
 
-/** A write that throws is rare: a savepoint for each is paid for when one has, and then undefined is the answer. */
-const inOne = (database: Database, batch: readonly Queued[]): (() => void)[] | undefined => {
-  database.run('savepoint all_of_them')
+/**
+ * Runs the batch under one savepoint. Returns undefined when a write throws, which is rare: then each write runs under
+ * a savepoint of its own.
+ */
+const runTogether = (database: Database, batch: readonly Queued[]): (() => void)[] | undefined => {
+  database.run('savepoint whole_batch')
   try {
     const values = batch.map(({ change }) => change(database))
-    database.run('release all_of_them')
+    database.run('release whole_batch')
     return batch.map(
       ({ resolve }, index) =>
         () =>
           resolve(values[index]),
     )
   } catch (error) {
-    undo(database, 'all_of_them', error)
+    undo(database, 'whole_batch', error)
     return undefined
   }
 }
 
-const alone = (database: Database, { change, resolve, reject }: Queued): (() => void) => {
-  database.run('savepoint one')
+const runAlone = (database: Database, { change, resolve, reject }: Queued): (() => void) => {
+  database.run('savepoint single_write')
   try {
     const value = change(database)
-    database.run('release one')
+    database.run('release single_write')
     return () => resolve(value)
   } catch (error) {
-    undo(database, 'one', error)
+    undo(database, 'single_write', error)
     return () => reject(error)
   }
 }
 
-/** After some errors, a full disk among them, SQLite has ended the whole transaction: then those are what is told. */
+/**
+ * Some errors, such as a full disk, make SQLite end the whole transaction. Then the rollback fails, and the original
+ * error is thrown.
+ */
 const undo = (database: Database, savepoint: string, error: unknown): void => {
   try {
     database.run(`rollback to ${savepoint}`)
@@ -150,6 +160,6 @@ const rollback = (database: Database): void => {
   try {
     database.run('rollback')
   } catch {
-    // SQLite has rolled back by itself (a full disk does that).
+    // SQLite has already rolled back, for example on a full disk.
   }
 }

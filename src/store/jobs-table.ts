@@ -9,7 +9,7 @@ import { insertEvent } from './events-table.ts'
 import { insertMachine } from './machines-table.ts'
 import { jobAssignments, toJob, toMachine } from './rows.ts'
 
-/** Statements about jobs. Those that write run inside a transaction that the caller holds. */
+/** SQL statements on jobs. The caller holds the transaction for those that write. */
 
 export const insertJob = (database: Database, job: NewJob): { job: Job; created: boolean } => {
   const { manifest } = job
@@ -55,10 +55,14 @@ export const insertJob = (database: Database, job: NewJob): { job: Job; created:
 }
 
 const keyConflict = (key: string, id: string): AppError =>
-  new AppError('conflict', `The idempotency key '${key}' belongs to job ${id}, which has another manifest.`, {
-    hint: 'Use a new key for new work; send the same key only when repeating the very same submit.',
-    details: { job_id: id },
-  })
+  new AppError(
+    'conflict',
+    `The idempotency key '${key}' belongs to job ${id}, which has a different manifest.`,
+    {
+      hint: 'Use a new key for a new job; repeat a key only with the same manifest.',
+      details: { job_id: id },
+    },
+  )
 
 export const getJob = (database: Database, id: string): Job | undefined => {
   const row = database.get('select * from jobs where id = ?', id)
@@ -78,7 +82,7 @@ export const listJobs = (database: Database, query: JobQuery): Job[] => {
     values.push(...more)
   }
   const { label } = query
-  // One value of one label is a range of an index in the order of the list: it leads, and nothing is sorted.
+  // A label with a value is an index range in list order, so the query starts there and needs no sort.
   const byLabel = label?.value !== undefined
   if (label?.value !== undefined) add('l.name = ? and l.value = ?', label.name, label.value)
   else if (label !== undefined) add('j.seq in (select seq from labels where name = ?)', label.name)
@@ -126,7 +130,7 @@ export const countJobs = (database: Database): { state: JobState; count: number 
 
 export const queuePosition = (database: Database, job: Job): number => {
   const row = database.get(
-    // Two ranges of the queue's index; with one condition for both it would look at every row.
+    // Two ranges of the queue index; a single combined condition would scan every row.
     `select
        (select count(*) from jobs
         where completed_at is null and state = 'pending' and runtime = ?1 and priority > ?2) +
@@ -147,7 +151,7 @@ export const oldestPending = (database: Database): number | null => {
   return row?.at === null || row?.at === undefined ? null : Number(row.at)
 }
 
-/** The machine record is written with the claim: a machine is known before anything of it exists. */
+/** Writes the machine record with the claim, so that a machine is recorded before it is created. */
 export const claim = (database: Database, request: ClaimRequest) => {
   const candidate = database.get(
     `select * from jobs
@@ -160,7 +164,7 @@ export const claim = (database: Database, request: ClaimRequest) => {
   if (candidate === undefined) return undefined
   const pending = toJob(candidate)
   const { id } = pending
-  const machineId = pending.wantsMachine ?? takeReady(database, id, request) ?? request.machineId
+  const machineId = pending.wantsMachine ?? takePoolMachine(database, id, request) ?? request.machineId
   const details = machineId === request.machineId ? reserve(database, id, request) : {}
   const change = { machineId, provisioningAt: request.now, attempts: pending.attempts + 1 }
   const data = { reason: 'a slot is free', machine: machineId }
@@ -186,19 +190,21 @@ const reserve = (database: Database, jobId: string, request: ClaimRequest): Reco
   return (manifest && request.reserve?.({ machineId: request.machineId, jobId, manifest })) ?? {}
 }
 
-/** The oldest one that waits and would do. */
-const takeReady = (database: Database, jobId: string, request: ClaimRequest): string | undefined => {
-  const waiting = database.all(
+/** Returns the oldest idle pool machine that fits the job. */
+const takePoolMachine = (database: Database, jobId: string, request: ClaimRequest): string | undefined => {
+  const idle = database.all(
     `select * from machines where runtime = ? and state = 'ready' and job_id is null order by created_at`,
     request.runtime,
   )
-  if (waiting.length === 0) return undefined
+  if (idle.length === 0) return undefined
   const manifest = getManifest(database, jobId)
   const kind = request.poolKind && manifest ? request.poolKind(manifest) : ''
-  return waiting.map(toMachine).find(machine => kind !== undefined && poolKindOf(machine) === kind)?.id
+  return idle.map(toMachine).find(machine => kind !== undefined && poolKindOf(machine) === kind)?.id
 }
 
-/** Guarded: a job that is not where the move starts stays as it is, and undefined is told; else what it was. */
+/**
+ * Moves a job only if its current state allows it. Returns the job as it was before, or undefined when nothing changed.
+ */
 export const move = (
   database: Database,
   id: string,
@@ -223,17 +229,17 @@ export const move = (
   return { state, runtime: String(row.runtime), priority: Number(row.priority) }
 }
 
-/** An event about a job that is gone is not written. */
+/** Skips the event when the job no longer exists. */
 export const update = (database: Database, id: string, change: JobChanges, event?: NewEvent): void => {
   const { sql, values } = jobAssignments(change)
-  const isThere =
+  const exists =
     sql === ''
       ? database.get('select 1 from jobs where id = ?', id) !== undefined
       : database.run(`update jobs set ${sql} where id = ?`, ...values, id).changes > 0
-  if (isThere && event !== undefined) insertEvent(database, id, event)
+  if (exists && event !== undefined) insertEvent(database, id, event)
 }
 
-/** Tells its state and the blobs it used. */
+/** Returns the state of the deleted job and the blobs it referred to. */
 export const deleteJob = (
   database: Database,
   id: string,

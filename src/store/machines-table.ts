@@ -2,7 +2,7 @@ import type { MachineRecord } from '../ports.ts'
 import type { Database } from './database.ts'
 import { machineAssignments, toMachine } from './rows.ts'
 
-/** A kept or pooled machine that is claimed again keeps its record; only the job and the state change. */
+/** A kept or pool machine that is claimed again keeps its record; only the job and the state change. */
 export const insertMachine = (database: Database, machine: MachineRecord): MachineRecord => {
   const row = database.get(
     `insert into machines (id, runtime, job_id, state, details, created_at, lease_until)
@@ -42,7 +42,7 @@ export const condemnMachine = (database: Database, id: string): MachineRecord | 
   return row && toMachine(row)
 }
 
-/** Guarded as the claim is: of the two, only one can find the machine waiting. */
+/** Has the same guard as the claim: only one of the two can take an idle machine. */
 export const retireMachine = (database: Database, id: string): boolean =>
   database.get(
     `update machines set state = 'destroying' where id = ? and state = 'ready' and job_id is null returning id`,

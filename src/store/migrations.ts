@@ -2,8 +2,8 @@ import { AppError } from '../jobs/errors.ts'
 import type { Database } from './database.ts'
 
 /**
- * Numbered for ever: a released migration is never edited, only followed by the next. Times are milliseconds
- * since 1970, JSON is text. Nothing here is particular to SQLite but `without rowid` and `autoincrement`.
+ * Never edit a released migration; add the next one. Times are milliseconds since 1970, JSON is text. Only `without
+ * rowid` and `autoincrement` are specific to SQLite.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -81,7 +81,7 @@ const MIGRATIONS: readonly string[] = [
   create index artifacts_blob on artifacts (sha256);
   `,
   'alter table jobs add column output_base integer not null default 0',
-  // In the order of its arrival: sorted by job, every piece of output dirtied a page of its own.
+  // Rows in the order of arrival: when sorted by job, each piece of output dirtied a page of its own.
   `
   create table pieces (
     job_id text not null, offset integer not null, stream integer not null, at integer not null, data blob not null,
@@ -109,16 +109,16 @@ const MIGRATIONS: readonly string[] = [
 
 export const SCHEMA_VERSION = MIGRATIONS.length
 
-/** Brings a database up to date, or refuses one that a newer Deputy has written. */
+/** Upgrades a database, or rejects one that a newer Deputy has written. */
 export const migrate = (database: Database, path: string): void => {
   const row = database.get('pragma user_version')
   const version = Number(row?.user_version ?? 0)
   if (version > SCHEMA_VERSION)
     throw new AppError(
       'conflict',
-      `${path} has schema ${version}; this Deputy knows up to ${SCHEMA_VERSION}.`,
+      `${path} has schema ${version}; this Deputy supports up to ${SCHEMA_VERSION}.`,
       {
-        hint: 'A newer Deputy has written it. Update this one (npm install -g deputy-mcp), or set DEPUTY_HOME to another directory.',
+        hint: 'A newer Deputy wrote it. Update this one (npm install -g deputy-mcp), or set DEPUTY_HOME to another directory.',
       },
     )
   for (let next = version; next < SCHEMA_VERSION; next++) {

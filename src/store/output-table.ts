@@ -3,8 +3,8 @@ import type { OutputWrite } from '../ports.ts'
 import { bytesOf, type Database } from './database.ts'
 import { updateMachine } from './machines-table.ts'
 
-/** Rows of a sensible size: a job that prints a byte at a time must not cost a row a byte. */
-const LARGEST_ROW = 64 * 1024
+/** Small chunks are merged up to this size, so that a job that prints single bytes does not use a row per byte. */
+const MAX_ROW_BYTES = 64 * 1024
 
 export const appendOutput = (
   database: Database,
@@ -36,12 +36,12 @@ export const appendOutput = (
     batch.heartbeatAt ?? null,
     id,
   )
-  // A quarter of slack, so that a chatty job does not trim at every batch.
-  const most = keep.head + keep.tail * 1.25
-  // No more is stored than was printed: most jobs need not be looked at.
-  if (batch.outputBytes <= most) return
+  // A quarter of slack, so that a job with much output is not trimmed at every batch.
+  const maxStored = keep.head + keep.tail * 1.25
+  // Stored bytes never exceed printed bytes, so most jobs need no query.
+  if (batch.outputBytes <= maxStored) return
   const row = database.get('select output_bytes, stored_bytes from jobs where id = ?', id)
-  if (row !== undefined && Number(row.stored_bytes) > most)
+  if (row !== undefined && Number(row.stored_bytes) > maxStored)
     trim(database, id, { from: keep.head, to: Number(row.output_bytes) - keep.tail })
 }
 
@@ -60,14 +60,14 @@ export const readOutput = (database: Database, id: string, from: number, maxByte
   const chunks: OutputChunk[] = []
   let offset = startOfRow(database, id, from)
   let taken = 0
-  // Rows are read whole: for a small page, sixteen of the largest ones would be a megabyte of garbage.
-  const most = maxBytes <= LARGEST_ROW ? 2 : 16
+  // Rows are read whole: for a small page, sixteen rows of maximum size would waste a megabyte.
+  const rowsAtOnce = maxBytes <= MAX_ROW_BYTES ? 2 : 16
   while (taken < maxBytes) {
     const rows = database.all(
       'select offset, stream, at, data from output where job_id = ? and offset >= ? order by offset limit ?',
       id,
       offset,
-      most,
+      rowsAtOnce,
     )
     for (const row of rows) {
       const chunk: OutputChunk = {
@@ -83,12 +83,12 @@ export const readOutput = (database: Database, id: string, from: number, maxByte
       taken += wanted.data.length
       if (taken >= maxBytes) return chunks
     }
-    if (rows.length < most) return chunks
+    if (rows.length < rowsAtOnce) return chunks
   }
   return chunks
 }
 
-/** The row that holds byte `from`, so that a cursor in the middle of a row works. */
+/** Finds the row that contains byte `from`, so that a cursor may point into a row. */
 const startOfRow = (database: Database, id: string, from: number): number => {
   const row = database.get(
     'select offset from output where job_id = ? and offset <= ? order by offset desc limit 1',
@@ -104,7 +104,7 @@ const cutBefore = (chunk: OutputChunk, from: number): OutputChunk => ({
   data: chunk.data.subarray(Math.min(chunk.data.length, from - chunk.offset)),
 })
 
-/** Joins neighbours of one stream. */
+/** Joins adjacent chunks of one stream. */
 const merge = (chunks: readonly OutputChunk[]): readonly OutputChunk[] => {
   if (chunks.length < 2) return chunks
   const merged: { first: OutputChunk; parts: Uint8Array[]; size: number }[] = []
@@ -114,7 +114,7 @@ const merge = (chunks: readonly OutputChunk[]): readonly OutputChunk[] => {
       last !== undefined &&
       last.first.stream === chunk.stream &&
       last.first.offset + last.size === chunk.offset &&
-      last.size + chunk.data.length <= LARGEST_ROW
+      last.size + chunk.data.length <= MAX_ROW_BYTES
     if (follows) {
       last.parts.push(chunk.data)
       last.size += chunk.data.length

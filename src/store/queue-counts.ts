@@ -1,24 +1,24 @@
 import type { Job } from '../jobs/job.ts'
 import type { Database } from './database.ts'
 
-type Waiting = Pick<Job, 'state' | 'runtime' | 'priority'>
+type QueuedJob = Pick<Job, 'state' | 'runtime' | 'priority'>
 
 /**
- * How many jobs wait, by runtime and priority. Kept beside the database because counting a long queue at every
- * submit would make each submit slower than the one before.
+ * Counts pending jobs by runtime and priority. Kept in memory, because counting a long queue in SQL would slow down
+ * each submit.
  */
 export interface QueueCounts {
-  /** Tells of a change of state; undefined stands for a job that is not there. */
-  moved(before: Waiting | undefined, after: Waiting | undefined): void
-  /** All that wait for one runtime. */
-  of(runtime: string): number
-  /** The place of a job that came just now: behind all of its priority and above. */
-  last(job: Waiting): number
+  /** Records a state change; undefined stands for a job that does not exist. */
+  moved(before: QueuedJob | undefined, after: QueuedJob | undefined): void
+  /** Number of pending jobs of a runtime. */
+  waiting(runtime: string): number
+  /** Queue position of a new job: after all jobs of the same or a higher priority. */
+  positionOfNew(job: QueuedJob): number
 }
 
 export const createQueueCounts = (database: Database): QueueCounts => {
   const queues = new Map<string, Map<number, number>>()
-  const add = (job: Waiting | undefined, by: number): void => {
+  const add = (job: QueuedJob | undefined, by: number): void => {
     if (job?.state !== 'pending') return
     const queue = queues.get(job.runtime) ?? new Map<number, number>()
     queues.set(job.runtime, queue.set(job.priority, (queue.get(job.priority) ?? 0) + by))
@@ -35,15 +35,15 @@ export const createQueueCounts = (database: Database): QueueCounts => {
       add(before, -1)
       add(after, 1)
     },
-    of: runtime => {
+    waiting: runtime => {
       let waiting = 0
       for (const count of queues.get(runtime)?.values() ?? []) waiting += count
       return waiting
     },
-    last: ({ runtime, priority }) => {
-      let place = 0
-      for (const [other, count] of queues.get(runtime) ?? []) if (other >= priority) place += count
-      return place
+    positionOfNew: ({ runtime, priority }) => {
+      let position = 0
+      for (const [other, count] of queues.get(runtime) ?? []) if (other >= priority) position += count
+      return position
     },
   }
 }

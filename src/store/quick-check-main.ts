@@ -1,7 +1,7 @@
 import { toAppError } from '../jobs/errors.ts'
 import { quickCheck } from './quick-check.ts'
 
-/** Checks the database that is named on the command line, in a process of its own: the check blocks its thread. */
+/** Checks the database named on the command line. A process of its own, because the check blocks its thread. */
 const DAMAGED_STATUS = 3
 
 try {

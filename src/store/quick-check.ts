@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import { damaged, openDatabase } from './database.ts'
 
-/** Throws when the structure of a database is damaged; stops at the first damage. Changes nothing. */
+/** Throws when the structure of a database is damaged; stops at the first problem. Changes nothing. */
 export const quickCheck = (path: string): void => {
   const database = openDatabase(path)
   try {

@@ -5,22 +5,25 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar-stream'
 import { AppError } from '../jobs/errors.ts'
-import { takeLock } from './daemon-lock.ts'
+import { acquireLock } from './daemon-lock.ts'
 import { quickCheck } from './quick-check.ts'
 import { openStore } from './sqlite-store.ts'
 
 export interface Restored {
   readonly blobs: number
-  /** Jobs that waited when the backup was made; they may have run since, so they are not run again. */
+  /** Jobs that were pending in the backup. They may have run since, so they are not run again. */
   readonly notRun: number
-  /** Where the database that was replaced is kept. */
+  /** Path of the replaced database. */
   readonly replaced: string
 }
 
-/** Replaces the database by that of a backup and adds its blobs. No daemon may run. All is checked before anything changes. */
-export const restore = async (stateDir: string, file: string): Promise<Restored> => {
+/**
+ * Replaces the database with that of a backup and adds its blobs. The daemon must not run. The whole backup is checked
+ * before anything changes.
+ */
+export const restoreBackup = async (stateDir: string, file: string): Promise<Restored> => {
   await mkdir(stateDir, { recursive: true, mode: 0o700 })
-  const lock = takeLock(join(stateDir, 'daemon.lock'))
+  const lock = acquireLock(join(stateDir, 'daemon.lock'))
   if (lock === undefined)
     throw new AppError('conflict', 'The daemon is running.', { hint: 'deputy daemon stop' })
   const staging = join(stateDir, 'restore')
@@ -65,25 +68,21 @@ const unpack = async (file: string, staging: string): Promise<void> => {
         createWriteStream(join(staging, name), { mode: 0o600, flush: true }),
       )
       if (sha256 !== undefined && hash.digest('hex') !== sha256)
-        throw new AppError('invalid', `${file} is damaged: ${name} is not what it was.`, {
+        throw new AppError('invalid', `${file} is damaged: wrong checksum of ${name}.`, {
           hint: 'Restore another backup.',
         })
     }
   } catch (error) {
     if (error instanceof AppError) throw error
-    throw new AppError(
-      'invalid',
-      `${file} cannot be read: ${error instanceof Error ? error.message : error}.`,
-      {
-        cause: error,
-      },
-    )
+    throw new AppError('invalid', `Cannot read ${file}: ${error instanceof Error ? error.message : error}.`, {
+      cause: error,
+    })
   }
   if (!hasDatabase) throw notABackup(file)
 }
 
 const notABackup = (file: string): AppError =>
-  new AppError('invalid', `${file} is not a backup of Deputy.`, { hint: 'deputy backup FILE makes one.' })
+  new AppError('invalid', `${file} is not a Deputy backup.`, { hint: 'deputy backup FILE' })
 
 const failPending = async (path: string): Promise<number> => {
   const store = openStore(path)
@@ -93,7 +92,7 @@ const failPending = async (path: string): Promise<number> => {
       const pending = await store.listJobs({ status: 'pending', limit: 500 })
       if (pending.length === 0) return count
       const at = Date.now()
-      const message = 'It was waiting when the backup was made, and may have run since.'
+      const message = 'The job was pending when the backup was made and may have run since.'
       await Promise.all(
         pending.map(({ id }) =>
           store.move(
@@ -120,7 +119,7 @@ const placeBlobs = async (from: string, to: string): Promise<number> => {
   return names.length
 }
 
-/** The old one is kept with its log, which must not be applied to the new one. */
+/** Keeps the old database with its write-ahead log, which must not be applied to the new one. */
 const replaceDatabase = async (from: string, to: string): Promise<string> => {
   const kept = `${to}.replaced`
   for (const suffix of ['', '-wal']) {

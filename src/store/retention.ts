@@ -2,10 +2,13 @@ import type { Artifact } from '../jobs/job.ts'
 import type { RetentionPolicy } from '../ports.ts'
 import type { Database } from './database.ts'
 
-/** At most this many a sweep: a sweep must never hold the writer for long. */
-const SWEEP = 500
+/** Jobs per call, so that a sweep does not block other writes for long. */
+const MAX_EXPIRED = 500
 
-/** Oldest first, by age, then by count, then by bytes. A job whose machine is still recorded is left alone. */
+/**
+ * Selects jobs to delete, oldest first: by age, then by count, then by bytes. Skips jobs whose machine is still
+ * recorded.
+ */
 export const expiredJobs = (database: Database, policy: RetentionPolicy): string[] => {
   const totals = database.get(
     'select count(*) as jobs, coalesce(sum(stored_bytes), 0) as bytes from jobs where completed_at is not null',
@@ -16,7 +19,7 @@ export const expiredJobs = (database: Database, policy: RetentionPolicy): string
     `select id, completed_at, stored_bytes from jobs j
      where completed_at is not null and not exists (select 1 from machines m where m.job_id = j.id)
      order by completed_at limit ?`,
-    SWEEP,
+    MAX_EXPIRED,
   )
   const expired: string[] = []
   for (const row of candidates) {
@@ -28,7 +31,7 @@ export const expiredJobs = (database: Database, policy: RetentionPolicy): string
   return expired
 }
 
-/** Artifacts are listed in the result; this table answers which blobs are still needed. */
+/** Records which blobs a job needs. The list of artifacts itself is in the job result. */
 export const insertBlobUse = (database: Database, jobId: string, blobs: readonly Artifact[]): void => {
   let bytes = 0
   for (const blob of blobs) {
@@ -50,7 +53,7 @@ export const isBlobUsed = (database: Database, sha256: string): boolean =>
     sha256,
   ) !== undefined
 
-/** Needed by a job that does not refer to it yet. */
+/** Holds a blob for a job that does not refer to it yet. */
 export const holdBlob = (database: Database, sha256: string, holder: string, at: number): void =>
   void database.run(
     'insert into blob_holds (holder, sha256, at) values (?, ?, ?) on conflict do update set at = excluded.at',
@@ -59,11 +62,11 @@ export const holdBlob = (database: Database, sha256: string, holder: string, at:
     at,
   )
 
-/** What the job needs it refers to by now. */
+/** The job record now refers to the blobs it needs, so the holds can go. */
 export const releaseBlobs = (database: Database, holder: string): void =>
   void database.run('delete from blob_holds where holder = ?', holder)
 
-/** Uploads that nobody used, and submits that came to nothing. A job that is not finished keeps what it holds. */
+/** Releases unused uploads and the blobs of failed submits. Unfinished jobs keep their holds. */
 export const releaseStaleBlobs = (database: Database, before: number): void =>
   void database.run(
     `delete from blob_holds where at < ?

@@ -3,7 +3,7 @@ import type { JobState } from '../jobs/states.ts'
 import type { JobChanges, MachineRecord, MachineState } from '../ports.ts'
 import type { Row, Value } from './database.ts'
 
-/** Rows become records here and nowhere else. */
+/** Converts database rows to records; the only place that does. */
 export const toJob = (row: Row): Job => ({
   id: text(row.id),
   state: text(row.state) as JobState,
@@ -94,7 +94,7 @@ const MACHINE_COLUMNS: Columns<Omit<MachineRecord, 'id' | 'runtime'>> = {
 }
 
 export interface Assignments {
-  /** `a = ?, b = ?` – column names come from the tables above, never from a caller. */
+  /** `a = ?, b = ?`. Column names come from the tables above, never from a caller. */
   readonly sql: string
   readonly values: Value[]
 }

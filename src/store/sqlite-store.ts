@@ -21,7 +21,7 @@ import {
   releaseStaleBlobs,
 } from './retention.ts'
 
-/** Opens (and creates or upgrades) the database of a home. One process at a time: the daemon holds a lock. */
+/** Opens the database and creates or upgrades it. The daemon lock guarantees that only one process does so. */
 export const openStore = (path: string): Store => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const database = openDatabase(path)
@@ -40,7 +40,7 @@ const createStore = (database: Database): Store => {
   const writer = createWriter(database)
   const counts = readCounts(database)
   const queue = createQueueCounts(database)
-  const moved = (from: JobState | undefined, to: JobState | undefined): void => {
+  const countMove = (from: JobState | undefined, to: JobState | undefined): void => {
     if (from !== undefined) counts[from] -= 1
     if (to !== undefined) counts[to] += 1
   }
@@ -57,10 +57,10 @@ const createStore = (database: Database): Store => {
         .then(inserted => {
           const { job: stored, created } = inserted
           if (created) {
-            moved(undefined, 'pending')
+            countMove(undefined, 'pending')
             queue.moved(undefined, stored)
           }
-          return { ...inserted, position: created ? queue.last(stored) : null }
+          return { ...inserted, position: created ? queue.positionOfNew(stored) : null }
         }),
     getJob: async id => jobs.getJob(database, id),
     getManifest: async id => jobs.getManifest(database, id),
@@ -69,7 +69,7 @@ const createStore = (database: Database): Store => {
     overdueJobs: async now => jobs.overdueJobs(database, now),
     strandedJobs: async () => jobs.strandedJobs(database),
     counts: () => ({ ...counts }),
-    waiting: queue.of,
+    waiting: queue.waiting,
     queuePosition: async job => jobs.queuePosition(database, job),
     oldestPending: async () => jobs.oldestPending(database),
 
@@ -78,7 +78,7 @@ const createStore = (database: Database): Store => {
         .write(db => jobs.claim(db, request))
         .then(claimed => {
           if (claimed !== undefined) {
-            moved('pending', 'provisioning')
+            countMove('pending', 'provisioning')
             queue.moved({ ...claimed.job, state: 'pending' }, claimed.job)
           }
           return claimed
@@ -92,7 +92,7 @@ const createStore = (database: Database): Store => {
       }
       const before = await writer.write(work, { lazy })
       if (before === undefined) return false
-      moved(before.state, to)
+      countMove(before.state, to)
       queue.moved(before, { ...before, runtime: change.runtime ?? before.runtime, state: to })
       return true
     },
@@ -114,12 +114,12 @@ const createStore = (database: Database): Store => {
     updateMachine: (id, change) => writer.write(db => machines.updateMachine(db, id, change)),
     condemnMachine: id => writer.write(db => machines.condemnMachine(db, id)),
     retireMachine: id => writer.write(db => machines.retireMachine(db, id)),
-    forgetMachine: (id, told) => {
+    forgetMachine: (id, report) => {
       const work = (db: Database): void => {
-        if (told) jobs.update(db, told.jobId, { phases: told.phases }, told.event)
+        if (report) jobs.update(db, report.jobId, { phases: report.phases }, report.event)
         machines.forgetMachine(db, id)
       }
-      // A machine that is on record again after a power cut is found to be gone again.
+      // After a power cut the record may be back; the machine is then found to be gone again.
       return writer.write(work, { lazy: true })
     },
 
@@ -133,7 +133,7 @@ const createStore = (database: Database): Store => {
           )
         })
         .then(deleted => {
-          moved(deleted?.state, undefined)
+          countMove(deleted?.state, undefined)
           return deleted?.unused
         }),
     compact: async () => {
@@ -141,7 +141,7 @@ const createStore = (database: Database): Store => {
       database.all('pragma incremental_vacuum(2000)')
     },
     isBlobUsed: async sha256 => isBlobUsed(database, sha256),
-    // A power cut takes the hold together with whatever it was for.
+    // Lazy, because a power cut that loses the hold also loses the write it protects.
     holdBlob: (sha256, holder) =>
       writer.write(db => holdBlob(db, sha256, holder, Date.now()), { lazy: true }),
     releaseStaleBlobs: before => writer.write(db => releaseStaleBlobs(db, before), { lazy: true }),
@@ -169,12 +169,12 @@ const createStore = (database: Database): Store => {
   }
 }
 
-/** Leaves one complete file behind: whoever copies it needs no log beside it. */
+/** Writes the log back, so that the database is one complete file that can be copied. */
 const checkpoint = (database: Database): void => {
   try {
     database.get('pragma wal_checkpoint(truncate)')
   } catch {
-    // A full disk, or somebody reads: the log stays, and the next daemon goes on with it.
+    // On a full disk, or while another process reads, the log stays and the next daemon uses it.
   }
 }
 
@@ -184,7 +184,9 @@ const readCounts = (database: Database): Record<JobState, number> => {
   return counts
 }
 
-/** The workspace a job starts in must outlive its wait in the queue. Its name cannot clash with an artifact's. */
+/**
+ * Keeps the workspace while the job is pending. The path cannot clash with the path of an artifact, which is relative.
+ */
 const inputBlobs = (manifest: Manifest) =>
   manifest.workspace?.blob === undefined
     ? []

@@ -11,22 +11,22 @@ export interface Backup {
   readonly jobs: number
   readonly blobs: number
   readonly bytes: number
-  /** Files that jobs refer to and that are not there: they were lost before this backup. */
+  /** Referenced files that do not exist: they were lost before this backup. */
   readonly missing: number
 }
 
 /**
- * Writes the database and every blob it refers to into one tar file. The daemon may run: the database is copied by
- * SQLite in one transaction, and blobs never change.
+ * Writes the database and every blob it refers to into one tar file. The daemon may run meanwhile: SQLite copies the
+ * database in one transaction, and blobs never change.
  */
-export const backUp = async (stateDir: string, file: string): Promise<Backup> => {
+export const writeBackup = async (stateDir: string, file: string): Promise<Backup> => {
   const source = join(stateDir, 'deputy.db')
   if (!(await exists(source)))
-    throw new AppError('not_found', `There is nothing to back up in ${stateDir}.`, {
+    throw new AppError('not_found', `Nothing to back up in ${stateDir}.`, {
       hint: 'deputy daemon status',
     })
   if (await exists(file))
-    throw new AppError('conflict', `${file} exists already.`, {
+    throw new AppError('conflict', `${file} already exists.`, {
       hint: `Choose another name, or: rm '${file}'`,
     })
   const snapshot = join(dirname(file), `.${basename(file)}.db`)
@@ -73,7 +73,7 @@ const writeTar = async ({ stateDir, snapshot, partial, live }: Files): Promise<B
     const missing = dropDeletedJobs(database, live, absent)
     const jobs = Number(database.get('select count(*) as jobs from jobs')?.jobs)
     database.close()
-    // Last, as it must know which jobs were deleted while their blobs were read.
+    // Added last, because jobs that are deleted while their blobs are read must be removed from it first.
     bytes += (await addFile(tar, 'deputy.db', snapshot)) ?? 0
     tar.finalize()
     await written
@@ -85,7 +85,10 @@ const writeTar = async ({ stateDir, snapshot, partial, live }: Files): Promise<B
   }
 }
 
-/** A job that was deleted during the backup is left out of it. Returns how many blobs are missing for another reason. */
+/**
+ * Removes jobs from the copy that were deleted during the backup. Returns how many blobs are missing for another
+ * reason.
+ */
 const dropDeletedJobs = (database: Database, live: Database, absent: readonly string[]): number => {
   let missing = 0
   for (const sha256 of absent) {
@@ -99,7 +102,10 @@ const dropDeletedJobs = (database: Database, live: Database, absent: readonly st
   return missing
 }
 
-/** Its size; undefined when it is not there. Opened first, so that it stays readable when it is removed meanwhile. */
+/**
+ * Returns the size, or undefined when the file does not exist. Opens the file first, so that it stays readable if it is
+ * removed meanwhile.
+ */
 const addFile = async (tar: Pack, name: string, path: string): Promise<number | undefined> => {
   const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined

@@ -40,7 +40,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
   const find = (id: string): Entry => {
     const entry = jobs.get(id)
     if (entry === undefined)
-      throw new AppError('not_found', `There is no job ${id}.`, {
+      throw new AppError('not_found', `No job '${id}'.`, {
         hint: 'list_jobs shows the ones there are.',
       })
     return entry
@@ -144,7 +144,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
     cancel: async id => {
       const entry = find(id)
       if (isTerminal(entry.view.status))
-        throw new AppError('conflict', `Job ${id} has finished already: ${entry.view.status}.`)
+        throw new AppError('conflict', `Job ${id} is already finished: ${entry.view.status}.`)
       change(id, { status: 'cancelled', cancel_requested: true, completed_at: new Date().toISOString() })
       return find(id).view
     },

@@ -92,7 +92,7 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     await deputy.engine.deputy.cancel(job.id, 'test')
     const { result, told } = await job.end()
     expect(result.status, told()).toBe('cancelled')
-    expect(result.error).toMatchObject({ code: 'cancelled', message: 'It was cancelled.' })
+    expect(result.error).toMatchObject({ code: 'cancelled', message: 'The job was cancelled.' })
     expect(result.output).toContain('DataSourceNoCloudNet')
     await expectNothingLeft(deputy)
   })
@@ -183,7 +183,7 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     expect(lost.result.status, lost.told()).toBe('failed')
     expect(lost.result.error).toMatchObject({
       code: 'stale',
-      message: 'Its machine stopped sending signs of life and was given up.',
+      message: 'The machine stopped sending heartbeats and was given up.',
     })
     expect(lost.result.output).toBe('hello from /direct\nbegun\n')
     await engine.deputy.destroyMachine(machine)

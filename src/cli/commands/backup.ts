@@ -15,8 +15,8 @@ configuration and the secrets are not part of it.`,
   async run(context, { flags, args }) {
     const [file] = args
     if (file === undefined) throw usage('backup needs a FILE.', 'backup')
-    const { backUp } = await import('../../store/write-backup.ts')
-    const backup = await backUp(context.home.stateDir, resolve(file))
+    const { writeBackup } = await import('../../store/write-backup.ts')
+    const backup = await writeBackup(context.home.stateDir, resolve(file))
     if (backup.missing > 0)
       await context.err.write(
         `warning: ${backup.missing} artifacts of jobs were missing before this backup\n`,

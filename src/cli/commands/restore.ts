@@ -15,8 +15,8 @@ afterwards: they may have run since.`,
   async run(context, { flags, args }) {
     const [file] = args
     if (file === undefined) throw usage('restore needs a FILE.', 'restore')
-    const { restore } = await import('../../store/restore-backup.ts')
-    const restored = await restore(context.home.stateDir, resolve(file))
+    const { restoreBackup } = await import('../../store/restore-backup.ts')
+    const restored = await restoreBackup(context.home.stateDir, resolve(file))
     if (flags.json) return context.printJson(restored)
     const waiting =
       restored.notRun === 0 ? '' : `${restored.notRun} jobs were waiting and are not run again\n`

@@ -37,7 +37,7 @@ describe('errors', () => {
     [['run', '--agent', 'constructor', 'x'], "The agent 'constructor' is not known"],
     [['status', 'zzz'], "Invalid job id 'zzz'"],
     [['status', 'abc'], 'too short'],
-    [['status', '01a1dd95-0000-7000-8000-000000000000'], 'There is no job'],
+    [['status', '01a1dd95-0000-7000-8000-000000000000'], 'No job'],
     [['status', 'abcdef12'], "No job matches 'abcdef12'"],
     [['status'], 'No job given'],
     [['run'], 'No command given'],

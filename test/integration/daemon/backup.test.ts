@@ -86,7 +86,7 @@ describe.skipIf(missing)('a backup', () => {
 
     expect(await deputy(directory, 'backup', file)).toMatchObject({ code: 0 })
     expect(statSync(file).mode & 0o077).toBe(0)
-    expect((await deputy(directory, 'backup', file)).stderr).toContain('exists already')
+    expect((await deputy(directory, 'backup', file)).stderr).toContain('already exists')
     expect((await deputy(directory, 'restore', file)).stderr).toContain('deputy daemon stop')
 
     await daemon.kill()

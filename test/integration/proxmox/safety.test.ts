@@ -454,7 +454,7 @@ describe.skipIf(!hasCurl)('a machine whose lock no token can remove', () => {
       notBefore: 0,
       lastError: null,
     })
-    await expect(engine.deputy.destroyMachine(ID)).rejects.toThrow('not gone yet')
+    await expect(engine.deputy.destroyMachine(ID)).rejects.toThrow('not destroyed yet')
     const [machine] = await engine.deputy.machines()
     expect(machine).toMatchObject({
       state: 'destroying',

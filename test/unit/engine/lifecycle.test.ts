@@ -38,7 +38,7 @@ describe('a job', () => {
 
   it.each([
     [{ code: 3 }, 'failed', 'exit_code', 'exited with code 3'],
-    [{ code: null, signal: 'SIGSEGV' }, 'failed', 'signal', 'ended by SIGSEGV'],
+    [{ code: null, signal: 'SIGSEGV' }, 'failed', 'signal', 'killed by SIGSEGV'],
     [{ code: 137, limitsHit: ['memory: 512M'] }, 'failed', 'limit', 'memory: 512M'],
     [{ code: 0, agentError: 'The agent gave up.' }, 'failed', 'agent', 'gave up'],
     [

@@ -39,7 +39,7 @@ describe('output', () => {
     expect(result.output.endsWith('the end')).toBe(true)
     const { skipped_bytes, head_bytes, tail_bytes } = result.truncated!
     expect(skipped_bytes + head_bytes + tail_bytes).toBe(result.output_bytes)
-    expect(result.output).toContain(`${skipped_bytes} bytes left out`)
+    expect(result.output).toContain(`${skipped_bytes} bytes omitted`)
   })
 
   it('is never cut within a character', async () => {

@@ -19,7 +19,7 @@ const PROTOTYPE_NAMES = ['constructor', 'toString', 'hasOwnProperty', 'valueOf']
 
 describe('what runs', () => {
   it('is nothing for an agent that is only a name of the prototype', () => {
-    expect(() => plan({ task: 'x', agentType: 'constructor' })).toThrow(/is not known/)
+    expect(() => plan({ task: 'x', agentType: 'constructor' })).toThrow(/Unknown agent/)
   })
 
   it.each(PROTOTYPE_NAMES)('gets a secret called %s', name => {
@@ -91,7 +91,7 @@ describe('what runs', () => {
         expect(
           () => plan({ task: 'x', agentType: 'claude', env: { [name]: 'http://x' }, ...more }),
           name,
-        ).toThrow(`'${name}' in 'env' could send the secrets of the agent 'claude' elsewhere`)
+        ).toThrow(`'${name}' in 'env' could send the secrets of the agent 'claude' to another host`)
     const harmless = { CI: '1', NODE_ENV: 'test', ANTHROPIC_MODEL: 'm', ANTHROPIC_DEFAULT_HAIKU_MODEL: 'm' }
     expect(plan({ task: 'x', agentType: 'claude', env: harmless }).env).toMatchObject(harmless)
   })

@@ -116,7 +116,7 @@ describe('after a restart', () => {
     const successor = await restart(engine, [createScriptedRuntime('microvm')])
     const view = await successor.deputy.get(job_id)
     expect(view.status).toBe('failed')
-    expect(view.error?.message).toContain("'sandbox' is not configured")
+    expect(view.error?.message).toContain("'sandbox' is no longer configured")
     expect(await successor.deputy.machines()).toHaveLength(1)
   })
 

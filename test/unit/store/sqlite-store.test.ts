@@ -7,7 +7,7 @@ import { newId } from '../../../src/jobs/ids.ts'
 import type { OutputChunk } from '../../../src/jobs/job.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import type { Store } from '../../../src/ports.ts'
-import { takeLock } from '../../../src/store/daemon-lock.ts'
+import { acquireLock } from '../../../src/store/daemon-lock.ts'
 import { openDatabase } from '../../../src/store/database.ts'
 import { createWriter } from '../../../src/store/group-commit.ts'
 import { openStore } from '../../../src/store/sqlite-store.ts'
@@ -153,11 +153,11 @@ describe('the database', () => {
   })
 
   it('is held by one process at a time, and free when that one lets go', () => {
-    const lock = takeLock(join(directory, 'lock'))
+    const lock = acquireLock(join(directory, 'lock'))
     expect(lock).toBeDefined()
-    expect(takeLock(join(directory, 'lock'))).toBeUndefined()
+    expect(acquireLock(join(directory, 'lock'))).toBeUndefined()
     lock!.release()
-    const again = takeLock(join(directory, 'lock'))
+    const again = acquireLock(join(directory, 'lock'))
     expect(again).toBeDefined()
     again!.release()
   })
