@@ -26,15 +26,15 @@ export const proxmoxRuntimeSchema = z.strictObject({
   firstVmid: z.number().int().min(100).max(999_999_999).default(100_000),
   lastVmid: z.number().int().min(100).max(999_999_999).default(199_999),
   seedStorage: storage.optional().describe('Storage for seed images; without it, seeds are sent over HTTP'),
-  injection: z.enum(['auto', 'iso', 'http', 'agent']).default('auto').describe('How a machine gets its seed'),
+  injection: z.enum(['auto', 'iso', 'http', 'agent']).default('auto').describe('How a VM receives its seed'),
   channel: z
     .enum(['callback', 'agent'])
     .default('callback')
-    .describe('How a machine reports: over the network, or through the guest agent'),
-  bridge: z.string().min(1).max(32).optional().describe("Network of machines, instead of the template's"),
-  zone: z.string().min(1).max(32).optional().describe('SDN zone of the bridge, when it is a vnet'),
+    .describe('How a VM reports: over the network, or through the guest agent'),
+  bridge: z.string().min(1).max(32).optional().describe("Bridge of the VMs; replaces the template's"),
+  zone: z.string().min(1).max(32).optional().describe('SDN zone of the bridge, if it is a vnet'),
   vlan: z.number().int().min(1).max(4094).optional(),
-  rate: z.number().min(0.1).optional().describe('MB/s of a machine'),
+  rate: z.number().min(0.1).optional().describe('Network limit of a VM in MB/s'),
   firewall: z
     .boolean()
     .default(true)
@@ -57,11 +57,17 @@ export const proxmoxRuntimeSchema = z.strictObject({
     .min(10)
     .max(3600)
     .default(300)
-    .describe('Seconds from the start of a machine to its first call'),
-  running: z.number().int().min(1).max(1000).default(10).describe('Jobs on the cluster at once'),
-  clones: z.number().int().min(1).max(32).default(3).describe('Clones at once on a node'),
-  starts: z.number().int().min(1).max(32).default(4).describe('Starts at once on a node'),
-  deletes: z.number().int().min(1).max(32).default(4).describe('Deletions at once on a node'),
+    .describe('Seconds a VM may take from its start to its first call'),
+  running: z
+    .number()
+    .int()
+    .min(1)
+    .max(1000)
+    .default(10)
+    .describe('Maximum number of running jobs on the cluster'),
+  clones: z.number().int().min(1).max(32).default(3).describe('Concurrent clones per node'),
+  starts: z.number().int().min(1).max(32).default(4).describe('Concurrent starts per node'),
+  deletes: z.number().int().min(1).max(32).default(4).describe('Concurrent deletions per node'),
 })
 
 export type ProxmoxRuntimeConfig = z.output<typeof proxmoxRuntimeSchema>

@@ -31,7 +31,7 @@ export const proxmoxToolsSchema = z.strictObject({
       'How destructive calls are confirmed when the client cannot ask. user: the user runs deputy proxmox approve; token: the model receives a token that approves the call',
     ),
   rules: z.array(ruleSchema).default([]).describe('The first matching rule decides'),
-  protectedVmids: z.array(range).default([]).describe('Guests no tool changes'),
+  protectedVmids: z.array(range).default([]).describe('Guests that no tool may change'),
   protectedTags: z
     .array(z.string())
     .default(['protected'])
@@ -47,7 +47,7 @@ export const proxmoxToolsSchema = z.strictObject({
   uploadDirs: z
     .array(z.string().startsWith('/'))
     .default([])
-    .describe('Directories files may be uploaded from'),
+    .describe('Directories that tools may upload files from'),
 })
 
 export type ProxmoxToolsConfig = z.output<typeof proxmoxToolsSchema>

@@ -29,7 +29,13 @@ export const configSchema = z.strictObject({
   http: z.strictObject({
     enabled: z.boolean().default(true).describe('Listen on TCP besides the Unix socket'),
     host: z.string().default('127.0.0.1').describe('Address of the control listener'),
-    port: z.number().int().min(0).max(65_535).default(8764).describe('A busy port moves to a free one'),
+    port: z
+      .number()
+      .int()
+      .min(0)
+      .max(65_535)
+      .default(8764)
+      .describe('TCP port; if it is busy, a free one is used'),
     allowedHosts: z
       .array(z.string())
       .default([])
@@ -37,12 +43,17 @@ export const configSchema = z.strictObject({
   }),
   defaults: z.strictObject({
     runtime: z.string().default('auto').describe('Runtime of jobs that do not name one'),
-    timeout: z.number().min(1).max(LIMITS.timeoutSeconds).default(3600).describe('Seconds a job may run'),
+    timeout: z
+      .number()
+      .min(1)
+      .max(LIMITS.timeoutSeconds)
+      .default(3600)
+      .describe('Timeout of a job in seconds'),
     cpu: z.number().min(0.1).max(32).default(2).describe('CPUs of a job'),
     memory: size.default('2G').describe('Memory of a job'),
     disk: size
       .optional()
-      .describe('Disk of a job; otherwise 1G in a sandbox, and in a VM what its template has'),
+      .describe('Disk of a job; default: 1G in a sandbox, the disk of the template in a VM'),
     lease: z
       .number()
       .int()
@@ -64,16 +75,16 @@ export const configSchema = z.strictObject({
       .min(1)
       .max(1000)
       .default(2 * availableParallelism())
-      .describe('Jobs running at once, for each runtime'),
+      .describe('Maximum number of running jobs per runtime'),
     queue: z.number().int().min(1).max(1_000_000).default(10_000).describe('Maximum number of waiting jobs'),
-    upload: size.default('1G').describe('Largest workspace'),
+    upload: size.default('1G').describe('Maximum size of a workspace'),
     processes: z
       .number()
       .int()
       .min(16)
       .max(100_000)
       .default(512)
-      .describe('Processes and threads of a sandboxed job'),
+      .describe('Maximum number of processes and threads of a sandboxed job'),
   }),
   keep: z.strictObject({
     outputHead: z
@@ -124,7 +135,12 @@ export const configSchema = z.strictObject({
       .max(300)
       .default(5)
       .describe('Seconds between SIGTERM and SIGKILL when a job is stopped'),
-    provisioning: z.number().int().min(1).default(600).describe('Seconds a machine may take to be ready'),
+    provisioning: z
+      .number()
+      .int()
+      .min(1)
+      .default(600)
+      .describe('Timeout for provisioning a machine in seconds'),
   }),
   sandbox: z.strictObject({
     enabled: z.boolean().default(true),

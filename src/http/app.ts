@@ -34,7 +34,7 @@ export const createControlApp = (deps: ControlDeps): ControlApp => {
 
   const fail = (thrown: unknown, request: Request): Response => {
     const error = toAppError(thrown)
-    // The client has disconnected: the failure is not a defect.
+    // If the client has disconnected, the failure is not a defect and is not logged.
     if (error.code === 'internal' && !request.signal.aborted)
       log.error({ err: thrown, method: request.method, path: pathOf(request) }, 'request failed')
     return errorResponse(error, error.code === 'unauthorized' ? CHALLENGE : undefined)
