@@ -16,7 +16,7 @@ const signal = new AbortController().signal
 const nodes = (...hosts: (string | object)[]) =>
   hosts.map((host, index) => parseNode({ id: `n${index}`, ...(typeof host === 'string' ? { host } : host) }))
 
-describe('an answer of a name service', () => {
+describe('an address from a name service', () => {
   it.each([
     ['10.0.0.7', undefined],
     ['172.16.4.4', undefined],
@@ -43,7 +43,7 @@ describe('an answer of a name service', () => {
     ['', 'not-an-address'],
   ])('%j is %s', (address, kind) => expect(unusableKind(address, lan)).toBe(kind))
 
-  it('may be in a default bridge network when that is the LAN', () => {
+  it('may be in a default bridge network if the LAN uses that range', () => {
     const office = localNetworks({
       eth0: [
         {
@@ -59,7 +59,7 @@ describe('an answer of a name service', () => {
     expect(unusableKind('172.17.0.2', office)).toBeUndefined()
   })
 
-  it('is found among the words of a tool', () => {
+  it('is extracted from the output of a tool', () => {
     expect(addressesIn('a.local\t10.0.0.3\nip_address: fd00::3, 10.0.0.3 STREAM')).toEqual([
       '10.0.0.3',
       'fd00::3',
@@ -88,7 +88,7 @@ describe('the address resolver', () => {
     })
   }
 
-  it('asks the services in order and stops at the first that knows', async () => {
+  it('asks the name services in order until one knows the host', async () => {
     const asked: string[] = []
     const addresses = resolver([
       source('mdns', {}, asked),
@@ -103,7 +103,7 @@ describe('the address resolver', () => {
     expect(asked).toEqual(['mdns:h', 'dns:h'])
   })
 
-  it('goes on with a look-up that one of those who wait for it has given up', async () => {
+  it('continues a shared lookup when one caller is cancelled', async () => {
     let answer: (addresses: string[]) => void = () => undefined
     const slow: NameService = {
       name: 'dns',
@@ -124,7 +124,7 @@ describe('the address resolver', () => {
     expect((await second).address).toBe('10.0.0.7')
   })
 
-  it('refuses a fallback that is this computer, unless that is wanted', async () => {
+  it('refuses a loopback fallback unless the configuration allows it', async () => {
     for (const fallback of ['0.0.0.0', '127.0.0.1', '::1', '224.0.0.1', '169.254.1.1']) {
       const refused = resolver([source('dns', {})]).resolve({ host: 'h', fallback }, signal)
       await expect(refused).rejects.toThrow(`the fallback is ${fallback}`)
@@ -135,7 +135,7 @@ describe('the address resolver', () => {
     expect((await bridge).address).toBe('172.17.0.9')
   })
 
-  it('remembers an answer for its time to live', async () => {
+  it('caches an address for the configured time', async () => {
     const asked: string[] = []
     const addresses = resolver([source('dns', { h: ['10.0.0.7'] }, asked)])
     await addresses.resolve({ host: 'h' }, signal)
@@ -147,14 +147,14 @@ describe('the address resolver', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it('asks once for many who want to know at the same time', async () => {
+  it('shares one lookup between concurrent callers', async () => {
     const asked: string[] = []
     const addresses = resolver([source('dns', { h: ['10.0.0.7'] }, asked)])
     await Promise.all(Array.from({ length: 20 }, () => addresses.resolve({ host: 'h' }, signal)))
     expect(asked).toHaveLength(1)
   })
 
-  it('passes over what cannot be a machine, and says why when nothing remains', async () => {
+  it('skips unusable addresses and lists them when none is left', async () => {
     const addresses = resolver([
       source('mdns', { h: ['169.254.3.3', '172.18.0.2'] }),
       source('dns', { h: ['127.0.1.1'] }),
@@ -177,7 +177,7 @@ describe('the address resolver', () => {
     })
   })
 
-  it('prefers an address where a login worked, and drops it when it fails', async () => {
+  it('prefers an address where a login succeeded, until it fails', async () => {
     const addresses = resolver([source('dns', { h: ['10.0.0.7', '10.0.0.8'] })])
     expect((await addresses.resolve({ host: 'h' }, signal)).address).toBe('10.0.0.7')
     addresses.recordSuccess('h', '10.0.0.8')
@@ -192,7 +192,7 @@ describe('the address resolver', () => {
     })
   })
 
-  it('tries the fallback after the answer of a name service failed', async () => {
+  it('uses the fallback after the resolved address failed', async () => {
     const addresses = resolver([source('dns', { h: ['10.0.0.7'] })])
     const place = { host: 'h', fallback: '10.0.0.9' }
     expect((await addresses.resolve(place, signal)).address).toBe('10.0.0.7')
@@ -202,7 +202,7 @@ describe('the address resolver', () => {
     expect(await addresses.resolve(place, signal)).toMatchObject({ address: '10.0.0.9', verified: true })
   })
 
-  it('takes an address the user wrote as it is, unless no machine can have it', async () => {
+  it('accepts a configured address of any kind that a machine can have', async () => {
     const addresses = resolver([])
     expect((await addresses.resolve({ host: '127.0.0.1' }, signal)).address).toBe('127.0.0.1')
     expect((await addresses.resolve({ host: 'fd00::5' }, signal)).address).toBe('fd00::5')
@@ -210,7 +210,7 @@ describe('the address resolver', () => {
     await expect(addresses.resolve({ host: '224.0.0.1' }, signal)).rejects.toThrow('multicast')
   })
 
-  it('survives a name service that fails', async () => {
+  it('ignores a name service that fails', async () => {
     const broken: NameService = {
       name: 'mdns',
       handles: () => true,
@@ -234,11 +234,11 @@ describe('this computer in the inventory', () => {
     ['nothing of it', ['10.0.0.6', 'studio2', 'studio.other'], undefined],
     ['another port: a container', [{ host: '10.0.0.5', port: 2222 }], undefined],
     ['a jump host on the way', [{ host: 'studio', jump: 'bastion' }], undefined],
-  ])('is known by %s', async (_, hosts, id) => {
+  ])('is recognised by %s', async (_, hosts, id) => {
     expect((await findSelf({ ...known, nodes: nodes(...hosts) })).id).toBe(id)
   })
 
-  it('is only the address it has towards the gateway, when there is one', async () => {
+  it('is recognised only by its address towards the gateway, if one is set', async () => {
     const asked = { ...known, nodes: nodes('10.0.0.5', '127.0.0.1'), towards: '127.0.0.1' }
     expect(await findSelf(asked)).toEqual({ address: '127.0.0.1', id: 'n1' })
   })
@@ -253,7 +253,7 @@ describe('a name server of the configuration', () => {
     ['dns.lan', false],
     ['-x', false],
     ['10.0.0.53:99999', false],
-  ])('%s is one: %s', (value, valid) => {
+  ])('%s is valid: %s', (value, valid) => {
     const parse = () => parseCluster({ addresses: { dns: value } })
     if (valid) expect(parse().addresses.dns).toBe(value)
     else expect(parse).toThrow('must be an IP address')

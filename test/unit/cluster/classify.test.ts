@@ -36,7 +36,7 @@ describe('a command is offloaded by its first words', () => {
     'docker run --rm image ps',
     'npm ci',
     'npm run list',
-  ])('%j goes', command => expect(classify(command).place).toBe('offload'))
+  ])('%j runs on a node', command => expect(classify(command).place).toBe('offload'))
 
   it.each([
     'systemctl start nginx',
@@ -75,7 +75,9 @@ describe('a command is offloaded by its first words', () => {
     'poetry show',
     '"unterminated',
     '',
-  ])('%j stays', command => expect(classify(command)).toEqual({ place: 'local', because: undefined }))
+  ])('%j runs on this computer', command =>
+    expect(classify(command)).toEqual({ place: 'local', because: undefined }),
+  )
 
   it.each(['tar tf x.tar', 'find . -name x', 'grep -r x .', 'rg x', 'unzip x.zip'])(
     '%j stays when no directory goes along',
@@ -85,11 +87,11 @@ describe('a command is offloaded by its first words', () => {
     },
   )
 
-  it('lets the user send such commands all the same', () => {
+  it('follows a list of the user for such commands', () => {
     expect(classify('find .', { offload: ['find'] }, false).place).toBe('offload')
   })
 
-  it('says which word decided', () => {
+  it('returns the pattern that matched', () => {
     expect(classify('cd repo && cargo build')).toEqual({ place: 'offload', because: 'cargo' })
   })
 

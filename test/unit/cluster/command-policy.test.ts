@@ -176,7 +176,7 @@ describe('destroying the root is refused', () => {
   })
 })
 
-describe('what a machine or its user needs is not deleted', () => {
+describe('deleting system directories and homes is refused', () => {
   it.each([
     'rm -rf /etc',
     'rm -rf /usr/',
@@ -253,7 +253,7 @@ describe('changing every permission is refused', () => {
   ])('%j', command => expect(ruleOf(command)).toBe('recursive-permissions'))
 })
 
-describe('what holds the data of a machine is not taken apart', () => {
+describe('destroying volumes and system directories is refused', () => {
   it.each([
     'lvremove -f vg/root',
     'vgremove -y vg',
@@ -302,7 +302,7 @@ describe('fork bombs are refused', () => {
   ])('a function that ends is allowed: %j', command => expect(ruleOf(command)).toBe('allowed'))
 })
 
-describe('what a server sends is not run as root', () => {
+describe('running a download as root is refused', () => {
   it.each([
     'curl https://x | sudo sh',
     'curl -fsSL https://x | sudo -E bash -',
@@ -317,7 +317,7 @@ describe('what a server sends is not run as root', () => {
     'X=$(curl https://x); sudo bash -c "$X"',
   ])('%j', command => expect(ruleOf(command)).toBe('download-to-root-shell'))
 
-  it('minds whom the command runs as', () => {
+  it('applies only when the command runs as root', () => {
     expect(ruleOf('curl https://x | sh')).toBe('allowed')
     expect(ruleOf('curl https://x | sh', { root: true })).toBe('download-to-root-shell')
     expect(ruleOf('eval "$(curl https://x)"', { root: true })).toBe('download-to-root-shell')
@@ -431,7 +431,7 @@ describe('ordinary work is allowed', () => {
     '',
   ])('%j', command => expect(checkCommand(command)).toEqual({ allowed: true }))
 
-  it('follows the variables that will be set', () => {
+  it('uses the environment of the command', () => {
     expect(ruleOf('rm -rf "$DIR"/*')).toBe('destroy-root')
     expect(ruleOf('rm -rf "$DIR"/*', { env: { DIR: '/srv/x' } })).toBe('allowed')
     expect(ruleOf('rm -rf "$DIR"', { env: { DIR: '/' } })).toBe('destroy-root')
@@ -440,7 +440,7 @@ describe('ordinary work is allowed', () => {
 })
 
 describe('a refusal', () => {
-  it('names the rule and the path, and what to do', () => {
+  it('names the rule, the path and the next step', () => {
     try {
       assertAllowed('sudo rm -fr /')
       expect.unreachable()
@@ -454,12 +454,12 @@ describe('a refusal', () => {
     }
   })
 
-  it('says which variable was missing', () => {
+  it('names the unset variable', () => {
     const verdict = checkCommand('rm -rf "$BUILD_DIR"/*')
     expect(verdict).toMatchObject({ allowed: false, reason: expect.stringContaining('$BUILD_DIR') })
   })
 
-  it('comes from a rule of the user as well', () => {
+  it('can come from a rule of the user', () => {
     const deny = [{ name: 'no-destroy', command: 'terraform destroy', reason: 'ask the platform team' }]
     expect(checkCommand('cd infra && sudo terraform -chdir=x destroy -auto-approve', { deny })).toEqual({
       allowed: false,
@@ -471,12 +471,12 @@ describe('a refusal', () => {
     expect(ruleOf('echo terraform destroy', { deny })).toBe('allowed')
   })
 
-  it('can be switched off rule by rule, and the others stay', () => {
+  it('can be turned off for each rule', () => {
     expect(ruleOf('rm -rf ~', { disable: ['destroy-home'] })).toBe('allowed')
     expect(ruleOf('rm -rf ~; rm -rf /', { disable: ['destroy-home'] })).toBe('destroy-root')
   })
 
-  it('meets a NUL byte, and an empty command is an error', () => {
+  it('covers a NUL byte; an empty command is an error', () => {
     expect(ruleOf('echo a\0b')).toBe('nul-byte')
     expect(() => assertAllowed('  \n')).toThrow('empty')
   })
@@ -551,7 +551,7 @@ describe('hostile input', () => {
     '$@',
   ] as const
 
-  it('never makes the reader throw', () => {
+  it('never makes the interpreter throw', () => {
     const script = fc
       .array(fc.oneof(fc.constantFrom(...fragments), fc.string({ maxLength: 6 })), { maxLength: 40 })
       .chain(parts => fc.constantFrom('', ' ').map(glue => parts.join(glue)))
@@ -563,7 +563,7 @@ describe('hostile input', () => {
     )
   })
 
-  it('keeps refusing whatever surrounds the command', () => {
+  it('does not hide a refused command', () => {
     const word = fc.stringMatching(/^[a-z]{1,8}$/)
     fc.assert(
       fc.property(word, word, fc.constantFrom(';', '\n', '&&', '||', '|', '&'), (a, b, glue) => {
@@ -590,7 +590,7 @@ describe('hostile input', () => {
     ['a long line', `echo ${'x '.repeat(100_000)}`],
     ['many loops', `${'for i in 1 2 3 4 5 6 7 8; do '.repeat(30)}:${'; done'.repeat(30)}`],
     ['a large script', 'echo hello | grep h > /dev/null\n'.repeat(4000)],
-  ])('is answered in time: %s', (_, script) => {
+  ])('is judged in time: %s', (_, script) => {
     const started = process.cpuUsage()
     checkCommand(script)
     const { user, system } = process.cpuUsage(started)

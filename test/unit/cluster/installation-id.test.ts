@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { installationId } from '../../../src/cluster/installation-id.ts'
 
-describe('the name of an installation on the nodes', () => {
+describe('the installation id', () => {
   const [here, there] = ['a'.repeat(32), 'b'.repeat(32)]
   let directory: string
   beforeEach(() => {
@@ -16,18 +16,18 @@ describe('the name of an installation on the nodes', () => {
     const owner = installationId(directory, here)
     expect(owner).toMatch(/^[0-9a-f]{12}$/)
     expect(installationId(directory, here)).toBe(owner)
-    // Where the computer cannot be told, it is believed.
+    // Without a machine id, the stored id is kept.
     expect(installationId(directory, null)).toBe(owner)
   })
 
-  it('is another one when the home was copied to another computer', () => {
+  it('changes when the home directory was copied to another computer', () => {
     const owner = installationId(directory, here)
     const copy = installationId(directory, there)
     expect(copy).not.toBe(owner)
     expect(installationId(directory, there)).toBe(copy)
   })
 
-  it('is kept from before it knew its computer', () => {
+  it('is kept when the file has no machine yet', () => {
     writeFileSync(join(directory, 'owner'), '0123456789ab\n')
     expect(installationId(directory, here)).toBe('0123456789ab')
     expect(installationId(directory, there)).not.toBe('0123456789ab')

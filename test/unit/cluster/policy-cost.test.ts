@@ -9,13 +9,13 @@ const ruleOf = (command: string, options: PolicyOptions = {}): string => {
 }
 
 describe('a long script', () => {
-  it('of plain lines is read to its end', () => {
+  it('of plain lines is read completely', () => {
     const lines = 'echo hello | grep h > /dev/null\n'.repeat(4000)
     expect(ruleOf(lines)).toBe('allowed')
     expect(ruleOf(`${lines}rm -rf /`)).toBe('destroy-root')
   })
 
-  it('that no shell could be given is not read', () => {
+  it('above the size limit is refused', () => {
     expect(checkCommand('# \n'.repeat(60_000))).toMatchObject({
       allowed: false,
       rule: 'too-complex',
@@ -23,7 +23,7 @@ describe('a long script', () => {
     })
   })
 
-  it('that is too tangled is refused, unless that rule is switched off', () => {
+  it('that takes too many steps is refused unless the rule is off', () => {
     const loops = 'for i in 1 2 3 4 5 6 7 8; do '.repeat(8)
     const tangled = `${loops}:${'; done'.repeat(8)}`
     expect(ruleOf(tangled)).toBe('too-complex')
@@ -33,7 +33,7 @@ describe('a long script', () => {
     expect(ruleOf(`rm -rf /; ${deep}`, { disable: ['too-complex'] })).toBe('destroy-root')
   })
 
-  it('that repeats itself is read in a hurry, and what is dangerous in it is seen still', () => {
+  it('with many calls of one function is read completely', () => {
     const log =
       'log() { if [ -n "$V" ]; then for i in a b c; do echo "$(date) $i $1" | tee -a log; done; fi; }'
     const calls = Array.from({ length: 1500 }, (_, i) => `log "step ${i} of many"`).join('\n')
@@ -44,11 +44,14 @@ describe('a long script', () => {
     expect(ruleOf(`${log}\n${calls}\nrm -rf "$UNSET"/*`)).toBe('destroy-root')
   })
 
-  // Called too complex by a reader that goes through every call of every function anew.
+  // Interpreting every call of every function made these scripts too complex.
   const scripts = ['apt-key', 'gpgrt-config', 'xdg-open', 'xdg-settings', 'gettextize', 'ucf']
-  it.each(scripts.map(name => `/usr/bin/${name}`).filter(existsSync))('of a system can be read: %s', path => {
-    expect(ruleOf(readFileSync(path, 'utf8'), { root: true })).not.toBe('too-complex')
-  })
+  it.each(scripts.map(name => `/usr/bin/${name}`).filter(existsSync))(
+    'of the system is not too complex: %s',
+    path => {
+      expect(ruleOf(readFileSync(path, 'utf8'), { root: true })).not.toBe('too-complex')
+    },
+  )
 
   it.each([
     ['many variables and many pipes', `${assignments(4000)}\n${'true | true\n'.repeat(4000)}`],
@@ -83,11 +86,11 @@ describe('a long script', () => {
     ['brackets in a pattern', `rm -rf /${'[a'.repeat(20_000)}`],
     ['long removal', `x=${'ab'.repeat(30_000)}; ${'y=${x##*[c]};'.repeat(300)}`],
     ['deep substitutions', '$('.repeat(5000)],
-  ])('built to exhaust the reader is answered in time: %s', (_, script) => {
+  ])('built to exhaust the interpreter is judged in time: %s', (_, script) => {
     const started = process.cpuUsage()
     checkCommand(script)
     const { user, system } = process.cpuUsage(started)
-    // A twentieth of a second, and more where everything is cold and the machine is busy.
+    // Usually 50 ms; more with a cold start on a busy machine.
     expect((user + system) / 1000).toBeLessThan(1000)
   })
 })

@@ -21,7 +21,7 @@ describe('further spellings of destroying the root are refused', () => {
   ])('%j', command => expect(ruleOf(command)).toBe('destroy-root'))
 })
 
-describe('a variable that a test has shown not to be empty is no root', () => {
+describe('a variable that the script tests does not count as empty', () => {
   it.each([
     '[ -n "$D" ] && rm -rf "$D"/*',
     '[[ -n $D ]] && rm -rf "$D"/*',
@@ -56,7 +56,7 @@ describe('a variable that a test has shown not to be empty is no root', () => {
   ])('%j', command => expect(ruleOf(command)).toBe('allowed'))
 })
 
-describe('what a machine needs is kept', () => {
+describe('deleting system directories and files is refused', () => {
   it.each([
     'rm -rf /usr/bin',
     'rm -rf /usr/lib/',
@@ -95,7 +95,7 @@ describe('what a machine needs is kept', () => {
   )
 })
 
-describe('everyday commands that look alike are allowed', () => {
+describe('similar everyday commands are allowed', () => {
   it.each([
     'echo "rm -rf /" > x.sh',
     'echo "rm -rf /" > x.sh; cat x.sh',

@@ -28,8 +28,8 @@ jobs 0
 end
 `
 
-describe('the answer of a probe', () => {
-  it('is read with one name for each system', () => {
+describe('a probe report', () => {
+  it('is parsed and normalized', () => {
     expect(parseReport(MAC)).toEqual({
       os: 'macos',
       arch: 'arm64',
@@ -69,7 +69,7 @@ describe('the answer of a probe', () => {
 })
 
 describe.skipIf(process.platform === 'win32')('the commands that a probe counts', () => {
-  it('are those whose supervisor lives', () => {
+  it('are those with a live supervisor', () => {
     const home = mkdtempSync(join(tmpdir(), 'deputy-probe-'))
     const put = (id: string, exit: string, supervisor: string | undefined): void => {
       const directory = join(home, '.cache/deputy/owner/jobs', id)
@@ -89,8 +89,8 @@ describe.skipIf(process.platform === 'win32')('the commands that a probe counts'
   })
 })
 
-describe('asking a node', () => {
-  /** A node that takes a while for a word, and longer for the whole. */
+describe('probing a node', () => {
+  /** A node with some latency that takes longer to run the program. */
   const far = (answer: string, wordMs: number): Ssh => ({
     run: async ({ onStdout, input }) => {
       onStdout?.(Buffer.from('welcome\nhello\n'))
@@ -107,14 +107,14 @@ describe('asking a node', () => {
   })
   const target = { id: 'n1', host: 'n1.example' }
 
-  it('measures a word there and back, not the program that looks at it', async () => {
+  it('measures the round trip of one line, not the probe program', async () => {
     const { latencyMs, report } = await probeNode(far(MAC, 40), target, new AbortController().signal)
     expect(report.os).toBe('macos')
     expect(latencyMs).toBeGreaterThanOrEqual(39)
     expect(latencyMs).toBeLessThan(150)
   })
 
-  it('says of an odd answer that the node gave it', async () => {
+  it('names the node that sent an invalid answer', async () => {
     const asked = probeNode(far('bye\n', 1), target, new AbortController().signal)
     await expect(asked).rejects.toMatchObject({
       code: 'unavailable',
@@ -123,7 +123,7 @@ describe('asking a node', () => {
   })
 })
 
-/** What the tools of macOS print; the program finds them before the real ones. */
+/** Stand-ins for the tools of macOS; they come first in PATH. */
 const MAC_TOOLS = {
   uname: 'case $1 in -s) echo Darwin ;; -m) echo arm64 ;; -n) echo Anns-Mac-Studio.local ;; esac',
   sysctl: `case $2 in
@@ -151,7 +151,7 @@ Filesystem   1024-blocks      Used Available Capacity  Mounted on
 /dev/disk3s5   971350180 485675090 485675090      50%  /System/Volumes/Data
 EOF`,
   id: 'echo 501',
-  // There is none on macOS, and it must not be needed.
+  // macOS does not have it, so the program must not need it.
   getconf: 'exit 1',
 }
 
@@ -160,7 +160,7 @@ const SHELLS = ['sh', 'bash', 'zsh', 'busybox'].filter(
 )
 
 describe.skipIf(process.platform === 'win32').each(SHELLS)('the probe on macOS, in %s', shell => {
-  it('tells what a Mac is and how it fares', () => {
+  it('reports the system and load of a Mac', () => {
     const directory = mkdtempSync(join(tmpdir(), 'deputy-mac-'))
     for (const [name, body] of Object.entries(MAC_TOOLS))
       writeFileSync(join(directory, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 })
@@ -197,7 +197,7 @@ describe('this computer', () => {
     }
   })
 
-  it('is overloaded by the first threshold it passes', () => {
+  it('is overloaded above any threshold', () => {
     const load = { cpu: 10, memory: 10, load: 3, cores: 4 }
     expect(overloadReason(load, { cpu: 40, memory: 80 })).toBeUndefined()
     expect(overloadReason({ ...load, cpu: 41 }, { cpu: 40, memory: 80 })).toBe('cpu 41 % is over 40 %')
@@ -207,7 +207,7 @@ describe('this computer', () => {
   })
 })
 
-describe('the monitor', () => {
+describe('the node monitor', () => {
   const report: ProbeReport = parseReport(MAC)
   const node = (id: string) => parseNode({ id, host: id })
   const at = { time: 1_000_000 }
@@ -220,7 +220,7 @@ describe('the monitor', () => {
       ...more,
     })
 
-  it('looks at all nodes at once and waits for none longer than the time-out', async () => {
+  it('probes all nodes in parallel within the timeout', async () => {
     const watch = monitor(async ({ id }) => {
       if (id === 'hang') await new Promise(() => undefined)
       if (id === 'down') throw new AppError('unavailable', 'no route to host')
@@ -245,7 +245,7 @@ describe('the monitor', () => {
     })
   })
 
-  it('does not hold against a node that it had to wait for those that hang', async () => {
+  it('does not count the wait for a slot against a node', async () => {
     const watch = monitor(
       ({ id }) => (id === 'n19' ? Promise.resolve({ report, latencyMs: 1 }) : new Promise(() => undefined)),
       { parallel: 2 },
@@ -254,7 +254,7 @@ describe('the monitor', () => {
     expect(all.map(({ health }) => health)).toEqual([...Array(19).fill('unreachable'), 'healthy'])
   })
 
-  it('keeps to the time-out when more nodes hang than it asks at once', async () => {
+  it('keeps the timeout when more nodes hang than there are slots', async () => {
     const watch = monitor(() => new Promise(() => undefined), { parallel: 2 })
     const started = performance.now()
     const all = await watch.check(Array.from({ length: 20 }, (_, i) => node(`h${i}`)))
@@ -262,7 +262,7 @@ describe('the monitor', () => {
     expect(all.every(({ health }) => health === 'unreachable')).toBe(true)
   })
 
-  it('asks a node once for all who want to know, and keeps the answer for seconds', async () => {
+  it('shares one probe between callers and caches the status', async () => {
     let asked = 0
     const watch = monitor(async () => {
       asked++
@@ -276,7 +276,7 @@ describe('the monitor', () => {
     expect(asked).toBe(2)
   })
 
-  it('never makes a request wait: a peek returns what is known and renews it', async () => {
+  it('peek returns the last status and refreshes it in the background', async () => {
     let answer: (() => void) | undefined
     const watch = monitor(
       () =>
@@ -291,7 +291,7 @@ describe('the monitor', () => {
     await expect.poll(() => watch.peek(node('a'))?.health).toBe('healthy')
   })
 
-  it('remembers since when a node is what it is', async () => {
+  it('records when the health of a node changed', async () => {
     let fails = false
     const watch = monitor(async () => {
       if (fails) throw new AppError('unavailable', 'gone')
@@ -316,7 +316,7 @@ describe('the monitor', () => {
     })
   })
 
-  it('says so when the answer is nonsense', async () => {
+  it('reports an invalid answer', async () => {
     const watch = monitor(async () => ({ report: parseReport('hello'), latencyMs: 1 }))
     expect((await watch.check([node('a')]))[0]?.reason).toContain('sent an invalid answer')
   })

@@ -43,7 +43,7 @@ const failure = (run: () => unknown): AppError => {
 }
 
 describe('the router', () => {
-  it('never sends a command where a requirement fails, and says which failed where', () => {
+  it('picks only nodes that meet the requirements, and names the failed ones', () => {
     const nodes = [node('builder'), node('studio', { os: 'macos', arch: 'arm64' })]
     const error = failure(() => route(nodes, { requires: { os: 'windows' }, now }))
     expect(error.code).toBe('unsupported')
@@ -51,7 +51,7 @@ describe('the router', () => {
     expect(error.message).toBe('no node fits os=windows: builder runs linux; studio runs macos')
   })
 
-  it('takes this computer only for what fits nowhere else', () => {
+  it('picks this computer only when no other node fits', () => {
     const here = node('here', { isLocal: true, has: ['gpu'], priority: 1 })
     const busy = node('busy', { measurement: measured({ cpu: 100, load: 90, memory: 99 }), overloaded: true })
     expect(route([here, busy], { now }).id).toBe('busy')
@@ -108,7 +108,7 @@ describe('the router', () => {
     expect(route(nodes, { topics: ['compilation'], now }).id).toBe('b')
   })
 
-  it('does not let priority win over a machine on its knees', () => {
+  it('does not prefer an overloaded node by its priority', () => {
     const knees = node('knees', {
       priority: 1,
       overloaded: true,
@@ -117,7 +117,7 @@ describe('the router', () => {
     expect(route([knees, node('idle', { priority: 5 })], { now }).id).toBe('idle')
   })
 
-  it('leaves out a node that is blocked, and says why when none remains', () => {
+  it('skips a blocked node, and gives the reason when none is left', () => {
     const blocked = node('a', { blocked: 'is unreachable since 10:00 (no route to host)' })
     expect(route([blocked, node('b')], { now }).id).toBe('b')
     expect(failure(() => route([blocked], { now })).message).toContain(
@@ -138,7 +138,7 @@ describe('the router', () => {
     )
   })
 
-  it('says so when there are no nodes at all', () => {
+  it('reports an empty inventory', () => {
     expect(failure(() => route([], { now })).hint).toContain('deputy nodes add')
   })
 
@@ -163,7 +163,7 @@ describe('the router', () => {
   })
 })
 
-it('a node with a full disk comes last', () => {
+it('prefers other nodes to one with a full disk', () => {
   const full = node('full', { priority: 1, measurement: measured({ disk: 99 }) })
   const free = node('free', { priority: 9, measurement: measured({ disk: 50 }) })
   expect(route([full, free], { now }).id).toBe('free')
@@ -177,7 +177,7 @@ describe('a circuit breaker', () => {
     return createCircuitBreakers({ threshold: 3, openMs: 1000, now: () => at.time })
   }
 
-  it('counts all that one cut has ended as one failure', () => {
+  it('counts all commands that one lost connection ends as one failure', () => {
     const breakers = make()
     at.time = 100
     for (let session = 0; session < 8; session++) breakers.recordFailure('a', 'cut', { startedAt: 50 })
@@ -189,7 +189,7 @@ describe('a circuit breaker', () => {
     expect(breakers.blockedReason('a')).toContain('failed 3 times in a row')
   })
 
-  it('lets the next one try when a trial ends without a verdict', () => {
+  it('allows another trial when one ends without a result', () => {
     const breakers = make()
     for (let i = 0; i < 3; i++) breakers.recordFailure('a', 'x')
     at.time = 1000
@@ -200,7 +200,7 @@ describe('a circuit breaker', () => {
     expect(breakers.startTrial('a')).toBe(true)
   })
 
-  it('closes when the node answers, unless the node itself is what failed', () => {
+  it('closes when the node answers, unless the node itself failed', () => {
     const breakers = make()
     for (let i = 0; i < 3; i++) breakers.recordFailure('a', 'no route')
     breakers.recordReachable('a')
@@ -212,7 +212,7 @@ describe('a circuit breaker', () => {
     expect(breakers.blockedReason('b')).toBeUndefined()
   })
 
-  it('opens after failures in a row and names the last', () => {
+  it('opens after consecutive failures and names the last', () => {
     const breakers = make()
     breakers.recordFailure('a', 'timed out')
     breakers.recordFailure('a', 'timed out')

@@ -11,7 +11,7 @@ const settings = { knownHosts: '/state/known hosts' }
 const target = { id: 'n', host: 'builder.local' }
 
 describe('the arguments of ssh', () => {
-  it('ask for no password and take new host keys into our own file', () => {
+  it('disable passwords and store new host keys in our own file', () => {
     const args = sshArguments(target, settings).join(' ')
     expect(args).toContain('BatchMode=yes')
     expect(args).toContain('StrictHostKeyChecking=accept-new')
@@ -19,7 +19,7 @@ describe('the arguments of ssh', () => {
     expect(args).toContain('ServerAliveInterval=5')
   })
 
-  it('connect to the address we found under the name the user gave', () => {
+  it('connect to the resolved address under the configured name', () => {
     const args = sshArguments({ ...target, address: '10.0.0.7', port: 2222 }, settings)
     expect(args).toContain('HostName=10.0.0.7')
     expect(args).toContain('HostKeyAlias=[builder.local]:2222')
@@ -40,7 +40,7 @@ describe('the arguments of ssh', () => {
     { identity: 'a\nb' },
     { port: 0 },
     { port: 1.5 },
-  ])('cannot be smuggled in by %j', change => {
+  ])('reject %j', change => {
     expect(() => sshArguments({ ...target, ...change }, settings)).toThrow(
       /: invalid (?:host|address|user|jump host|port|identity)/,
     )
@@ -67,13 +67,13 @@ describe('a failure of ssh', () => {
     ['', 'unreachable'],
   ])('%j is %s', (stderr, failure) => expect(classifySshFailure(stderr)).toBe(failure))
 
-  it('is worth another try only when the network is to blame', () => {
+  it('is retryable only for network failures', () => {
     expect(failureError(target, 'unreachable').retryable).toBe(true)
     expect(failureError(target, 'auth-failed').retryable).toBe(false)
     expect(failureError(target, 'host-key-changed').retryable).toBe(false)
   })
 
-  it('tells what to do about a changed host key', () => {
+  it('shows how to remove a changed host key', () => {
     const error = sshError(target, 'REMOTE HOST IDENTIFICATION HAS CHANGED!', '/state/known_hosts')
     expect(error.hint).toContain("ssh-keygen -f /state/known_hosts -R 'builder.local'")
     expect(sshFailureOf(error)).toBe('host-key-changed')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { topicName, topicsOf } from '../../../src/cluster/topics.ts'
 
-describe('what a command is about', () => {
+describe('the topics of a command', () => {
   it.each([
     ['cargo build --release', ['cargo', 'build']],
     ['cd repo && sudo -u ci make test', ['cd', 'make', 'build', 'test']],
@@ -16,7 +16,7 @@ describe('what a command is about', () => {
     expect(topicsOf(command).sort()).toEqual([...topics].sort())
   })
 
-  it('is what the user says it is', () => {
+  it('include topics of the configuration', () => {
     const lists = { GPU: ['python train.py'], render: ['blender -b'] }
     expect(topicsOf('python -u train.py --epochs 3', lists)).toEqual(
       expect.arrayContaining(['python', 'gpu']),
@@ -25,7 +25,7 @@ describe('what a command is about', () => {
     expect(topicsOf('nvidia-smi', lists)).toEqual(['nvidia-smi'])
   })
 
-  it('has one name for what people call differently', () => {
+  it('map synonyms to one name', () => {
     expect(['Compilation', 'testing', 'docker', 'LLM'].map(topicName)).toEqual([
       ...['build', 'test', 'docker', 'inference'],
     ])
