@@ -94,7 +94,8 @@ describe('the real daemon', () => {
     await first[Symbol.asyncDispose]()
     for (const other of [second, third])
       expect(await other.call('list_jobs', { label: 'test=shared' })).toMatchObject({ jobs: [{ job_id }] })
-    expect(await second.call('cancel_job', { job_id })).toMatchObject({ cancelled: true })
+    const cancel = await second.call('cancel_job', { job_id })
+    expect(cancel.cancelled || cancel.cancel_requested).toBe(true)
     expect(await third.call('get_job_status', { job_id, wait_seconds: 50 })).toMatchObject({
       status: 'cancelled',
     })
