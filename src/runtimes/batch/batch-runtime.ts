@@ -6,7 +6,7 @@ import type { JobState } from '../../jobs/states.ts'
 import { isTerminal } from '../../jobs/states.ts'
 import type { AttachRequest, Exit, Outcome, Runtime, StopReason } from '../../ports.ts'
 
-/** The little of Deputy that a batch needs. */
+/** The part of `Deputy` that a batch needs. */
 export interface ChildJobs {
   submit(
     manifest: unknown,
@@ -29,23 +29,23 @@ interface ChildView {
 
 export interface BatchOptions {
   children(): ChildJobs
-  /** The job of one command of a batch; throws when it may not run. */
+  /** Returns the manifest for one command. Throws when the command is not allowed. */
   child(manifest: Manifest, index: number): Promise<unknown>
   readonly limit?: number
-  /** Whether there is anything to run the children on. */
+  /** True while there is no node to run the children on. */
   dormant?(): boolean
 }
 
 const WAIT_MS = 30_000
 
 /**
- * A batch is a job whose command is other jobs. It has no machine: it submits its children, each under a key of its
- * own so that a restarted daemon finds them again, and stays until all have ended.
+ * A batch is a job that runs other jobs. It has no machine: it submits its children, each with an idempotency
+ * key so that a restarted daemon finds them again, and waits until all have ended.
  */
 export const createBatchRuntime = (options: BatchOptions): Runtime => ({
   name: 'batch',
   limit: options.limit ?? 100,
-  // It is here, in this process; its children are watched each by itself.
+  // The batch runs in this process; each child has its own watchdog.
   outlivesSilence: true,
   get dormant() {
     return options.dormant?.() ?? false
@@ -76,7 +76,7 @@ const commandsOf = (manifest: Manifest): readonly string[] | undefined =>
 const runBatch = async (
   options: BatchOptions,
   run: AttachRequest,
-  /** Its children may be there already; submitting them finds them, to be cancelled as well. */
+  /** The children may exist already. Submitting them again finds them, so that they can be cancelled, too. */
   isRestart: boolean,
 ): Promise<Outcome> => {
   const { commands = [], cwd } = parseBatch(run.manifest.agent?.command) ?? {}
@@ -152,7 +152,7 @@ const waitForEnd = async (children: ChildJobs, id: string, detach: AbortSignal):
 
 const LOG_BYTES = 1024 * 1024
 
-/** Whose line is in the log already: after a restart they may end in another order. */
+/** Children whose line is already in the log. After a restart they may end in another order. */
 const loggedChildren = async (children: ChildJobs, run: AttachRequest): Promise<Set<number>> => {
   const written = new Set<number>()
   if (run.sink.position === 0) return written
@@ -166,7 +166,7 @@ const loggedChildren = async (children: ChildJobs, run: AttachRequest): Promise<
   return written
 }
 
-/** One line a child, in the order they end, and each once. */
+/** Writes one line per child, once, in the order in which they end. */
 const createLog = (
   run: AttachRequest,
   written: ReadonlySet<number>,

@@ -23,10 +23,10 @@ export interface HostOptions {
 
 const IDLE_SECONDS = 45
 
-/** Nothing is limited here; these only answer what the computer could give. */
+/** The host runtime enforces no limits; requests are only compared with what the computer has. */
 const NO_LIMITS: MachineLimits = { memory: 0, disk: 0, cpu: 0, processes: 0 }
 
-/** Jobs as plain processes of this user. Only for those who have allowed it: every result says so. */
+/** Runs jobs as plain processes of this user. Must be enabled in the configuration; every result says so. */
 export const createHostRuntime = (options: HostOptions): Runtime => {
   const dir = join(options.stateDir, 'host')
   const shims = join(dir, 'shims')
@@ -40,7 +40,7 @@ export const createHostRuntime = (options: HostOptions): Runtime => {
       spare: 0,
       idleSeconds: IDLE_SECONDS,
       log: options.log ?? (() => {}),
-      // No namespace ends a job with its shim here.
+      // Without a pid namespace a job survives its shim.
       onLost: lost => {
         for (const id of lost) void killByEnvironment(HOST_VARIABLE, `${join(shims, `${id}.d`)}/`, false)
       },
@@ -71,13 +71,13 @@ const fits = (manifest: Manifest): Fit => {
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
-/** What a plain process cannot promise is refused, never ignored. */
+/** Refuses requests that a plain process cannot satisfy. */
 const unsupportedRequest = (manifest: Manifest): string | undefined => {
   if (manifest.network !== undefined && manifest.network !== 'full')
-    return 'the host runtime cannot keep a job from the network: use the sandbox, or ask for network full'
+    return 'the host runtime cannot restrict the network: use the sandbox, or network full'
   const outside = manifest.files?.find(file => fileTarget(file.path).root === 'tmp')
   if (outside !== undefined)
-    return `the file '${outside.path}' lies outside the workspace, where the host runtime writes nothing`
+    return `the file '${outside.path}' is outside the workspace, where the host runtime writes nothing`
   const { cpu, memory } = limitsOf(manifest, NO_LIMITS)
   if (cpu > availableParallelism())
     return `it asks for ${cpu} processors, this computer has ${availableParallelism()}`
@@ -93,7 +93,7 @@ const check = async (): Promise<Readiness> => ({
       name: 'isolation',
       status: 'warning',
       message: `none: jobs run on this computer as ${userInfo().username} and can do all that this user can`,
-      fix: 'Leave out host in the configuration; the sandbox runs the same jobs apart.',
+      fix: 'Remove host from the configuration; the sandbox runs the same jobs isolated.',
     },
   ],
 })

@@ -6,10 +6,10 @@ import { killByEnvironment } from '../local/kill-by-environment.ts'
 import type { LaunchPlan } from '../local/local-machine.ts'
 import type { ShimConfig } from '../local/shim-protocol.ts'
 
-/** In the environment of everything a job starts: tells what to end with it. */
+/** Set in the environment of every process of a job, to find and kill what it leaves. */
 export const HOST_VARIABLE = 'DEPUTY_MACHINE'
 
-/** A plain process on this computer in a private directory. Nothing keeps it apart. */
+/** Plans a plain process in a private directory, without isolation. */
 export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
   const directory = join(config.dir, `${config.id}.d`, `work-${name}`)
   mkdirSync(directory, { mode: 0o700 })

@@ -17,11 +17,11 @@ export interface BaseFile {
 
 export interface BaseTree {
   readonly files: ReadonlyMap<string, BaseFile>
-  /** Where symbolic links lead to. */
+  /** Targets of symbolic links. */
   readonly links: ReadonlyMap<string, string>
 }
 
-/** What is in the tar a workspace began as; nothing when it began as none. */
+/** Reads the files and links of the tar that the workspace started from. Empty without a tar. */
 export const readBase = async (path: string | null): Promise<BaseTree> => {
   const files = new Map<string, BaseFile>()
   const links = new Map<string, string>()
@@ -40,7 +40,7 @@ export const readBase = async (path: string | null): Promise<BaseTree> => {
   return { files, links }
 }
 
-/** The contents of some of its files. */
+/** Reads the contents of the wanted files of that tar. */
 export const readBaseContents = async (
   path: string | null,
   wanted: ReadonlySet<string>,
@@ -64,10 +64,10 @@ const eachEntry = async (
   const tar = extract()
   const source: Readable = createReadStream(path)
   const filled = isGzip(path) ? pipeline(source, createGunzip(), tar) : pipeline(source, tar)
-  filled.catch(() => {}) // The loop below meets the same error.
+  filled.catch(() => {}) // The loop below throws the same error.
   for await (const entry of tar) {
     const name = entry.header.name.replace(/^(\.\/)+/, '')
-    // A name that is no UTF-8 is in no listing either: it must not look deleted.
+    // Names that are not valid UTF-8 are missing from listings, too: they must not count as deleted.
     if (isSafePath(name) && !name.includes('\ufffd'))
       await visit(name, entry.header, entry as AsyncIterable<Buffer>)
     entry.resume()

@@ -11,12 +11,12 @@ import { dirname, join } from 'node:path'
 import { type CgroupRoot, readMembers, removeCgroups } from './cgroups.ts'
 import { descendantsOf } from './process-tree.ts'
 
-/** Where we may make cgroups, or why we may not. */
+/** The cgroup in which Deputy can create cgroups, or why there is none. */
 export type CgroupLookup =
   | { readonly root: CgroupRoot; readonly problem: null }
   | { readonly root: null; readonly problem: string }
 
-/** Looks at our own cgroup: children of it are ours to make where the system allows it. */
+/** Finds a cgroup in which this process can create children, starting with its own. */
 export const findCgroupRoot = (proc = '/proc/self'): CgroupLookup => {
   try {
     const own = parseOwnCgroups(readFileSync(join(proc, 'cgroup'), 'utf8'))
@@ -59,11 +59,11 @@ const findV2 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupLookup =
   if (mount === undefined || path === undefined)
     return { root: null, problem: 'no cgroup file system is mounted' }
   const dir = mountedPath(mount, path)
-  // In a cgroup of a daemon that ran before us, its parent is the delegated one.
+  // An earlier daemon has moved this process into a child of the delegated cgroup: use the parent.
   const ours = dir.endsWith(`/${SUPERVISOR}`) ? dirname(dir) : dir
   const delegated = tryParent(ours, ours === mount.path)
   if (delegated.root !== null || process.getuid?.() !== 0) return delegated
-  // Root needs nobody's leave: where our own cgroup is shared with strangers, we make one beside it.
+  // Root can create a cgroup of its own when the current one is shared with other programs.
   const beside = join(mount.path, 'deputy.slice')
   mkdirSync(beside, { recursive: true })
   return tryParent(beside, false)
@@ -77,7 +77,7 @@ const tryParent = (base: string, isTop: boolean): CgroupLookup => {
   const controllers = WANTED_CONTROLLERS.filter(controller => available.includes(controller))
   if (controllers.length === 0)
     return { root: null, problem: `no controllers are delegated to the cgroup ${base}` }
-  // All of a container's processes may live in its top cgroup; elsewhere, strangers are not ours to move.
+  // In a container all processes may be in its top cgroup. Elsewhere, do not move processes of other programs.
   if (!isTop && readMembers(base).some(pid => !isOwnProcess(pid)))
     return { root: null, problem: `the cgroup ${base} is shared with other programs` }
   try {
@@ -89,7 +89,7 @@ const tryParent = (base: string, isTop: boolean): CgroupLookup => {
   return { root: { version: 2, path: base, controllers }, problem: null }
 }
 
-/** Version 2 allows controllers only where no process lives: ours move into a child. */
+/** cgroup v2 enables controllers only in a cgroup without processes: move them to a child. */
 const moveProcessesToChild = (base: string): void => {
   const members = readMembers(base)
   if (members.length === 0) return
@@ -98,13 +98,13 @@ const moveProcessesToChild = (base: string): void => {
   for (const pid of members) writeFileSync(join(supervisor, 'cgroup.procs'), String(pid))
 }
 
-/** This process, what it started, and shims of a daemon before it. */
+/** True for this process, its descendants, and the shims of an earlier daemon. */
 const isOwnProcess = (pid: number): boolean => {
   if (pid === process.pid || descendantsOf(process.pid).includes(pid)) return true
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/runtimes/local/shim.js')
   } catch {
-    return true // Gone meanwhile.
+    return true // The process has exited.
   }
 }
 
@@ -120,11 +120,11 @@ const isUsable = (dir: string): boolean => {
   }
 }
 
-/** A container sees a part of the hierarchy: paths are relative to what is mounted. */
+/** A container sees only a part of the hierarchy: paths are relative to the mount. */
 const mountedPath = (mount: CgroupMount, path: string): string =>
   join(mount.path, path.startsWith(mount.root) ? path.slice(mount.root.length) : path).replace(/\/$/, '')
 
-/** Lines such as `4:memory:/path`; the name of version 2 is empty. */
+/** Parses lines such as `4:memory:/path`. The controller name is empty in version 2. */
 const parseOwnCgroups = (text: string): Map<string, string> =>
   new Map(
     text
@@ -152,7 +152,7 @@ const parseMounts = (text: string): CgroupMount[] =>
     ]
   })
 
-/** Cgroups of shims that are gone. Those of living shims are left alone. */
+/** Removes cgroups of shims that have exited. */
 export const removeStaleCgroups = async (
   root: CgroupRoot,
   prefix: string,

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { signalAll } from './process-tree.ts'
 
-/** Where this daemon may make cgroups: one directory per controller in version 1, a single one in version 2. */
+/** Where the daemon can create cgroups: one directory per controller in version 1, a single one in version 2. */
 export type CgroupRoot =
   | {
       readonly version: 1
@@ -22,12 +22,12 @@ export interface Cgroup {
   readonly version: 1 | 2
   /** A process joins by writing its id into each of these. */
   readonly joinFiles: readonly string[]
-  /** Which limits the kernel keeps here. */
+  /** The limits that the kernel enforces. */
   readonly enforces: { readonly memory: boolean; readonly processes: boolean; readonly cpu: boolean }
   setLimits(limits: CgroupLimits): void
-  /** Bytes of memory in use, what the kernel could give up included. */
+  /** Bytes of memory in use, including reclaimable memory. */
   usage(): number
-  /** Bytes that belong to processes or to files in memory, and cannot be given up. */
+  /** Bytes of processes and of files in memory, which the kernel cannot reclaim. */
   unreclaimable(): number
   /** How often each limit was hit. */
   events(): { memory: number; processes: number }
@@ -39,7 +39,7 @@ const CPU_PERIOD = 100_000
 
 export const createCgroup = (root: CgroupRoot, name: string): Cgroup => {
   const group = root.version === 1 ? createV1(root, name) : createV2(root, name)
-  // The counts outlive the directory they are in.
+  // Keep the counts after the directory is removed.
   let last: ReturnType<Cgroup['events']> | undefined
   return {
     ...group,
@@ -54,7 +54,7 @@ export const createCgroup = (root: CgroupRoot, name: string): Cgroup => {
 const createV1 = (root: CgroupRoot & { version: 1 }, name: string): Cgroup => {
   const at = (parent: string | null) => (parent === null ? null : join(parent, name))
   const [memory, pids, cpu] = [at(root.memory), at(root.pids), at(root.cpu)]
-  // Controllers can share a hierarchy (cpu,cpuacct): then it is one directory.
+  // Controllers can share a hierarchy (cpu,cpuacct) and then have the same directory.
   const dirs = [...new Set([memory, pids, cpu].filter(dir => dir !== null))]
   for (const dir of dirs) mkdirSync(dir, { recursive: true })
   return {
@@ -120,7 +120,7 @@ const createV2 = (root: CgroupRoot & { version: 2 }, name: string): Cgroup => {
 
 const killMembers = (dir: string | undefined): void => {
   if (dir === undefined) return
-  // Members may fork while they are listed; a few rounds catch up, the pid limit bounds them.
+  // Members may fork while they are listed: repeat. The pid limit bounds their number.
   for (let round = 0; round < 20; round++) {
     const members = readMembers(dir)
     if (members.length === 0) return
@@ -136,7 +136,7 @@ export const readMembers = (dir: string): number[] => {
   }
 }
 
-/** A cgroup is busy for a moment after its last process has ended. */
+/** Retries, because a cgroup is busy for a moment after its last process has exited. */
 export const removeCgroups = async (dirs: readonly string[]): Promise<void> => {
   for (const dir of dirs)
     for (let attempt = 0; attempt < 200; attempt++) {

@@ -3,7 +3,7 @@ import type { Usage } from '../../jobs/job.ts'
 export interface ClaudeStream {
   push(chunk: Buffer): void
   end(): void
-  /** The beginning of a line whose end has not come. */
+  /** Bytes of an incomplete line. */
   held(): Buffer
   summary(): { usage: Usage | null; error: string | null }
 }
@@ -11,14 +11,14 @@ export interface ClaudeStream {
 export interface ClaudeStreamOptions {
   onText(text: string): void
   onProgress(text: string): void
-  /** Applied before anything is shortened: half a secret would not be recognised any more. */
+  /** Applied before texts are shortened: a truncated secret would not be recognised. */
   redact(text: string): string
 }
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 const SHORT = 200
 
-/** Turns the `stream-json` output of the Claude CLI into a log for people, progress and usage. */
+/** Converts the `stream-json` output of the Claude CLI to readable text, progress and usage. */
 export const createClaudeStream = ({ onText, onProgress, redact }: ClaudeStreamOptions): ClaudeStream => {
   let held: Buffer[] = []
   let heldBytes = 0
@@ -136,7 +136,7 @@ const blocks = (message: Json): Json[] => {
   return Array.isArray(content) ? content.filter(isRecord) : []
 }
 
-/** The argument that tells most: a command, a path, a pattern. */
+/** Shows the most informative argument: a command, a path, a pattern. */
 const describeInput = (input: unknown): string => {
   const fields = record(input)
   const best = ['command', 'file_path', 'path', 'pattern', 'url', 'query', 'description', 'prompt']

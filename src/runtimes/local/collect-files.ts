@@ -18,7 +18,7 @@ export interface CollectedFiles {
 
 export interface CollectFilesOptions {
   readonly machine: LocalMachine
-  /** What to bring out; each was in a listing of this machine. */
+  /** Files to collect, from a listing of this machine. */
   readonly wanted: readonly ListedFile[]
   readonly dir: string
   /** Name of the directory below `dir` for the contents. */
@@ -27,8 +27,8 @@ export interface CollectFilesOptions {
 }
 
 /**
- * Brings files out of a machine as a tar stream. The stream is hostile: only names that were asked for, only once,
- * only regular files, never more bytes than were announced and allowed.
+ * Copies files out of a machine as a tar stream. The stream is untrusted: accepts only requested names, once each,
+ * only regular files, and no more bytes than listed.
  */
 export const collectFiles = async ({
   machine,
@@ -44,7 +44,7 @@ export const collectFiles = async ({
   await mkdir(join(dir, into), { recursive: true, mode: 0o700 })
 
   const names = Buffer.from(wanted.map(file => `./${file.path}\0`).join(''))
-  // tar pads its stream at will and a kept machine never closes it: an entry that only we can name is the end.
+  // tar pads its stream and a kept machine never closes it: an entry with a random name marks the end.
   const endName = `end-${randomBytes(16).toString('hex')}`
   const lastEntry = endEntry(endName)
   const tar = extract()
@@ -89,7 +89,7 @@ export const collectFiles = async ({
   return { files, skipped }
 }
 
-/** A file that grew since it was listed would break the limits that were counted with its size. */
+/** The limits were checked with the listed size, so a file that has grown since is skipped. */
 const sizeProblem = (header: Header, file: ListedFile): string | undefined =>
   (header.size ?? 0) > file.size ? 'it grew while it was collected' : undefined
 
@@ -117,7 +117,7 @@ const store = async (
   return { sha256: hash.digest('hex'), size, file }
 }
 
-/** The header block of an empty file, as tar writes it. */
+/** Builds the tar header of an empty file. */
 const endEntry = (name: string): Buffer => {
   const block = Buffer.alloc(512)
   block.write(name, 0)

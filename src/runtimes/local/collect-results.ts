@@ -16,7 +16,7 @@ export interface CollectResultsOptions {
   readonly signal: AbortSignal
 }
 
-/** Everything a job leaves besides its output. A failure here never changes how the job ended. */
+/** Collects artifacts and the patch of a job. A failure here does not change the exit status. */
 export const collectResults = async ({
   machine,
   spec,
@@ -30,7 +30,7 @@ export const collectResults = async ({
     const listing = await readListing(machine.dataOut, signal, globMatcher(spec.artifacts).matches)
     const caps = { files: spec.keep.artifactFiles, bytes: spec.keep.artifactBytes }
     const selection = selectArtifacts(listing, spec.artifacts, caps)
-    // Loaded when needed: most jobs leave no files.
+    // Imported on demand: most jobs leave no files.
     const { collectFiles } = await import('./collect-files.ts')
     const collected = await collectFiles({
       machine,
@@ -56,7 +56,7 @@ export const collectResults = async ({
   }
 }
 
-/** Artifacts that have come stay, whatever becomes of the patch. */
+/** Keeps the collected artifacts when the patch fails. */
 const tryMakePatch = async (options: MakePatchOptions): Promise<PatchResult> => {
   const patch = await import('./make-patch.ts')
   return patch.makePatch(options).catch(error => ({

@@ -1,21 +1,21 @@
 import { closeSync, constants, openSync, statfsSync } from 'node:fs'
 
-/** What a machine holds in the file systems its jobs write to, however many names or none its files have. */
+/** Disk usage of a machine's writable file systems. Deleted files that are still open count. */
 export interface DiskUse {
   readonly bytes: number
-  /** No page is left in one of them. */
+  /** One of the file systems has no free block. */
   readonly full: boolean
-  /** No file can be made any more in one of them. */
+  /** One of the file systems has no free inode. */
   readonly outOfFiles: boolean
 }
 
 export interface Disks {
-  /** Null when they cannot be looked at. */
+  /** Null when the file systems are not accessible. */
   use(): DiskUse | null
   close(): void
 }
 
-/** Opened before a job runs, so that nothing a job does to its processes hides them. */
+/** Opens the directories before a job runs, so that the job cannot hide them. */
 export const openDisks = (pid: number | undefined, paths: readonly string[]): Disks => {
   const fds: number[] = []
   try {
@@ -23,7 +23,7 @@ export const openDisks = (pid: number | undefined, paths: readonly string[]): Di
       for (const path of paths)
         fds.push(openSync(`/proc/${pid}/root${path}`, constants.O_RDONLY | constants.O_DIRECTORY))
   } catch {
-    // The machine has ended meanwhile.
+    // The machine has exited.
   }
   let open = fds.length > 0 && fds.length === paths.length
   return {

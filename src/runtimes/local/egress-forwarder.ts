@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 
-// Runs inside a sandbox, alone in its file: carries connections from a port of its loopback to the proxy's socket.
+// Entry point that runs inside a sandbox: forwards connections from a loopback port to the proxy's socket.
 const [port = '', socketPath = ''] = process.argv.slice(2)
 
 const server = createServer({ allowHalfOpen: true }, client => {
@@ -14,5 +14,5 @@ const server = createServer({ allowHalfOpen: true }, client => {
     from.pipe(to)
   }
 })
-// Fd 3 is the runner's way to report: the job starts when we listen.
+// Report on the runner's status channel (fd 3): the job starts when the forwarder listens.
 server.listen(Number(port), '127.0.0.1', () => writeSync(3, `proxied ${process.pid}\n`))

@@ -11,7 +11,7 @@ export interface EgressProxy {
 const MAX_CONNECTIONS = 256
 
 /**
- * The only way out of a sandbox with a network list: CONNECT and plain HTTP, to listed hosts. It lives in the shim,
+ * The only network access of a sandbox with an allow-list: CONNECT and plain HTTP to listed hosts. It runs in the shim,
  * on a socket that only that sandbox sees.
  */
 export const startEgressProxy = async (path: string, entries: readonly string[]): Promise<EgressProxy> => {
@@ -25,7 +25,7 @@ export const startEgressProxy = async (path: string, entries: readonly string[])
     server.once('error', reject)
     server.listen(path, resolve)
   })
-  // The directory is private; inside the sandbox the job is another user than we are.
+  // The directory is private. The job inside the sandbox has another user id than the shim.
   chmodSync(path, 0o666)
   return {
     close: () => {

@@ -6,14 +6,14 @@ import type { StartSpec } from './shim-protocol.ts'
 
 /** How a command ended. */
 export interface CommandEnd {
-  /** As the shell tells it: 128 + n for a signal. Null when the machine ended with the job in it. */
+  /** Exit code of the shell: 128 + n for a signal. Null when the machine exited with the job. */
   readonly code: number | null
   readonly alive: boolean
-  /** What it had written when it failed; null when it did not, or when that is not known. */
+  /** Disk usage when the command failed; null when it succeeded or the usage is unknown. */
   readonly disk: DiskUse | null
 }
 
-/** Sends the command and waits for its end, or for the end of the machine. */
+/** Sends the command and waits until it or the machine has ended. */
 export const executeCommand = (
   machine: LocalMachine,
   spec: StartSpec,
@@ -31,7 +31,7 @@ export const executeCommand = (
         code = Number(line.slice(5))
         if (code !== 0) disk = machine.diskUse()
       } else if (line === 'settled') {
-        // Everything printed before this line is in the pipes already; one turn of the loop reads it.
+        // The output is already in the pipes; the next turns of the event loop read it.
         if (spec.lifecycle === 'persistent')
           setImmediate(() => setImmediate(() => settle({ code, alive: true, disk })))
         else settle({ code, alive: true, disk })
@@ -76,7 +76,7 @@ export const exitStatus = (end: CommandEnd): { code: number | null; signal: stri
   return { code: end.code, signal: end.code > 128 ? (SIGNALS[end.code - 128] ?? null) : null }
 }
 
-/** A shell tells a signal as 128 + n. Only those a job plausibly dies of are named. */
+/** Signals that plausibly end a job. A shell reports them as 128 + n. */
 const SIGNALS: Readonly<Record<number, string>> = {
   1: 'SIGHUP',
   2: 'SIGINT',
@@ -97,11 +97,11 @@ const SIGNALS: Readonly<Record<number, string>> = {
 
 const SHUTDOWN_MS = 2000
 
-/** Lets the machine end by itself, and waits until nothing more can be printed. */
+/** Shuts the machine down and waits until its output is closed. */
 export const shutDownAndDrain = async (machine: LocalMachine): Promise<void> => {
   machine.shutDown()
   const timer = setTimeout(() => machine.kill(), SHUTDOWN_MS)
-  // On the host a stranger may hold the pipe for ever.
+  // On the host another process may keep the pipe open forever.
   const timedOut = new Promise<void>(resolve => setTimeout(resolve, 2 * SHUTDOWN_MS).unref())
   await Promise.race([timedOut, Promise.all([closed(machine.stdout), closed(machine.stderr)])])
   clearTimeout(timer)

@@ -1,22 +1,22 @@
 import type { Readable } from 'node:stream'
 import { isSafePath } from '../../jobs/paths.ts'
 
-/** One thing in a workspace that is not a directory, as the machine told it. */
+/** An entry of a workspace that is not a directory, as reported by the machine. */
 export interface ListedFile {
   /** Relative to the workspace. */
   readonly path: string
   readonly type: 'file' | 'link' | 'other'
   readonly size: number
   readonly mode: number
-  /** When it was changed last, in whole seconds. */
+  /** Modification time in whole seconds. */
   readonly modified?: number
 }
 
 export interface Listing {
   readonly files: readonly ListedFile[]
-  /** Set when the list is not the whole of it. */
+  /** Whether entries are missing. */
   readonly truncated: boolean
-  /** How many have names that are no UTF-8: they cannot be shown or asked for, and stay behind. */
+  /** Number of files whose names are not valid UTF-8. They cannot be shown or requested. */
   readonly unnamed: number
 }
 
@@ -24,12 +24,12 @@ const MAX_ENTRIES = 200_000
 const MAX_BYTES = 64 * 1024 * 1024
 /** A path has at most 4096 bytes. */
 const MAX_RECORD = 64 * 1024
-/** What comes beyond that is read and dropped, up to here: the answer to the next request begins behind it. */
+/** Beyond MAX_BYTES the list is read and dropped up to this size, because the next answer follows it. */
 const MAX_DROPPED = 1024 * 1024 * 1024
 
 /**
- * Reads the answer to `listText`: records ended by NUL, the list by an empty one. Nothing in it is trusted. Of a list
- * that is too long the beginning is kept, and what is wanted.
+ * Reads the answer to `listScript`: NUL-terminated records, then an empty one. The content is untrusted. From a list
+ * that is too long, keeps the beginning and the wanted files.
  */
 export const readListing = (
   source: Readable,

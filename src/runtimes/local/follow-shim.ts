@@ -14,24 +14,24 @@ export interface FollowShimOptions {
   readonly dir: string
   /** Absent when the shim has finished already. */
   readonly link?: ShimLink
-  /** Sent once everything is set up to hear the answer. */
+  /** Sends the start message, once the listener for the answer is set up. */
   sendStart?(link: ShimLink): void
   readonly graceSeconds: number
-  /** Bytes of output after which the reader stops being eager. */
+  /** Bytes of output after which the reader may pause. */
   readonly head: number
 }
 
 export type FollowResult =
   | { readonly kind: 'finished'; readonly result: ShimResult }
-  /** The shim went away or was taken: another one may try, nothing has been started. */
+  /** The shim exited or is in use. Nothing was started, so another shim may try. */
   | { readonly kind: 'refused'; readonly error: AppError }
   | Exclude<Outcome, { kind: 'exit' | 'not-started' }>
 
-/** A batch this large means the job prints faster than people read; let it run ahead and skip. */
+/** Pause after a batch this large: the job prints faster than people read, and the middle may be dropped. */
 const EAGER_BYTES = 128 * 1024
 const PAUSE_MS = 40
 
-/** Carries the log of one job from the shim's files to the sink, to the end of the job or of our interest. */
+/** Copies the log of one job from the shim's files to the sink, until the job ends or `detach` is aborted. */
 export const followShim = async ({
   run,
   dir,
@@ -56,7 +56,7 @@ export const followShim = async ({
       finished = true
     } else if (message.type === 'refused') {
       refused = AppError.fromBody(message.error)
-      // It is not what we took it for; whoever asks next should get another one.
+      // The shim is not free as assumed: do not choose it again.
       if (refused.code === 'unavailable' && link !== undefined) link.retiring = true
       finished = true
     }
@@ -74,7 +74,7 @@ export const followShim = async ({
   if (run.stop.aborted) onStop()
 
   try {
-    // After a restart nobody tells again that it has started: the marker does.
+    // After a restart the shim does not repeat `started`: read the start marker.
     if (sendStart === undefined) startedAt = await readStarted(dir)
     let reportedStart = false
     for (;;) {
@@ -127,7 +127,7 @@ const deliver = async (run: AttachRequest, frames: readonly Frame[], position: n
   return bytes
 }
 
-/** The result, or what its absence means. */
+/** Reads the result. Without one, the start marker decides whether the job is lost or was never started. */
 export const resultFromFiles = async (dir: string): Promise<FollowResult> => {
   const result = await readResult(dir)
   if (result !== undefined) return { kind: 'finished', result }
@@ -147,7 +147,7 @@ export const resultFromFiles = async (dir: string): Promise<FollowResult> => {
   }
 }
 
-/** Waiting for the next event, without losing one that comes in between. */
+/** Waits for the next event. An event that arrives before `wait` is not lost. */
 const createWakeSignal = () => {
   let rung = false
   let resume: (() => void) | undefined

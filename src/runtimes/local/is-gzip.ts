@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** By its first bytes, whatever it is called. */
+/** Checks the magic number, not the name. */
 export const isGzip = (path: string): boolean => {
   const file = openSync(path, 'r')
   const magic = Buffer.alloc(2)

@@ -8,18 +8,18 @@ import type { Spool } from './spool.ts'
 export interface JobOutput {
   stdout(chunk: Buffer): void
   stderr(chunk: Buffer): void
-  /** Writes what was held back. */
+  /** Writes the bytes held back. */
   end(): void
-  /** What was taken but not written yet; undefined when there is nothing of that kind. */
+  /** Bytes received but not written yet; undefined when there are none. */
   held(): HeldOutput | undefined
   redact(text: string): string
-  /** What the output itself tells about limits. */
+  /** Limits named in error messages of the output. */
   readonly limitErrors: LimitErrorScanner
-  /** What an AI agent told about itself. */
+  /** Usage and error reported by an AI agent. */
   agentSummary(): { usage: Usage | null; error: string | null }
 }
 
-/** Beginnings of what may be secrets, and of a line of an agent. Not fit to be seen. */
+/** Bytes that may begin a secret, and an incomplete line of an agent. Not redacted: do not show them. */
 export interface HeldOutput {
   readonly stdout: Buffer
   readonly stderr: Buffer
@@ -30,13 +30,13 @@ export interface JobOutputOptions {
   readonly spool: Spool
   readonly secrets: Readonly<Record<string, string>>
   readonly format: 'text' | 'claude-stream-json'
-  /** What an earlier one of the same job had taken but not written. */
+  /** Bytes that an earlier instance for the same job had received but not written. */
   readonly held?: HeldOutput | undefined
   now(): number
   onWrite(): void
 }
 
-/** From the pipes of a job to its log: readable, without secrets, progress marked. */
+/** Writes the output of a job to its log: redacts secrets, formats agent output, extracts progress. */
 export const createJobOutput = ({
   spool,
   secrets,

@@ -22,9 +22,9 @@ export interface JobRun {
 
 export interface JobRunOptions {
   readonly spec: StartSpec
-  /** Boots the machine, or gives the one that waits. */
+  /** Returns the warm machine if it fits, else boots one. */
   getMachine(): Promise<LocalMachine>
-  /** Ends a machine that is still booting. */
+  /** Kills a machine that is still booting. */
   killBootingMachine(): void
   onStarted(at: number): void
   onLog(): void
@@ -33,7 +33,7 @@ export interface JobRunOptions {
 const COLLECT_MS = 120_000
 const MAX_ARGUMENT_BYTES = 128 * 1024 - 1
 
-/** One job from its inputs to its result, inside the shim. Nothing here needs the daemon. */
+/** Runs one job inside the shim, from its inputs to its result, without the daemon. */
 export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog }: JobRunOptions): JobRun => {
   const beganAt = performance.now()
   const phases: Record<string, number> = {}
@@ -58,7 +58,7 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
   const stop: JobRun['stop'] = (kind, graceSeconds) => {
     if (stopped !== null) return
     if (ended) {
-      // The command is over; only its files are still being brought out.
+      // The command has ended; only the collection of its files can still be cancelled.
       if (kind === 'cancel') collecting.abort(new AppError('conflict', 'The job was cancelled.'))
       return
     }
@@ -72,7 +72,7 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     checkArguments(spec)
     machine = await getMachine()
     lap('boot', beganAt)
-    // Files lie in memory, too. How much of the sum is memory is watched below.
+    // The files of a sandbox are in memory, so the cgroup limits the sum; `watchUsage` limits the memory alone.
     machine.plan.cgroup?.setLimits({
       memory: spec.limits.memory + spec.limits.disk,
       processes: spec.limits.processes,
@@ -156,8 +156,7 @@ const withTimeout = async (
   work: (signal: AbortSignal) => Promise<CollectedResults>,
 ): Promise<CollectedResults> => {
   const timer = setTimeout(
-    () =>
-      controller.abort(new AppError('timeout', `Bringing out the files took longer than ${ms / 1000} s.`)),
+    () => controller.abort(new AppError('timeout', `Collecting the files took longer than ${ms / 1000} s.`)),
     ms,
   )
   try {

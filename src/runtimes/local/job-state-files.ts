@@ -9,9 +9,9 @@ const STARTED_FILE = 'started'
 const LONGEST_PAUSE_MS = 5000
 
 /**
- * From here on the command may run, and whoever finds this file must not start it again. It is on disk before the
- * command runs: a job that began just before a power cut is not taken for one that never did. Undefined when another
- * process was first.
+ * Writes the start marker: a job with this file must not be started again. It is on disk before the
+ * command runs, so a job that started just before a power cut counts as started. Undefined when another
+ * process has written it first.
  */
 export const markStarted = async (dir: string): Promise<number | undefined> => {
   const path = join(dir, STARTED_FILE)
@@ -27,15 +27,15 @@ export const markStarted = async (dir: string): Promise<number | undefined> => {
   return now
 }
 
-/** An empty one counts: a power cut can take the content of a file and leave its name. */
+/** An empty marker counts: after a power cut a file can lose its content and keep its name. */
 export const readStarted = async (dir: string): Promise<number | undefined> => {
   const text = await readFile(join(dir, STARTED_FILE), 'utf8').catch(() => undefined)
   return text === undefined ? undefined : Number(text) || Date.now()
 }
 
 /**
- * Resolves when the result is on disk. On a full disk it is kept and tried again, until there is room or nobody needs
- * it any more: the signal, or the directory is gone.
+ * Resolves when the result is on disk. On a full disk it retries until there is room, the signal is aborted,
+ * or the directory is removed.
  */
 export const saveResult = async (dir: string, result: ShimResult, signal: AbortSignal): Promise<void> => {
   const path = join(dir, RESULT_FILE)
@@ -52,7 +52,7 @@ export const saveResult = async (dir: string, result: ShimResult, signal: AbortS
   }
 }
 
-/** Undefined for one that a power cut has damaged, too: then its end is not known. */
+/** Undefined when there is no result, or when a power cut has damaged it. */
 export const readResult = async (dir: string): Promise<ShimResult | undefined> => {
   try {
     return JSON.parse(await readFile(join(dir, RESULT_FILE), 'utf8')) as ShimResult

@@ -1,7 +1,7 @@
 import { KEPT } from '../../jobs/limits.ts'
 import type { KeepLimits } from './shim-protocol.ts'
 
-/** How much of a job is kept: what was configured, else the defaults. */
+/** How much of a job is kept: the configured values over the defaults. */
 export const keepLimits = (given: Partial<KeepLimits> = {}): KeepLimits => ({
   head: KEPT.outputHeadBytes,
   tail: KEPT.outputTailBytes,

@@ -5,8 +5,8 @@ import { signalAll } from './process-tree.ts'
 const ROUNDS = 40
 
 /**
- * Ends every process that carries the variable in its environment, however far it has moved from its parents.
- * Not exact: every value that begins so.
+ * Kills every process with the variable in its environment, even if it has left its process group and session.
+ * With `exact` false, matches every value with this prefix.
  */
 export const killByEnvironment = async (name: string, value: string, exact = true): Promise<void> => {
   for (let round = 0; round < ROUNDS; round++) {
@@ -25,7 +25,7 @@ const findByEnvironment = (name: string, value: string, exact: boolean): number[
     try {
       return readFileSync(`/proc/${entry}/environ`).includes(wanted) ? [Number(entry)] : []
     } catch {
-      return [] // Gone, or another user's.
+      return [] // The process has exited or belongs to another user.
     }
   })
 }

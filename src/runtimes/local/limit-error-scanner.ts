@@ -1,4 +1,4 @@
-/** What a program prints when a limit stops it. Only asked where the kernel does not count for us. */
+/** Error messages of programs that hit a limit. Used where the kernel does not count violations. */
 const PHRASES = {
   disk: ['No space left on device', 'ENOSPC'],
   memory: ['MemoryError', 'Cannot allocate memory', 'out of memory', 'bad_alloc'],
@@ -12,10 +12,10 @@ export interface LimitErrorScanner {
   found(limit: ScannedLimit): boolean
 }
 
-/** Complaints come last: the end of what was printed is enough. At least so much of it, and twice that at the most. */
+/** Errors come last, so only the end of the output is scanned: at least this much, at most twice as much. */
 const REMEMBERED_BYTES = 16 * 1024
 
-/** What was printed is copied: nothing large is held for it. */
+/** Copies the end of the output into two fixed buffers, so that no chunk is retained. */
 export const createLimitErrorScanner = (): LimitErrorScanner => {
   let newer = { bytes: NOTHING, used: 0 }
   let older = newer

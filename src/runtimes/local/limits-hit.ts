@@ -11,11 +11,11 @@ export interface LimitEvidence {
   readonly oomKills: number
   readonly refusedForks: number
   readonly disk: DiskUse | null
-  /** What a failing job printed, counted where the kernel does not count for us. */
+  /** Limits named in error messages of a failed job; used where the kernel does not count violations. */
   readonly printedErrors: ReadonlySet<ScannedLimit>
 }
 
-/** Which limits ended or hindered a job, in words. */
+/** Describes the limits that ended or hindered a job. */
 export const limitsHit = (evidence: LimitEvidence): string[] => {
   const { limits } = evidence
   const hit: string[] = []
@@ -30,7 +30,7 @@ export const limitsHit = (evidence: LimitEvidence): string[] => {
   return hit
 }
 
-/** Where the kernel counts, only its word is taken. */
+/** Ignores printed errors for limits whose violations the kernel counts. */
 export const uncountedLimitErrors = (
   scanner: LimitErrorScanner,
   keeps: { memory: boolean; processes: boolean } | undefined,

@@ -1,4 +1,4 @@
-/** Cuts a stream into lines. A line longer than `max` is given once, cut; the rest of it is dropped. */
+/** Splits a stream into lines. A line longer than `max` is truncated. */
 export const createLineReader = (max: number, onLine: (line: string) => void): ((chunk: Buffer) => void) => {
   let held: Buffer = Buffer.alloc(0)
   let overlong = false

@@ -8,33 +8,33 @@ import type { OpenPipe } from './output-pipes.ts'
 import { descendantsOf, findByInnerPid, innerPid, isAlive, signalAll } from './process-tree.ts'
 import { RUNNER_PROLOGUE } from './runner-script.ts'
 
-/** How a machine is brought up: made by the sandbox or the host runtime, executed here. */
+/** How to start a machine. The sandbox and host runtimes create it; `bootMachine` executes it. */
 export interface LaunchPlan {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** What the program reads from fd 6, 7, … */
+  /** Contents that the program reads from fd 6, 7, … */
   readonly fdContents: readonly Uint8Array[]
-  /** Whether the fd after the feeds carries the JSON with the pid of the first process of the pid namespace. */
+  /** Whether the fd after `fdContents` reports the pid of the init process of the pid namespace, as JSON. */
   readonly reportsInitPid: boolean
   readonly cgroup: Cgroup | null
   readonly isolation: readonly string[]
-  /** Where the job finds its workspace. */
+  /** Workspace of the job, as the job sees it. */
   readonly directory: string
-  /** What the names in the tar of a manifest's files are relative to. */
+  /** Directory into which the tar of a manifest's files is unpacked. */
   readonly filesRoot: string
   /** Whether the machine has a pid namespace of its own. */
   readonly hasPidNamespace: boolean
-  /** A directory in each file system that jobs write to, where they have a size. */
+  /** A directory in each writable file system that has a size limit. */
   readonly diskPaths: readonly string[]
-  /** A program to start beside the jobs; it reports `proxied` with its id when it is ready. */
+  /** Program that runs beside the jobs. It reports `proxied PID` when it is ready. */
   readonly helper?: readonly string[]
-  /** Environment of every job in it. */
+  /** Environment of every job in the machine. */
   readonly jobEnv: Readonly<Record<string, string>>
-  /** Ends what the job left running, where the machine cannot do it from inside. */
+  /** Kills processes that the job left running, when the runner cannot do it from inside. */
   killLeftovers?(): Promise<void>
-  /** Ends what is left of a machine that was killed before it was ready and so could not yet end by itself. */
+  /** Kills the rest of a machine that was killed while booting, before its processes are tied to each other. */
   killAfterFailedBoot?(): Promise<void>
-  /** Undoes what was set up for it outside, after it is gone. */
+  /** Removes what was created for the machine outside it, after the machine has exited. */
   cleanUp?(): Promise<void> | void
 }
 
@@ -44,22 +44,22 @@ export interface LocalMachine {
   readonly stderr: Readable
   readonly dataIn: Writable
   readonly dataOut: Readable
-  /** Resolves when the runner reads commands; rejects with what was printed when it never will. */
+  /** Resolves when the runner reads commands. Rejects with the boot output if it never does. */
   readonly ready: Promise<void>
-  /** Resolves when nothing of it lives any more. */
+  /** Resolves when no process of the machine is left. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   /** Returns how to stop listening. */
   onStatus(listener: (line: string) => void): () => void
   send(text: string): void
-  /** Ends the conversation: the runner leaves, and everything in the machine with it. */
+  /** Makes the runner exit, which ends everything in the machine. */
   shutDown(): void
-  /** Inner ids of processes that belong to the machine, not to a job. */
+  /** Ids, inside the pid namespace, of processes that belong to the machine and not to a job. */
   readonly machinePids: Set<number>
-  /** Host ids of everything in it, its own processes included: a job can write into their memory. */
+  /** Host ids of all processes, including the machine's own: a job can write into their memory. */
   processes(): number[]
-  /** Host ids of everything the job started. */
+  /** Host ids of the processes that the job started. */
   jobProcesses(): number[]
-  /** Null where nothing is known of it. */
+  /** Null when it is unknown. */
   diskUse(): DiskUse | null
   kill(): void
 }
@@ -83,7 +83,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
   const status = fds[3]!
   const dataIn = fds[4]!
   const dataOut = fds[5]!
-  // A dying machine resets its sockets at any moment; what matters is told by `gone`.
+  // A machine that exits resets its sockets at any moment; `gone` reports the exit.
   for (const fd of [...fds, out.reader, err.reader]) fd?.on('error', () => {})
   plan.fdContents.forEach((content, index) => {
     fds[6 + index]!.end(content)
@@ -137,7 +137,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
   child.once('exit', (code, signal) => {
     disks.close()
     void cleanUpAfterExit().then(() => {
-      // A stream that no job reads never notices its end and would keep its descriptor.
+      // A stream without a reader never sees its end and would leak its descriptor.
       if (!booted) err.reader.off('data', collectBootText)
       for (const { reader } of [out, err]) if (reader.listenerCount('data') === 0) reader.destroy()
       setFailed(new Error(bootText.trim() || `it ended with ${signal ?? code} before it was ready`))
@@ -174,7 +174,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
     jobProcesses: () => {
       if (child.pid === undefined) return []
       const all = descendantsOf(child.pid)
-      // The launcher becomes the runner: everything below it is the job.
+      // Without a pid namespace the launcher becomes the runner: all its descendants belong to the job.
       if (!plan.hasPidNamespace) return all
       return all.filter(pid => pid !== init && !machinePids.has(innerPid(pid) ?? 1))
     },
@@ -182,7 +182,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
     kill: () => {
       const pid = child.pid
       if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-      // While it boots, its first process does not yet end with it: they are ended together.
+      // While the machine boots, its init process does not yet die with the launcher: kill both.
       if (!booted) signalAll([pid], 'SIGSTOP')
       const inside = booted && init !== undefined ? [init] : descendantsOf(pid)
       signalAll([...inside, pid], 'SIGKILL')

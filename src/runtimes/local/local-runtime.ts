@@ -16,7 +16,7 @@ import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } fr
 export interface LocalRuntimeOptions {
   readonly name: string
   readonly limit: number
-  /** Where runs keep their logs and results. */
+  /** Directory for the logs and results of runs. */
   readonly runsDir: string
   readonly blobs: Blobs
   readonly pool: ShimPool
@@ -25,11 +25,11 @@ export interface LocalRuntimeOptions {
   readonly graceSeconds: number
   readonly check: Runtime['check']
   readonly fits: Runtime['fits']
-  /** Whether `files` below /tmp can be placed. */
+  /** `root`: `files` may be below /tmp; `workspace`: only below the workspace. */
   readonly filesLayout: 'root' | 'workspace'
 }
 
-/** What the sandbox and the host runtime share: shims, logs, results, files. */
+/** Implements what the sandbox and host runtimes share: shims, logs, results, files. */
 export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
   const { pool, blobs } = options
   const machineDir = (id: string) => join(options.runsDir, id)
@@ -57,7 +57,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
       ...(sendStart === undefined ? {} : { sendStart }),
     })
 
-  /** One attempt: a free shim may leave at the very moment it is chosen. */
+  /** Makes one attempt. It can fail because a free shim may exit just when it is chosen. */
   const attempt = async (run: Run): Promise<FollowResult> => {
     const dir = jobDir(run)
     const link = await acquireShim(run, pool)
@@ -106,7 +106,7 @@ export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
       const link = await pool.findHolder(run.machine.id)
       if (link !== undefined && [link.jobId, link.unsavedJobId].includes(run.job.id))
         return toOutcome(run, await followRun(run, link))
-      // It may have finished between the two looks.
+      // The job may have finished between the two checks.
       if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
       return toOutcome(run, await resultFromFiles(dir))
     },
@@ -136,7 +136,7 @@ const mayRetry = (followed: FollowResult, run: Run): boolean =>
   run.manifest.machine === undefined &&
   !run.stop.aborted
 
-/** A follow-up needs the very machine it names: its workspace is nowhere else. */
+/** A job with `manifest.machine` needs that machine: its workspace exists only there. */
 const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
   if (run.manifest.machine === undefined) return pool.acquire(run.machine.id, run.detach)
   const link = await pool.findHolder(run.machine.id)
@@ -153,7 +153,7 @@ const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
   })
 }
 
-/** Nothing was sent to it: it is as free as before. */
+/** Releases a shim that has received nothing. */
 const releaseShim = (link: ShimLink, run: Run): void => {
   link.jobId = null
   link.reserved = false
@@ -171,7 +171,7 @@ const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Pr
     jobId: run.job.id,
     dir,
     limits: limitsOf(manifest, options.defaults),
-    // A follow-up leaves the machine it was sent to as it found it.
+    // A kept machine stays after a follow-up job.
     lifecycle: manifest.machine === undefined ? manifest.lifecycle : 'persistent',
     continues: manifest.machine !== undefined,
     inputs: [
@@ -194,18 +194,18 @@ export const limitsOf = (manifest: Manifest, defaults: MachineLimits): MachineLi
   processes: defaults.processes,
 })
 
-/** Stores the files of a result. After a crash it is done again: the files are still there. */
+/** Moves the files of a result to the blobs. Safe to repeat after a crash: the files are still there. */
 const storeFiles = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
   const missing = new Set<CollectedFile>()
   const adopt = async (collected: CollectedFile) => {
     const { file, sha256, size } = collected
     if (await blobs.hold(sha256, jobId)) return
     const path = join(dir, file)
-    // A power cut leaves a file shorter than it was, or takes it.
+    // After a power cut the file can be truncated or missing.
     if ((await stat(path).catch(() => undefined))?.size !== size) missing.add(collected)
     else await blobs.adopt(path, { sha256, size }, jobId)
   }
-  // Several at once share the flushes of the disk.
+  // Concurrent adoptions share disk flushes.
   const files = [...exit.artifacts, ...(exit.patch === null ? [] : [exit.patch])]
   for (let from = 0; from < files.length; from += ADOPT_CONCURRENCY)
     await Promise.all(files.slice(from, from + ADOPT_CONCURRENCY).map(adopt))
@@ -218,15 +218,15 @@ const storeFiles = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: stri
       .map(({ path, sha256, size }) => ({ path, sha256, size })),
     skippedArtifacts: [
       ...exit.skippedArtifacts,
-      ...[...missing].map(({ path }) => ({ path, reason: 'it was lost before it was stored' })),
+      ...[...missing].map(({ path }) => ({ path, reason: 'the file was lost before it was stored' })),
     ],
     patch: patch && { sha256: patch.sha256, size: patch.size },
   }
 }
 
 /**
- * In a kept machine the logs of earlier jobs have been taken over; they are only in the way. The shim may still be
- * writing the result of the last one there.
+ * Removes the logs of earlier jobs in a kept machine; the daemon has stored them. The shim may still be
+ * writing the result of the last job there, so removal is retried.
  */
 const removeEarlierRuns = async (machineDir: string, jobId: string): Promise<void> => {
   for (const name of await readdir(machineDir).catch(() => []))

@@ -31,7 +31,7 @@ export interface PatchResult {
   readonly skipped: readonly SkippedArtifact[]
 }
 
-/** The changes of a workspace, computed outside from the tar it began as and the files it ended with. */
+/** Computes the patch outside the machine, from the initial tar and the final files. */
 export const makePatch = async (options: MakePatchOptions): Promise<PatchResult> => {
   const { spec, listing, startedAt } = options
   const base = await readBase(spec.patchBase)
@@ -75,7 +75,7 @@ const collectInto = (
   into: string,
 ): Promise<CollectedFiles> => collectFiles({ machine, wanted, dir: spec.dir, into, signal })
 
-/** What the workspace's own .gitignore files say now. */
+/** Reads the current .gitignore files of the workspace. */
 const readIgnores = async (options: MakePatchOptions): Promise<FinalWorkspace['ignores']> => {
   const { dir } = options.spec
   const collected = await collectInto(options, ignoreFilesOf(options.listing), 'ignore')

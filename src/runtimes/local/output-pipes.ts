@@ -5,20 +5,20 @@ import { join } from 'node:path'
 
 export interface OutputPipe {
   readonly reader: Socket
-  /** For the child; close it in this process after the spawn. */
+  /** Passed to the child. Close it in this process after the spawn. */
   readonly writeFd: number
 }
 
-/** Opens a pipe that nobody else has or will ever have. */
+/** Opens a pipe that is never used for another machine. */
 export type OpenPipe = () => OutputPipe
 
-/** Node cannot make pipes, so a program makes them: many at once, because starting it costs more than its work. */
+/** Node cannot create FIFOs. `mkfifo` creates many at once, because its start costs more than its work. */
 const BATCH = 64
 
 /**
- * Node connects children with sockets, which a job cannot open as /dev/stdout. A named pipe can be opened, so the job
- * gets what it would get from a shell. Each pipe serves one machine and loses its name when it is opened: a job owns
- * its pipe and may change its mode or keep reading from it, and the next job must not notice.
+ * Node gives children sockets, which a job cannot open as /dev/stdout. A named pipe can be opened, so the job
+ * gets what a shell would give it. Each pipe serves one machine and is unlinked when it is opened: a job owns
+ * its pipe and may change its mode or keep reading from it, which must not affect the next job.
  */
 export const createPipeFactory = (dir: string): OpenPipe => {
   const names: string[] = []

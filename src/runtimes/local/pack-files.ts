@@ -5,7 +5,7 @@ import { pack } from 'tar-stream'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
 
-/** Writes the files of a manifest as a tar into the job's directory, or nothing when there are none. */
+/** Writes the files of a manifest as a tar into the job's directory. Undefined when there are none. */
 export const packFiles = async (
   files: NonNullable<Manifest['files']>,
   dir: string,

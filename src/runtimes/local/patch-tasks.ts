@@ -9,26 +9,26 @@ import {
 } from './workspace-changes.ts'
 
 export interface CandidatesTask extends Omit<FinalWorkspace, 'base'> {
-  /** The tar that the workspace began as; null when it began as none. */
+  /** The tar that the workspace started from, if any. */
   readonly basePath: string | null
 }
 
 export interface PatchTask {
   readonly basePath: string | null
   readonly changes: readonly Change[]
-  /** What they hold now. */
+  /** Current contents of the changed files. */
   readonly contents: ReadonlyMap<string, Uint8Array>
   readonly maxBytes: number
 }
 
-/** The parts of a patch that take time, on data that a machine had a hand in. */
+/** The slow steps of a patch, which work on untrusted data of a machine. */
 export interface PatchTasks {
   candidates(task: CandidatesTask): Promise<ChangeCandidates & { readonly base: BaseTree }>
-  /** Undefined when it would be too large. */
+  /** Undefined when the patch would be too large. */
   patch(task: PatchTask): Promise<Uint8Array | undefined>
 }
 
-/** Right here: for a process or thread that has nothing else to do. */
+/** Runs the tasks in the current thread. */
 export const patchTasks: PatchTasks = {
   candidates: async ({ basePath, ...final }) => {
     const base = await readBase(basePath)

@@ -7,8 +7,8 @@ const LIMIT_MS = 120_000
 const MEMORY_MB = 512
 
 /**
- * The work on a patch in a thread of its own, with a limit of time and memory: the rules and the contents come from
- * a machine that is not trusted, and nobody else shall wait for them.
+ * Runs patch tasks in a worker thread with limits of time and memory: rules and contents come from an untrusted
+ * machine and must not block the daemon.
  */
 export const patchThread: PatchTasks = {
   candidates: task => runInThread('candidates', task),
@@ -29,6 +29,6 @@ const runInThread = <T>(name: keyof PatchTasks, task: unknown): Promise<T> =>
     worker.once('error', reject)
     worker.once('exit', () => {
       clearTimeout(timer)
-      reject(new AppError('internal', 'The thread that makes patches ended without a result.'))
+      reject(new AppError('internal', 'The patch worker exited without a result.'))
     })
   })

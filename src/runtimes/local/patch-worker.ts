@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { type CandidatesTask, type PatchTask, patchTasks } from './patch-tasks.ts'
 
-// A thread for one task, alone in its file.
+// Entry point of a worker thread that runs one task.
 const { name, task } = workerData as
   | { name: 'candidates'; task: CandidatesTask }
   | { name: 'patch'; task: PatchTask }

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * The memory of these processes: what is their own and what they share, each page once. The cheap figure counts
- * shared pages for every process; only when it is above the limit the exact one is asked for.
+ * Measures the memory of these processes, counting shared pages once. RSS is cheap but counts
+ * shared pages for every process; PSS is exact and is read only when RSS exceeds the limit.
  */
 export const measureMemory = (pids: readonly number[], limit: number): number => {
   const living = pids.map(livingThread)
@@ -10,7 +10,7 @@ export const measureMemory = (pids: readonly number[], limit: number): number =>
   return upperBound > limit ? sum(living, tid => proportional(tid) ?? resident(tid) ?? 0) : upperBound
 }
 
-/** A process whose first thread has ended goes on, and tells its memory in the name of another thread only. */
+/** When the first thread of a process has exited, only its other threads report the memory. */
 const livingThread = (pid: number): number => {
   if (resident(pid) !== undefined) return pid
   return threadsOf(pid).find(tid => resident(tid) !== undefined) ?? pid
@@ -30,7 +30,7 @@ const sum = (pids: readonly number[], measure: (pid: number) => number | undefin
 const resident = (pid: number) => kilobytes(`/proc/${pid}/status`, /^Rss(?:Anon|Shmem):\s+(\d+)/gm)
 const proportional = (pid: number) => kilobytes(`/proc/${pid}/smaps_rollup`, /^Pss_(?:Anon|Shmem):\s+(\d+)/gm)
 
-/** Undefined where the file says nothing of it. */
+/** Undefined when the file has no such line. */
 const kilobytes = (path: string, pattern: RegExp): number | undefined => {
   try {
     const found = [...readFileSync(path, 'utf8').matchAll(pattern)]

@@ -5,7 +5,7 @@ interface Proc {
   readonly parent: number
 }
 
-/** Every process of this computer with its parent, from the stat files that every kernel has. */
+/** Lists all processes with their parents from /proc/PID/stat, which every kernel has. */
 const listProcesses = (): Proc[] =>
   readdirSync('/proc').flatMap(name => {
     if (!/^\d+$/.test(name)) return []
@@ -15,13 +15,13 @@ const listProcesses = (): Proc[] =>
     return hasEnded(fields) ? [] : [{ pid: Number(name), parent: Number(fields[1]) }]
   })
 
-/** From the state on. The command name before it may hold spaces and parentheses. */
+/** Returns the fields from the state on. The command name before it may contain spaces and parentheses. */
 const fieldsOf = (stat: string): string[] => stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 
-/** A process whose first thread has ended looks like a zombie while its other threads run. */
+/** A process whose first thread has exited looks like a zombie while its other threads run. */
 const hasEnded = (fields: readonly string[]): boolean => fields[0] === 'Z' && Number(fields[17]) <= 1
 
-/** All descendants of a process, itself not included. */
+/** Lists all descendants of a process, without the process itself. */
 export const descendantsOf = (root: number, processes: readonly Proc[] = listProcesses()): number[] => {
   const children = new Map<number, number[]>()
   for (const { pid, parent } of processes) children.set(parent, [...(children.get(parent) ?? []), pid])
@@ -35,7 +35,7 @@ export const descendantsOf = (root: number, processes: readonly Proc[] = listPro
   return found
 }
 
-/** The process below `root` that has this id in its own pid namespace, found without a look at all others. */
+/** Finds the descendant of `root` with this id in its own pid namespace, without listing all processes. */
 export const findByInnerPid = (root: number, inner: number): number | undefined => {
   const queue = [root]
   for (let pid = queue.shift(); pid !== undefined; pid = queue.shift()) {
@@ -46,7 +46,7 @@ export const findByInnerPid = (root: number, inner: number): number | undefined 
   return undefined
 }
 
-/** The id a process has in its own, innermost pid namespace. */
+/** Returns the id of a process in its innermost pid namespace. */
 export const innerPid = (pid: number): number | undefined => {
   const line = readText(`/proc/${pid}/status`)?.match(/^NSpid:(.*)$/m)?.[1]
   const last = line?.trim().split(/\s+/).at(-1)
@@ -58,11 +58,11 @@ export const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void
     try {
       process.kill(pid, signal)
     } catch {
-      // Gone meanwhile.
+      // The process has exited.
     }
 }
 
-/** A zombie counts as gone: it runs nothing, and whoever inherited it will bury it. */
+/** A zombie counts as dead: it runs nothing, and its parent will reap it. */
 export const isAlive = (pid: number): boolean => {
   const stat = readText(`/proc/${pid}/stat`)
   return stat !== undefined && !hasEnded(fieldsOf(stat))

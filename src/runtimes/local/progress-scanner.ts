@@ -4,7 +4,7 @@ const MARK = '::progress::'
 
 /** Finds `::progress:: text` lines in one stream. They stay in the output. */
 export const createProgressScanner = (onProgress: (text: string) => void): ((chunk: Buffer) => void) => {
-  // The line that is not finished yet, as far as it can still matter; undefined: it is no progress line.
+  // The incomplete line, up to the maximum length; undefined when it is not a progress line.
   let line: string | undefined = ''
   const add = (text: string) => {
     if (line === undefined) return
@@ -17,7 +17,7 @@ export const createProgressScanner = (onProgress: (text: string) => void): ((chu
     line = ''
   }
   return chunk => {
-    // Most output holds no mark at all: look at its first and last line only.
+    // Most chunks contain no mark: check only their first and last line.
     if (!chunk.includes(MARK)) {
       const first = chunk.indexOf(10)
       if (first === -1) return add(chunk.toString('latin1'))

@@ -2,7 +2,7 @@ interface Named {
   readonly path: string
 }
 
-/** File names without secrets: they are shown wherever output is. Names that become equal are numbered. */
+/** Redacts secrets in file names, which are shown like output. Names that become equal get a number. */
 export const redactNames = <T extends Named>(files: readonly T[], redact: (text: string) => string): T[] => {
   const taken = new Set(files.map(file => file.path))
   return files.map(file => {

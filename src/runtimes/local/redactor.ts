@@ -1,23 +1,23 @@
-/** What stands in the place of a secret. */
+/** Replaces a secret. */
 export const REDACTED = '[redacted]'
 
-/** Shorter values would blot out ordinary text. */
+/** Shorter values would match ordinary text. */
 const MIN_SECRET_BYTES = 4
 const MIN_LINE_BYTES = 8
 const MIN_BASE64_CHARACTERS = 8
 
 export interface Redactor {
-  /** The stream so far without secrets; holds back only what may be the beginning of one. */
+  /** Returns redacted bytes. Holds back bytes that may be the beginning of a secret. */
   push(chunk: Uint8Array): Buffer
-  /** What was held back, at the end of the stream. */
+  /** Returns the bytes held back. Call it at the end of the stream. */
   flush(): Buffer
-  /** Something is held back now. */
+  /** Whether bytes are held back. */
   readonly holding: boolean
-  /** What is held back now: pushed into a new redactor, it is held back there. */
+  /** The bytes held back. Push them into a new redactor to continue there. */
   held(): Buffer
 }
 
-/** One redactor per stream: a secret may be cut by the border of two chunks. */
+/** Use one redactor per stream: a secret may be split between two chunks. */
 export const createRedactor = (patterns: readonly string[]): Redactor => {
   if (patterns.length === 0)
     return {
@@ -56,10 +56,10 @@ export const createTextRedactor = (patterns: readonly string[]): ((text: string)
   }
 }
 
-/** Of a pattern as much as finds it: an expression of whole secrets can be larger than the engine takes. */
+/** Length of the prefixes in the regular expression. Whole secrets can exceed the limit of the engine. */
 const PREFIX = 32
 
-/** Replaces patterns, the longest that fits first. What may be the beginning of one at the end of the text is `rest`. */
+/** Replaces patterns, the longest match first. `rest` is the end of the text that may begin a pattern. */
 const createMatcher = (patterns: readonly string[]) => {
   const prefixes = new Set(patterns.map(pattern => pattern.slice(0, PREFIX)))
   const expression = toExpression([...prefixes].sort((a, b) => b.length - a.length))
@@ -71,7 +71,7 @@ const createMatcher = (patterns: readonly string[]) => {
     return candidates(text, at).some(pattern => pattern.length > rest.length && pattern.startsWith(rest))
   }
 
-  /** Where a pattern may begin of which not even the prefix is complete. */
+  /** Returns where a pattern may begin whose prefix is incomplete. */
   const openFrom = (text: string, from: number): number => {
     for (let at = Math.max(from, text.length - PREFIX + 1); at < text.length; at++)
       if (mayContinue(text, at)) return at
@@ -103,13 +103,13 @@ const createMatcher = (patterns: readonly string[]) => {
   }
 }
 
-/** Every form in which a secret is likely to be printed, as bytes in Latin-1. */
+/** Returns the forms in which a secret is likely to be printed, as Latin-1 bytes. */
 export const secretPatterns = (secrets: Iterable<string>): string[] => {
   const patterns = new Set<string>()
   for (const secret of secrets) {
     const trimmed = secret.trim()
     for (const value of new Set([secret, trimmed])) addForms(patterns, value)
-    // A key of many lines is often printed indented or numbered.
+    // A multi-line key is often printed indented or with line numbers.
     for (const line of trimmed.split(/\r?\n/))
       if (line.trim().length >= MIN_LINE_BYTES) patterns.add(bytesOf(line.trim()))
   }
@@ -130,13 +130,13 @@ const addForms = (patterns: Set<string>, value: string): void => {
   }
 }
 
-/** Base64 of the value wherever it stands in a longer text: `user:secret` too. */
+/** Base64 of the value at any position of a longer text, such as `user:secret`. */
 const base64Forms = (value: string): string[] => {
   const bytes = Buffer.from(value)
   const whole = bytes.toString('base64')
   const shifted = [0, 1, 2].map(shift => {
     const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
-    // Characters that also depend on the neighbours are left out.
+    // Omit characters that depend on the neighbouring bytes.
     const first = shift === 0 ? 0 : shift + 1
     const spare = (shift + bytes.length) % 3
     return text.slice(first, spare === 0 ? undefined : spare - 4)

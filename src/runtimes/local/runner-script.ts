@@ -1,9 +1,9 @@
 import { isEnvName, quote } from './shell-quote.ts'
 
 /**
- * The runner is a plain `sh` inside the machine that reads its program from a socket: the shim speaks shell to it.
- * Fd 3 carries status lines out, fd 4 data in, fd 5 data out, fd 6 is the job's stderr. All are sockets, which a job cannot open through
- * /proc; a job that forged them anyway could only lie about itself, and everything read from them is bounded.
+ * The runner is a plain `sh` inside the machine that reads shell commands of the shim from a socket. Fd 3 carries
+ * status lines out, fd 4 data in, fd 5 data out, fd 6 is the job's stderr. All are sockets, which a job cannot open
+ * through /proc. A job that forges messages anyway can only falsify its own result; everything read is bounded.
  */
 export const RUNNER_PROLOGUE = 'umask 022\nexec 6>&2 2>/dev/null\necho "ready $$" >&3\n'
 
@@ -12,18 +12,18 @@ export interface JobScriptOptions {
   readonly env: Readonly<Record<string, string>>
   readonly directory: string
   readonly limits: { readonly files: number; readonly processes?: number; readonly dataBytes?: number }
-  /** End everything the job left running. Only ever true inside a pid namespace of its own. */
+  /** Kill everything the job left running. Set it only inside a pid namespace. */
   readonly killLeftovers: boolean
 }
 
 export const jobScript = (job: JobScriptOptions): string => {
   const lines = [
-    // For the runner, too: a job that took it over would have no limit otherwise.
+    // Limits the runner, too: a job that took it over would otherwise have no limit.
     ...processLimit(job.limits.processes),
     '(',
     'exec 2>&6 3>&- 4<&- 5>&- 6>&- </dev/null',
     `cd ${quote(job.directory)} || exit 126`,
-    // The kernel should end the job, not the runner, when memory runs out.
+    // When memory runs out, the kernel should kill the job, not the runner.
     'echo 500 2>/dev/null >/proc/self/oom_score_adj',
     ...limitLines(job.limits),
     ...Object.entries(job.env).flatMap(([name, value]) =>
@@ -33,7 +33,7 @@ export const jobScript = (job: JobScriptOptions): string => {
     ') </dev/null',
     'echo "exit $?" >&3',
   ]
-  // Only the first processes of a pid namespace have such low ids: on the host this line must never run.
+  // Low pids exist only in a pid namespace: on the host `kill -9 -1` must never run.
   if (job.killLeftovers) lines.push('[ $$ -le 9 ] && kill -9 -1 2>/dev/null')
   lines.push('echo "settled" >&3', '')
   return lines.join('\n')
@@ -42,7 +42,7 @@ export const jobScript = (job: JobScriptOptions): string => {
 const limitLines = (limits: JobScriptOptions['limits']): string[] => [
   'ulimit -c 0',
   `ulimit -n ${limits.files} 2>/dev/null`,
-  // One process alone; the sum of all is watched from outside.
+  // Applies to one process; `watchUsage` limits the sum.
   ...(limits.dataBytes === undefined ? [] : [`ulimit -d ${Math.ceil(limits.dataBytes / 1024)} 2>/dev/null`]),
 ]
 
@@ -52,7 +52,7 @@ const processLimit = (processes: number | undefined): string[] =>
 
 /** Unpacks a tar of `bytes` bytes that follows on fd 4. */
 export const unpackScript = (directory: string, bytes: number, gzip: boolean): string =>
-  // What tar leaves unread is read away: the next input begins right after it.
+  // Discard what tar leaves unread: the next input follows it.
   `head -c ${bytes} <&4 | { tar -x${gzip ? 'z' : ''}f - -C ${quote(directory)} 2>&5 >/dev/null; code=$?; cat >/dev/null; exit $code; }
 echo "unpacked $?" >&3
 `

@@ -11,7 +11,7 @@ export interface Selection {
 
 const MAX_SKIPPED = 100
 
-/** Which listed files are artifacts, and why some matches are not. */
+/** Selects the artifacts among the listed files, with the reason for each skipped match. */
 export const selectArtifacts = (
   listing: Pick<Listing, 'files' | 'truncated'>,
   globs: readonly string[],
@@ -52,7 +52,7 @@ export const selectArtifacts = (
   return { wanted, skipped }
 }
 
-/** A configuration or a hook among them would be run by the next git command of whoever fetches the artifacts. */
+/** Git's own files are skipped: a hook or a configuration would run with the user's next git command. */
 const gitReason = (count: number): string =>
   `${count} of git's own files are left out; to bring back a repository: git bundle create repo.bundle --all`
 

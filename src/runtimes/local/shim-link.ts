@@ -16,13 +16,13 @@ export interface ShimLink {
   readonly uid: number | null
   machineId: string | null
   jobId: string | null
-  /** The shim had its result in memory only when it was connected. */
+  /** A finished job whose result was only in the shim's memory when the daemon connected. */
   readonly unsavedJobId: string | undefined
-  /** Set between the moment it was chosen and its answer. */
+  /** Set from the moment the shim is chosen until it answers. */
   reserved: boolean
-  /** No more jobs for it; it leaves when it is free. */
+  /** The shim gets no more jobs and exits when it is free. */
   retiring: boolean
-  /** When it last became free, by the monotonic clock. */
+  /** Monotonic time at which the shim last became free. */
   idleSince: number
   readonly closed: boolean
   send(message: ToShim): void

@@ -9,22 +9,22 @@ import { connectShim, type ShimLink } from './shim-link.ts'
 import type { ShimConfig } from './shim-protocol.ts'
 
 export interface ShimPool {
-  /** The shim that holds this machine, else a free one, else a new one. It is reserved for the machine. */
+  /** Returns the shim that holds this machine, else a free one, else a new one, reserved for the machine. */
   acquire(machineId: string, signal: AbortSignal): Promise<ShimLink>
   findHolder(machineId: string): Promise<ShimLink | undefined>
   links(): Promise<ShimLink[]>
-  /** Ends free shims and lets go of the others. */
+  /** Stops free shims and disconnects from the others. */
   close(): Promise<void>
 }
 
 export interface ShimPoolOptions {
   readonly dir: string
-  /** How many free ones to keep started. */
+  /** Number of free shims to keep running. */
   readonly spare: number
-  /** How long the others may be free before they end. */
+  /** Free shims beyond `spare` stop after this time. */
   readonly idleSeconds: number
   config(id: string, usedUids: ReadonlySet<number>): Promise<ShimConfig>
-  /** Called when shims have ended without saying so, and once at the beginning. */
+  /** Called when shims have exited unexpectedly, and once at start. */
   onLost(lost: readonly string[], living: ReadonlySet<string>): void
   log(message: string, fields: Record<string, unknown>): void
 }
@@ -36,7 +36,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   const links = new Set<ShimLink>()
   const starting = new Map<string, Promise<ShimLink>>()
   const startingUids = new Set<number>()
-  // Held open so that sockets can be reached by a short path however deep the home lies.
+  // The path of a Unix socket is limited to 108 bytes: /proc/self/fd/N shortens it.
   const dirFd = openSync(options.dir, 'r')
   let closed = false
 
@@ -71,7 +71,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       idsOf('.sock').map(async id => {
         await connectTo(id).catch(async (error: AppError) => {
           const code = (error.cause as NodeJS.ErrnoException | undefined)?.code
-          // One that lives but is slow, or speaks another protocol, may hold a job: it is left alone.
+          // A shim that is slow or speaks another protocol may still hold a job: leave it alone.
           if (code !== 'ECONNREFUSED' && code !== 'ENOENT')
             return options.log('a shim does not answer', { shim: id, error: error.message })
           lost.push(id)
@@ -111,7 +111,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       startShim().catch(error => options.log('a shim did not start', { error: (error as Error).message }))
   }
 
-  /** A burst starts a shim for each job; afterwards they would only hold memory. */
+  /** Stops shims that a burst of jobs has started, to free their memory. */
   const endIdle = () => {
     const before = performance.now() - options.idleSeconds * 1000
     const free = [...links].filter(isFree)
@@ -126,7 +126,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   const idleTimer = setInterval(endIdle, options.idleSeconds * 250).unref()
 
   let waiting = 0
-  /** A free shim now, or the first that becomes free; enough are started for everybody who waits. */
+  /** Takes a free shim, or the first that becomes free. Starts one shim for each waiting caller. */
   const acquireFree = async (machineId: string, signal: AbortSignal): Promise<ShimLink> => {
     waiting += 1
     try {
@@ -182,7 +182,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   }
 }
 
-/** Resolves when it listens. It has its own session and nothing of our environment. */
+/** Resolves when the shim listens. It has its own session and a minimal environment. */
 const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const log = openSync(join(dir, 'shims.log'), 'a', 0o600)

@@ -22,7 +22,7 @@ export interface MachineLimits {
   readonly processes: number
 }
 
-/** One job as a shim gets it. It holds secrets: it is never written anywhere. */
+/** One job as sent to a shim. It contains secrets and must not be written to disk. */
 export interface StartSpec extends CommandSpec {
   readonly machineId: string
   readonly jobId: string
@@ -30,33 +30,33 @@ export interface StartSpec extends CommandSpec {
   readonly dir: string
   readonly limits: MachineLimits
   readonly lifecycle: 'ephemeral' | 'persistent'
-  /** Runs in a machine that must exist already. */
+  /** The job runs in a kept machine, which must exist. */
   readonly continues: boolean
   /** Tar files on this computer to unpack first, in order. */
   readonly inputs: readonly { readonly path: string; readonly into: 'workspace' | 'root' }[]
-  /** The tar the workspace began as, when its changes are wanted. */
+  /** The tar that the workspace started from, when a patch is wanted. */
   readonly patchBase: string | null
   readonly wantsPatch: boolean
-  /** Files of the manifest, relative to the workspace: no part of its changes. */
+  /** Files of the manifest, relative to the workspace. They are not part of the patch. */
   readonly givenFiles: readonly string[]
   readonly artifacts: readonly string[]
   readonly keep: KeepLimits
   readonly graceSeconds: number
 }
 
-/** What a shim is started with: visible to other processes, so nothing secret. */
+/** Arguments of a shim. Other processes can read them, so they contain no secrets. */
 export interface ShimConfig {
   readonly id: string
   readonly dir: string
   readonly runtime: 'sandbox' | 'host'
-  /** How the sandbox is built; decided by the daemon's probe. */
+  /** How to build the sandbox. The daemon's probe decides. */
   readonly backend: Backend
   readonly cgroup: CgroupRoot | null
-  /** Prefix of the names of its cgroups: tells whose they are. */
+  /** Prefix of cgroup names; identifies the daemon's home. */
   readonly cgroupPrefix: string
-  /** The id the machine runs under when the daemon is root. */
+  /** User id of the machine when the daemon is root. */
   readonly uid: number | null
-  /** Limits of the machine that is booted ahead; null: none is. */
+  /** Limits of the machine booted ahead of need; null for none. */
   readonly warm: MachineLimits | null
   readonly maxJobs: number
   readonly idleSeconds: number
@@ -67,7 +67,7 @@ export type Backend =
       readonly type: 'bwrap'
       readonly path: string
       readonly disableUserns: boolean
-      /** Whether everything a job writes lies in one file system, with one size and number of files. */
+      /** Whether all writable directories share one file system, with one limit of size and files. */
       readonly oneDisk: boolean
     }
   | { readonly type: 'unshare'; readonly seccompLoader: 'setpriv' | 'perl' | null }
@@ -81,25 +81,25 @@ export type ToShim =
       readonly kind: StopReason['kind']
       readonly graceSeconds: number
     }
-  /** From a daemon that found the job again: `done` is the answer when it is over. */
+  /** Sent by a restarted daemon. The shim answers `done` when the job has ended. */
   | { readonly type: 'attach'; readonly jobId: string }
-  /** End the machine, whatever runs in it. */
+  /** Kill the machine and everything in it. */
   | { readonly type: 'destroy'; readonly machineId: string }
-  /** Leave when nothing is held. */
+  /** Exit when no machine is held. */
   | { readonly type: 'retire' }
 
 export type FromShim =
   | ShimHello
   | { readonly type: 'refused'; readonly jobId: string; readonly error: ErrorBody }
   | { readonly type: 'started'; readonly jobId: string; readonly at: number }
-  /** There is more in the log. */
+  /** The log has new frames. */
   | { readonly type: 'log'; readonly jobId: string }
   | { readonly type: 'alive'; readonly jobId: string }
-  /** Without a result it is in the job's directory. */
+  /** A null result means that it is in the job's directory. */
   | { readonly type: 'done'; readonly jobId: string; readonly result: ShimResult | null }
   | { readonly type: 'gone'; readonly machineId: string }
   | { readonly type: 'idle' }
-  /** It takes no more jobs. */
+  /** The shim takes no more jobs. */
   | { readonly type: 'leaving' }
 
 export interface ShimHello {
@@ -110,12 +110,12 @@ export interface ShimHello {
   readonly uid: number | null
   readonly machineId: string | null
   readonly jobId: string | null
-  /** A job that is over, but whose result the disk has not taken yet. */
+  /** A finished job whose result is not on disk yet. */
   readonly unsavedJobId?: string
   readonly runtime: 'sandbox' | 'host'
 }
 
-/** What a shim leaves in `exit.json`. */
+/** Content of `exit.json`. */
 export type ShimResult =
   | { readonly kind: 'exit'; readonly exit: ShimExit }
   | { readonly kind: 'not-started' | 'lost'; readonly error: ErrorBody }
@@ -146,13 +146,13 @@ export interface CollectedFile {
   readonly file: string
 }
 
-/** A start message can carry an environment of megabytes; more than this is no message of ours. */
+/** A start message can contain an environment of megabytes. Longer messages are invalid. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 export const sendMessage = (socket: Socket, message: ToShim | FromShim): void => {
   if (socket.destroyed) return
   const line = Buffer.from(`${JSON.stringify(message)}\n`)
-  // It may hold secrets: the buffer is wiped when it has been sent.
+  // Wipe the buffer after sending: it may contain secrets.
   socket.write(line, () => line.fill(0))
 }
 

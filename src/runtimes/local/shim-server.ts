@@ -28,7 +28,7 @@ const BOOT_MS = 60_000
 interface CurrentJob {
   readonly spec: StartSpec
   readonly run: JobRun
-  /** Set when it is over and its result is being written. */
+  /** Set when the job has ended and its result is being written. */
   finished?: {
     readonly result: ShimResult
     readonly stopSaving: AbortController
@@ -36,9 +36,9 @@ interface CurrentJob {
   }
 }
 
-/** Listens for the daemon and runs what it sends, one job at a time. */
+/** Accepts connections of the daemon and runs its jobs, one at a time. */
 export const serveShim = async (config: ShimConfig): Promise<void> => {
-  // Relative names: the path of a Unix socket must be short, that of a home need not be.
+  // Use relative names: the path of a Unix socket is limited to 108 bytes.
   process.chdir(config.dir)
   const socketName = `${config.id}.sock`
   const ownDir = join(config.dir, `${config.id}.d`)
@@ -54,7 +54,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   let boots = 0
   let jobs = 0
   let retiring = false
-  /** A process cannot wipe its strings; only its end does. */
+  /** Strings cannot be wiped from memory, so a shim that has held secrets exits after the job. */
   let hasHeldSecrets = false
   let idleSince = performance.now()
 
@@ -62,7 +62,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     for (const socket of sockets) sendMessage(socket, message)
   }
 
-  /** A list of domains needs the proxy first; it ends with the machine. */
+  /** Starts the egress proxy first if the job has an allow-list. The proxy stops with the machine. */
   const bootFor = async (spec: StartSpec): Promise<LocalMachine> => {
     if (config.runtime === 'host' || typeof spec.network === 'string') return boot(spec)
     const proxySocket = join(ownDir, `proxy-${boots}.sock`)
@@ -82,7 +82,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     try {
       return bootMachine(plan, openPipe)
     } catch (error) {
-      // The home was removed under it: what the plan has set up elsewhere must not stay.
+      // The home was removed: remove the cgroup, which lies outside it.
       void plan.cgroup?.remove()
       throw error
     }
@@ -97,7 +97,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     })
   }
 
-  /** The waiting machine when it has the wanted shape, else a new one. */
+  /** Returns the warm machine if it has the wanted shape, else boots a new one. */
   const machineFor = async (spec: StartSpec): Promise<LocalMachine> => {
     if (machine !== undefined) return machine
     if (spec.continues)
@@ -119,7 +119,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
       if (machine === next) machine = undefined
     })
     await whenReady(next).catch(cause => {
-      throw new AppError('unavailable', `The machine could not be made: ${(cause as Error).message}`, {
+      throw new AppError('unavailable', `The machine did not start: ${(cause as Error).message}`, {
         hint: 'Run: deputy doctor',
         cause,
       })
@@ -150,7 +150,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     } catch (error) {
       return refuse(toLocalError(error).message, 'unavailable')
     }
-    // The result of the job before is with the daemon, else it would not send the next one.
+    // The daemon has the result of the previous job, else it would not send the next one.
     current?.finished?.stopSaving.abort()
     machineId = spec.machineId
     jobs += 1
@@ -163,7 +163,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
       const stopSaving = new AbortController()
       const saved = saveResult(spec.dir, result, stopSaving.signal)
       thisJob.finished = { result, stopSaving, saved }
-      // The daemon need not wait for the disk; the file is for the next one.
+      // The daemon need not wait for the disk: the file is for a restarted daemon.
       broadcast({ type: 'done', jobId: spec.jobId, result })
       await saved
       if (current !== thisJob) return
@@ -173,7 +173,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   }
 
   let releasing: Promise<void> | null = null
-  /** Ends the machine; the shim is free again when nothing of it is left. */
+  /** Shuts the machine down. The shim is free when the machine is gone. */
   const release = (): Promise<void> => {
     releasing ??= endMachine().finally(() => {
       releasing = null
@@ -205,7 +205,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
     machine?.kill()
     if (current !== null && current.finished === undefined) {
       current.run.stop('cancel', 0)
-      return // `release` follows the end of the run.
+      return // `release` runs when the job has ended.
     }
     current?.finished?.stopSaving.abort()
     await current?.finished?.saved
@@ -271,7 +271,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
 
   setInterval(() => {
     if (!existsSync(ownDir)) {
-      // The home is gone, and with it whoever could want the result.
+      // The home was removed: nobody can read the result.
       current?.run.stop('cancel', 0)
       return void shutDown()
     }
@@ -280,7 +280,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   }, HOME_CHECK_MS)
 }
 
-/** The runner reads commands, and the helper, if there is one, does its work. */
+/** Waits until the runner reads commands and the helper, if any, is ready. */
 const whenReady = async (machine: LocalMachine): Promise<void> => {
   const timer = setTimeout(() => machine.kill(), BOOT_MS)
   try {

@@ -3,19 +3,19 @@ import { closeSync, readdirSync, readFileSync } from 'node:fs'
 import type { ShimConfig } from './shim-protocol.ts'
 import { serveShim } from './shim-server.ts'
 
-/** The process that holds one local job. It is started by the daemon, outlives it, and waits for the next job. */
+/** The process that runs one local job at a time. The daemon starts it; it survives the daemon. */
 const main = async (): Promise<void> => {
   closeInherited()
-  // What was printed by mistake must not end the process: the daemon that read it may be gone.
+  // Stray output must not kill the process when the daemon that read it has exited.
   process.on('SIGPIPE', () => {})
   process.on('SIGHUP', () => {})
-  // Whatever goes wrong here, the job is worth more than a clean end.
+  // Keep running after an internal error: the job is worth more than a clean exit.
   process.on('uncaughtException', error => console.error(error))
   process.on('unhandledRejection', error => console.error(error))
   await serveShim(JSON.parse(process.argv[2] ?? '{}') as ShimConfig)
 }
 
-/** Descriptors that came from whoever started the daemon would otherwise reach the job. */
+/** Closes descriptors inherited through the daemon, which would otherwise reach the job. */
 const closeInherited = (): void => {
   for (const name of readdirSync('/proc/self/fd')) {
     const fd = Number(name)

@@ -1,6 +1,6 @@
 /**
- * The log a shim keeps of one job is a sequence of frames: what was printed, on which stream, when, and at which
- * offset of the whole output. A reader that knows a position (the byte after a frame) can go on from there.
+ * The log of a job is a sequence of frames: the bytes printed, the stream, the time, and the
+ * offset in the whole output. A reader can continue from any position that follows a frame.
  */
 export const FRAME_HEADER_BYTES = 24
 
@@ -25,7 +25,7 @@ export const encodeHeader = (frame: Omit<Frame, 'data'>, length: number): Buffer
   return header
 }
 
-/** All complete frames at the beginning of `buffer`, and how many bytes they take. */
+/** Decodes the complete frames at the beginning of `buffer`. `bytes` is their total size. */
 export const decodeFrames = (buffer: Buffer): { frames: Frame[]; bytes: number } => {
   const frames: Frame[] = []
   let bytes = 0

@@ -4,14 +4,14 @@ import { decodeFrames, FRAME_HEADER_BYTES, type Frame } from './spool-frames.ts'
 
 export interface SpoolReader {
   readonly position: number
-  /** The next complete frames, or none when everything written so far has been read. */
+  /** Returns the next complete frames, or none at the current end of the log. */
   next(): Promise<Frame[]>
   close(): Promise<void>
 }
 
 const BUFFER_BYTES = MAX_FRAME_BYTES + FRAME_HEADER_BYTES
 
-/** Follows the log in `dir` from a position, while it is written. Segments dropped meanwhile are skipped. */
+/** Reads the log in `dir` from a position while it is written. Skips segments that were dropped. */
 export const openSpoolReader = (dir: string, from: number): SpoolReader => {
   let position = from
   let file: { handle: FileHandle; start: number } | undefined
@@ -40,7 +40,7 @@ export const openSpoolReader = (dir: string, from: number): SpoolReader => {
 
   const moveTo = async (start: number): Promise<void> => {
     const handle = await open(spoolFile(dir, start), 'r').catch(ignoreMissing)
-    if (handle === undefined) return // Dropped since it was listed: the next look finds a newer one.
+    if (handle === undefined) return // The segment was dropped since it was listed; the next listing has a newer one.
     await close()
     file = { handle, start }
     if (start > position) position = start
@@ -56,7 +56,7 @@ export const openSpoolReader = (dir: string, from: number): SpoolReader => {
         if (frames.length > 0) return frames
         const start = await nextSegment()
         if (start === undefined) return []
-        // It has a follower, so it is finished, but it may have grown since it was read.
+        // A newer segment exists, so this one is complete, but it may have grown since the last read.
         const rest = await read()
         if (rest.length > 0) return rest
         await moveTo(start)

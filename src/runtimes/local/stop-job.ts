@@ -5,8 +5,8 @@ const KILL_ROUNDS = 40
 const ROUND_MS = 25
 
 /**
- * Asks a job to end, then ends it, so that the runner lives on and can bring out the files. A job that cannot be
- * ended this way takes the whole machine with it.
+ * Sends SIGTERM to the job, then kills it. The runner stays alive to collect the files. If the job survives,
+ * the whole machine is killed.
  */
 export const stopJob = (machine: LocalMachine, graceMs: number, isOver: () => boolean): void => {
   signalAll(machine.jobProcesses(), 'SIGTERM')
@@ -18,7 +18,7 @@ export const stopJob = (machine: LocalMachine, graceMs: number, isOver: () => bo
 const killJob = async (machine: LocalMachine, isOver: () => boolean): Promise<void> => {
   for (let round = 0; round < KILL_ROUNDS && !isOver(); round++) {
     const processes = machine.jobProcesses()
-    // Stopped first: a process that forks faster than it is listed cannot escape that way.
+    // SIGSTOP first, so that no process forks between the listing and the kill.
     signalAll(processes, 'SIGSTOP')
     signalAll(processes, 'SIGKILL')
     await new Promise(resolve => setTimeout(resolve, ROUND_MS))

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { normalizeArch, normalizeOs } from '../../cluster/platform.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 
-/** What no local runtime can give, whichever it is. */
+/** Returns the requirement that no local runtime can meet. */
 export const unmetLocalRequirement = (manifest: Manifest): string | undefined => {
   const { requires, vmTemplate } = manifest
   if (vmTemplate !== undefined) return `the template '${vmTemplate}' needs a virtual machine`

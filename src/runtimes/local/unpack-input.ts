@@ -5,7 +5,7 @@ import type { LocalMachine } from './local-machine.ts'
 import { unpackScript } from './runner-script.ts'
 import type { StartSpec } from './shim-protocol.ts'
 
-/** Sends one tar into a machine and has it unpacked there. Nothing of it is opened outside. */
+/** Sends a tar into the machine, which unpacks it. The tar is not parsed outside the machine. */
 export const unpackInput = async (
   machine: LocalMachine,
   input: StartSpec['inputs'][number],

@@ -4,28 +4,28 @@ import { signalAll } from './process-tree.ts'
 import type { MachineLimits } from './shim-protocol.ts'
 
 export interface UsageWatch {
-  /** Set when the job used more memory than it may, and was ended for it. */
+  /** Set when the job exceeded its memory limit and was killed. */
   readonly memoryExceeded: boolean
   readonly processesExceeded: boolean
-  /** The job is over. What it left in a kept machine is still watched, but less often. */
+  /** Call it when the job has ended. Processes left in a kept machine are then checked less often. */
   jobEnded(): void
 }
 
-/** Reading one file of a cgroup costs little, going through all processes of the computer does not. */
+/** Reading one cgroup file is cheap; listing all processes of the computer is not. */
 const CGROUP_MS = 50
 const PROCESSES_MS = 100
 const BETWEEN_JOBS_MS = 1000
-/** A job that still has its memory after so many looks ends with its machine. */
+/** If the job still exceeds its memory after this time, the machine is killed. */
 const KILL_MACHINE_AFTER_MS = 1000
-/** Those that are just ending. */
+/** Processes that are just exiting. */
 const PROCESS_SLACK = 2
 
-/** The watch of a machine ends when its next job, with limits of its own, begins. */
+/** Stops the watch of a machine when its next job starts, which has its own limits. */
 const watches = new WeakMap<LocalMachine, () => void>()
 
 /**
- * Keeps a job to its memory. The kernel cannot: the files of a sandbox lie in memory, too, and its limit is the sum
- * of both. Where there is no cgroup it is all that limits memory.
+ * Enforces the memory limit of a job. The kernel cannot: the files of a sandbox are in memory, too, and the cgroup
+ * limits the sum of both. Without a cgroup this is the only memory limit.
  */
 export const watchUsage = (machine: LocalMachine, limits: MachineLimits): UsageWatch => {
   watches.get(machine)?.()
@@ -46,7 +46,7 @@ export const watchUsage = (machine: LocalMachine, limits: MachineLimits): UsageW
     }
     state.memoryExceeded = true
     exceededAt ??= performance.now()
-    // The runner lives on and brings out the files, unless it is where the memory went.
+    // The runner stays alive to collect the files, unless it holds the memory itself.
     signalAll(machine.jobProcesses(), 'SIGKILL')
     if (performance.now() - exceededAt > KILL_MACHINE_AFTER_MS) machine.kill()
   }
@@ -78,7 +78,7 @@ export const watchUsage = (machine: LocalMachine, limits: MachineLimits): UsageW
 const cgroupExceeds = (machine: LocalMachine, { memory, disk }: MachineLimits): boolean => {
   const cgroup = machine.plan.cgroup
   if (cgroup === null || cgroup.usage() <= memory) return false
-  // Files that go or come between the two looks are none of the processes' memory.
+  // Files created or deleted between the two readings must not count as memory of processes.
   const filesBefore = machine.diskUse()?.bytes ?? disk
   const unreclaimable = cgroup.unreclaimable()
   const files = Math.max(filesBefore, machine.diskUse()?.bytes ?? disk)

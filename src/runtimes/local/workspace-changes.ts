@@ -8,10 +8,10 @@ import type { ListedFile, Listing } from './file-listing.ts'
 
 const MAX_IGNORE_FILES = 1000
 const MAX_IGNORE_SUM = 16 * MAX_IGNORE_BYTES
-/** A file changed within this time of its own date could be changed again without it showing. */
+/** A file modified within this time before the start could change again with the same timestamp. */
 const RACY_MS = 3000
 
-/** The .gitignore files of a workspace as it was left; they decide what belongs into its patch. */
+/** Returns the final .gitignore files of a workspace, which decide what is in its patch. */
 export const ignoreFilesOf = (listing: Listing): ListedFile[] => {
   let sum = 0
   return listing.files
@@ -34,12 +34,12 @@ export interface FinalWorkspace {
 }
 
 export interface ChangeCandidates {
-  /** Files that may have changed: what they hold decides. */
+  /** Files that may have changed; their contents decide. */
   readonly files: readonly ListedFile[]
   readonly skipped: readonly SkippedArtifact[]
 }
 
-/** What of a workspace may have changed, by what a listing of it tells. */
+/** Finds files that may have changed, from a listing of the workspace. */
 export const findCandidates = ({ base, startedAt, ...final }: FinalWorkspace): ChangeCandidates =>
   filterCandidates(final, {
     wasFile: path => base.files.has(path),
@@ -49,14 +49,14 @@ export const findCandidates = ({ base, startedAt, ...final }: FinalWorkspace): C
         : isSameLink(file, base.links.get(file.path)),
   })
 
-/** How a workspace began, for one who compares. */
+/** The initial state of a workspace, for the comparison. */
 export interface InitialWorkspace {
-  /** Whether there was a regular file. */
+  /** Whether the path was a regular file. */
   wasFile(path: string): boolean
   isUnchanged(file: ListedFile): boolean
 }
 
-/** The same where what it began as is known otherwise. */
+/** Like `findCandidates`, for callers that know the initial state from another source. */
 export const filterCandidates = (
   { listing, ignores, given }: Pick<FinalWorkspace, 'listing' | 'ignores' | 'given'>,
   { wasFile, isUnchanged }: InitialWorkspace,
@@ -70,7 +70,10 @@ export const filterCandidates = (
     if (!old && isIgnoredFile(file.path)) return false
     if (file.type === 'file') return !isUnchanged(file)
     if (old)
-      skipped.push({ path: file.path, reason: 'it is no regular file any more: the patch only deletes it' })
+      skipped.push({
+        path: file.path,
+        reason: 'it is not a regular file any more: the patch only deletes it',
+      })
     else if (!isUnchanged(file))
       skipped.push({ path: file.path, reason: 'only regular files are in the patch' })
     return false
@@ -78,7 +81,7 @@ export const filterCandidates = (
   if (listing.unnamed > 0)
     skipped.push({
       path: '.',
-      reason: `${listing.unnamed} files whose names are no UTF-8 are not in the patch`,
+      reason: `${listing.unnamed} files whose names are not valid UTF-8 are not in the patch`,
     })
   if (listing.truncated)
     skipped.push({ path: '.', reason: 'not every file could be listed: deletions are not in the patch' })
@@ -94,11 +97,11 @@ export interface Change {
 
 export interface Changes {
   readonly files: readonly Change[]
-  /** Of both sides of all of them. */
+  /** Size of all changed files, before and after. */
   readonly bytes: number
 }
 
-/** What has changed, by the contents of what was suspected. */
+/** Compares the contents of the candidates and returns the changes. */
 export const changesOf = (
   { listing, base }: Pick<FinalWorkspace, 'listing' | 'base'>,
   candidates: readonly ListedFile[],
@@ -123,7 +126,7 @@ export const changesOf = (
   return { files, bytes }
 }
 
-/** Changes with what they are about, as a patch wants them. */
+/** Adds the contents to the changes. */
 export const patchedFiles = (
   changes: readonly Change[],
   before: ReadonlyMap<string, Uint8Array>,
@@ -138,11 +141,11 @@ export const patchedFiles = (
 const stateOf = (executable: boolean | null, content: Uint8Array | undefined): PatchedFile['before'] =>
   executable === null || content === undefined ? null : { content: asBuffer(content), executable }
 
-/** From another thread it comes as a bare array. */
+/** A Buffer sent to another thread arrives as a Uint8Array. */
 const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength)
 
-/** For a new file, or one of another size or mode, there is nothing to compare. */
+/** A new file, or one with another size or mode, needs no comparison. */
 export const hasCertainlyChanged = (file: ListedFile, old: BaseFile | undefined): boolean =>
   old === undefined || old.size !== file.size || old.executable !== isExecutable(file)
 
@@ -154,6 +157,6 @@ const looksUnchanged = (file: ListedFile, old: BaseFile | undefined, startedAt: 
 
 const isExecutable = (file: ListedFile): boolean => (file.mode & 0o111) !== 0
 
-/** A listing tells how long the way of a link is, not where it leads. */
+/** A listing has the length of a link's target, not the target itself. */
 const isSameLink = (file: ListedFile, target: string | undefined): boolean =>
   file.type === 'link' && target !== undefined && Buffer.byteLength(target) === file.size

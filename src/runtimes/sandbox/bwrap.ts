@@ -3,27 +3,27 @@ import { JOB_UID, type MountEntry, WRITABLE_DIRS } from './system-mounts.ts'
 
 export interface BwrapOptions {
   readonly mounts: readonly MountEntry[]
-  /** Shown on top of everything: programs may lie below /tmp or another place that is private to the job. */
+  /** Mounted last: programs may be below /tmp or another directory that is private to the job. */
   readonly topMounts: readonly MountEntry[]
   readonly limits: MachineLimits
-  /** Where the parts of the job's disk are prepared; null: each becomes a file system of its own. */
+  /** Directory with the prepared writable directories; null to give each its own file system. */
   readonly diskDir: string | null
   readonly hostNetwork: boolean
   /** Newer versions can forbid further user namespaces. */
   readonly disableUserns: boolean
-  /** Number of the first fd that is free for us. */
+  /** First free file descriptor. */
   readonly firstFd: number
   readonly seccomp: Buffer | undefined
 }
 
 export interface BwrapCall {
-  /** After the program's name, before the command. */
+  /** Arguments between the program name and the command. */
   readonly args: readonly string[]
   /** Contents of `firstFd` and those after it. */
   readonly fdContents: readonly Buffer[]
 }
 
-/** The arguments for bubblewrap. They travel through a descriptor: a command line can be read by every process. */
+/** Builds the arguments of bubblewrap. They are passed through a descriptor: every process can read a command line. */
 export const bwrapCall = (options: BwrapOptions): BwrapCall => {
   const fdContents: Buffer[] = [Buffer.alloc(0)]
   const addFd = (data: Buffer): string => String(options.firstFd + fdContents.push(data) - 1)
@@ -42,7 +42,7 @@ export const bwrapCall = (options: BwrapOptions): BwrapCall => {
     ),
     ...['--chdir', '/work'],
     ...options.topMounts.flatMap(item => mountArgs(item, addFd)),
-    // Last: until then / and /dev are writable and without a size.
+    // Last: until here / and /dev are writable and have no size limit.
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...(options.seccomp === undefined ? [] : ['--seccomp', addFd(options.seccomp)]),
   ]

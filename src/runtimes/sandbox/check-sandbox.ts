@@ -15,7 +15,7 @@ export interface CheckOptions {
   readonly defaults: MachineLimits
 }
 
-/** What protects jobs here, what does not, and how to change it. */
+/** Checks the isolation of sandboxes on this computer. */
 export const checkSandbox = ({ probe, cgroup, uids, defaults }: CheckOptions): Readiness => {
   const checks: Check[] = [
     startCheck(probe),
@@ -30,11 +30,11 @@ export const checkSandbox = ({ probe, cgroup, uids, defaults }: CheckOptions): R
 
 const startCheck = ({ sandboxProblem }: Probe): Check => {
   if (sandboxProblem === null)
-    return { name: 'sandbox', status: 'ok', message: 'a trial sandbox started and ended' }
+    return { name: 'sandbox', status: 'ok', message: 'a test sandbox started and exited' }
   return {
     name: 'sandbox',
     status: 'failed',
-    message: `no sandbox can be made: ${sandboxProblem}`,
+    message: `sandboxes do not start: ${sandboxProblem}`,
     fix: namespaceFix(),
   }
 }
@@ -52,7 +52,7 @@ const backendCheck = ({ backend, bwrapVersion, bwrapProblem }: Probe): Check =>
 const seccompCheck = ({ backend }: Probe): Check => {
   const loaded = backend.type === 'bwrap' || (backend.type === 'unshare' && backend.seccompLoader !== null)
   if (loaded && seccompFilter({ memoryCounted: true }) !== undefined)
-    return { name: 'seccomp', status: 'ok', message: 'dangerous system calls are refused' }
+    return { name: 'seccomp', status: 'ok', message: 'dangerous system calls are blocked' }
   return {
     name: 'seccomp',
     status: 'warning',
@@ -66,9 +66,9 @@ const identityCheck = (uids: UidRange | null): Check =>
     ? {
         name: 'user',
         status: 'ok',
-        message: `jobs run as the user ${process.getuid?.()}, without its files and rights`,
+        message: `jobs run as user ${process.getuid?.()}, without access to its files or privileges`,
       }
-    : { name: 'user', status: 'ok', message: `each job gets a user id of its own, from ${uids.first} on` }
+    : { name: 'user', status: 'ok', message: `each job gets its own user id, starting at ${uids.first}` }
 
 const limitChecks = (cgroup: CgroupLookup, defaults: MachineLimits): Check[] => {
   const root = cgroup.root
@@ -109,13 +109,13 @@ const diskCheck = ({ backend }: Probe, { disk }: MachineLimits): Check =>
       }
     : { name: 'disk', status: 'ok', message: `limited to ${formatSize(disk)}, held in memory` }
 
-/** Processes of a systemd service may make cgroups when the service says so. */
+/** Processes of a systemd service may create cgroups with Delegate=yes. */
 const delegationFix = (): string =>
   process.getuid?.() === 0
     ? 'Run the daemon as a systemd service with Delegate=yes.'
     : 'Run the daemon under your systemd: systemd-run --user -p Delegate=yes --unit deputy deputy daemon run'
 
-/** The usual reasons why an ordinary user cannot make namespaces. */
+/** Suggests a fix for the usual reasons why a user cannot create namespaces. */
 const namespaceFix = (): string => {
   if (setting('kernel/apparmor_restrict_unprivileged_userns') === '1')
     return 'AppArmor forbids user namespaces. Allow them: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or install the profile of bubblewrap: apt install apparmor-profiles'
@@ -123,7 +123,7 @@ const namespaceFix = (): string => {
     return 'User namespaces are switched off: sysctl -w kernel.unprivileged_userns_clone=1'
   if (setting('user/max_user_namespaces') === '0')
     return 'User namespaces are switched off: sysctl -w user.max_user_namespaces=15000'
-  return 'In a container, allow it to make namespaces: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined …'
+  return 'In a container, allow it to create namespaces: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined …'
 }
 
 const setting = (name: string): string | undefined => {

@@ -3,7 +3,7 @@ import { proxyEnvironment } from '../../egress/proxy-environment.ts'
 import { compiledFile } from '../local/compiled-file.ts'
 import { bind, isSystemPath, type MountEntry } from './system-mounts.ts'
 
-/** What a sandbox with a network list gets instead of a network. */
+/** What a sandbox with an allow-list gets instead of a network. */
 export interface EgressSetup {
   readonly mounts: readonly MountEntry[]
   readonly env: Readonly<Record<string, string>>

@@ -6,13 +6,13 @@ import { limitsOf } from '../local/local-runtime.ts'
 import type { MachineLimits } from '../local/shim-protocol.ts'
 import { unmetLocalRequirement } from '../local/unmet-local-requirement.ts'
 
-/** Whether this computer could run it in a sandbox. */
+/** Whether this computer can run the job in a sandbox. */
 export const fitsSandbox = (manifest: Manifest, defaults: MachineLimits): Fit => {
   const problem = unmetLocalRequirement(manifest) ?? resourceProblem(limitsOf(manifest, defaults))
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
-/** The workspace lies in memory, so disk and memory are taken from the same place. */
+/** The workspace is in memory, so disk and memory share the RAM. */
 const resourceProblem = (limits: MachineLimits): string | undefined => {
   if (limits.cpu > availableParallelism())
     return `it asks for ${limits.cpu} processors, this computer has ${availableParallelism()}`

@@ -8,26 +8,26 @@ export interface LaunchPrefixOptions {
   /** The user to become; null to stay. */
   readonly uid: number | null
   readonly mounts: readonly MountEntry[]
-  /** Options of the file system to mount for the job's own files; null when the sandbox mounts them itself. */
+  /** tmpfs options for the writable directories; null when the sandbox mounts them itself. */
   readonly disk: string | null
 }
 
 export interface LaunchPrefix {
-  /** Put before the command that makes the sandbox. */
+  /** Put before the command that creates the sandbox. */
   readonly argv: readonly string[]
-  /** What to show, from where the command finds it. */
+  /** The mounts, with sources that the job's user can access. */
   readonly mounts: readonly MountEntry[]
-  /** Holds a directory for each part of the disk, when there is one. */
+  /** Contains the writable directories, if `disk` is set. */
   readonly stagingDir: string
 }
 
 /**
- * What happens before the sandbox is made: the process joins its cgroup, mounts the disk of the job, and becomes the
- * job's user. The disk is one file system, so that one size and one number of files count for all its parts;
- * bubblewrap alone can only give each part a size of its own.
+ * Builds the command that prepares the sandbox: it joins the cgroup, mounts the disk of the job, and becomes the
+ * job's user. The disk is one file system, so that one limit of size and files applies to all writable directories;
+ * bubblewrap alone can only limit each directory.
  *
- * A root daemon also shows programs and sockets from directories that the job's user cannot enter, such as /root.
- * They are bound into a place everybody can enter. All mounts are in a mount namespace that nobody else sees.
+ * A root daemon also mounts programs and sockets from directories that the job's user cannot enter, such as /root.
+ * They are bound into a staging directory that everybody can enter, in a private mount namespace.
  */
 export const launchPrefix = ({ joinFiles, uid, mounts, disk }: LaunchPrefixOptions): LaunchPrefix => {
   const hidden =
@@ -67,7 +67,7 @@ export const launchPrefix = ({ joinFiles, uid, mounts, disk }: LaunchPrefixOptio
   }
 }
 
-/** Whatever happens to this process, the sandbox ends with it. */
+/** `--pdeathsig` kills the sandbox when its parent exits for any reason. */
 const dropPrivileges = (uid: number | null): string[] => {
   const identity = uid === null ? [] : [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
   return ['setpriv', ...identity, '--no-new-privs', '--pdeathsig', 'KILL', '--']
@@ -84,7 +84,7 @@ const MOUNT_STAGING = [
   'mount --bind "$2" "$dir/$i"; shift 2; i=$((i+1)); done',
 ].join('\n')
 
-/** The first of them is for the root of a sandbox by util-linux. One that holds something to show would hide it. */
+/** The first directory is the root of a util-linux sandbox. A directory that contains a mount source would hide it. */
 const findStagingDir = (mounts: readonly MountEntry[]): string => {
   const holds = (dir: string) =>
     mounts.some(item => item.kind === 'bind' && item.source.startsWith(`${dir}/`))

@@ -15,16 +15,16 @@ export interface SandboxShape {
   readonly network: 'none' | 'full' | readonly string[]
   readonly programs: readonly string[]
   readonly limits: MachineLimits
-  /** Where the proxy for a network list listens. */
+  /** Socket of the egress proxy, for a job with an allow-list. */
   readonly proxySocket?: string
 }
 
 const FIRST_FD = 6
 
-/** In the environment of the launcher (and of bubblewrap's init), never of the job: finds what a sandbox that broke off while booting left. */
+/** Set in the environment of the launcher and of bubblewrap's init, not of the job, to find them after a failed boot. */
 export const SANDBOX_VARIABLE = 'DEPUTY_BOX'
 
-/** How one sandbox is started, by this shim and for this shape. */
+/** Plans how this shim starts a sandbox of this shape. */
 export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: string): LaunchPlan => {
   const programs = programMounts(shape.programs)
   const hostNetwork = shape.network === 'full'
@@ -115,7 +115,7 @@ const builderOf = (backend: Backend, seccomp: Buffer | undefined): ((view: View)
         seccomp: seccompLoader !== null,
       }
     }
-  throw new AppError('unavailable', 'Sandboxes cannot be made on this computer.', {
+  throw new AppError('unavailable', 'Sandboxes do not start on this computer.', {
     hint: 'Run: deputy doctor',
   })
 }
@@ -127,7 +127,7 @@ interface Description {
   readonly cgroup: LaunchPlan['cgroup']
 }
 
-/** What held, in words for the result of the job. */
+/** Describes the isolation, for the result of the job. */
 const describe = ({ config, shape, seccomp, cgroup }: Description): string[] => [
   `namespaces: user, mount, pid, ipc, uts, cgroup${shape.network === 'full' ? '' : ', network'} (${config.backend.type === 'bwrap' ? 'bubblewrap' : 'util-linux'})`,
   'no capabilities, no new privileges',

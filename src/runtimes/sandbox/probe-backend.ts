@@ -8,10 +8,10 @@ const run = promisify(execFile)
 
 export interface Probe {
   readonly backend: Backend
-  /** Why bubblewrap is not used, when it is not. */
+  /** Why bubblewrap is not used, or null. */
   readonly bwrapProblem: string | null
   readonly bwrapVersion: string | null
-  /** Why no sandbox can be made at all. */
+  /** Why no sandbox starts, or null. */
   readonly sandboxProblem: string | null
 }
 
@@ -19,7 +19,7 @@ export interface ProbeOptions extends TrySandboxOptions {
   readonly force: 'bwrap' | 'unshare' | undefined
 }
 
-/** Finds out how sandboxes can be built here, by building one. */
+/** Finds out how to build sandboxes on this computer by starting one. */
 export const probeBackend = async ({ force, ...options }: ProbeOptions): Promise<Probe> => {
   const path = findProgram('bwrap')
   const { signal } = options
@@ -41,7 +41,7 @@ export const probeBackend = async ({ force, ...options }: ProbeOptions): Promise
   }
 }
 
-/** Where only bubblewrap may make namespaces, as AppArmor can have it, nothing can be mounted for it. */
+/** AppArmor can allow namespaces to bubblewrap only: then the disk cannot be mounted beforehand. */
 const tryBwrap = async (path: string, disableUserns: boolean, options: TrySandboxOptions) => {
   const make = (oneDisk: boolean): Backend => ({ type: 'bwrap', path, disableUserns, oneDisk })
   if ((await trySandbox(make(true), options)) === null) return { backend: make(true), sandboxProblem: null }
@@ -63,7 +63,7 @@ const seccompLoader = async (signal: AbortSignal): Promise<'setpriv' | 'perl' | 
 
 const NOTHING = { stdout: '' }
 
-/** Looked up in the system directories only: PATH may lead into a directory that others can write. */
+/** Searches the system directories only: PATH may contain a directory that others can write to. */
 const findProgram = (name: string): string | undefined =>
   ['/usr/local/bin', '/usr/bin', '/bin', '/usr/local/sbin', '/usr/sbin', '/sbin']
     .map(dir => `${dir}/${name}`)

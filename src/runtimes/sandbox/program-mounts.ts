@@ -14,8 +14,8 @@ export interface ProgramMounts {
 const SYSTEM_DIR = /^\/(usr|bin|sbin|lib|lib64|nix\/store)(\/|$)/
 
 /**
- * Shows programs that live outside the system directories. A program of an npm package needs its package, and
- * looks for it where it really is: the link stays a link and the package is shown at its own place.
+ * Mounts programs from outside the system directories. A program of an npm package needs its package, and
+ * finds it by its real path: the link stays a link and the package is mounted at its real path.
  */
 export const programMounts = (programs: readonly string[]): ProgramMounts => {
   const mounts = new Map<string, MountEntry>()
@@ -46,8 +46,8 @@ const resolve = (program: string): string => {
 const IN_NODE_MODULES = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/.@][^/]*)\//
 
 /**
- * The package a program belongs to: the one below node_modules, or one whose package.json names the program. Any
- * other package.json, as `npm install` leaves it in a home, says nothing. A directory stands for itself.
+ * Finds the package of a program: the one below node_modules, or one whose package.json names the program. Any
+ * other package.json, such as one that `npm install` leaves in a home, is ignored. A directory has no package.
  */
 const packageRoot = (real: string): string | undefined => {
   if (lstatSync(real).isDirectory()) return undefined
@@ -57,7 +57,7 @@ const packageRoot = (real: string): string | undefined => {
   return undefined
 }
 
-/** The home, and the directories it is in: never shown for the sake of one program. */
+/** The home and its parents are never mounted for a program. */
 const isAboveHome = (dir: string): boolean => dir === '/' || `${homedir()}/`.startsWith(`${dir}/`)
 
 const namesProgram = (dir: string, program: string): boolean => {
@@ -67,6 +67,6 @@ const namesProgram = (dir: string, program: string): boolean => {
     const files = typeof bin === 'string' ? [bin] : Object.values(bin as object)
     return files.some(file => typeof file === 'string' && join(dir, file) === program)
   } catch {
-    return false // There is none, or it is not JSON.
+    return false // No package.json, or not JSON.
   }
 }

@@ -18,19 +18,19 @@ export interface SandboxOptions {
   /** Private to this daemon; must be on the same disk as the blobs. */
   readonly stateDir: string
   readonly blobs: Blobs
-  /** How many jobs run at once; 2 x cores when absent. */
+  /** Maximum number of concurrent jobs. Default: twice the cores. */
   readonly limit?: number
   readonly defaults?: Partial<MachineLimits>
   readonly keep?: Partial<KeepLimits>
   /** Seconds between SIGTERM and SIGKILL. */
   readonly graceSeconds?: number
-  /** Shims kept started ahead of need; as many as cores when absent. */
+  /** Number of free shims to keep running. Default: one per core. */
   readonly spare?: number
-  /** How long other free shims stay. They are looked at four times in that time: 45 when absent, within a minute. */
+  /** Free shims beyond `spare` stop after this time, checked four times as often. Default: 45. */
   readonly idleSeconds?: number
-  /** Builds sandboxes this way only, whatever is installed. */
+  /** Forces this way of building sandboxes. */
   readonly backend?: 'bwrap' | 'unshare'
-  /** False: rlimits only, as where no cgroup may be made. */
+  /** False to use rlimits only, as on computers where no cgroup can be created. */
   readonly cgroups?: boolean
   log?(message: string, fields: Record<string, unknown>): void
 }
@@ -44,7 +44,7 @@ export const SANDBOX_DEFAULTS: MachineLimits = {
   processes: 512,
 }
 
-/** Jobs in Linux namespaces on this computer. */
+/** Runs jobs in Linux namespaces on this computer. */
 export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
   const defaults = { ...SANDBOX_DEFAULTS, ...options.defaults }
   const keep = keepLimits(options.keep)
@@ -103,16 +103,16 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
     fits: manifest =>
       sandboxProblem === null
         ? fitsSandbox(manifest, defaults)
-        : { ok: false, reason: `no sandbox can be made here (deputy doctor tells why): ${sandboxProblem}` },
+        : { ok: false, reason: `sandboxes do not start here (run: deputy doctor): ${sandboxProblem}` },
     check: async () => {
-      probing = undefined // What was missing may have been installed since.
+      probing = undefined // The missing program may have been installed.
       return checkSandbox({ probe: await probe(), cgroup, uids, defaults })
     },
   })
   return {
     ...runtime,
     close: async () => {
-      // A trial that is cut off while it boots could leave a process behind.
+      // A test sandbox that is interrupted while it boots could leave a process behind.
       await probing?.catch(() => {})
       await runtime.close()
     },

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** No account of any distribution or of systemd is in this range. */
+/** No distribution, nor systemd, uses this range. */
 const HIGH_BASE = 1_900_000_000
-/** For containers that map 65536 ids only. */
+/** For containers that map only 65536 ids. */
 const LOW_BASE = 61_000
 const PER_HOME = 1000
 const LOW_PER_HOME = 180
@@ -14,8 +14,8 @@ export interface UidRange {
 }
 
 /**
- * The ids a root daemon gives to its sandboxes, one each. The kernel judges a process by this id wherever
- * namespaces do not reach, so it must never be root's. Null for an ordinary user, whose own id serves.
+ * The user ids that a root daemon gives to its sandboxes, one each. The kernel checks this id wherever
+ * namespaces do not apply, so it must not be root's. Null for an ordinary user, whose own id is used.
  */
 export const uidRange = (
   home: string,

@@ -14,7 +14,7 @@ export const seccompFilter = (
 }
 
 export interface FilterOptions {
-  /** Whether the kernel counts the memory of the job. Where it does not, memory of no process is refused. */
+  /** Whether the kernel counts the job's memory. If not, memory that belongs to no process is denied. */
   readonly memoryCounted: boolean
 }
 
@@ -72,10 +72,10 @@ const program = (architecture: Architecture, { memoryCounted }: FilterOptions): 
     { code: LOAD, k: NUMBER },
     ...(architecture === 'x64' ? [{ code: JUMP_SET, k: X32_BIT, yes: 'nosys' as const }] : []),
     ...denied,
-    // Its flags lie in memory, out of reach; glibc falls back to clone.
+    // A filter cannot read the flags of clone3, which are in memory; glibc falls back to clone.
     { code: JUMP_EQUAL, k: calls.clone3!, yes: 'nosys' },
     ...(memoryCounted ? [] : [{ code: JUMP_EQUAL, k: calls.memfd_create!, yes: 'nosys' as const }]),
-    // A small segment serves as a lock, as PostgreSQL's does; a namespace holds 4096 segments at most.
+    // Small segments are allowed as locks (PostgreSQL); a namespace has at most 4096 segments.
     ...(memoryCounted
       ? []
       : only('shmget', [
@@ -93,7 +93,7 @@ const program = (architecture: Architecture, { memoryCounted }: FilterOptions): 
       { code: JUMP_EQUAL, k: TIOCSTI, yes: 'deny' },
       { code: JUMP_EQUAL, k: TIOCLINUX, yes: 'deny', no: 'allow' },
     ]),
-    // Reading the personality is harmless, changing it switches off address randomisation.
+    // Reading the personality is harmless; changing it can disable address randomisation.
     ...only('personality', [
       { code: LOAD, k: argument(0) },
       { code: JUMP_EQUAL, k: 0, yes: 'allow' },
@@ -126,7 +126,7 @@ const RETURN_VALUES: Record<(typeof RETURNS)[number], number> = {
   kill: KILL_PROCESS,
 }
 
-/** Appends the return instructions and turns labels into distances; `allow` is what is fallen into. */
+/** Appends the return instructions and resolves labels to jump offsets. The program falls through to `allow`. */
 const assemble = (body: Instruction[]): Buffer => {
   const all: Instruction[] = [...body, ...RETURNS.map(name => ({ code: RETURN, k: RETURN_VALUES[name] }))]
   const bytes = Buffer.alloc(all.length * 8)

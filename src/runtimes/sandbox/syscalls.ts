@@ -1,6 +1,6 @@
 export type Architecture = 'x64' | 'arm64'
 
-/** System calls a job has no business with. Those a kernel or an architecture lacks are left out of its table. */
+/** System calls that are denied to jobs. Calls that an architecture lacks are not in its table. */
 export const DENIED = [
   // other processes' memory and descriptors
   ...['ptrace', 'process_vm_readv', 'process_vm_writev', 'kcmp', 'pidfd_getfd', 'process_madvise'],
@@ -31,7 +31,7 @@ export const DENIED = [
   ...['mbind', 'set_mempolicy', 'migrate_pages', 'move_pages', 'set_mempolicy_home_node', 'remap_file_pages'],
 ] as const
 
-/** Same numbers everywhere: all calls added since Linux 5.1. */
+/** Calls added since Linux 5.1 have the same number on all architectures. */
 const COMMON = {
   io_uring_setup: 425,
   io_uring_enter: 426,

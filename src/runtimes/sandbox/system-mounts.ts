@@ -1,20 +1,20 @@
 import { lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 
-/** One thing of this computer that the sandbox shows, read-only, at the same place. */
+/** A read-only entry of the sandbox's file system. */
 export type MountEntry =
   | { readonly kind: 'bind'; readonly source: string; readonly target: string; readonly isDirectory: boolean }
   | { readonly kind: 'link'; readonly to: string; readonly target: string }
-  /** A small file of our own. */
+  /** A small generated file. */
   | { readonly kind: 'text'; readonly text: string; readonly target: string }
 
-/** Whether everybody can read what is below this path, and every sandbox shows it or a part of it. */
+/** Whether the path is below a world-readable system directory that every sandbox mounts, at least partly. */
 export const isSystemPath = (path: string): boolean =>
   /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|etc|nix\/store)(\/|$)/.test(path)
 
-/** Directories of the system itself. Nothing of any user is below them. */
+/** System directories. They contain no user data. */
 const SYSTEM_DIRS = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/lib32', '/libx32', '/nix/store']
 
-/** What programs look up to run at all; nothing with secrets or names of people in it. */
+/** Entries of /etc that programs need. None contains secrets or user names. */
 const ETC_ENTRIES = [
   ...['alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'timezone', 'mime.types'],
   ...['services', 'protocols', 'ssl', 'ca-certificates', 'ca-certificates.conf', 'pki', 'crypto-policies'],
@@ -36,7 +36,7 @@ const GROUP = 'root:x:0:\njob:x:1000:\nnogroup:x:65534:\n'
 const HOSTS = '127.0.0.1 localhost sandbox\n::1 localhost\n'
 
 export const JOB_UID = 1000
-/** Where a job can write. */
+/** Directories that a job can write to. */
 export const WRITABLE_DIRS = [
   { name: 'shm', target: '/dev/shm', mode: '1777' },
   { name: 'tmp', target: '/tmp', mode: '1777' },
@@ -48,12 +48,12 @@ const BYTES_PER_INODE = 4096
 const MIN_INODES = 1024
 
 /**
- * Options of a tmpfs of this size. Each file costs about a kilobyte of kernel memory besides its contents, so their
- * number is bounded with the size: one for each page.
+ * Options of a tmpfs of this size. Each file costs about a kilobyte of kernel memory besides its contents, so the
+ * number of inodes is limited, too: one per page.
  */
 export const diskOptions = (bytes: number): string =>
   `mode=755,nosuid,nodev,size=${bytes},nr_inodes=${Math.max(MIN_INODES, Math.ceil(bytes / BYTES_PER_INODE))}`
-/** Places to mount over, in a mount namespace that is ours alone. */
+/** Directories to mount over, in a private mount namespace. */
 export const STAGING_DIRS = ['/mnt', '/media', '/srv', '/tmp']
 
 export const bind = (source: string, target: string): MountEntry => ({
@@ -63,7 +63,7 @@ export const bind = (source: string, target: string): MountEntry => ({
   isDirectory: statSync(source).isDirectory(),
 })
 
-/** The read-only part of the sandbox. With the host's network come its resolver and host names. */
+/** Read-only mounts of the system. The host's network needs its resolver and host names, too. */
 export const systemMounts = (hostNetwork: boolean): MountEntry[] => [
   ...SYSTEM_DIRS.flatMap(path => mountOrLink(path)),
   ...ETC_ENTRIES.flatMap(name => mountTarget(`/etc/${name}`)),
@@ -77,7 +77,7 @@ export const systemMounts = (hostNetwork: boolean): MountEntry[] => [
       ]),
 ]
 
-/** On most systems /bin and its kin are links into /usr. */
+/** On most systems /bin, /lib and others are links into /usr. */
 const mountOrLink = (path: string): MountEntry[] => {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (stat === undefined) return []
@@ -85,7 +85,7 @@ const mountOrLink = (path: string): MountEntry[] => {
   return [bind(path, path)]
 }
 
-/** The file itself where it is a link to somewhere the sandbox does not show (resolv.conf of systemd). */
+/** Mounts the target of a link that leads outside the sandbox, such as resolv.conf of systemd. */
 const mountTarget = (path: string): MountEntry[] => {
   try {
     const source = realpathSync(path)

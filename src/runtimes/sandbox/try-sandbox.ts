@@ -6,13 +6,13 @@ import { planSandbox } from './plan-sandbox.ts'
 const MIB = 2 ** 20
 
 export interface TrySandboxOptions {
-  /** Whose it is, should it break off in the middle. */
+  /** Identifies the owner of the sandbox if the test is interrupted. */
   readonly prefix: string
   readonly uid: number | null
   readonly signal: AbortSignal
 }
 
-/** Starts one sandbox that does nothing. Gives what went wrong, or null. */
+/** Starts a sandbox that does nothing. Resolves to the problem, or null. */
 export const trySandbox = (
   backend: Backend,
   { prefix, uid, signal }: TrySandboxOptions,

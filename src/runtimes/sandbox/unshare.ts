@@ -15,8 +15,8 @@ export interface UnshareOptions {
 }
 
 /**
- * The sandbox from the programs of util-linux alone, for computers without bubblewrap. The same view of the system
- * and the same drops, made by a shell inside the new namespaces; slower, and with seccomp only where a program that
+ * Builds a sandbox with util-linux only, for computers without bubblewrap. Mounts and dropped privileges are the
+ * same, set up by a shell inside the new namespaces. It is slower, and has seccomp only where a program that
  * can load a filter is installed.
  */
 export const unshareCommand = (options: UnshareOptions): string[] => [
@@ -44,7 +44,7 @@ const setupScript = (options: UnshareOptions): string =>
     'mount -t tmpfs -o mode=755,size=4m tmpfs $stage || fail "a file system cannot be mounted"',
     'cd $stage',
     makeDirectories([...ROOT_DIRS, ...directoriesOf(options.mounts)]),
-    // Read-only needs a second step that must keep whatever flags the mount already has.
+    // A read-only remount must keep the flags that the mount already has.
     'show() { mount -o bind,ro,nosuid,nodev "$1" "$2" 2>/dev/null || mount -o rbind,ro,nosuid,nodev "$1" "$2" 2>/dev/null || mount -o bind,ro,nosuid,nodev,noexec "$1" "$2" || fail "$1 cannot be shown"; }',
     ...options.mounts.flatMap(mountLines),
     'mount -t proc -o nosuid,nodev,noexec proc proc || fail "/proc cannot be mounted"',
@@ -54,7 +54,7 @@ const setupScript = (options: UnshareOptions): string =>
     'mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts',
     'ln -s pts/ptmx dev/ptmx; ln -s /proc/self/fd dev/fd; n=0; for name in in out err; do ln -s /proc/self/fd/$n dev/std$name; n=$((n+1)); done',
     'mount -o remount,ro,nosuid,noexec tmpfs dev',
-    // One file system in four places; the last covers where it was mounted.
+    // One file system is bound to four places; the last covers its mount point.
     `mount -t tmpfs -o ${diskOptions(options.limits.disk)} tmpfs tmp || fail "a disk cannot be mounted"`,
     'mkdir -m 1777 tmp/shm tmp/tmp; mkdir -m 755 tmp/work; mkdir -m 700 tmp/home',
     'mount --bind tmp/shm dev/shm; mount --bind tmp/home home/job; mount --bind tmp/work work; mount --bind tmp/tmp tmp',
@@ -62,12 +62,12 @@ const setupScript = (options: UnshareOptions): string =>
     ...options.topMounts.flatMap(mountLines),
     ...(options.hostNetwork ? [] : ['ip link set lo up 2>/dev/null || true']),
     'hostname sandbox 2>/dev/null || true',
-    // One more user namespace, for the job's own id; nobody can make another one after it.
+    // Allow one more user namespace, for the job's user id, and none after it.
     'echo 1 >proc/sys/user/max_user_namespaces || fail "user namespaces cannot be limited"',
     'mount --bind proc/sys proc/sys; mount -o remount,bind,ro,nosuid,nodev,noexec proc/sys',
     'mkdir old; pivot_root . old || fail "the root directory cannot be changed"',
     'cd /; umount -l old; rmdir old; mount -o remount,bind,ro,nosuid,nodev / || fail "the root directory stays writable"; cd /work',
-    // The launcher outside keeps its environment, by which it is found; the job gets none of it.
+    // The launcher keeps its environment, which identifies it; the job gets an empty one.
     `exec env -i PATH=${SYSTEM_PATH} unshare --user --map-user=${JOB_UID} --map-group=${JOB_UID} --keep-caps -- setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs --pdeathsig KILL -- ${loader(options)} /bin/sh`,
   ].join('\n')
 
@@ -76,7 +76,7 @@ const ROOT_DIRS = ['proc', 'dev', 'tmp', 'home/job', 'work', 'run', 'etc']
 const makeDirectories = (dirs: readonly string[]): string =>
   dirs.length === 0 ? ':' : `mkdir -p ${[...new Set(dirs)].map(quote).join(' ')}`
 
-/** Where things are shown: the directory itself, or the one a file lies in. */
+/** Directories to create for the mounts: the target, or the parent of a file. */
 const directoriesOf = (mounts: readonly MountEntry[]): string[] =>
   mounts
     .map(item =>
@@ -96,7 +96,7 @@ const mountLines = (item: MountEntry): string[] => {
   }
 }
 
-/** Loads the filter and becomes the command. Perl is part of every Debian; setpriv learned it in 2.40. */
+/** Loads the filter and executes the command. Every Debian has Perl; setpriv has the option since 2.40. */
 const loader = ({ seccompLoader, seccompFd }: UnshareOptions): string => {
   if (seccompLoader === 'setpriv') return `setpriv --seccomp-filter /proc/self/fd/${seccompFd} --`
   if (seccompLoader === 'perl') return `perl -e ${quote(perlLoader(seccompFd))}`

@@ -179,7 +179,7 @@ export const describeWorkspacePatches = (
         expect.arrayContaining([
           { path: 'pipe', reason: expect.stringContaining('regular files') },
           { path: 'src/keep.txt', reason: expect.stringContaining('only deletes') },
-          { path: '.', reason: expect.stringContaining('1 files whose names are no UTF-8') },
+          { path: '.', reason: expect.stringContaining('1 files whose names are not valid UTF-8') },
         ]),
       )
       const copy = applied(text)
