@@ -21,11 +21,11 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export interface CallOptions {
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
-  /** A body that is sent as it is, with its headers, and holds the parameters; used by uploads. */
+  /** A complete body with its headers, instead of the encoded parameters; used by uploads. */
   readonly raw?: Pick<OutgoingRequest, 'headers' | 'body'>
-  /** A read that cannot be read again: it is sent anew only when it cannot have arrived. */
+  /** A read with side effects: it is retried only if the request cannot have arrived. */
   readonly once?: boolean
-  /** The answer is a file: it is handed over as a Uint8Array, as it came. */
+  /** The response is a file and is returned as a Uint8Array. */
   readonly bytes?: boolean
 }
 
@@ -46,9 +46,9 @@ export interface RequestDependencies {
   readonly timeoutMs: number
 }
 
-/** Reads are tried this often in all; writes once, unless nothing can have been sent. */
+/** Attempts for a read. A write is repeated only on another host, if it cannot have been sent. */
 const READ_ATTEMPTS = 3
-/** After a refused token every call fails at once for a while: Proxmox VE delays each refusal by 3 s. */
+/** After a 401 all calls fail at once for this long, because Proxmox VE delays each refusal by 3 s. */
 const REFUSAL_MS = 10_000
 
 export const createRequest = (dependencies: RequestDependencies): Request => {
@@ -57,15 +57,15 @@ export const createRequest = (dependencies: RequestDependencies): Request => {
   return async <T>(method: Method, path: string, params: Params = {}, options: CallOptions = {}) => {
     if (refusal && dependencies.clock.now() - refusal.at < REFUSAL_MS) throw refusal.error
     const call = { method, path }
-    const answer = await withRetries(dependencies, call, params, options)
-    if (answer.status >= 200 && answer.status < 300) return readData<T>(call, answer, options)
-    const error = errorFromResponse(call, answer)
-    if (answer.status !== 401) throw error
+    const response = await withRetries(dependencies, call, params, options)
+    if (response.status >= 200 && response.status < 300) return readData<T>(call, response, options)
+    const error = errorFromResponse(call, response)
+    if (response.status !== 401) throw error
     if (!dependencies.session.refused()) {
       refusal = { at: dependencies.clock.now(), error }
       throw error
     }
-    // A ticket may have died of age or of a restart: one fresh login, then the verdict stands.
+    // The ticket may have expired or become invalid after a restart: log in again once.
     const second = await withRetries(dependencies, call, params, options)
     if (second.status >= 200 && second.status < 300) return readData<T>(call, second, options)
     throw errorFromResponse(call, second)
@@ -83,18 +83,18 @@ const withRetries = async (
   for (let attempt = 1; ; attempt++) {
     const last = attempt >= attempts
     try {
-      const answer = await overEndpoints(dependencies, call, params, options)
-      if (last || options.once || !isTransient(answer.status)) return answer
+      const response = await overEndpoints(dependencies, call, params, options)
+      if (last || options.once || !isTransient(response.status)) return response
     } catch (error) {
       if (last || !(error instanceof AppError && error.retryable && error.code === 'unavailable')) throw error
       if (options.once && !(error.cause instanceof ConnectFailure)) throw error
     }
-    logger.debug({ ...call, attempt }, 'reading from Proxmox VE again')
+    logger.debug({ ...call, attempt }, 'retrying a read from Proxmox VE')
     await clock.sleep(backoff(attempt - 1, { first: 200, most: 2000 }), options.signal)
   }
 }
 
-/** Tries the hosts of the cluster in turn as long as none was reached. */
+/** Tries the hosts of the cluster in turn until one is reached. */
 const overEndpoints = async (
   dependencies: RequestDependencies,
   call: Call,
@@ -105,9 +105,9 @@ const overEndpoints = async (
   let failure: AppError | undefined
   for (const endpoint of failover.order()) {
     try {
-      const answer = await once(dependencies, endpoint, call, params, options)
+      const response = await once(dependencies, endpoint, call, params, options)
       failover.worked(endpoint)
-      return answer
+      return response
     } catch (error) {
       if (!(error instanceof ConnectFailure)) throw error
       failover.failed(endpoint)
@@ -172,27 +172,27 @@ const compose = (
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     return { method: call.method, path: at, headers, body: encodeBody(params) }
   }
-  // A body with GET or DELETE is answered with 501.
+  // Proxmox VE answers GET or DELETE with a body with 501.
   const query = encodeParams(params)
   return { method: call.method, path: query ? `${at}?${query}` : at, headers: {} }
 }
 
-/** Three workers serve a node; the calls that other nodes answer must not wait for those of a slow one. */
+/** The key of the semaphore. Calls to other nodes must not wait for the calls to a slow node. */
 const nodeOf = (path: string): string => /^\/nodes\/([^/]+)/.exec(path)?.[1] ?? 'cluster'
 
 const isTransient = (status: number): boolean =>
   (status >= 502 && status <= 504) || (status >= 595 && status <= 599)
 
-const readData = <T>(call: Call, answer: ApiResponse, { bytes }: CallOptions): T => {
-  if (bytes) return answer.body as T
+const readData = <T>(call: Call, response: ApiResponse, { bytes }: CallOptions): T => {
+  if (bytes) return response.body as T
   try {
-    return (JSON.parse(new TextDecoder().decode(answer.body)) as { data: T }).data
+    return (JSON.parse(new TextDecoder().decode(response.body)) as { data: T }).data
   } catch (cause) {
     throw new AppError(
       'unavailable',
-      `The answer to ${call.method} ${call.path} is not that of a Proxmox VE API.`,
+      `The response to ${call.method} ${call.path} is not from a Proxmox VE API.`,
       {
-        hint: 'Does PROXMOX_HOST name a Proxmox VE host, without a login page in front of it?',
+        hint: 'Check that PROXMOX_HOST is a Proxmox VE host without a login page in front of it.',
         retryable: false,
         cause,
       },

@@ -3,9 +3,9 @@ import type { Clock } from './clock.ts'
 import type { Credentials } from './credentials.ts'
 
 export interface AuthSession {
-  /** Headers that authenticate one request. */
+  /** Headers that authenticate a request. */
   headers(method: string): Promise<Record<string, string>>
-  /** Tells that a request was answered 401; true when it is worth one more try with a fresh ticket. */
+  /** Call this after a 401. Returns true if one retry with a new ticket makes sense. */
   refused(): boolean
 }
 
@@ -14,9 +14,9 @@ export interface Ticket {
   readonly csrf: string
 }
 
-/** Proxmox VE tickets live for two hours. */
+/** Proxmox VE tickets are valid for two hours. */
 const RENEW_AFTER_MS = 90 * 60_000
-/** A wrong password is not tried again and again: realms lock accounts, and each refusal takes 3 s. */
+/** A refused password is not retried for this long: realms lock accounts, and each refusal takes 3 s. */
 const REFUSED_MS = 60_000
 
 export const createAuthSession = (
@@ -25,7 +25,7 @@ export const createAuthSession = (
 ): AuthSession =>
   credentials.kind === 'token' ? tokenSession(credentials) : ticketSession(credentials, options)
 
-/** No cookie beside it, ever: a cookie would win over the token. */
+/** Sends no cookie, because a cookie would take precedence over the token. */
 const tokenSession = (credentials: Credentials & { kind: 'token' }): AuthSession => ({
   headers: async () => ({ authorization: `PVEAPIToken=${credentials.id}=${credentials.secret()}` }),
   refused: () => false,
@@ -53,7 +53,7 @@ const ticketSession = (
     }
   }
 
-  // Callers that arrive during a login wait for that one, so no caller's signal may end it.
+  // Concurrent callers share one login, so the signal of a single caller must not abort it.
   const current = async (): Promise<Ticket> => {
     if (held && clock.now() - held.at < RENEW_AFTER_MS) return held
     if (refusal && clock.now() - refusal.at < REFUSED_MS) throw refusal.error
@@ -85,7 +85,7 @@ export const readTicket = (data: unknown): Ticket => {
   }
   if (typeof ticket !== 'string' || typeof CSRFPreventionToken !== 'string') {
     throw new AppError('internal', 'Proxmox VE answered the login without a ticket.', {
-      hint: 'Is PROXMOX_HOST really a Proxmox VE host?',
+      hint: 'Check that PROXMOX_HOST is a Proxmox VE host.',
     })
   }
   return { ticket, csrf: CSRFPreventionToken }

@@ -9,37 +9,37 @@ export interface TemplateOptions {
   readonly name: string
   /** A disk image on a storage: `local:import/debian-13.qcow2`. */
   readonly image: string
-  /** Where the disk goes. */
+  /** Storage for the disk. */
   readonly storage: string
   readonly bridge: string
-  /** A seed for the first boot, which switches the machine off when it is done; absent when the image is complete. */
+  /** A seed for the first boot, which shuts the VM down when it is done. Absent if the image needs no preparation. */
   readonly prepare?: { readonly storage: string; readonly seed: Uint8Array }
-  /** How long the first boot may take. */
+  /** Timeout of the first boot. */
   readonly prepareMs?: number
-  /** Hears what is done next; it takes minutes. */
+  /** Called with each step, because building takes minutes. */
   onStep?(step: string): void
   readonly signal?: AbortSignal
 }
 
 const PREPARE_MS = 20 * 60_000
-const LOOK_MS = 2000
+const POLL_MS = 2000
 const CANCEL_MS = 60_000
 const SEED_DRIVE = 'ide2'
 
-/** Makes a template of a cloud image through the API: the import, one boot to complete it, the conversion. */
+/** Builds a template from a cloud image through the API: imports it, boots it once to prepare it, and converts it. */
 export const buildTemplate = async (proxmox: Proxmox, options: TemplateOptions): Promise<void> => {
   if (!/^[^:\s]+:import\/[^,\s]+\.(qcow2|raw|vmdk)$/.test(options.image)) {
-    throw new AppError('invalid', `"${options.image}" is no disk image on a storage.`, {
+    throw new AppError('invalid', `Invalid disk image "${options.image}".`, {
       hint: 'Upload it with the content type "import", then name it as local:import/debian-13.qcow2',
     })
   }
   options.onStep?.(`importing ${options.image}`)
   await importImage(proxmox, options)
-  // From here on the VM is ours to remove.
+  // From here on we created the VM and must remove it on failure.
   try {
     options.signal?.throwIfAborted()
     if (options.prepare) await completeImage(proxmox, options, options.prepare)
-    options.onStep?.(`making a template of VM ${options.vmid}`)
+    options.onStep?.(`converting VM ${options.vmid} to a template`)
     await task(proxmox, options, 'post', `${at(options)}/template`)
   } catch (error) {
     await removeVm(proxmox, options).catch(cause => {
@@ -56,15 +56,15 @@ export const buildTemplate = async (proxmox: Proxmox, options: TemplateOptions):
   } finally {
     if (options.prepare)
       await task(proxmox, {}, 'delete', seedPath(options, options.prepare)).catch(() => {
-        // It was never uploaded, or is overwritten by the next attempt.
+        // Ignore: it was never uploaded, or the next attempt overwrites it.
       })
   }
 }
 
-/** Resolves when the VM is there, also for a maker who was interrupted meanwhile. */
+/** Resolves when the VM exists, even if `signal` was aborted in the meantime. */
 const importImage = async (proxmox: Proxmox, options: TemplateOptions): Promise<void> => {
   options.signal?.throwIfAborted()
-  // Not to be interrupted: without its answer nobody could end what it has begun.
+  // Do not pass the signal: without the UPID in the response, the import could not be cancelled.
   const upid = await proxmox.post<string>(path`/nodes/${options.node}/qemu`, {
     vmid: options.vmid,
     name: options.name,
@@ -82,7 +82,7 @@ const importImage = async (proxmox: Proxmox, options: TemplateOptions): Promise<
   try {
     await proxmox.waitTask(upid, callOf(options))
   } catch (error) {
-    // An import that is ended takes away what it made. One that failed may have met the VM of somebody else.
+    // A cancelled import removes its VM. A failed one may have found the VMID in use, so do not remove that VM.
     if (!options.signal?.aborted) throw error
     await proxmox.cancelTask(upid)
     await proxmox.waitTask(upid, { deadline: proxmox.clock.now() + CANCEL_MS }).catch(cause => {
@@ -91,7 +91,7 @@ const importImage = async (proxmox: Proxmox, options: TemplateOptions): Promise<
   }
 }
 
-/** Boots the image once with the seed, and waits until it has switched itself off. */
+/** Boots the image once with the seed and waits until it has shut itself down. */
 const completeImage = async (
   proxmox: Proxmox,
   options: TemplateOptions,
@@ -109,18 +109,18 @@ const completeImage = async (
   })
   const volume = `${storage}:iso/${filename},media=cdrom`
   await proxmox.put(`${at(options)}/config`, { [SEED_DRIVE]: volume, boot: 'order=scsi0' }, call)
-  options.onStep?.(`booting VM ${options.vmid} once: it installs what is missing, and switches itself off`)
+  options.onStep?.(`booting VM ${options.vmid} once: it installs missing packages and shuts itself down`)
   await task(proxmox, options, 'post', `${at(options)}/status/start`)
   const { prepareMs = PREPARE_MS } = options
   const end = proxmox.clock.now() + prepareMs
   while (!(await isStopped(proxmox, options))) {
     if (proxmox.clock.now() >= end) throw unfinished(options, prepareMs)
-    await proxmox.clock.sleep(Math.min(LOOK_MS, prepareMs / 5), options.signal)
+    await proxmox.clock.sleep(Math.min(POLL_MS, prepareMs / 5), options.signal)
   }
   await proxmox.put(`${at(options)}/config`, { delete: SEED_DRIVE, boot: 'order=scsi0' }, call)
 }
 
-/** A cluster that is away for a while is no reason to begin anew. */
+/** Temporary outages of the cluster do not abort the build. */
 const isStopped = async (proxmox: Proxmox, options: TemplateOptions): Promise<boolean> => {
   try {
     const now = await proxmox.get<{ status?: string }>(`${at(options)}/status/current`, {}, callOf(options))
@@ -131,7 +131,7 @@ const isStopped = async (proxmox: Proxmox, options: TemplateOptions): Promise<bo
   }
 }
 
-/** Also when the maker was interrupted: what is half made is of no use to anybody. */
+/** Runs also after an abort, with its own timeout: an incomplete VM is useless. */
 const removeVm = async (proxmox: Proxmox, options: TemplateOptions): Promise<void> => {
   const patient = { ...options, signal: AbortSignal.timeout(120_000) }
   await task(proxmox, patient, 'post', `${at(options)}/status/stop`)
@@ -147,7 +147,7 @@ const task = async (
 ): Promise<void> => {
   const call = callOf(options)
   const upid = await proxmox[verb]<string | null>(where, params, call)
-  // A volume that is gone at once has no task.
+  // Deleting a volume may finish at once, without a task.
   if (upid) await proxmox.waitTask(upid, call)
 }
 
@@ -160,20 +160,20 @@ const seedPath = (options: TemplateOptions, { storage }: { storage: string }): s
 const unfinished = ({ vmid, image, bridge }: TemplateOptions, ms: number): AppError =>
   new AppError(
     'timeout',
-    `VM ${vmid} of ${image} did not switch itself off within ${Math.ceil(ms / 60_000)} minutes.`,
+    `VM ${vmid} of ${image} did not shut itself down within ${Math.ceil(ms / 60_000)} minutes.`,
     {
-      hint: `It must run cloud-init and reach its package servers through ${bridge}. To look: make it by hand (deputy proxmox template) and watch its console.`,
+      hint: `It must run cloud-init and reach its package servers through ${bridge}. To debug: build it by hand (deputy proxmox template) and watch its console.`,
     },
   )
 
-/** The same by hand, with what the image must hold. */
+/** The commands to build a template by hand. */
 export const templateLines = ({
   vmid,
   name,
   storage,
   bridge,
 }: Pick<TemplateOptions, 'vmid' | 'name' | 'storage' | 'bridge'>): string[] => [
-  '# On any computer with libguestfs-tools: what the runner needs, and a clean slate for cloud-init.',
+  '# On any computer with libguestfs-tools: install what the runner needs, and reset cloud-init.',
   'virt-customize -a debian-13-genericcloud-amd64.qcow2 --install curl,qemu-guest-agent --run-command "cloud-init clean --logs --machine-id"',
   '# On a node of the cluster:',
   `qm create ${vmid} --name ${name} --memory 1024 --cores 1 --ostype l26 --agent enabled=1 --net0 virtio,bridge=${bridge},firewall=1`,

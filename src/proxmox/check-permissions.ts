@@ -10,11 +10,11 @@ export interface MissingPrivileges {
 
 export interface PermissionReport {
   readonly missing: readonly MissingPrivileges[]
-  /** What the administrator types on a node to grant what is missing, and nothing when nothing is. */
+  /** Commands that grant the missing privileges, for an administrator on a node. */
   readonly commands: readonly string[]
 }
 
-/** Compares what the token may do with the least that jobs need. */
+/** Compares the privileges of the token with the minimum that jobs need. */
 export const checkPermissions = async (
   request: Request,
   place: PrivilegeScope & { user: string; tokenId?: string },
@@ -24,7 +24,7 @@ export const checkPermissions = async (
   for (const { path, privileges, why } of privilegeTable(place)) {
     const granted = await privilegesOn(request, path, options)
     const lacking = privileges.filter(name => !granted.has(name))
-    // Unrestricted implies the other rights on the agent.
+    // VM.GuestAgent.Unrestricted implies the other agent privileges.
     const real = granted.has('VM.GuestAgent.Unrestricted')
       ? lacking.filter(name => !agentPrivileges(place.major).includes(name))
       : lacking
@@ -33,7 +33,7 @@ export const checkPermissions = async (
   return { missing, commands: missing.length === 0 ? [] : pveumLines({ ...place, missing }) }
 }
 
-/** The number beside a privilege is its propagate flag: presence is what counts. */
+/** The value of a privilege is its propagate flag; a listed privilege is granted in any case. */
 export const privilegesOn = async (
   request: Request,
   path: string,

@@ -25,8 +25,8 @@ export type ErrorKind =
   | 'server'
 
 /**
- * Proxmox VE has neither 404 nor 409: what went wrong is in the words. The same words come in HTTP
- * answers and in the exit status of tasks.
+ * Proxmox VE sends neither 404 nor 409, so the kind of error is derived from the message. HTTP responses and the exit
+ * status of tasks use the same messages.
  */
 export const classifyError = (
   status: number,
@@ -38,10 +38,10 @@ export const classifyError = (
   if (status === 501) return 'unknown_call'
   if (status === 502 || status === 503 || status === 504) return 'unreachable'
   if (status === 400) return /no such task/.test(errors?.upid ?? message) ? 'missing' : 'parameters'
-  return WORDS.find(([pattern]) => pattern.test(message))?.[1] ?? 'server'
+  return MESSAGES.find(([pattern]) => pattern.test(message))?.[1] ?? 'server'
 }
 
-/** Kinds that go away by themselves when the other operation ends. */
+/** Lock errors disappear when the other operation ends. */
 export const isLockKind = (kind: ErrorKind | undefined): boolean => kind === 'locked' || kind === 'stale_lock'
 
 const FORBIDDEN: readonly (readonly [RegExp, ErrorKind])[] = [
@@ -49,9 +49,9 @@ const FORBIDDEN: readonly (readonly [RegExp, ErrorKind])[] = [
   [/user != root@pam|only root |only allowed for root/i, 'root_only'],
 ]
 
-const WORDS: readonly (readonly [RegExp, ErrorKind])[] = [
+const MESSAGES: readonly (readonly [RegExp, ErrorKind])[] = [
   ...FORBIDDEN,
-  // A program that the node lacks says nothing about a guest.
+  // A program is missing on the node, not a guest.
   [/unable to find command|command not found/i, 'server'],
   [/can't lock file .* got timeout/i, 'locked'],
   [/cfs-lock .*(got lock (request )?timeout|error: got)/i, 'locked'],

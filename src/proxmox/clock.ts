@@ -12,7 +12,7 @@ export const systemClock: Clock = {
     try {
       await sleep(ms, undefined, signal ? { signal } : {})
     } catch (error) {
-      // The timer throws its own AbortError; callers expect the reason that was given.
+      // The timer throws its own AbortError; callers expect the reason of the signal.
       throw signal?.aborted ? signal.reason : error
     }
   },

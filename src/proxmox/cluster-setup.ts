@@ -9,13 +9,13 @@ export interface SetupOptions extends PrivilegeScope {
 }
 
 export interface SetupResult {
-  /** What was made or was there already, in order. */
+  /** What was created or existed already, in order. */
   readonly steps: readonly string[]
-  /** Told once, when the token is made; undefined when it existed. */
+  /** The value of a new token; undefined if the token existed, because Proxmox VE shows it only once. */
   readonly secret: string | undefined
 }
 
-/** Does through the API what `setupLines` prints. Needs an administrator, and can be repeated. */
+/** Does through the API what `setupLines` prints. Needs administrator privileges. Can be repeated. */
 export const performSetup = async (
   request: Request,
   setup: SetupOptions,
@@ -25,11 +25,11 @@ export const performSetup = async (
   const step = async (what: string, work: () => Promise<unknown>): Promise<unknown> => {
     try {
       const result = await work()
-      steps.push(`made ${what}`)
+      steps.push(`created ${what}`)
       return result
     } catch (error) {
-      if (!isThere(error)) throw error
-      steps.push(`${what} is there`)
+      if (!alreadyExists(error)) throw error
+      steps.push(`${what} exists`)
       return undefined
     }
   }
@@ -48,10 +48,10 @@ export const performSetup = async (
     const made = await step(`role ${roleid}`, () =>
       request('POST', '/access/roles', { roleid, privs }, options).then(() => true),
     )
-    // Other users may have the role, and an administrator may have added to it.
+    // Append only: other users may share the role, or an administrator may have extended it.
     if (made === undefined)
       await request('PUT', path`/access/roles/${roleid}`, { privs, append: true }, options)
-    // With privilege separation both need the rule.
+    // With privilege separation, user and token both need the rule.
     await request(
       'PUT',
       '/access/acl',
@@ -63,7 +63,7 @@ export const performSetup = async (
   return { steps, secret: (token as { value?: string } | undefined)?.value }
 }
 
-const isThere = (error: unknown): boolean => {
+const alreadyExists = (error: unknown): boolean => {
   const details = proxmoxDetails(error)
   return (
     details?.kind === 'exists' ||

@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import { type Environment, readVariable } from './env-variables.ts'
 
-/** Secrets are functions so that no dump, log line or JSON of the settings can hold one. */
+/** Secrets are functions, so that logging or serialising the settings cannot reveal them. */
 export type Credentials =
   | {
       readonly kind: 'token'
@@ -14,7 +14,7 @@ export type Credentials =
 
 const TOKEN_NAMES = ['PROXMOX_TOKEN_ID', 'PROXMOX_API_TOKEN_ID', 'PROXMOX_TOKEN_NAME'] as const
 const SECRET_NAMES = ['PROXMOX_TOKEN_VALUE', 'PROXMOX_TOKEN_SECRET', 'PROXMOX_API_TOKEN_SECRET'] as const
-/** The name may hold an `@` of its own: in some realms it is a mail address. */
+/** The name may contain another `@`: in some realms it is a mail address. */
 const USER = /^[^\s:/!]+@[A-Za-z][A-Za-z0-9.\-_]+$/
 const TOKEN = /^[A-Za-z][A-Za-z0-9.\-_]+$/
 
@@ -35,7 +35,7 @@ export const parseCredentials = (env: Environment): Credentials => {
   })
 }
 
-/** The same without the token when there is a password: only a person may prepare a cluster. */
+/** Removes the token if there is a password: cluster setup needs a user with a password. */
 export const withoutToken = (env: Environment): Environment =>
   env.PROXMOX_PASSWORD
     ? {
@@ -63,21 +63,21 @@ const token = ({ user, tokenUser, tokenName, secret }: Parts): Credentials => {
   }
   if (secret === undefined) {
     throw new AppError('invalid', `The Proxmox VE token "${tokenName}" has no value.`, {
-      hint: 'Set PROXMOX_TOKEN_VALUE; Proxmox VE shows it once, when the token is made.',
+      hint: 'Set PROXMOX_TOKEN_VALUE; Proxmox VE shows it once, when the token is created.',
     })
   }
   if (tokenUser !== undefined && user !== undefined && tokenUser !== user) {
     throw new AppError('invalid', `PROXMOX_USER is "${user}", but the token belongs to "${tokenUser}".`, {
-      hint: 'Unset PROXMOX_USER or make both agree.',
+      hint: 'Unset PROXMOX_USER, or set it to the owner of the token.',
     })
   }
   if (!TOKEN.test(tokenName)) {
-    throw new AppError('invalid', `"${tokenName}" is no Proxmox VE token name.`, {
+    throw new AppError('invalid', `Invalid Proxmox VE token name "${tokenName}".`, {
       hint: 'Use the part after the "!" in the token ID, such as "deputy" in deputy@pve!deputy.',
     })
   }
   if (/[\s\r\n]/.test(secret)) {
-    throw new AppError('invalid', 'The Proxmox VE token value holds white space.', {
+    throw new AppError('invalid', 'The Proxmox VE token value contains white space.', {
       hint: 'It is a UUID of 36 characters; copy it again.',
     })
   }
@@ -90,7 +90,7 @@ const checkUser = (user: string | undefined): string => {
     throw new AppError('invalid', 'PROXMOX_USER is not set.', { hint: 'Set it with its realm: deputy@pve' })
   }
   if (USER.test(user)) return user
-  throw new AppError('invalid', `PROXMOX_USER is "${user}", which is no Proxmox VE user.`, {
+  throw new AppError('invalid', `Invalid PROXMOX_USER "${user}".`, {
     hint: user.includes('@') ? 'Write it as name@realm.' : `Add the realm: ${user}@pve or ${user}@pam`,
   })
 }
@@ -101,7 +101,7 @@ const splitId = (text: string | undefined) => {
   return at < 0 ? { user: undefined, name: text } : { user: text.slice(0, at), name: text.slice(at + 1) }
 }
 
-/** Accepts the whole header too, `PVEAPIToken=user@realm!name=uuid`, because that is what people copy. */
+/** Also accepts the complete header, `PVEAPIToken=user@realm!name=uuid`, because users copy it. */
 const splitValue = (text: string | undefined): { id?: string; secret: string | undefined } => {
   const match = /^(?:PVEAPIToken[= ])?([^=!\s]+![^=\s]+)=(\S+)$/.exec(text ?? '')
   return match ? { id: match[1]!, secret: match[2] } : { secret: text }

@@ -3,17 +3,16 @@ import { AppError } from '../jobs/errors.ts'
 export type Scalar = string | number | boolean
 export type Params = Readonly<Record<string, Scalar | readonly Scalar[] | null | undefined>>
 
-/** pveproxy's own limit; a bigger body is answered with 501 after it was sent. */
+/** Limit of pveproxy. It answers a larger body with 501, after receiving all of it. */
 export const MAX_BODY_BYTES = 512 * 1024
 
 /**
- * A path whose values are encoded one by one, so that none can add a segment:
- * ``path`/nodes/${node}/tasks/${upid}` ``.
+ * Builds a path and encodes each value, so that none can add a segment: ``path`/nodes/${node}/tasks/${upid}` ``.
  */
 export const path = (strings: TemplateStringsArray, ...values: (string | number)[]): string =>
   strings.reduce((text, part, index) => text + segment(values[index - 1]!) + part)
 
-/** Fills `{name}` placeholders of a catalogue path and returns the parameters that are left. */
+/** Fills the `{name}` placeholders of a path and returns the remaining parameters. */
 export const fillPath = (template: string, params: Params): { path: string; rest: Params } => {
   const rest: Record<string, Params[string]> = { ...params }
   const filled = template.replace(/\{([^}]+)\}/g, (_, name: string) => {
@@ -29,7 +28,7 @@ export const fillPath = (template: string, params: Params): { path: string; rest
   return { path: filled, rest }
 }
 
-/** Booleans become 1 and 0, arrays repeat their key: the only forms that Proxmox VE takes. */
+/** Encodes booleans as 1 and 0 and repeats the key of arrays: the only forms that Proxmox VE accepts. */
 export const encodeParams = (params: Params): string => {
   const form = new URLSearchParams()
   for (const [key, value] of Object.entries(params)) {
@@ -46,18 +45,18 @@ export const encodeBody = (params: Params): string => {
     'too_large',
     `The request has ${body.length} bytes; Proxmox VE takes at most ${MAX_BODY_BYTES}.`,
     {
-      hint: 'Send big content as an upload to a storage, or in parts.',
+      hint: 'Upload large content to a storage, or send it in parts.',
     },
   )
 }
 
-/** Of the spellings of true and false Proxmox VE takes these alone. */
+/** Proxmox VE accepts only 1 and 0 as booleans. */
 export const encodeScalar = (value: Scalar): string =>
   typeof value === 'boolean' ? (value ? '1' : '0') : String(value)
 
 const segment = (value: string | number): string => {
   const text = String(value)
-  // Encoded dots would still be resolved as path steps by every URL parser on the way.
+  // URL parsers resolve dot segments even when they are encoded.
   if (text === '' || text === '.' || text === '..') {
     throw new AppError('invalid', `"${text}" cannot be part of a Proxmox VE path.`, {
       hint: 'Pass the name of a node, storage, guest or task.',

@@ -2,7 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import { type Environment, readVariable } from './env-variables.ts'
 
 export interface Endpoint {
-  /** Name or address as one types it, IPv6 without brackets. */
+  /** Host name or address; IPv6 without brackets. */
   readonly host: string
   readonly port: number
   readonly origin: string
@@ -33,7 +33,7 @@ export const parseEndpoint = (text: string, defaultPort: number): Endpoint => {
       hint: `Use ${text.slice('http://'.length)}`,
     })
   }
-  // People paste the address of the web page or of the API.
+  // Users paste the URL of the web interface or of the API.
   const bare = text.replace(/^https:\/\//, '').replace(/\/(api2(\/json)?\/?)?$/, '')
   const bracketed = /^\[([0-9a-fA-F:.%\w]+)\](?::(.*))?$/.exec(bare)
   if (bracketed) return endpoint(bracketed[1]!, bracketed[2], defaultPort, text)
@@ -61,6 +61,6 @@ const parsePort = (text: string | undefined, name: string): number | undefined =
 }
 
 const badHost = (text: string) =>
-  new AppError('invalid', `PROXMOX_HOST is "${text}", which is no host name or address.`, {
-    hint: 'Examples: pve1.lan, 192.0.2.10:8006, [2001:db8::1]:8006; several are separated by commas.',
+  new AppError('invalid', `Invalid PROXMOX_HOST "${text}".`, {
+    hint: 'Examples: pve1.lan, 192.0.2.10:8006, [2001:db8::1]:8006. Separate several with commas.',
   })

@@ -1,6 +1,6 @@
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The first of these names that holds more than white space, trimmed. */
+/** The trimmed value of the first variable that is not blank. */
 export const readVariable = (env: Environment, ...names: string[]): string | undefined => {
   for (const name of names) {
     const value = env[name]?.trim()

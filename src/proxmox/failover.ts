@@ -1,17 +1,17 @@
 import type { Clock } from './clock.ts'
 import type { Endpoint } from './endpoints.ts'
 
-/** A failed host is left alone for this long unless all others failed too. */
+/** A failed host is not used for this long, unless all others failed too. */
 const REST_MS = 30_000
 
-/** Stays with the endpoint that works; the order of the setting decides among those that may. */
+/** Stays with the endpoint that works. On failure, the next one in the configured order is used. */
 export const createFailover = (endpoints: readonly Endpoint[], clock: Clock) => {
   const failedAt = new Map<string, number>()
   const rested = (endpoint: Endpoint) => clock.now() - (failedAt.get(endpoint.origin) ?? -REST_MS) >= REST_MS
   let current = endpoints[0]!
 
   return {
-    /** Endpoints in the order in which one call should try them. */
+    /** Endpoints in the order in which a call tries them. */
     order(): Endpoint[] {
       const others = endpoints.filter(one => one !== current)
       const all = [current, ...others]

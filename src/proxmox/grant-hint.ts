@@ -6,8 +6,8 @@ import { proxmoxDetails } from './proxmox-errors.ts'
 import { grantLines } from './pveum.ts'
 
 /**
- * A refusal for want of a privilege, with the lines that grant it. A rule on a path replaces those that the path
- * inherits, so the role of the lines repeats what the token may do there now.
+ * Adds the pveum commands that grant the missing privilege to a permission error. An ACL entry on a path replaces the
+ * inherited ones, so the role in the commands includes the privileges that the token has there already.
  */
 export const withGrantHint = async (
   request: Request,
@@ -16,7 +16,9 @@ export const withGrantHint = async (
 ): Promise<unknown> => {
   const { kind, aclPath, privileges } = proxmoxDetails(error) ?? {}
   if (!(error instanceof AppError) || kind !== 'permission' || !aclPath || !privileges) return error
-  const held = await privilegesOn(request, aclPath, { timeoutMs: LOOK_MS }).catch(() => new Set<string>())
+  const held = await privilegesOn(request, aclPath, { timeoutMs: PERMISSIONS_TIMEOUT_MS }).catch(
+    () => new Set<string>(),
+  )
   const lines = grantLines({
     ...identityOf(credentials),
     path: aclPath,
@@ -31,13 +33,13 @@ export const withGrantHint = async (
   })
 }
 
-const LOOK_MS = 5000
+const PERMISSIONS_TIMEOUT_MS = 5000
 
 export const identityOf = (credentials: Credentials): { user: string; tokenId?: string } => ({
   user: credentials.user,
   ...(credentials.kind === 'token' && { tokenId: credentials.id }),
 })
 
-/** One for each user and path: a role that others share must not grow for them. */
+/** One role per user and path: extending a shared role would give privileges to its other users. */
 const roleName = (user: string, path: string): string =>
   `Deputy-${`${user}${path}`.replace(/[^A-Za-z0-9._]+/g, '-').replace(/-$/, '')}`

@@ -10,7 +10,7 @@ import type { TlsSettings } from './tls-settings.ts'
 
 export interface OutgoingRequest {
   readonly method: string
-  /** With the query, encoded. */
+  /** Encoded, with the query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>
@@ -18,7 +18,7 @@ export interface OutgoingRequest {
   readonly signal?: AbortSignal
 }
 
-/** What a node showed when it was last connected to. */
+/** The certificate of the last connection to a host. */
 export interface SeenCertificate {
   readonly fingerprint: string
   readonly validTo: Date
@@ -31,19 +31,19 @@ export interface Transport {
   close(): Promise<void>
 }
 
-/** Nothing of the request can have reached Proxmox VE: another endpoint may be tried, even with a write. */
+/** The request cannot have reached Proxmox VE, so another endpoint may be tried even for a write. */
 export class ConnectFailure extends Error {
-  // undici keeps the request and reconnects for ever on some of its own codes; this one it hands back.
+  // undici keeps reconnecting for ever on some of its own codes, but reports this one to the caller.
   readonly code = 'DEPUTY_CONNECT'
 }
 
-/** The server closes an idle connection after 5 s and any connection after 100 requests. */
+/** pveproxy closes an idle connection after 5 s, and any connection after 100 requests. */
 const KEEP_ALIVE_MS = 4000
 const REQUESTS_PER_CONNECTION = 90
-/** All nodes are reached through one: a few that hang must leave room for the others. */
+/** One host forwards the calls to all nodes, so a few hanging nodes must leave connections for the others. */
 const CONNECTIONS = 32
 const CONNECT_TIMEOUT_MS = 10_000
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 export const createTransport = (tls: TlsSettings): Transport => {
   const pools = new Map<string, Promise<Pool>>()
@@ -64,7 +64,7 @@ export const createTransport = (tls: TlsSettings): Transport => {
   return {
     send: async (endpoint, { timeoutMs, signal, ...request }) => {
       const pool = await poolFor(endpoint)
-      const answer = await pool.request({
+      const response = await pool.request({
         ...request,
         method: request.method as 'GET',
         body: (request.body ?? null) as string | null,
@@ -72,9 +72,9 @@ export const createTransport = (tls: TlsSettings): Transport => {
         bodyTimeout: timeoutMs,
         signal: signal ?? null,
       })
-      const raw = await readAll(answer.body)
-      const body = answer.headers['content-encoding'] === 'gzip' ? await inflate(raw) : raw
-      return { status: answer.statusCode, reason: answer.statusText, body }
+      const raw = await readAll(response.body)
+      const body = response.headers['content-encoding'] === 'gzip' ? await inflate(raw) : raw
+      return { status: response.statusCode, reason: response.statusText, body }
     },
     certificate: endpoint => seen.get(endpoint.origin),
     close: async () => {
@@ -87,7 +87,7 @@ export const createTransport = (tls: TlsSettings): Transport => {
   }
 }
 
-/** undici costs 60 ms to load; nobody pays it before the first call. */
+/** Loads undici on the first call, because that takes 60 ms. */
 const openPool = async (
   endpoint: Endpoint,
   trust: Promise<TlsTrust>,
@@ -110,7 +110,7 @@ const connector = (
   trust: TlsTrust,
   onSeen: (certificate: SeenCertificate) => void,
 ): buildConnector.connector => {
-  // The handshake always completes; the judge then decides with everything known, and can say what it saw.
+  // The handshake always completes, so that the check can report the certificate in its error.
   const connect = build({
     rejectUnauthorized: false,
     secureContext: trust.context,
@@ -134,7 +134,7 @@ const readAll = async (body: AsyncIterable<Uint8Array>): Promise<Buffer> => {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > MAX_ANSWER_BYTES) throw tooBig()
+    if (size > MAX_RESPONSE_BYTES) throw tooBig()
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -142,7 +142,7 @@ const readAll = async (body: AsyncIterable<Uint8Array>): Promise<Buffer> => {
 
 const inflate = async (raw: Buffer): Promise<Buffer> => {
   try {
-    return await promisify(gunzip)(raw, { maxOutputLength: MAX_ANSWER_BYTES })
+    return await promisify(gunzip)(raw, { maxOutputLength: MAX_RESPONSE_BYTES })
   } catch (cause) {
     if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') throw tooBig()
     throw cause
@@ -150,6 +150,6 @@ const inflate = async (raw: Buffer): Promise<Buffer> => {
 }
 
 const tooBig = () =>
-  new AppError('too_large', `The answer of Proxmox VE has more than ${MAX_ANSWER_BYTES} bytes.`, {
-    hint: 'Ask for less at once: a limit, a type, a single guest.',
+  new AppError('too_large', `The response of Proxmox VE has more than ${MAX_RESPONSE_BYTES} bytes.`, {
+    hint: 'Request less at once: use a limit, a type or a single guest.',
   })

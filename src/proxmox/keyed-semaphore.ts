@@ -1,4 +1,4 @@
-/** At most `limit` tasks at a time per key; the others wait in order and leave the queue when aborted. */
+/** Runs at most `limit` tasks at a time per key. Others wait in order, and leave the queue when they are aborted. */
 export const createKeyedSemaphore = (limit: number) => {
   const lanes = new Map<string, Lane>()
 

@@ -4,7 +4,7 @@ import { AppError } from '../jobs/errors.ts'
 export interface FilePart {
   readonly filename: string
   readonly size: number
-  /** Called for each attempt, because a stream can be read once. */
+  /** Called for each attempt, because a stream can be read only once. */
   readonly content: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -14,12 +14,12 @@ export interface Multipart {
 }
 
 /**
- * Proxmox VE's own parser is strict: text fields come before the file, each part starts with exactly
- * this header, and the length must be known before the first byte because chunks are refused.
+ * The multipart parser of Proxmox VE is strict: text fields must precede the file, each part must start with exactly
+ * this header, and Content-Length is required because chunked bodies are refused.
  */
 export const encodeMultipart = (fields: Readonly<Record<string, string>>, file: FilePart): Multipart => {
   if (!/^[A-Za-z0-9_.-]{1,255}$/.test(file.filename)) {
-    throw new AppError('invalid', `"${file.filename}" is no file name for a Proxmox VE storage.`, {
+    throw new AppError('invalid', `Invalid file name "${file.filename}" for a Proxmox VE storage.`, {
       hint: 'Use letters, digits, dots, dashes and underscores.',
     })
   }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import * as tls from 'node:tls'
 
-/** The certificates that the administrator of this computer trusts; newer Node versions ask the system for them. */
+/** The CA certificates of the operating system. Older Node versions cannot query them, so known files are read. */
 export const osCertificates = async (): Promise<string[]> => {
   const { getCACertificates } = tls as { getCACertificates?: (type: 'system') => string[] }
   if (getCACertificates) return getCACertificates('system')

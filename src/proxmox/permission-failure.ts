@@ -1,10 +1,10 @@
 export interface PermissionFailure {
   readonly aclPath: string
-  /** The least to grant: of privileges of which one is enough, Proxmox VE names the narrowest first. */
+  /** The minimum to grant. Of alternatives, Proxmox VE lists the narrowest first. */
   readonly privileges: readonly string[]
 }
 
-/** `Permission check failed (/storage/local, Datastore.AllocateSpace|Datastore.Allocate)` in its parts. */
+/** Parses `Permission check failed (/storage/local, Datastore.AllocateSpace|Datastore.Allocate)`. */
 export const parsePermissionFailure = (message: string): PermissionFailure | undefined => {
   const match = /Permission check failed \((\/[^,)\s]*),\s*([A-Za-z.|,\s]+)\)/i.exec(message)
   const privileges = (match?.[2] ?? '')

@@ -1,28 +1,28 @@
-/** Where jobs run; decides which rights are needed and on what. */
+/** The resources that jobs use. They determine the required privileges and paths. */
 export interface PrivilegeScope {
-  /** Major version of Proxmox VE: 9 split the rights on the guest agent. */
+  /** Major version of Proxmox VE: version 9 split the privileges for the guest agent. */
   readonly major: number
   readonly template: number
   readonly pool: string
-  /** Storages of the template's disks: those of its clones go there too. */
+  /** Storages of the template's disks. The disks of its clones go there too. */
   readonly diskStorages: readonly string[]
-  /** Storages of the images in the template's CD-ROM drives: who may not see them may not clone it. */
+  /** Storages of the images in the template's CD-ROM drives. Cloning needs read access to them. */
   readonly imageStorages?: readonly string[]
   readonly seedStorage?: string
-  /** A bridge of the nodes, or with `zone` a vnet of the SDN. */
+  /** A bridge of the nodes, or an SDN vnet if `zone` is set. */
   readonly bridge?: string
   readonly zone?: string
 }
 
 export interface RequiredPrivileges {
-  /** Always with the same privileges, because users share it. */
+  /** A role always has the same privileges, because users share it. */
   readonly role: string
   readonly path: string
   readonly privileges: readonly string[]
   readonly why: string
 }
 
-/** The least that a token needs from clone to destroy. Nothing on `/`, nothing that begins with `Sys.`. */
+/** The minimum privileges for the whole life of a machine. None on `/`, and no `Sys.` privilege. */
 export const privilegeTable = ({
   major,
   template,

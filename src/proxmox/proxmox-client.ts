@@ -21,8 +21,8 @@ export interface ProxmoxOptions {
   readonly logger?: Logger
   readonly clock?: Clock
   /**
-   * Where the catalogue of the host is kept between starts. A client that has such a place fetches the catalogue by
-   * itself, beside its first calls; any other has one once it was asked for. With one, every call is checked.
+   * Directory that caches the API catalogue of the host. With it, the client fetches the catalogue in the background of
+   * its first calls; without it, on the first call of `catalogue()`. Once loaded, every call is checked against it.
    */
   readonly cacheDir?: string
   readonly callsPerNode?: number
@@ -38,20 +38,20 @@ export interface Proxmox {
   readonly put: Verb
   readonly delete: Verb
   readonly request: Request
-  /** Uploads and waits for the task; resolves when the file is in place. */
+  /** Uploads a file and waits for the task that stores it. */
   upload(file: Upload): Promise<TaskResult>
   waitTask(upid: string, options?: WaitOptions): Promise<TaskResult>
   cancelTask(upid: string, options?: CallOptions): Promise<void>
-  /** Repeats work that finds a lock held, until the deadline. */
+  /** Retries work that fails on a lock, until the deadline. */
   retryWhileLocked<T>(work: () => Promise<T>, patience: Omit<LockRetryOptions, 'clock'>): Promise<T>
   catalogue(options?: CallOptions): Promise<Catalogue>
   version(options?: CallOptions): Promise<Version>
-  /** What the first of the nodes that was reached has shown. */
+  /** The certificate of the first host that was connected. */
   certificate(): SeenCertificate | undefined
   close(): Promise<void>
 }
 
-/** Three workers answer for a node, and a call that waits for a lock blocks one for ten seconds. */
+/** A node has three workers, and a call that waits for a lock blocks one of them for ten seconds. */
 const CALLS_PER_NODE = 6
 
 export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions = {}): Proxmox => {
@@ -61,16 +61,16 @@ export const createProxmox = (settings: ProxmoxSettings, options: ProxmoxOptions
 
   const login = async (username: string, password: string): Promise<Ticket> => {
     const call = { method: 'POST', path: '/access/ticket' }
-    const answer = await transport.send(failover.order()[0]!, {
+    const response = await transport.send(failover.order()[0]!, {
       method: 'POST',
       path: '/api2/json/access/ticket',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: encodeBody({ username, password }),
       timeoutMs: settings.timeoutMs,
     })
-    if (answer.status === 401) throw wrongPassword(username, answer)
-    if (answer.status !== 200) throw errorFromResponse(call, answer)
-    return readTicket((JSON.parse(new TextDecoder().decode(answer.body)) as { data: unknown }).data)
+    if (response.status === 401) throw wrongPassword(username, response)
+    if (response.status !== 200) throw errorFromResponse(call, response)
+    return readTicket((JSON.parse(new TextDecoder().decode(response.body)) as { data: unknown }).data)
   }
 
   const send = createRequest({

@@ -2,14 +2,14 @@ import { AppError, type ErrorCode } from '../jobs/errors.ts'
 import { classifyError, type ErrorKind } from './classify-error.ts'
 import { parsePermissionFailure } from './permission-failure.ts'
 
-/** What a caller may branch on; always in `details` of an error that comes from this client. */
+/** Machine-readable `details` of every error of this client. */
 export interface ProxmoxDetails {
   readonly source: 'proxmox'
   readonly kind: ErrorKind
   readonly method?: string
   readonly path?: string
   readonly status?: number
-  /** One message per parameter, as Proxmox VE gave them. */
+  /** One message per parameter, from Proxmox VE. */
   readonly errors?: Readonly<Record<string, string>>
   readonly aclPath?: string
   readonly privileges?: readonly string[]
@@ -20,13 +20,13 @@ export interface ProxmoxDetails {
 }
 
 /**
- * A write whose answer was lost: it may have happened, may be happening, or not. Look at the tasks and
- * the configuration before anything is sent again.
+ * The response to a write was lost. The write may be done, in progress or not received: check the tasks and the
+ * configuration before sending it again.
  */
 export class UncertainError extends AppError {
   constructor(call: Call, why: string, options: { status?: number; cause?: unknown } = {}) {
-    super('unavailable', `It is not known whether Proxmox VE did ${call.method} ${call.path}: ${why}.`, {
-      hint: 'Look at the tasks and the configuration of the guest before trying again.',
+    super('unavailable', `Unknown whether Proxmox VE carried out ${call.method} ${call.path}: ${why}.`, {
+      hint: 'Check the tasks and the configuration of the guest before trying again.',
       retryable: false,
       details: details('uncertain', call, options.status === undefined ? {} : { status: options.status }),
       cause: options.cause,
@@ -46,29 +46,29 @@ export interface ApiResponse {
   readonly body: Uint8Array
 }
 
-/** Any answer that is not a success, as one of our errors, in Proxmox's own words. */
-export const errorFromResponse = (call: Call, answer: ApiResponse): AppError => {
-  const { message, errors } = readBody(answer)
-  const told = message || answer.reason || `status ${answer.status}`
-  if (answer.status >= 595 && answer.status <= 599) return proxyFailure(call, answer.status, told)
-  // A gateway in front lost the answer.
-  if (call.method !== 'GET' && (answer.status === 502 || answer.status === 504))
-    return new UncertainError(call, `${answer.status} ${told}`, { status: answer.status })
-  const kind = classifyError(answer.status, told, errors)
-  const extra = kind === 'permission' ? parsePermissionFailure(told) : undefined
+/** Converts an unsuccessful response to an AppError with the message of Proxmox VE. */
+export const errorFromResponse = (call: Call, response: ApiResponse): AppError => {
+  const { message, errors } = readBody(response)
+  const text = message || response.reason || `status ${response.status}`
+  if (response.status >= 595 && response.status <= 599) return proxyFailure(call, response.status, text)
+  // A gateway lost the response, so the write may have happened.
+  if (call.method !== 'GET' && (response.status === 502 || response.status === 504))
+    return new UncertainError(call, `${response.status} ${text}`, { status: response.status })
+  const kind = classifyError(response.status, text, errors)
+  const extra = kind === 'permission' ? parsePermissionFailure(text) : undefined
   const listed = errors
     ? ` (${Object.entries(errors)
         .map(([name, text]) => `${name}: ${text.trim()}`)
         .join('; ')})`
     : ''
-  return new AppError(CODES[kind].code, `Proxmox VE refused ${call.method} ${call.path}: ${told}${listed}`, {
+  return new AppError(CODES[kind].code, `Proxmox VE refused ${call.method} ${call.path}: ${text}${listed}`, {
     hint: hintFor(kind, call),
     retryable: CODES[kind].retryable,
-    details: details(kind, call, { status: answer.status, ...(errors ? { errors } : {}), ...extra }),
+    details: details(kind, call, { status: response.status, ...(errors ? { errors } : {}), ...extra }),
   })
 }
 
-/** The exit status of a failed task says what the same words in an HTTP answer would. */
+/** Converts the exit status of a failed task to an error. It is classified like the message of an HTTP response. */
 export const errorFromTask = (
   upid: string,
   type: string,
@@ -98,7 +98,7 @@ export const unreachable = (call: Call, why: string, cause: unknown): AppError =
     cause,
   })
 
-/** The machine-readable side of an error of this client; undefined for any other error. */
+/** The details of an error of this client; undefined for any other error. */
 export const proxmoxDetails = (error: unknown): ProxmoxDetails | undefined => {
   if (!(error instanceof AppError)) return undefined
   const found = error.details as ProxmoxDetails | undefined
@@ -113,13 +113,13 @@ const details = (kind: ErrorKind, call: Call, more: Partial<ProxmoxDetails> = {}
   ...more,
 })
 
-/** The daemon or the other node did not answer the proxy. Only 595 means that nothing can have happened. */
-const proxyFailure = (call: Call, status: number, told: string): AppError => {
+/** pveproxy got no response from pvedaemon or another node. Only 595 guarantees that nothing happened. */
+const proxyFailure = (call: Call, status: number, message: string): AppError => {
   if (call.method !== 'GET' && status !== 595)
-    return new UncertainError(call, `${status} ${told}`, { status })
+    return new UncertainError(call, `${status} ${message}`, { status })
   return new AppError(
     'unavailable',
-    `Proxmox VE could not pass on ${call.method} ${call.path}: ${status} ${told}`,
+    `Proxmox VE could not forward ${call.method} ${call.path}: ${status} ${message}`,
     {
       hint: 'A node is down or its pvedaemon hangs. On the node: systemctl status pvedaemon pveproxy',
       details: details('node_down', call, { status }),
@@ -134,9 +134,9 @@ const hintFor = (kind: ErrorKind, { method, path }: Call): string =>
 
 const PVESH: Readonly<Record<string, string>> = { POST: 'create', PUT: 'set', DELETE: 'delete' }
 
-/** Before PVE 8.4 the message is in the reason phrase alone, and 501 answers are plain text. */
-const readBody = (answer: ApiResponse): { message: string; errors?: Record<string, string> } => {
-  const text = new TextDecoder().decode(answer.body).trim()
+/** Before PVE 8.4 only the reason phrase has the message, and 501 responses are plain text. */
+const readBody = (response: ApiResponse): { message: string; errors?: Record<string, string> } => {
+  const text = new TextDecoder().decode(response.body).trim()
   if (!text.startsWith('{')) return { message: text.length <= 2000 && !text.startsWith('<') ? text : '' }
   try {
     const body = JSON.parse(text) as { message?: unknown; errors?: unknown }
@@ -165,17 +165,17 @@ const CODES: Record<ErrorKind, Meaning> = {
   permission: {
     code: 'denied',
     retryable: false,
-    hint: 'The token lacks a right; with privilege separation user and token both need it: deputy doctor',
+    hint: 'The token lacks a privilege; with privilege separation user and token both need it: deputy doctor',
   },
   root_only: {
     code: 'denied',
     retryable: false,
-    hint: 'Only root@pam may do this, logged in with a password: no token and no privilege helps. On a node, as root:',
+    hint: 'Only root@pam with a password may do this, no token. On a node, as root:',
   },
   ticket_only: {
     code: 'denied',
     retryable: false,
-    hint: 'No API token may do this: set PROXMOX_USER and PROXMOX_PASSWORD instead of the token, or on a node, as root:',
+    hint: 'API tokens may not do this: set PROXMOX_USER and PROXMOX_PASSWORD instead of the token, or on a node, as root:',
   },
   unknown_call: {
     code: 'unsupported',
@@ -185,7 +185,7 @@ const CODES: Record<ErrorKind, Meaning> = {
   missing: {
     code: 'not_found',
     retryable: false,
-    hint: 'It is gone, or was never there: look at the list first.',
+    hint: 'It was deleted or never existed: list what exists first.',
   },
   elsewhere: {
     code: 'not_found',
@@ -196,20 +196,24 @@ const CODES: Record<ErrorKind, Meaning> = {
   changed: {
     code: 'conflict',
     retryable: true,
-    hint: 'Somebody changed it meanwhile: read it again and repeat.',
+    hint: 'It was changed in the meantime: read it again and retry.',
   },
   running: { code: 'conflict', retryable: false, hint: 'Stop the guest first.' },
   stopped: { code: 'conflict', retryable: false, hint: 'Start the guest first.' },
-  locked: { code: 'unavailable', retryable: true, hint: 'Another operation holds the lock: try again soon.' },
+  locked: {
+    code: 'unavailable',
+    retryable: true,
+    hint: 'Another operation holds the lock: try again later.',
+  },
   stale_lock: {
     code: 'conflict',
     retryable: true,
-    hint: 'If nothing works on this guest any more, only root on the node can remove the lock: qm unlock <vmid>',
+    hint: 'If no operation is running on this guest, remove the lock as root on the node: qm unlock <vmid>',
   },
   agent_down: {
     code: 'unavailable',
     retryable: true,
-    hint: 'The guest has not started its agent yet, or has none: install qemu-guest-agent in the template.',
+    hint: 'The guest agent has not started yet or is missing: install qemu-guest-agent in the template.',
   },
   agent_off: { code: 'unsupported', retryable: false, hint: 'Enable it: qm set <vmid> --agent enabled=1' },
   no_space: {
@@ -233,11 +237,11 @@ const CODES: Record<ErrorKind, Meaning> = {
     hint: 'Check PROXMOX_HOST and the network: deputy doctor',
   },
   tls: { code: 'unavailable', retryable: false, hint: 'Check the certificate: deputy doctor' },
-  uncertain: { code: 'unavailable', retryable: false, hint: 'Look at what happened before trying again.' },
+  uncertain: { code: 'unavailable', retryable: false, hint: 'Check what happened before trying again.' },
   task_failed: { code: 'internal', retryable: false, hint: 'The last lines of its log are in the details.' },
   server: {
     code: 'internal',
     retryable: false,
-    hint: 'The words are those of Proxmox VE; its journal may say more.',
+    hint: 'The message is from Proxmox VE; the journal of the node may have more.',
   },
 }

@@ -5,14 +5,14 @@ import { type Environment, readVariable } from './env-variables.ts'
 import { parseTlsSettings, type TlsSettings } from './tls-settings.ts'
 
 export interface ProxmoxSettings {
-  /** Every host reaches the whole cluster; the later ones are used when the earlier ones do not answer. */
+  /** Every host reaches the whole cluster. Later ones are used if the earlier ones do not answer. */
   readonly endpoints: readonly Endpoint[]
   readonly credentials: Credentials
   readonly tls: TlsSettings
   readonly timeoutMs: number
 }
 
-/** pveproxy gives up on a silent daemon after 30.0 s; a shorter wait would hide its 596 behind our own timeout. */
+/** pveproxy reports an unresponsive pvedaemon with 596 after 30 s. A shorter timeout would hide that. */
 const DEFAULT_TIMEOUT_MS = 45_000
 
 export const parseSettings = (env: Environment): ProxmoxSettings => ({
@@ -22,7 +22,7 @@ export const parseSettings = (env: Environment): ProxmoxSettings => ({
   timeoutMs: parseTimeout(readVariable(env, 'PROXMOX_TIMEOUT')),
 })
 
-/** True when the user meant to configure Proxmox at all, however badly. */
+/** True if the user has configured Proxmox, even if the settings are invalid. */
 export const isConfigured = (env: Environment): boolean => readVariable(env, 'PROXMOX_HOST') !== undefined
 
 const parseTimeout = (text: string | undefined): number => {

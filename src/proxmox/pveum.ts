@@ -3,13 +3,13 @@ import { type PrivilegeScope, privilegeTable } from './privileges.ts'
 interface Wanted extends PrivilegeScope {
   readonly user: string
   readonly tokenId?: string
-  /** Only these paths get lines; without it all do. */
+  /** Limits the commands to these paths. Default: all paths. */
   readonly missing?: readonly { readonly path: string }[]
 }
 
 /**
- * The lines an administrator types on a node. With privilege separation the effective rights are those
- * that user and token share, so every rule is given to both.
+ * The commands for an administrator on a node. With privilege separation, a token has only the privileges that its user
+ * has too, so every rule is given to both.
  */
 export const pveumLines = (wanted: Wanted): string[] => {
   const paths = wanted.missing && new Set(wanted.missing.map(one => one.path))
@@ -26,17 +26,17 @@ interface Grant {
   readonly privileges: readonly string[]
 }
 
-/** Makes the role, or adds to it, and gives it to user and token on a path. */
+/** Creates or extends the role, and grants it to user and token on the path. */
 export const grantLines = ({ user, tokenId, path, role, privileges }: Grant): string[] => [
   roleLine(role, privileges),
-  // root@pam may do everything, and takes no rule.
+  // root@pam has all privileges and accepts no ACL entry.
   ...(user === 'root@pam' ? [] : [`pveum acl modify ${quote(path)} --users ${quote(user)} --roles ${role}`]),
   ...(tokenId === undefined
     ? []
     : [`pveum acl modify ${quote(path)} --tokens ${quote(tokenId)} --roles ${role}`]),
 ]
 
-/** Everything from nothing: pool, user, token, roles and rules. The token's value is printed by the third line. */
+/** The commands for a new installation: pool, user, token, roles and rules. The third prints the value of the token. */
 export const setupLines = (wanted: Wanted & { tokenName: string }): string[] => [
   `pveum pool add ${quote(wanted.pool)} --comment "machines of Deputy"`,
   `pveum user add ${quote(wanted.user)} --comment "Deputy"`,
@@ -48,7 +48,7 @@ export const setupLines = (wanted: Wanted & { tokenName: string }): string[] => 
   ),
 ]
 
-/** What lets placement see the load of nodes, and doctor the firewall of the datacenter; jobs need none of it. */
+/** Optional grants: placement can read the load of nodes, and doctor the datacenter firewall. Jobs do not need them. */
 export const auditGrantLines = (
   { user, tokenId }: Pick<Wanted, 'user' | 'tokenId'>,
   paths: readonly ('/nodes' | '/')[] = ['/nodes', '/'],
@@ -63,12 +63,12 @@ export const auditGrantLines = (
   }),
 ]
 
-/** `role add` fails when the role is there and `role modify` when it is not: one of them does it, and takes nothing away. */
+/** `role add` fails if the role exists, `role modify` if it does not. The role never loses privileges. */
 const roleLine = (role: string, privileges: readonly string[]): string => {
   const rest = `${role} --privs "${privileges.join(' ')}"`
   return `pveum role add ${rest} || pveum role modify ${rest} --append 1`
 }
 
-/** Single quotes, for `!` means history to an interactive bash even within double ones. */
+/** Uses single quotes, because an interactive bash expands `!` even within double quotes. */
 const quote = (text: string): string =>
   /^[A-Za-z0-9@/._-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

@@ -11,8 +11,8 @@ export interface LockRetryOptions {
 }
 
 /**
- * Repeats work that failed because something else held a lock, until the deadline. Each try must be
- * complete in itself: the refused one has changed nothing, which holds for every lock of Proxmox VE.
+ * Retries work that failed on a lock, until the deadline. An attempt that Proxmox VE refuses because of a lock has
+ * changed nothing, so `work` can be repeated as a whole.
  */
 export const retryWhileLocked = async <T>(
   work: () => Promise<T>,
@@ -30,7 +30,7 @@ export const retryWhileLocked = async <T>(
   }
 }
 
-/** Doubles from `first` to `most`, with up to a quarter of chance so that many callers do not march in step. */
+/** Exponential backoff from `first` to `most`, with up to 25 % jitter so that callers do not retry in step. */
 export const backoff = (attempt: number, { first, most }: { first: number; most: number }): number => {
   const full = Math.min(most, first * 2 ** attempt)
   return Math.round(full * (0.75 + Math.random() * 0.25))
@@ -38,7 +38,7 @@ export const backoff = (attempt: number, { first, most }: { first: number; most:
 
 const lockedTooLong = (error: AppError): AppError => {
   const options = { details: error.details, cause: error, retryable: error.retryable }
-  return new AppError(error.code, `${error.message} (still so at the deadline)`, {
+  return new AppError(error.code, `${error.message} (still locked at the deadline)`, {
     ...options,
     ...(error.hint === undefined ? {} : { hint: error.hint }),
   })

@@ -7,9 +7,9 @@ import { encodeMultipart } from './multipart.ts'
 export interface Upload {
   readonly node: string
   readonly storage: string
-  /** Snippets cannot be uploaded in any version. */
+  /** No version of Proxmox VE accepts uploads of snippets. */
   readonly content: 'iso' | 'vztmpl' | 'import'
-  /** An existing file of that name is overwritten. */
+  /** Overwrites an existing file of this name. */
   readonly filename: string
   readonly file: Uint8Array | { readonly path: string }
   readonly signal?: AbortSignal
@@ -18,7 +18,7 @@ export interface Upload {
 
 const UPLOAD_TIMEOUT_MS = 10 * 60_000
 
-/** Sends a file to a storage and returns the id of the task that puts it in place. */
+/** Uploads a file to a storage and returns the UPID of the task that stores it. */
 export const upload = async (
   request: Request,
   { node, storage, content, filename, file, ...rest }: Upload,
@@ -38,7 +38,7 @@ export const upload = async (
   )
 }
 
-/** What is in memory gets a checksum for free; a file of gigabytes is not read twice for one. */
+/** Content in memory gets a checksum. A file does not: it may have gigabytes and would be read twice. */
 const describe = async (file: Upload['file']) => {
   if (file instanceof Uint8Array) {
     return {

@@ -3,7 +3,7 @@ import type { Proxmox } from './proxmox-client.ts'
 
 const DISK = /^(scsi|virtio|sata|ide|efidisk|tpmstate)\d+$/
 
-/** The storages that hold the disks of a template; undefined when the cluster shows no such guest. */
+/** The storages of the disks of a template; undefined if there is no such guest. */
 export const templateStorages = async (proxmox: Proxmox, vmid: number): Promise<string[] | undefined> => {
   const guests = await proxmox.get<{ vmid: number; node: string }[]>('/cluster/resources', { type: 'vm' })
   const found = guests.find(guest => guest.vmid === vmid)

@@ -2,15 +2,15 @@ import { AppError } from '../jobs/errors.ts'
 import { type Environment, readVariable } from './env-variables.ts'
 
 /**
- * strict: a chain to a trusted CA and the right name. verify: a chain to the CA that was given, whatever
- * the name (Proxmox's own CA signs the nodes of one cluster and nothing else), or a pinned fingerprint.
- * insecure: anything.
+ * strict: the chain leads to a trusted CA and the name matches. verify: the chain leads to the configured CA, or the
+ * fingerprint is pinned; the name is not checked, because the CA of a cluster only signs its own nodes.
+ * insecure: accepts any certificate.
  */
 export type TlsMode = 'strict' | 'verify' | 'insecure'
 
 export interface TlsSettings {
   readonly mode: TlsMode
-  /** A PEM text or the path of one. */
+  /** PEM text, or the path of a PEM file. */
   readonly ca?: { readonly pem: string } | { readonly file: string }
   /** SHA-256 fingerprints as Proxmox VE prints them: upper case, with colons. */
   readonly fingerprints: readonly string[]
@@ -33,8 +33,8 @@ export const parseFingerprint = (text: string): string => {
     .replaceAll(':', '')
     .toUpperCase()
   if (/^[0-9A-F]{64}$/.test(hex)) return hex.match(/../g)!.join(':')
-  throw new AppError('invalid', `PROXMOX_SSL_FINGERPRINT "${text}" is no SHA-256 fingerprint.`, {
-    hint: 'It has 32 bytes in hexadecimal; on the node: pvenode cert info --output-format yaml | grep fingerprint',
+  throw new AppError('invalid', `Invalid PROXMOX_SSL_FINGERPRINT "${text}".`, {
+    hint: 'It is SHA-256, 32 bytes in hexadecimal; on the node: pvenode cert info --output-format yaml | grep fingerprint',
   })
 }
 
@@ -50,7 +50,7 @@ const parseMode = (env: Environment, pinned: boolean): TlsMode => {
   if (verify !== undefined && ['0', 'false', 'no', 'off'].includes(verify)) return 'insecure'
   if (verify !== undefined && !['1', 'true', 'yes', 'on'].includes(verify)) {
     throw new AppError('invalid', `PROXMOX_VERIFY_SSL is "${verify}", not true or false.`, {
-      hint: 'PROXMOX_SSL_MODE says more: strict, verify or insecure.',
+      hint: 'Or set PROXMOX_SSL_MODE to strict, verify or insecure.',
     })
   }
   return pinned ? 'verify' : 'strict'

@@ -12,18 +12,18 @@ import { osCertificates } from './os-certificates.ts'
 import type { ProxmoxDetails } from './proxmox-errors.ts'
 import type { TlsSettings } from './tls-settings.ts'
 
-/** What a connection needs to know: the trusted CAs, and what to say of a socket once it is connected. */
+/** The trusted CAs, and the check of a connected socket. */
 export interface TlsTrust {
-  /** Made once a client, and once a process for the public CAs. */
+  /** Created once per client; for the public CAs once per process. */
   readonly context: SecureContext
-  /** Undefined when the peer is trusted, else why not. */
+  /** Returns undefined if the peer is trusted, otherwise the error. */
   judge(socket: TLSSocket, host: string): AppError | undefined
 }
 
 export const loadTlsTrust = async (tls: TlsSettings): Promise<TlsTrust> => {
   if (tls.mode === 'insecure') return { context: createSecureContext({ ca: [] }), judge: () => undefined }
   const given = tls.ca === undefined ? [] : [await readCa(tls.ca)]
-  // With a CA or a fingerprint of their own, users mean that one: the public CAs could be asked to sign any name.
+  // With a configured CA or fingerprint, public CAs are not trusted: in this mode they could sign any name.
   const onlyTheirs = tls.mode === 'verify' && (given.length > 0 || tls.fingerprints.length > 0)
   return {
     context: onlyTheirs
@@ -39,7 +39,7 @@ const publicCas = async (): Promise<string[]> => [...rootCertificates, ...(await
 
 let shared: Promise<SecureContext> | undefined
 
-/** Parsing a few hundred CAs takes longer than a whole exchange with a node, and blocks everything else meanwhile. */
+/** Shared, because parsing a few hundred CAs takes longer than a request to a node and blocks the event loop. */
 const publicContext = (): Promise<SecureContext> => {
   shared ??= publicCas()
     .then(ca => createSecureContext({ ca }))
@@ -82,7 +82,7 @@ const untrusted = (
     tls.fingerprints.length > 0
       ? 'its fingerprint is not the pinned one'
       : chain === 'ERR_TLS_CERT_ALTNAME_INVALID'
-        ? `it is not made out for that name but for ${certificate.subjectaltname ?? 'another'}`
+        ? `it is not valid for this name, only for ${certificate.subjectaltname ?? 'another'}`
         : chain === 'CERT_HAS_EXPIRED'
           ? `it expired on ${certificate.valid_to}`
           : `no trusted CA signed it (${chain})`
@@ -105,7 +105,7 @@ const readCa = async (ca: NonNullable<TlsSettings['ca']>): Promise<string> => {
   } catch (cause) {
     throw new AppError(
       'invalid',
-      `PROXMOX_SSL_CA_CERT ${'file' in ca ? `"${ca.file}" ` : ''}holds no PEM certificate.`,
+      `PROXMOX_SSL_CA_CERT ${'file' in ca ? `"${ca.file}" ` : ''}is not a PEM certificate.`,
       {
         hint: 'The CA of a cluster is /etc/pve/pve-root-ca.pem on every node.',
         cause,
@@ -118,8 +118,8 @@ const readCaFile = async (file: string): Promise<string> => {
   try {
     return (await readRegularFile(file, { maxBytes: 1024 * 1024, follow: true })).toString('utf8')
   } catch (cause) {
-    throw new AppError('invalid', `PROXMOX_SSL_CA_CERT "${file}" cannot be read.`, {
-      hint: 'Copy /etc/pve/pve-root-ca.pem from a node and give its path.',
+    throw new AppError('invalid', `Cannot read PROXMOX_SSL_CA_CERT "${file}".`, {
+      hint: 'Copy /etc/pve/pve-root-ca.pem from a node and set its path.',
       cause,
     })
   }

@@ -6,7 +6,7 @@ export interface Upid {
   readonly pid: number
   readonly startTime: number
   readonly type: string
-  /** The guest, storage or other thing the task works on; for a clone it is the template, not the new guest. */
+  /** The guest, storage or other object of the task; for a clone the source, not the new guest. */
   readonly id: string
   readonly user: string
   readonly tokenName: string | undefined
@@ -18,7 +18,7 @@ const UPID =
 export const parseUpid = (text: string): Upid => {
   const match = UPID.exec(text)
   if (!match) {
-    throw new AppError('invalid', `"${text}" is no Proxmox VE task id.`, {
+    throw new AppError('invalid', `Invalid Proxmox VE task id "${text}".`, {
       hint: 'A task id looks like UPID:pve1:0000A1B2:00C3D4E5:66F7A8B9:qmclone:9000:user@pve!token:',
     })
   }

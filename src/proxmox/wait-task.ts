@@ -8,13 +8,13 @@ import { parseUpid, type Upid } from './upid.ts'
 
 export interface WaitOptions {
   readonly signal?: AbortSignal
-  /** In milliseconds since the epoch; without it the wait has no end of its own. */
+  /** In milliseconds since the epoch. Default: no deadline. */
   readonly deadline?: number
 }
 
 export interface TaskResult {
   readonly upid: string
-  /** `OK` or `WARNINGS: n`; anything else is thrown. */
+  /** `OK` or `WARNINGS: n`; any other status throws. */
   readonly exitStatus: string
   readonly warnings: boolean
   readonly log: readonly string[]
@@ -23,8 +23,8 @@ export interface TaskResult {
 const LOG_TAIL = 20
 
 /**
- * Polls a task to its end. A cluster that is away for a while does not end the wait, the deadline does.
- * Giving up does not stop the task: `cancelTask` does.
+ * Polls a task until it ends. Temporary outages of the cluster do not end the wait; the deadline does.
+ * Aborting the wait does not stop the task; use `cancelTask`.
  */
 export const waitTask = async (
   { request, clock }: { request: Request; clock: Clock },
@@ -38,7 +38,7 @@ export const waitTask = async (
     const status = await poll(request, `${base}/status`, call)
     if (status?.status === 'stopped')
       return settle(request, task, base, String(status.exitstatus ?? 'unexpected status'))
-    // Many tasks are over in a moment, and what waits for them is a person; one that lasts is asked less and less.
+    // Many tasks end within milliseconds and a user is waiting, so polling starts fast and backs off.
     const pause = backoff(Math.min(attempt, 10), { first: 2, most: 1500 })
     if (clock.now() + pause > deadline) throw tooLong(task)
     await clock.sleep(pause, signal)
@@ -58,7 +58,7 @@ const settle = async (
   throw errorFromTask(task.upid, task.type, exitStatus, log)
 }
 
-/** Undefined when the answer could not be had right now. */
+/** Undefined if the cluster is temporarily unavailable. */
 const poll = async (request: Request, at: string, call: { signal?: AbortSignal }) => {
   try {
     return await request<{ status?: string; exitstatus?: string } | null>('GET', at, {}, call)
@@ -68,14 +68,14 @@ const poll = async (request: Request, at: string, call: { signal?: AbortSignal }
   }
 }
 
-/** The whole log: without a limit of 0 Proxmox VE returns the first 50 lines, which are not the ones that tell. */
+/** Reads the whole log (`limit: 0`). By default Proxmox VE returns the first 50 lines, but errors are at the end. */
 const readTail = async (request: Request, base: string): Promise<string[]> => {
   const lines = await request<{ t?: string }[] | null>('GET', `${base}/log`, { limit: 0 }).catch(() => [])
   return (lines ?? []).map(line => String(line.t ?? '')).slice(-LOG_TAIL)
 }
 
 const tooLong = (task: Upid): AppError =>
-  new AppError('timeout', `The Proxmox VE task ${task.type} on ${task.node} did not end in time.`, {
+  new AppError('timeout', `The Proxmox VE task ${task.type} on ${task.node} did not finish in time.`, {
     hint: `It may still be running: pvesh get /nodes/${task.node}/tasks/${task.upid}/status`,
     details: { source: 'proxmox', kind: 'task_failed', upid: task.upid } satisfies ProxmoxDetails,
   })

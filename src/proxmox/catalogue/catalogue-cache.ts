@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import type { Version } from '../pve-version.ts'
 import type { Operation } from './catalogue-operation.ts'
 
-/** Changes with the shape of Operation, so that an upgrade of ours never reads an old shape. */
-const SHAPE = 1
+/** Increase this when Operation changes, so that a new version of Deputy ignores old cache files. */
+const FORMAT_VERSION = 1
 
-/** A damaged or missing cache is no cache. */
+/** Returns undefined if the cache is missing or damaged. */
 export const readCache = async (dir: string, version: Version): Promise<Operation[] | undefined> => {
   try {
     const operations = JSON.parse(await readFile(fileFor(dir, version), 'utf8')) as unknown
-    const sound = Array.isArray(operations) && operations.length > 0 && operations.every(isOperation)
-    return sound ? operations : undefined
+    const valid = Array.isArray(operations) && operations.length > 0 && operations.every(isOperation)
+    return valid ? operations : undefined
   } catch {
     return undefined
   }
@@ -41,6 +41,9 @@ const isOperation = (value: unknown): value is Operation => {
 }
 
 const fileFor = (dir: string, { version, repoid }: Version): string => {
-  const key = createHash('sha256').update(`${SHAPE}\n${version}\n${repoid}`).digest('hex').slice(0, 16)
+  const key = createHash('sha256')
+    .update(`${FORMAT_VERSION}\n${version}\n${repoid}`)
+    .digest('hex')
+    .slice(0, 16)
   return join(dir, `proxmox-catalogue-${key}.json`)
 }

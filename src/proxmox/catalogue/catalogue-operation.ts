@@ -1,25 +1,25 @@
 export type Verb = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** One call of the API, in the few words that a reader or a check needs. Plain data: it is cached as JSON. */
+/** An operation of the API. Plain data, because it is cached as JSON. */
 export interface Operation {
   readonly verb: Verb
   readonly path: string
   readonly name: string
   readonly description: string
   readonly params: readonly Parameter[]
-  /** Proxmox's own text or rule about who may call it, shortened to JSON. */
+  /** The permission rule of Proxmox as JSON, shortened. */
   readonly permissions?: string
-  /** No permission rule at all: only root@pam with a ticket may call it. */
+  /** There is no permission rule, so only root@pam with a ticket may call it. */
   readonly rootOnly: boolean
   readonly tokenAllowed: boolean
   readonly returns: string
-  /** Takes parameters that it does not list. */
+  /** Accepts parameters that are not listed. */
   readonly open: boolean
 }
 
 export interface Parameter {
   readonly name: string
-  /** `net[n]` in Proxmox's schema stands for net0, net1 and so on. */
+  /** `net[n]` in the schema means net0, net1 and so on. */
   readonly indexed: boolean
   readonly type: string
   readonly required: boolean

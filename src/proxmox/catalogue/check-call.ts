@@ -6,11 +6,11 @@ import { compilePattern } from './perl-pattern.ts'
 export interface Problem {
   readonly param?: string
   readonly problem: string
-  /** `unsure`: the host's documentation may lag behind its daemons, so let the host judge. */
+  /** `unsure`: the documentation of the host may be older than its daemons, so the host must decide. */
   readonly severity: 'error' | 'unsure'
 }
 
-/** What is wrong with a call before it is sent; empty when nothing is known against it. */
+/** Checks a call against the catalogue before it is sent. Returns an empty list if no problem is known. */
 export const checkCall = (
   find: FindOperation,
   call: { verb: string; path: string; params: Readonly<Record<string, unknown>> },
@@ -34,7 +34,7 @@ export const checkCall = (
   return problems
 }
 
-/** A form has no word for nothing: an empty list is as absent as null. */
+/** An encoded form cannot contain null or an empty list. */
 const isSent = (value: unknown): boolean =>
   value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)
 
@@ -47,7 +47,7 @@ const checkValue = (param: Parameter, name: string, value: unknown): Problem[] =
   if (Array.isArray(value)) {
     const lists = param.type === 'array' || (param.format ?? '').endsWith('-list')
     if (lists) return []
-    // A list of one is sent as that one.
+    // A list of one value is sent like the value.
     if (value.length === 1) return checkValue(param, name, value[0])
     return [{ param: name, problem: 'takes one value, not a list', severity: 'error' }]
   }
@@ -56,7 +56,7 @@ const checkValue = (param: Parameter, name: string, value: unknown): Problem[] =
   return problem === undefined ? [] : [{ param: name, ...problem }]
 }
 
-/** The judgement of Proxmox VE itself, on the text that it gets; where in doubt, the milder one. */
+/** Follows the checks of Proxmox VE on the encoded text. In doubt, reports no problem. */
 const scalarProblem = (param: Parameter, text: string): Omit<Problem, 'param'> | undefined => {
   const error = (problem: string) => ({ problem, severity: 'error' as const })
   if (param.type === 'boolean')
@@ -75,12 +75,12 @@ const scalarProblem = (param: Parameter, text: string): Omit<Problem, 'param'> |
     return error(`must be one of ${param.enum.join(', ')}, not "${text}"`)
   if (param.minLength !== undefined && text.length < param.minLength)
     return error(`has fewer than ${param.minLength} characters`)
-  // Perl counts characters, not halves of them.
+  // Perl counts code points, not UTF-16 units.
   if (param.maxLength !== undefined && text.length > param.maxLength && [...text].length > param.maxLength)
     return error(`has more than ${param.maxLength} characters`)
   const pattern = param.pattern === undefined ? undefined : compilePattern(param.pattern)
   if (pattern && !pattern.test(text))
-    return { problem: `does not look like ${param.pattern}`, severity: 'unsure' }
+    return { problem: `does not match ${param.pattern}`, severity: 'unsure' }
   return undefined
 }
 
@@ -98,7 +98,7 @@ const unknownParameter = (operation: Operation, name: string): Problem => {
 
 const unknownOperation = (find: FindOperation, { verb, path }: { verb: string; path: string }): Problem => {
   const others = ['GET', 'POST', 'PUT', 'DELETE'].filter(other => find(other, path))
-  const also = others.length > 0 ? `; this path knows ${others.join(', ')}` : ''
+  const also = others.length > 0 ? `; this path supports ${others.join(', ')}` : ''
   return {
     problem: `${verb.toUpperCase()} ${path} is not in the catalogue of this host${also}`,
     severity: 'unsure',

@@ -14,14 +14,14 @@ export interface LiveCatalogueOptions {
   load(version: Version, signal: AbortSignal): Promise<Catalogue>
 }
 
-/** A host that does not serve its documentation, or serves it broken, is not asked again sooner than that. */
-const AGAIN_MS = 600_000
-/** Hosts are upgraded while we run: a catalogue older than that is confirmed before it refuses anything. */
+/** Pause before the next attempt, if the host does not serve its documentation or serves it broken. */
+const RETRY_PAUSE_MS = 600_000
+/** A host can be upgraded while the daemon runs: an older catalogue is confirmed before it refuses a call. */
 const FRESH_MS = 60_000
 
 /**
- * Holds the catalogue of the host. No call waits for it or fails for want of it; what is at hand is used, and it
- * refuses only what the host, as it is now, would refuse.
+ * Keeps the API catalogue of the host up to date. Calls do not wait for it and do not fail without it. It refuses only
+ * calls that the current version of the host would refuse.
  */
 export const createLiveCatalogue = ({ clock, logger, version, load }: LiveCatalogueOptions) => {
   const closing = new AbortController()
@@ -39,7 +39,7 @@ export const createLiveCatalogue = ({ clock, logger, version, load }: LiveCatalo
     return catalogue
   }
 
-  /** One at a time, for whoever asks; nobody's patience ends it for the others. */
+  /** Callers share one download, so the signal of a single caller does not abort it. */
   const fetch = (): Promise<Catalogue> => {
     loading ??= renew().finally(() => {
       loading = undefined
@@ -48,18 +48,18 @@ export const createLiveCatalogue = ({ clock, logger, version, load }: LiveCatalo
   }
 
   const isDue = (): boolean =>
-    (current === undefined || current.catalogue.source === 'none') && clock.now() - triedAt >= AGAIN_MS
+    (current === undefined || current.catalogue.source === 'none') && clock.now() - triedAt >= RETRY_PAUSE_MS
 
-  /** Whatever a broken catalogue makes of a call says nothing about the call. */
+  /** Ignores errors of the check itself: a broken catalogue must not refuse calls. */
   const errorsIn = ({ method, path }: Call, params: Params): Problem[] => {
     try {
       const problems = current?.catalogue.check(method, path, params) ?? []
       for (const { param, problem, severity } of problems)
         if (severity === 'unsure')
-          logger.debug({ method, path, param, problem }, 'left to Proxmox VE to judge')
+          logger.debug({ method, path, param, problem }, 'possible problem, left to Proxmox VE to check')
       return problems.filter(({ severity }) => severity === 'error')
     } catch (error) {
-      logger.debug({ reason: (error as Error).message }, 'the catalogue of the host is of no use')
+      logger.debug({ reason: (error as Error).message }, 'cannot use the API catalogue of the host')
       current = undefined
       return []
     }
@@ -70,14 +70,14 @@ export const createLiveCatalogue = ({ clock, logger, version, load }: LiveCatalo
       if (current !== undefined && !isDue()) return current.catalogue
       return abortable(fetch(), signal)
     },
-    /** Fetches it if need be, beside everything else. */
+    /** Fetches the catalogue in the background if it is missing. */
     refreshInBackground(): void {
       if (loading !== undefined || !isDue() || closing.signal.aborted) return
       fetch().catch(error =>
-        logger.debug({ reason: (error as Error).message }, 'there is no catalogue of the host'),
+        logger.debug({ reason: (error as Error).message }, 'cannot fetch the API catalogue of the host'),
       )
     },
-    /** Throws what the host would say of the parameters of a call. */
+    /** Throws if the host would refuse the parameters of the call. */
     async verify(call: Call, params: Params, signal?: AbortSignal): Promise<void> {
       if (errorsIn(call, params).length === 0) return
       if (current !== undefined && clock.now() - current.confirmedAt >= FRESH_MS) {
@@ -106,7 +106,7 @@ const refusal = ({ method, path }: Call, problems: readonly Problem[], { version
   const listed = problems.map(({ param, problem }) => `'${param}' ${problem}`)
   const errors = Object.fromEntries(problems.map(({ param = '', problem }) => [param, problem]))
   return new AppError('invalid', `${method} ${path} was not sent: ${listed.join('; ')}.`, {
-    hint: `So says the catalogue of the host (Proxmox VE ${version}). Correct the parameters named above.`,
+    hint: `Correct the parameters named above. They were checked against the API catalogue of the host (Proxmox VE ${version}).`,
     details: { source: 'proxmox', kind: 'parameters', method, path, errors } satisfies ProxmoxDetails,
   })
 }

@@ -11,7 +11,7 @@ import { createMatcher } from './operation-matcher.ts'
 import { type SearchHit, searchOperations } from './search-operations.ts'
 
 export interface Catalogue {
-  /** `none` when the host does not serve its documentation: then every check leaves the verdict to the host. */
+  /** `none` if the host does not serve its documentation. Then `check` finds no problems. */
   readonly source: 'host' | 'cache' | 'none'
   readonly version: string
   readonly operations: readonly Operation[]
@@ -32,7 +32,7 @@ export interface LoadOptions {
 
 const APIDOC = '/pve-docs/api-viewer/apidoc.js'
 
-/** Each host serves the catalogue of its own version; it is read from there, once per version. */
+/** Loads the catalogue from the cache, or from the host, which serves the documentation of its own version. */
 export const loadCatalogue = async (options: LoadOptions): Promise<Catalogue> => {
   const { cacheDir, logger, version } = options
   const cached = cacheDir === undefined ? undefined : await readCache(cacheDir, version)
@@ -41,7 +41,7 @@ export const loadCatalogue = async (options: LoadOptions): Promise<Catalogue> =>
   if (operations === undefined) return createCatalogue([], { source: 'none', version: version.version })
   if (cacheDir !== undefined) {
     await writeCache(cacheDir, version, operations).catch(error =>
-      logger.warn({ reason: (error as Error).message }, 'the Proxmox VE catalogue could not be cached'),
+      logger.warn({ reason: (error as Error).message }, 'cannot cache the API catalogue of the host'),
     )
   }
   return createCatalogue(operations, { source: 'host', version: version.version })
@@ -70,16 +70,16 @@ const download = async ({
 }: LoadOptions): Promise<Operation[] | undefined> => {
   for (const endpoint of endpoints()) {
     try {
-      const answer = await transport.send(endpoint, {
+      const response = await transport.send(endpoint, {
         method: 'GET',
         path: APIDOC,
         headers: { 'accept-encoding': 'gzip' },
         timeoutMs: 60_000,
         ...(signal ? { signal } : {}),
       })
-      if (answer.status === 200) return normalise(extractSchema(new TextDecoder().decode(answer.body)))
+      if (response.status === 200) return normalise(extractSchema(new TextDecoder().decode(response.body)))
       logger.info(
-        { host: endpoint.host, status: answer.status },
+        { host: endpoint.host, status: response.status },
         'the host does not serve its API documentation',
       )
     } catch (error) {
@@ -87,7 +87,7 @@ const download = async ({
       if (!(error instanceof ConnectFailure)) {
         logger.warn(
           { host: endpoint.host, reason: (error as Error).message },
-          'the API documentation cannot be read',
+          'cannot read the API documentation of the host',
         )
       }
     }

@@ -1,6 +1,6 @@
 import type { Operation, Parameter, Verb } from './catalogue-operation.ts'
 
-/** From Proxmox's tree of paths to a flat list. Anything odd is left out or kept loose, never an error. */
+/** Converts the tree of paths to a flat list. Unexpected input is skipped or kept loosely typed; it never throws. */
 export const normalise = (tree: unknown): Operation[] => {
   const found: Operation[] = []
   walk(tree, found)

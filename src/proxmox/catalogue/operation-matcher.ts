@@ -2,7 +2,7 @@ import type { Operation } from './catalogue-operation.ts'
 
 export type FindOperation = (verb: string, path: string) => Operation | undefined
 
-/** Finds the operation that a path means; a literal segment beats a placeholder. Every call of the client asks it. */
+/** Finds the operation of a path; a literal segment takes precedence over a placeholder. Indexed, because every call uses it. */
 export const createMatcher = (operations: readonly Operation[]): FindOperation => {
   const byShape = new Map<string, { operation: Operation; parts: string[] }[]>()
   for (const operation of operations) {

@@ -1,4 +1,4 @@
-/** A pattern of Perl as one of ours; undefined when it has no equal, for then the host judges alone. */
+/** Converts a Perl pattern to a RegExp; undefined if there is no equivalent, so that only the host checks it. */
 export const compilePattern = (perl: string): RegExp | undefined => {
   const insensitive = /\(\?\^[a-z]*i[a-z]*:/.test(perl)
   const source = perl
@@ -9,7 +9,7 @@ export const compilePattern = (perl: string): RegExp | undefined => {
     .replace(/\\h/g, '[ \\t]')
   if (/\(\?[#>+\d&P|]|\\[GKQ]|\[\[:|[*+?}]\+/.test(source)) return undefined
   try {
-    // The schema means the whole value, as Proxmox VE anchors it too.
+    // The pattern must match the whole value: Proxmox VE anchors it too.
     return new RegExp(`^(?:${source})$`, insensitive ? 'i' : '')
   } catch {
     return undefined

@@ -6,7 +6,7 @@ export interface SearchHit {
   readonly description: string
 }
 
-/** Every word must be found somewhere; where it was found decides the order. */
+/** Finds operations that match all words, ordered by where the words match. */
 export const searchOperations = (
   operations: readonly Operation[],
   query: string,
@@ -36,7 +36,7 @@ const scoreOf = (operation: Operation, words: readonly string[]): number => {
     if (found === 0) return 0
     total += found
   }
-  // Of two that match alike, the one that says little else is meant.
+  // Of equal matches, prefer the shorter path.
   return total === 0 ? 0 : total + 5 / (1 + parts.length)
 }
 

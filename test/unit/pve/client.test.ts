@@ -112,14 +112,14 @@ describe('trust', () => {
         expect(
           (await failureOf(cluster.connect({ ...noPin, PROXMOX_SSL_CA_CERT: join(dir, 'no.pem') }).version()))
             .message,
-        ).toContain('cannot be read')
+        ).toContain('Cannot read')
         expect(
           (
             await failureOf(
               cluster.connect({ ...noPin, PROXMOX_SSL_CA_CERT: join(dir, 'bad.pem') }).version(),
             )
           ).message,
-        ).toContain('no PEM')
+        ).toContain('not a PEM')
       } finally {
         await rm(dir, { recursive: true })
       }

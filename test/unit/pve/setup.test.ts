@@ -27,8 +27,8 @@ describe('the set-up', () => {
     const { steps, secret } = await performSetup(cluster.root().request, WISH)
     expect(steps).toEqual(
       expect.arrayContaining([
-        'made pool work',
-        'made token worker@pve!one',
+        'created pool work',
+        'created token worker@pve!one',
         'granted DeputyJobs on /pool/work',
       ]),
     )
@@ -66,7 +66,7 @@ describe('the set-up', () => {
     cluster.emulator.state.roles.get('DeputyJobs')!.clear()
     const again = await performSetup(root.request, WISH)
     expect(again.secret).toBeUndefined()
-    expect(again.steps).toContain('pool work is there')
+    expect(again.steps).toContain('pool work exists')
     expect(cluster.emulator.state.roles.get('DeputyJobs')!.has('VM.Allocate')).toBe(true)
   })
 

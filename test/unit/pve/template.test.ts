@@ -84,7 +84,7 @@ describe('a template', () => {
     const { root, state } = await withGuests(() => {})
     const prepare = { storage: 'seeds', seed: templateSeed('one') }
     const error = await failureOf(buildTemplate(root, { ...WANTED, prepare, prepareMs: 200 }))
-    expect(error.message).toContain('did not switch itself off')
+    expect(error.message).toContain('did not shut itself down')
     expect(state.vms.has(9100)).toBe(false)
     expect(leftovers(state)).toEqual([])
     expect([...state.volumes.keys()].join()).not.toContain('9100')
