@@ -1,4 +1,4 @@
-export interface CircuitBreakerOptions {
+interface CircuitBreakerOptions {
   /** Consecutive failures that open the circuit. */
   threshold?: number
   /** How long the circuit stays open the first time. The time doubles with each failed trial. */
@@ -22,7 +22,7 @@ export interface CircuitBreakers {
   forget(id: string): void
 }
 
-export interface FailureContext {
+interface FailureContext {
   /** When the failed command started. Commands that were running during a counted failure count once. */
   startedAt?: number
   cause?: 'connection' | 'node'

@@ -3,14 +3,14 @@ import { commandsOf } from './policy/command-policy.ts'
 import { isWrapper } from './policy/wrappers.ts'
 import { isQuery, underlyingCommand } from './underlying-command.ts'
 
-export interface Classification {
+interface Classification {
   /** Where the command runs unless requirements or load decide otherwise. */
   place: 'local' | 'offload'
   /** The pattern that matched. */
   because: string | undefined
 }
 
-export interface RoutingLists {
+interface RoutingLists {
   local?: readonly string[] | undefined
   offload?: readonly string[] | undefined
 }
@@ -38,17 +38,7 @@ export const classify = (
   return { place: 'local', because: undefined }
 }
 
-export const DEFAULT_LOCAL: readonly string[] = [
-  'ls',
-  'pwd',
-  'cd',
-  'echo',
-  'cat',
-  'head',
-  'tail',
-  'which',
-  'type',
-]
+const DEFAULT_LOCAL: readonly string[] = ['ls', 'pwd', 'cd', 'echo', 'cat', 'head', 'tail', 'which', 'type']
 
 const HEAVY_COMMANDS: readonly string[] = [
   ...['make', 'gmake', 'cmake', 'ninja', 'meson compile', 'meson test', 'bazel', 'gradle', 'gradlew'],
@@ -66,4 +56,4 @@ const FILE_COMMANDS: readonly string[] = [
   ...['rsync', 'scp', 'tar', 'zip', 'unzip', 'find', 'grep -r', 'grep -R', 'rg'],
 ]
 
-export const DEFAULT_OFFLOAD: readonly string[] = [...HEAVY_COMMANDS, ...FILE_COMMANDS]
+const DEFAULT_OFFLOAD: readonly string[] = [...HEAVY_COMMANDS, ...FILE_COMMANDS]

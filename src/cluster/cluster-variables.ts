@@ -2,7 +2,7 @@ import { AppError, toAppError } from '../jobs/errors.ts'
 import { nearest } from '../jobs/nearest.ts'
 import { type ClusterConfig, type ClusterNode, parseCluster } from './inventory.ts'
 
-export interface ClusterEnvironment {
+interface ClusterEnvironment {
   config: ClusterConfig
   /** The variable that set each key, for `deputy config explain`. */
   origins: Record<string, string>

@@ -33,7 +33,7 @@ const mebibytes = z.union([
     .transform(sizeToMebibytes),
 ])
 
-export const nodeSchema = z.strictObject({
+const nodeSchema = z.strictObject({
   id: nodeId.refine(id => id.toLowerCase() !== 'local', '"local" is the name of this computer'),
   host: z.string().refine(isHostName, 'must be a host name, an alias of ssh_config, or an IP address'),
   user: z.string().refine(isUserName, 'must be a user name').optional(),

@@ -27,7 +27,7 @@ export interface NodeChooser {
   chooseNow(request: ChooseRequest): Placement | undefined
 }
 
-export interface NodeChooserOptions {
+interface NodeChooserOptions {
   /** The current inventory. */
   nodes(): readonly ClusterNode[]
   /** The id of the node that is this computer, once known. */

@@ -36,7 +36,7 @@ export interface Candidate {
   isLocal?: boolean | undefined
 }
 
-export interface RouteRequest {
+interface RouteRequest {
   requires?: Requirements
   /** Topics of the command, compared with the specialties of a node. */
   topics?: readonly string[]

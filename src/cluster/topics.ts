@@ -4,7 +4,7 @@ import { baseName, isWrapper } from './policy/wrappers.ts'
 import { underlyingCommand } from './underlying-command.ts'
 
 /** The commands of each topic, as patterns of their first words. */
-export type TopicLists = Readonly<Record<string, readonly string[]>>
+type TopicLists = Readonly<Record<string, readonly string[]>>
 
 /**
  * The topics of a command line: the programs it runs and the kinds of work they do. The router prefers a node that
@@ -48,7 +48,7 @@ const SYNONYMS = new Map(
   }),
 )
 
-export const DEFAULT_TOPICS: TopicLists = {
+const DEFAULT_TOPICS: TopicLists = {
   build: [
     ...[
       'make',

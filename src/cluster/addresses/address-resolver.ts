@@ -13,13 +13,13 @@ export interface AddressResolverOptions {
   now?: () => number
 }
 
-export interface HostToResolve {
+interface HostToResolve {
   /** The name or address from the configuration. */
   host: string
   fallback?: string | undefined
 }
 
-export interface ResolvedAddress {
+interface ResolvedAddress {
   address: string
   source: string
   /** A login at this address has succeeded before. */

@@ -5,7 +5,7 @@ import { judge, type Refusal, readable } from './policy-rules.ts'
 import { createScope, type Scope, setVariable } from './shell-scope.ts'
 
 /** A rule from the configuration. It refuses a program whose arguments contain these words in this order. */
-export interface DenyRule {
+interface DenyRule {
   name: string
   /** `terraform destroy`, `git push --force`; `*` stands for any one word. */
   command: string

@@ -9,7 +9,7 @@ export const UNKNOWN_DIRECTORY = `/${UNKNOWN}`.repeat(5)
 /** `~` and `$HOME`, for any user. */
 export const HOME = '/home/~'
 
-export type Protected = 'root' | 'system' | 'home'
+type Protected = 'root' | 'system' | 'home'
 
 /** Says what deleting or changing the whole path destroys; undefined for an ordinary path. */
 export const protectedBy = (path: string, cwd: string): Protected | undefined => {

@@ -1,5 +1,5 @@
 /** The command that a wrapper (`sudo`, `env`, `timeout`…) runs. */
-export interface Unwrapped {
+interface Unwrapped {
   readonly argv: readonly string[]
   /** Set when the wrapper passes its command to a shell. */
   readonly script?: string

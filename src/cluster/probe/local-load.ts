@@ -15,7 +15,7 @@ import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { normalizeArch, normalizeOs } from '../platform.ts'
 
-export interface LocalLoad {
+interface LocalLoad {
   cpu: number
   memory: number
   load: number

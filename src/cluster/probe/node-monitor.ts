@@ -19,7 +19,7 @@ export interface NodeStatus {
   error?: AppError
 }
 
-export interface NodeMonitorOptions {
+interface NodeMonitorOptions {
   /** Probes a node once. Throws an AppError when the node is unreachable. */
   probe: (node: ClusterNode, signal: AbortSignal) => Promise<{ report: ProbeReport; latencyMs: number }>
   thresholds: Thresholds

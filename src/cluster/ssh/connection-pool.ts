@@ -18,7 +18,7 @@ export interface PoolOptions {
   env?: NodeJS.ProcessEnv
 }
 
-export interface Lease {
+interface Lease {
   controlPath: string
   connectMs: number
   bootId: string | undefined

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { AppError } from '../../jobs/errors.ts'
 import { displayTarget, hostKeyName, type SshTarget } from './ssh-arguments.ts'
 
-export type SshFailure =
+type SshFailure =
   | 'unreachable'
   | 'auth-failed'
   | 'host-key-changed'

@@ -6,7 +6,7 @@ import { type ConnectionPool, createPool, type PoolOptions } from './connection-
 import { type SshTarget, sshArguments } from './ssh-arguments.ts'
 import { failureError, sshError } from './ssh-errors.ts'
 
-export interface SessionRequest {
+interface SessionRequest {
   target: SshTarget
   /** A POSIX sh program. It is sent through stdin, so that no part of it appears in a process list. */
   script: string
@@ -22,7 +22,7 @@ export interface SessionRequest {
   maxStdout?: number
 }
 
-export interface SessionResult {
+interface SessionResult {
   code: number
   stdout: Buffer
   stderr: string

@@ -4,7 +4,7 @@ import type { Ssh } from '../ssh/ssh-session.ts'
 import { treeDirectory } from './push-tree.ts'
 import { TREE } from './tree-source.ts'
 
-export interface WorkspaceRequest {
+interface WorkspaceRequest {
   ssh: Ssh
   owner: string
   target: SshTarget

@@ -9,7 +9,7 @@ import type { Ssh } from '../ssh/ssh-session.ts'
 import { deleteOldTrees, type TreeLimits } from './delete-old-trees.ts'
 import { isPortable, TREE, type TreeEntry, type TreeSource } from './tree-source.ts'
 
-export interface PushRequest {
+interface PushRequest {
   ssh: Ssh
   owner: string
   target: SshTarget
@@ -21,7 +21,7 @@ export interface PushRequest {
   limits?: TreeLimits
 }
 
-export interface Pushed {
+interface Pushed {
   entries: readonly TreeEntry[]
   sent: number
   deleted: number
