@@ -1,0 +1,25 @@
+import { AppError } from '../jobs/errors.ts'
+import { isId } from '../jobs/ids.ts'
+import { STATES } from '../jobs/states.ts'
+import type { ListFilter } from './deputy.ts'
+
+/** Validates the filter of a list request and turns it into a query of the store. */
+export const listQuery = ({ status, label, parent, cursor }: ListFilter) => {
+  if (status !== undefined && !STATES.includes(status))
+    throw new AppError('invalid', `Invalid status '${status}'.`, { hint: `One of: ${STATES.join(', ')}.` })
+  if (cursor !== undefined && !isId(cursor))
+    throw new AppError('invalid', `Invalid cursor '${cursor}'.`, {
+      hint: 'Pass next_cursor of the previous page unchanged.',
+    })
+  return {
+    ...(status !== undefined && { status }),
+    ...(label !== undefined && { label: labelQuery(label) }),
+    ...(parent !== undefined && { parentId: parent }),
+    ...(cursor !== undefined && { before: cursor }),
+  }
+}
+
+const labelQuery = (label: string): { name: string; value?: string } => {
+  const equals = label.indexOf('=')
+  return equals === -1 ? { name: label } : { name: label.slice(0, equals), value: label.slice(equals + 1) }
+}

@@ -1,0 +1,113 @@
+import { parseSize } from '../jobs/sizes.ts'
+import { isTerminal } from '../jobs/states.ts'
+import { acceptJob, type LocalDirectories } from './accept-job.ts'
+import type { ActiveJobs } from './active-jobs.ts'
+import type { Deputy } from './deputy.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { EngineContext } from './engine-context.ts'
+import type { JobLookup } from './job-lookup.ts'
+import { jobView, machineView } from './job-views.ts'
+import type { Disposal } from './machine-disposal.ts'
+import { probeRuntimes } from './probe-runtimes.ts'
+import { alreadyFinished, machineBusy, noMachine, notGoneYet, stillRunning } from './request-errors.ts'
+import { withUndestroyedMachines } from './undestroyed-machines.ts'
+
+/** How long a request waits for the confirmation that a machine is gone. */
+const DESTROY_WAIT_MS = 20_000
+
+export interface OperationParts {
+  readonly lookup: JobLookup
+  readonly local: LocalDirectories
+  readonly activeJobs: ActiveJobs
+  readonly dispatcher: Dispatcher
+  readonly disposal: Disposal
+}
+
+type JobOperations = Pick<Deputy, 'submit' | 'cancel' | 'delete' | 'putBlob'>
+type MachineOperations = Pick<Deputy, 'machines' | 'destroyMachine' | 'doctor' | 'probe'>
+
+/** The operations that change jobs. */
+export const jobOperations = (
+  context: EngineContext,
+  { lookup: { getJob, view }, local, activeJobs, dispatcher, disposal }: OperationParts,
+): JobOperations => {
+  const { store, changes, clock } = context
+  return {
+    submit: async (manifest, origin, submitOptions = {}) => {
+      const submission = { manifest, origin, ...submitOptions }
+      const { job, created, position } = await acceptJob(context, local, submission, dispatcher.wake)
+      if (created) {
+        changes.emit({ jobId: job.id, kind: 'state' })
+        dispatcher.wake()
+      }
+      return created
+        ? jobView(job, { queuePosition: position })
+        : { ...(await view(job)), deduplicated: true }
+    },
+    cancel: async (id, by) => {
+      const job = await getJob(id)
+      if (isTerminal(job.state)) throw alreadyFinished(job)
+      const at = clock.now()
+      const cancelled = await store.move(
+        id,
+        'cancelled',
+        {
+          completedAt: at,
+          cancelRequestedAt: at,
+          error: { code: 'cancelled', message: 'The job was cancelled before it started.' },
+        },
+        { at, data: { reason: `cancelled by ${by}` } },
+        { from: ['pending'] },
+      )
+      if (!cancelled) {
+        await store.update(id, { cancelRequestedAt: at }, { type: 'cancel_requested', at, data: { by } })
+        activeJobs.stop(id, { kind: 'cancel', by })
+      }
+      changes.emit({ jobId: id, kind: 'state' })
+      return view(await getJob(id))
+    },
+    delete: async id => {
+      const job = await getJob(id)
+      if (!isTerminal(job.state)) throw stillRunning(job)
+      const machine = job.machineId === null ? undefined : await store.getMachine(job.machineId)
+      if (machine?.jobId === id && !(await isGoneInTime(disposal.dispose(machine))))
+        throw notGoneYet(machine.id)
+      for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.removeUnused(blob)
+      changes.emit({ jobId: id, kind: 'state' })
+    },
+    putBlob: source => context.blobs.put(source, parseSize(context.config.limits.upload), 'upload'),
+  }
+}
+
+/** The operations on machines and runtimes. */
+export const machineOperations = (
+  context: EngineContext,
+  { lookup: { whereIs }, activeJobs, disposal }: OperationParts,
+): MachineOperations => {
+  const { store } = context
+  return {
+    machines: async () => (await store.listMachines()).map(machine => machineView(machine, whereIs(machine))),
+    destroyMachine: async id => {
+      const machine = await store.getMachine(id)
+      if (machine === undefined) throw noMachine(id)
+      if (machine.jobId !== null && activeJobs.has(machine.jobId)) throw machineBusy(id, machine.jobId)
+      if (!(await isGoneInTime(disposal.dispose(machine)))) throw notGoneYet(id)
+    },
+    doctor: async signal => {
+      const [readiness, machines] = await Promise.all([
+        context.readiness.checkAll(signal),
+        store.listMachines(),
+      ])
+      return readiness.map(one => withUndestroyedMachines(one, machines))
+    },
+    probe: signal => probeRuntimes(context, { disposal, signal }),
+  }
+}
+
+const isGoneInTime = (disposed: Promise<boolean>): Promise<boolean> =>
+  Promise.race([
+    disposed,
+    new Promise<boolean>(resolve => {
+      setTimeout(() => resolve(false), DESTROY_WAIT_MS).unref()
+    }),
+  ])
