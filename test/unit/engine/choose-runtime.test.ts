@@ -20,7 +20,7 @@ const choose = (manifest: Record<string, unknown>, wanted: string): AppError => 
 }
 
 describe('a job that no runtime can take', () => {
-  it('is told what is wrong with the settings of the runtime it names, and how to mend them', () => {
+  it('reports what is wrong with the settings of the named runtime, and the fix', () => {
     const { message, hint } = choose({}, 'proxmox')
     expect(message).toBe(`The runtime 'proxmox' cannot run this job: PROXMOX_SSL_MODE is "foo".`)
     expect(hint).toBe('Take strict or verify. Then: deputy daemon restart')

@@ -26,7 +26,7 @@ describe('the directory of a batch', () => {
     runtime: 'batch',
   })
 
-  it('is one that its client may read, although its commands are submitted later', async () => {
+  it('is checked for the client at submit, although its commands are submitted later', async () => {
     const runtime = createScriptedRuntime('batch')
     const { deputy, store } = await begin([runtime], { checkDirectory: guard() })
     const directories = [join(files, 'project')]
@@ -41,7 +41,7 @@ describe('the directory of a batch', () => {
     expect(agent?.command).toEqual(batchCommand({ commands: ['ls'], cwd: join(files, 'project') }))
   })
 
-  it('is not another one by the time its commands are submitted', async () => {
+  it('cannot be swapped before its commands are submitted', async () => {
     const check = guard()
     const cwd = await check(join(files, 'project'), [files])
     renameSync(join(files, 'project'), join(files, 'moved'))

@@ -57,7 +57,7 @@ const manifest = fc.record(
 )
 
 describe('fuzzed manifests', () => {
-  it('10,000 of them are refused with a reason or run as they were asked, and the engine lives on', async () => {
+  it('10,000 of them are rejected with a reason or run as requested, and the engine keeps running', async () => {
     const runtime = createScriptedRuntime('sandbox', { limit: 16, auto: true })
     const started = new Map<
       string,

@@ -25,8 +25,8 @@ const beginWaiting = async () => {
   return { engine, runtime, id: job_id, free }
 }
 
-describe('where a job is, and what it waits for', () => {
-  it('is told while its machine is made, once, and over when the command starts', async () => {
+describe('the location of a job, and what it waits for', () => {
+  it('is reported once while its machine is provisioned, and cleared when the command starts', async () => {
     const { engine, runtime, id, free } = await beginWaiting()
     await until(async () => (await engine.deputy.get(id)).progress !== null, 'it tells')
     expect(await engine.deputy.get(id)).toMatchObject({

@@ -12,7 +12,7 @@ const finished = (engine: TestEngine, id: string) =>
   engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
 
 describe('a job', () => {
-  it('goes from pending to success, and its machine is gone afterwards', async () => {
+  it('goes from pending to success, and its machine is destroyed afterwards', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const { deputy, ...engine } = await begin([runtime])
     const { job_id, status, runtime: chosen } = await deputy.submit({ task: 'echo hi' }, 'test')
@@ -58,7 +58,7 @@ describe('a job', () => {
     expect(view.error?.message).toContain(words)
   })
 
-  it('goes back to the queue when all places are taken, and no attempt is counted', async () => {
+  it('returns to the queue when all slots are in use, and no attempt is counted', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     runtime.failNext('provision', new AppError('unavailable', 'all are taken', { details: { full: true } }))
@@ -68,7 +68,7 @@ describe('a job', () => {
     expect(await finished(engine, job_id)).toMatchObject({ status: 'success', attempts: 1 })
   })
 
-  it('has its place written down with its claim where the runtime knows one, and frees it when that fails', async () => {
+  it('stores its reservation with the claim, and releases it when the claim fails', async () => {
     const scripted = createScriptedRuntime('sandbox', { auto: true })
     const details: Record<string, unknown>[] = [{ node: 1n }, { node: 'n1' }]
     const taken = new Set<string>()
@@ -94,7 +94,7 @@ describe('a job', () => {
     expect([...taken]).toEqual([view.machine_id])
   })
 
-  it('is tried again when the machinery fails before the start, and only as often as asked', async () => {
+  it('is retried when its machine fails before the start, up to the requested number of retries', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     runtime.failNext('provision', new AppError('unavailable', 'no machine to be had'))
@@ -114,7 +114,7 @@ describe('a job', () => {
     await until(() => runtime.existing.size === 0, 'no machine is left')
   })
 
-  it('that was lost after its start is not run again unless the manifest asks for it', async () => {
+  it('that was lost after its start is not run again unless the manifest allows it', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     const lost = { kind: 'lost' as const, error: new AppError('unavailable', 'the machine vanished') }
@@ -143,7 +143,7 @@ describe('a job', () => {
     expect(await engine.deputy.result(second.job_id, {})).toMatchObject({ output: 'first\nsecond\n' })
   })
 
-  it('is provisioned with the network that its agent needs, and refused where that is not to be had', async () => {
+  it('is provisioned with the network that its agent needs, and rejected where the runtime cannot provide it', async () => {
     const provisioned: unknown[] = []
     const scripted = createScriptedRuntime('sandbox', { auto: true })
     const runtime: ScriptedRuntime = {
@@ -172,7 +172,7 @@ describe('a job', () => {
     )
   })
 
-  it('is ended for silence, unless it outlives silence', async () => {
+  it('is stopped when heartbeats stop, unless its runtime outlives silence', async () => {
     const mortal = createScriptedRuntime('sandbox')
     const patient = { ...createScriptedRuntime('ssh'), outlivesSilence: true }
     const engine = await begin([mortal, patient], {
@@ -194,7 +194,7 @@ describe('a job', () => {
     expect(await finished(engine, held.job_id)).toMatchObject({ status: 'success' })
   })
 
-  it('is taken by a runtime that was away when it was last asked', async () => {
+  it('is accepted by a runtime that failed its last check and works again', async () => {
     let ready = false
     let ahead = 0
     let checks = 0
@@ -222,7 +222,7 @@ describe('a job', () => {
     expect(await finished(engine, job_id)).toMatchObject({ status: 'success' })
   })
 
-  it('keeps its record of a machine until the runtime confirms that it is gone', async () => {
+  it('keeps the machine record until the runtime confirms the destruction', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     runtime.failNext('destroy', new AppError('unavailable', 'the provider is down'))
@@ -238,7 +238,7 @@ describe('a job', () => {
     expect(await engine.deputy.machines()).toEqual([])
   })
 
-  it('forgets a machine that its runtime must leave behind, and says so', async () => {
+  it('deletes the record of a machine that can never be destroyed, and reports it', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     runtime.failNext('destroy', leftoverError('it stays on the moon', 'fetch it'))
@@ -252,7 +252,7 @@ describe('a job', () => {
 })
 
 describe('cancelling', () => {
-  it('ends a pending job at once and never makes a machine for it', async () => {
+  it('ends a pending job at once and never creates a machine for it', async () => {
     const runtime = createScriptedRuntime('sandbox', { limit: 1 })
     const engine = await begin([runtime])
     const first = await engine.deputy.submit({ task: 'first' }, 'test')
@@ -265,7 +265,7 @@ describe('cancelling', () => {
     expect(runtime.calls.filter(call => call === 'start')).toHaveLength(1)
   })
 
-  it('ends a running job, and a second cancel is told that it is finished', async () => {
+  it('ends a running job, and a second cancel fails because the job is finished', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
@@ -383,7 +383,7 @@ describe('the queue', () => {
 })
 
 describe('a persistent machine', () => {
-  it('outlives its job, runs a follow-up, and goes with its job', async () => {
+  it('outlives its job, runs a follow-up, and is destroyed with its job', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     const first = await engine.deputy.submit({ task: 'x', lifecycle: 'persistent', lease: 600 }, 'test')
@@ -406,7 +406,7 @@ describe('a persistent machine', () => {
     ).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  it('goes when its lease ends', async () => {
+  it('is destroyed when its lease ends', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime], {
       config: config => {

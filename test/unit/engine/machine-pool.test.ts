@@ -17,7 +17,7 @@ const readyIn = async (engine: TestEngine) =>
   (await engine.store.listMachines()).filter(machine => machine.state === 'ready')
 
 describe('a pool', () => {
-  it('gives a waiting machine to the next job and is filled again', async () => {
+  it('gives an idle machine to the next job and is refilled', async () => {
     const runtime = createScriptedRuntime('sandbox', { poolSize: 2, auto: true })
     const engine = await begin([runtime])
     const ready = async () => (await engine.store.listMachines()).filter(machine => machine.state === 'ready')
@@ -32,7 +32,7 @@ describe('a pool', () => {
     )
   })
 
-  it('keeps machines of each kind, gives a job one that suits it, and lets go of kinds nobody wants', async () => {
+  it('keeps machines of each kind, gives a job one that fits, and retires unwanted kinds', async () => {
     const kinds = ['small', 'large']
     const runtime = {
       ...createScriptedRuntime('sandbox', { poolSize: 1, auto: true }),
@@ -56,7 +56,7 @@ describe('a pool', () => {
     await until(full, 'the kind that is not wanted any more is gone')
   })
 
-  it('replaces a machine that has waited too long, and never waits without one', async () => {
+  it('replaces a machine that is too old, and is never empty meanwhile', async () => {
     const runtime = createScriptedRuntime('sandbox', { poolSize: 1, poolAgeSeconds: 3600 })
     const clock = createTestClock()
     const engine = await begin([runtime], { clock, config: sweepOften })
@@ -76,7 +76,7 @@ describe('a pool', () => {
     expect([...runtime.existing.keys()]).toEqual([now[0]!.id])
   })
 
-  it('lets go of machines that nobody wants to wait any more', async () => {
+  it('retires machines when the pool size shrinks', async () => {
     const first = await begin([createScriptedRuntime('sandbox', { poolSize: 2 })])
     await until(async () => (await readyIn(first)).length === 2, 'two machines wait')
     const runtime = createScriptedRuntime('sandbox', { poolSize: 0 })
@@ -87,7 +87,7 @@ describe('a pool', () => {
     expect(runtime.calls.filter(call => call === 'destroy')).toHaveLength(2)
   })
 
-  it('makes a new machine for one that vanished while it waited', async () => {
+  it('replaces an idle machine that no longer exists', async () => {
     const runtime = createScriptedRuntime('sandbox', { poolSize: 1 })
     const engine = await begin([runtime], { config: sweepOften })
     await until(async () => (await readyIn(engine)).length === 1, 'a machine waits')
@@ -99,7 +99,7 @@ describe('a pool', () => {
     }, 'another waits')
   })
 
-  it('gives a machine either to the job or to its end, however close they come', async () => {
+  it('either claims or retires a machine when both race', async () => {
     const runtime = createScriptedRuntime('sandbox', { poolSize: 0, auto: true })
     const engine = await begin([runtime])
     for (let round = 0; round < 40; round++) {

@@ -27,12 +27,12 @@ const ran = async (pieces: string[], keep = 1024): Promise<string> => {
 }
 
 describe('output', () => {
-  it('is given whole when it fits', async () => {
+  it('is returned whole when it fits', async () => {
     const id = await ran(['one\n', 'two\n'])
     expect(await engine.deputy.result(id, {})).toMatchObject({ output: 'one\ntwo\n', truncated: null })
   })
 
-  it('keeps both ends and tells what is missing between them', async () => {
+  it('keeps both ends and reports what is omitted between them', async () => {
     const id = await ran(['start', ...Array.from({ length: 200 }, () => 'x'.repeat(100)), 'the end'])
     const result = await engine.deputy.result(id, { maxBytes: 400 })
     expect(result.output.startsWith('start')).toBe(true)

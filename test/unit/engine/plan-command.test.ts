@@ -17,8 +17,8 @@ const HOSTILE = `"; touch /tmp/pwned; $(id) \`id\` ' \\ \n --help`
 
 const PROTOTYPE_NAMES = ['constructor', 'toString', 'hasOwnProperty', 'valueOf']
 
-describe('what runs', () => {
-  it('is nothing for an agent that is only a name of the prototype', () => {
+describe('the command', () => {
+  it('is rejected for an agent named like a property of Object.prototype', () => {
     expect(() => plan({ task: 'x', agentType: 'constructor' })).toThrow(/Unknown agent/)
   })
 
@@ -56,7 +56,7 @@ describe('what runs', () => {
     expect(network).toContain('*.anthropic.com')
   })
 
-  it('for claude without any token is refused with the way to one', () => {
+  it('for claude without a token is rejected with instructions to set one', () => {
     expect(() => plan({ task: 'x', agentType: 'claude' }, { secretNames: [] })).toThrow(/has no token/)
     expect(
       plan({ task: 'x', agentType: 'claude', env: { ANTHROPIC_API_KEY: 'k' } }, { secretNames: [] })
@@ -64,7 +64,7 @@ describe('what runs', () => {
     ).toEqual([])
   })
 
-  it('for claude sends its token to no host that the manifest chose', () => {
+  it('for claude never sends its token to a host that the manifest chose', () => {
     for (const name of [
       'ANTHROPIC_BASE_URL',
       'ANTHROPIC_BEDROCK_BASE_URL',
@@ -96,21 +96,21 @@ describe('what runs', () => {
     expect(plan({ task: 'x', agentType: 'claude', env: harmless }).env).toMatchObject(harmless)
   })
 
-  it('for claude goes where the manifest says with the token that the manifest gives', () => {
+  it('for claude uses the base URL of the manifest with the token of the manifest', () => {
     const env = { ANTHROPIC_BASE_URL: 'http://gateway.example:8080/v1', ANTHROPIC_AUTH_TOKEN: 'own' }
     const made = plan({ task: 'x', agentType: 'claude', env })
     expect(made.secretNames).toEqual([])
     expect(made.network).toContain('gateway.example:8080')
   })
 
-  it('for claude goes where the configuration says', () => {
+  it('for claude uses the base URL of the configuration', () => {
     const made = plan({ task: 'x', agentType: 'claude' }, { claudeBaseUrl: 'https://gateway.example' })
     expect(made.env.ANTHROPIC_BASE_URL).toBe('https://gateway.example')
     expect(made.network).toContain('gateway.example')
     expect(made.secretNames).toEqual(['ANTHROPIC_API_KEY'])
   })
 
-  it('for a preset with secrets keeps the variables of the configuration, and follows no others elsewhere', () => {
+  it('for a preset with secrets keeps the configured variables, and rejects redirecting ones', () => {
     const preset = { argv: ['tool'], env: { SERVER: 'a' }, programs: [], format: 'text' as const }
     const of = (secrets: string[], env: object) =>
       plan({ task: 'x', agentType: 'tool', env }, { presets: { tool: { ...preset, secrets } } })
@@ -120,7 +120,7 @@ describe('what runs', () => {
     expect(of([], { SERVER: 'b' }).env).toMatchObject({ SERVER: 'b' })
   })
 
-  it('for a preset fills the template within its arguments, never into more of them', () => {
+  it('for a preset fills the template within its arguments and never adds arguments', () => {
     const presets = {
       aider: {
         argv: ['aider', '--message', '{task}', '--model={model}'],
@@ -136,7 +136,7 @@ describe('what runs', () => {
     expect(() => plan({ task: 'x', agentType: 'aidr' }, { presets })).toThrow(/did you mean 'aider'/)
   })
 
-  it('never sees a secret that is not configured', () => {
+  it('is rejected for a secret that is not configured', () => {
     expect(() => plan({ task: 'x', secrets: ['DEPLOY_KEI'] })).toThrow(
       /'DEPLOY_KEI' is not configured, did you mean 'DEPLOY_KEY'/,
     )

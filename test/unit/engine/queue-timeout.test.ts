@@ -36,8 +36,8 @@ const startWithNodeAway = async (): Promise<{ runtime: ScriptedRuntime; back(): 
 const submit = async (manifest: object): Promise<string> =>
   (await engine.deputy.submit({ task: 'true', runtime: 'ssh', ...manifest }, 'test')).job_id
 
-describe('a job for a node that is away', () => {
-  it('waits, says for what, and runs when the node is back', async () => {
+describe('a job for a node that is unavailable', () => {
+  it('waits, reports why, and runs when the node is back', async () => {
     const { runtime, back } = await startWithNodeAway()
     const id = await submit({ requires: { node: 'n1' }, retries: 0 })
     await until(async () => (await engine.deputy.get(id)).progress !== null, 'it says what it waits for')
@@ -51,7 +51,7 @@ describe('a job for a node that is away', () => {
     expect(done).toMatchObject({ status: 'success', attempts: 1 })
   })
 
-  it('fails when its time in the queue is over, with what it waited for', async () => {
+  it('fails on queue timeout and reports what it waited for', async () => {
     await startWithNodeAway()
     const id = await submit({ requires: { node: 'n1' }, queueTimeout: 1 })
     const done = await engine.deputy.wait(id, { timeoutMs: 15_000, signal: never })
@@ -60,7 +60,7 @@ describe('a job for a node that is away', () => {
     expect(done.error?.message).toMatch(/within 1 s.*node n1 does not answer/)
   })
 
-  it('fails at once for what no waiting mends', async () => {
+  it('fails at once on an error that waiting cannot fix', async () => {
     const { runtime } = await startWithNodeAway()
     runtime.provision = async () => {
       throw new AppError('denied', 'the key is not accepted')
@@ -70,7 +70,7 @@ describe('a job for a node that is away', () => {
     expect(done.error?.message).toBe('the key is not accepted')
   })
 
-  it('is tried as often as it says when it may run elsewhere', async () => {
+  it('is retried as often as requested when it may run on another node', async () => {
     const { runtime } = await startWithNodeAway()
     const id = await submit({ retries: 1 })
     const done = await engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
@@ -79,8 +79,8 @@ describe('a job for a node that is away', () => {
   })
 })
 
-describe('the time in the queue', () => {
-  it('ends for any job that waits, and not for one that has started', async () => {
+describe('the queue timeout', () => {
+  it('fails any pending job, and no job that has started', async () => {
     const runtime = createScriptedRuntime('sandbox', { limit: 1 })
     engine = await startEngine([runtime])
     const [first, second] = await Promise.all(

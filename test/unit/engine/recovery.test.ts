@@ -22,7 +22,7 @@ const restart = async (engine: TestEngine, ...args: Parameters<typeof startEngin
 }
 
 describe('after a restart', () => {
-  it('a running job is found again, never started again, and its output goes on where it was', async () => {
+  it('a running job is attached, never started again, and its output continues without a gap', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
@@ -60,7 +60,7 @@ describe('after a restart', () => {
     })
   })
 
-  it('a job known to be running is lost when its machine has forgotten the start, never run again', async () => {
+  it('a running job whose machine has no record of the start is lost and never run again', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
@@ -77,7 +77,7 @@ describe('after a restart', () => {
     expect(next.calls).not.toContain('start')
   })
 
-  it('a job whose command started and whose end nobody saw is lost, and says so', async () => {
+  it('a job whose command started and whose end is unknown is lost, with the reason', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
@@ -89,7 +89,7 @@ describe('after a restart', () => {
     expect(next.calls).not.toContain('start')
   })
 
-  it('a wish to cancel is remembered', async () => {
+  it('a cancel request is remembered', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
@@ -108,7 +108,7 @@ describe('after a restart', () => {
     )
   })
 
-  it('a job of a runtime that is not configured any more fails with the reason', async () => {
+  it('a job of a runtime that is no longer configured fails with the reason', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
@@ -120,7 +120,7 @@ describe('after a restart', () => {
     expect(await successor.deputy.machines()).toHaveLength(1)
   })
 
-  it('a machine that was on its way out goes, and one that nobody knows goes after a grace period', async () => {
+  it('a machine marked for destruction is destroyed, and an orphan after a grace period', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime])
     runtime.failNext('destroy', new AppError('unavailable', 'down'))
@@ -139,7 +139,7 @@ describe('a slow recovery', () => {
   /** Longer than the dispatcher's own look at the queue. */
   const A_LOOK_MS = 700
 
-  it('accepts submits, but claims nothing and fills no pool before it has ended', async () => {
+  it('accepts submits, but claims no job and fills no pool before it has finished', async () => {
     const runtime = createScriptedRuntime('sandbox', { limit: 1 })
     const engine = await begin([runtime])
     const running = await engine.deputy.submit({ task: 'running' }, 'test')
@@ -208,7 +208,7 @@ describe('a clock that jumps', () => {
     return job_id
   }
 
-  it('forgets no job, and time that passes does', async () => {
+  it('deletes no job, but passing time does', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime], { config: sweeping })
     const id = await finished(engine, runtime)
@@ -219,7 +219,7 @@ describe('a clock that jumps', () => {
     await until(async () => !(await isKnown(engine, id)), 'it is forgotten in time')
   })
 
-  it('while the daemon is down forgets no job either', async () => {
+  it('while the daemon is stopped deletes no job', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime], { config: sweeping })
     const id = await finished(engine, runtime)
@@ -238,7 +238,7 @@ describe('a clock that jumps', () => {
     }, 'a time server confirms the clock')
   })
 
-  it('back and forth forgets no job', async () => {
+  it('back and forth deletes no job', async () => {
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime], { config: sweeping })
     const id = await finished(engine, runtime)
@@ -249,7 +249,7 @@ describe('a clock that jumps', () => {
     expect(await isKnown(engine, id)).toBe(true)
   })
 
-  it('ends no job and holds up no retry', async () => {
+  it('ends no job and delays no retry', async () => {
     const clock = createTestClock()
     const runtime = createScriptedRuntime('sandbox')
     const engine = await begin([runtime], { clock })
@@ -275,7 +275,7 @@ describe('a clock that jumps', () => {
 })
 
 describe('a machine that only the operator can free', () => {
-  it('is shown with what to do, is not tried for ever, and goes when it is asked for again', async () => {
+  it('is shown with what to do, is not retried for ever, and is destroyed on request', async () => {
     const runtime = createScriptedRuntime('sandbox', { auto: true })
     const clock = createTestClock()
     const engine = await begin([runtime], {

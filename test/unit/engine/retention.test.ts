@@ -15,7 +15,7 @@ async function* bytes(text: string) {
   yield Buffer.from(text)
 }
 
-it('forgets the oldest finished jobs with their artifacts, and never one that is not finished', async () => {
+it('deletes the oldest finished jobs with their artifacts, and never an unfinished one', async () => {
   const runtime = createScriptedRuntime('sandbox')
   const engine = await startEngine([runtime])
   const blobs = createBlobs(join(engine.directory, 'blobs'), engine.store)
@@ -53,7 +53,7 @@ it('forgets the oldest finished jobs with their artifacts, and never one that is
   removeDirectory(engine.directory)
 })
 
-it('forgets as many jobs as are due in one sweep', async () => {
+it('deletes all expired jobs in one sweep', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'deputy-retention-'))
   const store = openStore(join(directory, 'deputy.db'))
   const ids = Array.from({ length: 1200 }, () => newId())
@@ -86,7 +86,7 @@ it('forgets as many jobs as are due in one sweep', async () => {
   removeDirectory(directory)
 })
 
-it('removes uploads that an earlier daemon had not finished', async () => {
+it('removes incomplete uploads of an earlier daemon', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'deputy-retention-'))
   const unfinished = join(directory, 'blobs', 'incoming', 'half')
   mkdirSync(dirname(unfinished), { recursive: true })

@@ -25,7 +25,7 @@ const refused = (words: string) => ({
 })
 
 describe('a secret without rules', () => {
-  it('is not given to a job with the whole network over MCP, and the refusal says how to allow it', async () => {
+  it('is denied over MCP to a job with full network, and the error says how to allow it', async () => {
     const { submit } = await start()
     for (const origin of ['mcp', 'mcp:claude-code'])
       await expect(submit({ network: 'full' }, origin)).rejects.toMatchObject({
@@ -36,7 +36,7 @@ describe('a secret without rules', () => {
     for (const origin of ['cli', 'http']) await submit({ network: 'full' }, origin)
   })
 
-  it('is given over MCP only where the runtime promises that there is no network', async () => {
+  it('is allowed over MCP only if the runtime guarantees to block the network', async () => {
     const { submit, store } = await start()
     const { job_id } = await submit({})
     expect((await store.getManifest(job_id))?.network).toBe('none')
@@ -44,7 +44,7 @@ describe('a secret without rules', () => {
     expect((await store.getManifest(own.job_id))?.network).toBeUndefined()
   })
 
-  it('is not given over MCP in a kept machine, which may have a network already', async () => {
+  it('is denied over MCP in a kept machine, which may have a network', async () => {
     const { deputy, submit, runtimes } = await start()
     const first = await deputy.submit({ task: 'x', network: 'full', lifecycle: 'persistent' }, 'mcp')
     ;(await runtimes[0]!.started(first.job_id)).finish({})
@@ -60,26 +60,26 @@ describe('a secret without rules', () => {
 })
 
 describe('a secret with rules', () => {
-  it('is for its agents', async () => {
+  it('is limited to its agents', async () => {
     const { submit } = await start({ agents: ['custom'] })
     await expect(submit({}, 'cli')).rejects.toMatchObject(refused("by the agent 'script'"))
     await submit({ agentType: 'custom', agent: { command: 'x' } }, 'cli')
   })
 
-  it('is for its runtimes', async () => {
+  it('is limited to its runtimes', async () => {
     const { submit } = await start({ runtimes: ['other'] })
     await expect(submit({}, 'cli')).rejects.toMatchObject(refused("in the runtime 'sandbox'"))
     await submit({ runtime: 'other' }, 'cli')
   })
 
-  it('is for tasks with its labels', async () => {
+  it('is limited to jobs with its labels', async () => {
     const { submit } = await start({ labels: ['team=release', 'reviewed'] })
     for (const labels of [{}, { team: 'release' }, { team: 'x', reviewed: '' }])
       await expect(submit({ labels }, 'cli')).rejects.toMatchObject({ code: 'denied' })
     await submit({ labels: { team: 'release', reviewed: '' } }, 'cli')
   })
 
-  it('is for its networks, whoever asks', async () => {
+  it('is limited to its networks, for every client', async () => {
     const { submit } = await start({ networks: ['*.example.org', 'npm.example.net'] })
     for (const origin of ['cli', 'mcp']) {
       for (const network of ['full', ['evil.example'], ['npm.example.net', 'example.org'], ['*.org']])
@@ -89,7 +89,7 @@ describe('a secret with rules', () => {
     }
   })
 
-  it('may be for the whole network over MCP, too', async () => {
+  it('may allow full network over MCP', async () => {
     const { submit } = await start({ networks: ['full'] })
     for (const network of ['full', 'none', ['anything.example']]) await submit({ network })
   })

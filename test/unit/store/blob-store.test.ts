@@ -27,7 +27,7 @@ describe('stored files', () => {
   afterEach(() => rmSync(directory, { recursive: true, force: true }))
   const unused = { holdBlob: async () => {}, isBlobUsed: async () => false }
 
-  it('larger than allowed are refused as they come, and leave nothing', async () => {
+  it('larger than allowed are rejected while they arrive, and leave nothing', async () => {
     const blobs = createBlobs(directory, unused)
     await expect(blobs.put(bytes('12345', '67890', '1'), 10, 'job')).rejects.toMatchObject({
       code: 'too_large',
@@ -36,7 +36,7 @@ describe('stored files', () => {
     expect(await blobs.put(bytes('12345', '67890'), 10, 'job')).toMatchObject({ size: 10 })
   })
 
-  it('are told to be there only when no removal is under way', async () => {
+  it('are reported as stored only when no removal is in progress', async () => {
     let answer = (_: boolean): void => {}
     const blobs = createBlobs(directory, {
       ...unused,
@@ -55,7 +55,7 @@ describe('stored files', () => {
     expect(existsSync(blobs.path(sha256))).toBe(false)
   })
 
-  it('that are adopted stay where they were, so that a crash can be followed by the same again', async () => {
+  it('that are adopted keep their original, so that the call can be repeated after a crash', async () => {
     const blobs = createBlobs(directory, unused)
     const { sha256, size } = await blobs.put(bytes('content'), 100, 'job')
     await blobs.removeUnused(sha256)
@@ -88,7 +88,7 @@ describe('artifacts with the same content', () => {
     return { engine, blobs, submit, finish, settled }
   }
 
-  it('are gone with the last job that has them, at once', async () => {
+  it('are removed at once with the last job that refers to them', async () => {
     const { engine, blobs, submit, finish, settled } = await finishedWith(2)
     const [one, two] = [await submit(), await submit()]
     const { sha256 } = await finish(one, 'same')
@@ -100,7 +100,7 @@ describe('artifacts with the same content', () => {
     expect(filesBelow(join(engine.directory, 'blobs'))).toEqual([])
   })
 
-  it('survive the deletion of the one job while another that found them is not written yet', async () => {
+  it('survive the deletion of one job while another that needs them is not written yet', async () => {
     const { engine, blobs, submit, finish, settled } = await finishedWith(2)
     const first = await submit()
     const { sha256, size } = await finish(first, 'same')
@@ -125,7 +125,7 @@ describe('artifacts with the same content', () => {
     expect(status).toBe('pending')
   })
 
-  it('are not held for ever by a job that never came', async () => {
+  it('are not held for ever by a job that was never submitted', async () => {
     const { engine, blobs } = await finishedWith(1)
     const { sha256 } = await blobs.put(bytes('left'), 100, newId(Date.now()))
     await blobs.removeUnused(sha256)

@@ -72,7 +72,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 describe('the state machine in the store', () => {
-  it('agrees with the model, whatever is asked of it in whatever order', async () => {
+  it('agrees with the model for random operations in random order', async () => {
     let run = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async steps => {

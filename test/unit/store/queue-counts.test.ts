@@ -28,7 +28,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: 'reopen' as const }) },
 )
 
-it('tells a new job the place that counting the queue would give, whatever happened before', async () => {
+it('returns the queue position that counting in SQL would return, after random operations', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'deputy-queue-'))
   let run = 0
   try {

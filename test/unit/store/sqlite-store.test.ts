@@ -51,14 +51,14 @@ const finish = async (store: Store, id: string, at: number): Promise<void> => {
 }
 
 describe('the database', () => {
-  it('that is damaged is refused with the way out, and not touched', () => {
+  it('that is damaged is rejected with instructions, and not changed', () => {
     writeFileSync(path, 'this is no database at all, and long enough to be read as one'.repeat(40))
     const before = readFileSync(path)
     expect(() => openStore(path)).toThrow(/damaged or not a Deputy database/)
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 
-  it('of a newer Deputy is refused and not touched', async () => {
+  it('of a newer Deputy is rejected and not changed', async () => {
     const store = openStore(path)
     await submit(store)
     await store.close()
@@ -72,7 +72,7 @@ describe('the database', () => {
     again.close()
   })
 
-  it('keeps what it acknowledged when many write at once and one of them is wrong', async () => {
+  it('keeps acknowledged writes when one of many concurrent writes fails', async () => {
     const store = open()
     const results = await Promise.allSettled([
       submit(store, { idempotency_key: 'a' }),
@@ -92,7 +92,7 @@ describe('the database', () => {
     expect(store.counts().pending).toBe(2)
   })
 
-  it('flushes for what must survive a power cut, and not for what is told again', async () => {
+  it('flushes writes that must survive a power cut, and not lazy ones', async () => {
     const database = openDatabase(path)
     database.get('pragma journal_mode = wal')
     // Whatever the driver was built with.
@@ -123,7 +123,7 @@ describe('the database', () => {
     database.close()
   })
 
-  it('shares a flush with those who come a moment later, when the disk is slow and many write', async () => {
+  it('shares a flush with slightly later writes, when the disk is slow and many write', async () => {
     const database = openDatabase(path)
     database.run('create table one (n)')
     let commits = 0
@@ -152,7 +152,7 @@ describe('the database', () => {
     database.close()
   })
 
-  it('is held by one process at a time, and free when that one lets go', () => {
+  it('is locked by one process at a time, and free after the release', () => {
     const lock = acquireLock(join(directory, 'lock'))
     expect(lock).toBeDefined()
     expect(acquireLock(join(directory, 'lock'))).toBeUndefined()
@@ -249,7 +249,7 @@ describe('output', () => {
     expect(Buffer.concat(read.map(one => one.data)).toString()).toBe('hello')
   })
 
-  it('brings along a sign of life and what is to be remembered of the machine', async () => {
+  it('stores a heartbeat and machine details in the same write', async () => {
     const store = open()
     const id = await submit(store)
     const claimed = await store.claim({ runtime: 'sandbox', machineId: newId(), now: 1 })
@@ -288,7 +288,7 @@ describe('lists', () => {
 describe('retention', () => {
   const forever = { jobs: 1_000_000, bytes: 1e15, before: 0 }
 
-  it('forgets by age, by count and by bytes, oldest first, and never an unfinished job', async () => {
+  it('deletes by age, by count and by bytes, oldest first, and never an unfinished job', async () => {
     const store = open()
     const ids: string[] = []
     for (let i = 0; i < 6; i++) ids.push(await submit(store))
@@ -328,7 +328,7 @@ describe('retention', () => {
 })
 
 describe('a database of an earlier version', () => {
-  it('is brought up to date with all its jobs and their output', async () => {
+  it('is upgraded with all its jobs and their output', async () => {
     const store = open()
     const id = await submit(store)
     await store.close()
