@@ -250,9 +250,14 @@ export const deleteJob = (
   if (!isTerminal(state)) return undefined
   for (const [name, value] of Object.entries(JSON.parse(String(row.labels)) as Record<string, string>))
     database.run('delete from labels where name = ? and value = ? and seq = ?', name, value, Number(row.seq))
+  // An upload that came after the job had ended is only held.
   const blobs = database
-    .all('select sha256 from artifacts where job_id = ?', id)
+    .all(
+      'select sha256 from artifacts where job_id = ?1 union select sha256 from blob_holds where holder = ?1',
+      id,
+    )
     .map(row => String(row.sha256))
+  database.run('delete from blob_holds where holder = ?', id)
   for (const table of ['output', 'events', 'artifacts', 'manifests'])
     database.run(`delete from ${table} where job_id = ?`, id)
   database.run(

@@ -325,6 +325,17 @@ describe('retention', () => {
     expect(await store.deleteJob(id)).toEqual([blob])
     expect(await store.isBlobUsed(blob)).toBe(false)
   })
+
+  it('lets go of a blob that was stored for a job after its end, with the job', async () => {
+    const store = open()
+    const blob = 'b'.repeat(64)
+    const id = await submit(store)
+    await finish(store, id, 1)
+    await store.holdBlob(blob, id)
+    expect(await store.isBlobUsed(blob)).toBe(true)
+    expect(await store.deleteJob(id)).toEqual([blob])
+    expect(await store.isBlobUsed(blob)).toBe(false)
+  })
 })
 
 describe('a database of an earlier version', () => {
