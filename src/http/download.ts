@@ -82,7 +82,7 @@ export const disposition = (path: string): string => {
  * Reads the source as fast as the client reads, and closes it when the client disconnects. Reads the first chunk
  * before the response starts, so that an unreadable file is an error and not a partial download.
  */
-const streamOf = async (
+export const streamOf = async (
   source: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<ReadableStream<Uint8Array>> => {

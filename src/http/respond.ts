@@ -13,6 +13,10 @@ export const json = (body: unknown, status = 200, headers?: Record<string, strin
     headers: headers === undefined ? JSON_HEADERS : { ...JSON_HEADERS, ...headers },
   })
 
+/** JSON that is written as the client takes it. */
+export const jsonStream = (body: ReadableStream<Uint8Array>): Response =>
+  new Response(body, { headers: JSON_HEADERS })
+
 export const text = (body: string, contentType: string): Response =>
   new Response(body, { headers: { ...JSON_HEADERS, 'content-type': contentType } })
 

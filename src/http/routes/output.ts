@@ -2,15 +2,18 @@ import { z } from 'zod'
 import { encodePage } from '../../control/wire-output.ts'
 import type { Deputy } from '../../engine/deputy.ts'
 import type { ControlDeps } from '../deps.ts'
-import { download } from '../download.ts'
+import { download, streamOf } from '../download.ts'
 import { createOutputFeeds } from '../output-feed.ts'
+import { encodeParts, isWhole, PART_BYTES } from '../output-parts.ts'
 import { jobId, waitSeconds } from '../params.ts'
-import { json, noContent } from '../respond.ts'
+import { json, jsonStream, noContent } from '../respond.ts'
 import { resumePoint } from '../resume.ts'
 import { queryRoute, type Route } from '../route.ts'
 import { withSignal } from '../signal.ts'
 import { sse } from '../sse.ts'
 import { outputPageSchema } from '../views.ts'
+
+const PAGE_BYTES = 256 * 1024
 
 const cursor = z.int().exactOptional().describe('Byte to start from; negative: this many before the end')
 
@@ -41,15 +44,22 @@ export const outputRoutes = ({ deputy, closing }: ControlDeps): Route[] => {
           const max = max_bytes ?? Number.POSITIVE_INFINITY
           return download(call, { name: 'output.log', bytes: () => rawOutput(deputy, id, { from, max }) })
         }
-        const page = await withSignal(call, closing, signal =>
+        const maxBytes = max_bytes ?? PAGE_BYTES
+        const first = await withSignal(call, closing, signal =>
           deputy.output(id, {
             cursor: from,
-            ...(max_bytes !== undefined && { maxBytes: max_bytes }),
+            maxBytes: Math.min(maxBytes, PART_BYTES),
             waitMs: wait_seconds * 1000,
             signal,
           }),
         )
-        return json(encodePage(page))
+        if (call.request.method === 'HEAD' || isWhole({ first, maxBytes })) return json(encodePage(first))
+        const parts = encodeParts({
+          first,
+          maxBytes,
+          read: (cursor, most) => deputy.output(id, { cursor, maxBytes: most, signal: never }),
+        })
+        return jsonStream(await streamOf(parts, call.request.signal))
       },
     }),
 
