@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { GUEST_LIMITS } from '../../src/guest/limits.ts'
 import { startGuestListener } from '../../src/guest/listener.ts'
-import { hashToken } from '../../src/guest/token.ts'
+import { GUEST_LIMITS } from '../../src/guest/rate-limiter.ts'
+import { hashToken } from '../../src/guest/token-hash.ts'
 import { KEPT } from '../../src/jobs/limits.ts'
 import type { Outcome, Run, Runtime } from '../../src/ports.ts'
 import { patchThread } from '../../src/runtimes/local/patch-thread.ts'
-import { createCollection } from '../../src/runtimes/proxmox/collection.ts'
-import type { Details } from '../../src/runtimes/proxmox/details.ts'
-import { createIntake } from '../../src/runtimes/proxmox/intake.ts'
-import { createJobPort } from '../../src/runtimes/proxmox/job-port.ts'
-import { createReading } from '../../src/runtimes/proxmox/reading.ts'
+import { createCollection } from '../../src/runtimes/proxmox/collect-vm-files.ts'
+import { createJobHandler } from '../../src/runtimes/proxmox/job-handler.ts'
+import type { Details } from '../../src/runtimes/proxmox/machine-details.ts'
+import { createOutputReceiver } from '../../src/runtimes/proxmox/output-receiver.ts'
+import { createSealedOutputState } from '../../src/runtimes/proxmox/sealed-output-state.ts'
 import { createSessions } from '../../src/runtimes/proxmox/sessions.ts'
 import { blobsWithoutStore } from '../../test/support/blobs.ts'
 import { startEngine } from '../../test/support/engine.ts'
@@ -32,20 +32,20 @@ const follow = (run: Run): Promise<Outcome> =>
     const token = randomBytes(32).toString('base64url')
     const session = sessions.add(run.machine.id, hashToken(token))
     const startedAt = Date.now()
-    const reading = createReading({
+    const outputState = createSealedOutputState({
       run,
       details: detailsFor(session.tokenHash),
       fresh: run,
       token: () => token,
     })
-    const port = createJobPort({
+    const port = createJobHandler({
       run,
       blobs,
-      intake: createIntake({
+      outputReceiver: createOutputReceiver({
         sink: run.sink,
         outputBytes: 0,
-        read: reading.open,
-        keep: reading.keep,
+        read: outputState.open,
+        keep: outputState.keep,
         now: Date.now,
       }),
       collection: createCollection({
@@ -59,9 +59,9 @@ const follow = (run: Run): Promise<Outcome> =>
         store: async () => {},
         onBytes: () => {},
       }),
-      keeps: false,
+      outlivesJob: false,
       now: Date.now,
-      withStart: reading.sealed,
+      withStart: outputState.sealed,
       onStarted: () => {},
       onRefused: () => {},
       onFinished: ({ report, endedAt }) =>

@@ -9,9 +9,9 @@ import type { Blobs, Runtime } from '../ports.ts'
 import { isConfigured } from '../proxmox/proxmox-settings.ts'
 import { type BatchOptions, createBatchRuntime } from '../runtimes/batch/batch-runtime.ts'
 import { createHostRuntime } from '../runtimes/host/host-runtime.ts'
-import { brokenProxmox } from '../runtimes/proxmox/broken.ts'
+import { misconfiguredProxmox } from '../runtimes/proxmox/misconfigured-runtime.ts'
 import { createSandboxRuntime } from '../runtimes/sandbox/sandbox-runtime.ts'
-import { createSshRuntime } from '../runtimes/ssh/index.ts'
+import { createSshRuntime } from '../runtimes/ssh/ssh-runtime.ts'
 
 export interface RuntimesOptions {
   readonly home: Home
@@ -40,7 +40,7 @@ export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[
 /** Loaded only when a cluster is configured. An invalid setting must not disable the other runtimes. */
 const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOptions): Promise<Runtime> => {
   try {
-    const { proxmoxFromConfig } = await import('../runtimes/proxmox/index.ts')
+    const { proxmoxFromConfig } = await import('../runtimes/proxmox/proxmox-from-config.ts')
     return await proxmoxFromConfig({
       env,
       stateDir: home.stateDir,
@@ -56,7 +56,7 @@ const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOption
     })
   } catch (error) {
     log.error({ err: error }, 'cannot start the proxmox runtime')
-    return brokenProxmox(toAppError(error))
+    return misconfiguredProxmox(toAppError(error))
   }
 }
 

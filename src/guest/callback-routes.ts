@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Exchange } from './guest-routes.ts'
+import { json, readBody } from './http-replies.ts'
 import { completePayload, statusPayload } from './protocol.ts'
-import { json, readBody } from './respond.ts'
 
 const MAX_JSON = 10 * 1024 * 1024
 

@@ -3,13 +3,13 @@ import type { Duplex } from 'node:stream'
 import { forward, tunnel } from '../egress/forward-proxy.ts'
 import type { ProxyGrant } from '../egress/proxy-grant.ts'
 import { refuseConnection } from '../egress/refuse-connection.ts'
-import type { Gate } from './limits.ts'
-import { hashToken } from './token.ts'
+import type { RateLimiter } from './rate-limiter.ts'
+import { hashToken } from './token-hash.ts'
 
 export interface EgressOptions {
   /** What a job may reach, by the SHA-256 of the token it was given for that, if it calls from its own machine. */
   egress?(tokenHash: string, from: string): ProxyGrant | undefined
-  patient?(): boolean
+  mayBeUnknown?(): boolean
 }
 
 /** The way out for jobs with a list of domains: the same port, spoken to as a proxy. */
@@ -26,13 +26,13 @@ export const serveTunnel = (
 }
 
 export const serveForward = (
-  options: EgressOptions & { readonly gate?: Gate | undefined },
+  options: EgressOptions & { readonly rateLimiter?: RateLimiter | undefined },
   request: IncomingMessage,
   response: ServerResponse,
 ): void => {
   const admitted = admit(options, request, request.socket)
   if ('grant' in admitted) return void forward(admitted.grant, request, response)
-  if (options.gate?.stranger(request, response) === false) return
+  if (options.rateLimiter?.stranger(request, response) === false) return
   const { status, text, headers } = admitted
   response.writeHead(status, { connection: 'close', 'content-type': 'text/plain; charset=utf-8', ...headers })
   response.end(`${text}.\n`)
@@ -45,13 +45,17 @@ type Admitted =
   | { readonly grant: ProxyGrant }
   | { readonly status: number; readonly text: string; readonly headers?: Readonly<Record<string, string>> }
 
-const admit = ({ egress, patient }: EgressOptions, request: IncomingMessage, client: Duplex): Admitted => {
+const admit = (
+  { egress, mayBeUnknown }: EgressOptions,
+  request: IncomingMessage,
+  client: Duplex,
+): Admitted => {
   const token = tokenOf(request)
   const grant =
     token === undefined ? undefined : egress?.(hashToken(token), request.socket.remoteAddress ?? '')
   if (grant === undefined) {
     // After a restart jobs are found again one by one.
-    if (token !== undefined && patient?.()) return { status: 503, text: 'Come again' }
+    if (token !== undefined && mayBeUnknown?.()) return { status: 503, text: 'Come again' }
     return {
       status: 407,
       text: 'This proxy is for jobs with a list of domains, by the token they were given',

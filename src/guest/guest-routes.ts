@@ -2,12 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { createDeadline } from '../jobs/deadline.ts'
-import type { JobPort, MachinePort } from './machine-port.ts'
+import { json, readBody, text } from './http-replies.ts'
+import type { JobHandler, MachineHandler } from './machine-handler.ts'
 import { encodeNames, exitQuery, outputQuery, parseFileList } from './protocol.ts'
-import { json, readBody, text } from './respond.ts'
 
 export interface Exchange {
-  readonly machine: MachinePort
+  readonly machine: MachineHandler
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly closing: AbortSignal
@@ -79,7 +79,7 @@ const begin = async ({ machine, request, response, given }: Exchange): Promise<v
   text(response, 200, `${jobId} ${next} ${order}`)
 }
 
-const takeOutput = async (job: JobPort, { request, response }: Exchange, query: string): Promise<void> => {
+const takeOutput = async (job: JobHandler, { request, response }: Exchange, query: string): Promise<void> => {
   const asked = parseOutputQuery(query)
   if (asked === undefined) return json(response, 400, { error: 'Invalid query' })
   const data = await readBody(request, MAX_FRAME)
@@ -93,7 +93,7 @@ const parseOutputQuery = (query: string) => {
   return outputQuery.safeParse(fields(query)).data
 }
 
-const sendInput = async (job: JobPort, response: ServerResponse, index: number): Promise<void> => {
+const sendInput = async (job: JobHandler, response: ServerResponse, index: number): Promise<void> => {
   const content = job.input(index)
   if (content === undefined) return json(response, 404, { error: 'Not found' })
   response.writeHead(200, { 'content-type': 'application/x-tar' })

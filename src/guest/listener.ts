@@ -4,25 +4,25 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import { handleCallback } from './callback-routes.ts'
-import { createDoor } from './door.ts'
 import { type EgressOptions, isForward, serveForward, serveTunnel } from './egress-routes.ts'
 import { type Exchange, handleGuest } from './guest-routes.ts'
-import { createGate, type Gate, type GuestLimits } from './limits.ts'
-import type { MachinePort } from './machine-port.ts'
-import { json } from './respond.ts'
+import { json } from './http-replies.ts'
+import type { MachineHandler } from './machine-handler.ts'
+import { createRateLimiter, type GuestLimits, type RateLimiter } from './rate-limiter.ts'
 import type { Seed } from './seed.ts'
-import { hashToken } from './token.ts'
+import { createTlsOrPlainServer } from './tls-or-plain-server.ts'
+import { hashToken } from './token-hash.ts'
 
 export interface GuestListenerOptions extends EgressOptions {
   readonly host: string
   readonly port: number
   readonly tls?: { readonly cert: string; readonly key: string }
   /** The machine of a token, by the SHA-256 of the token: nobody needs to keep the token itself. */
-  machine(tokenHash: string, token: string, from: string): MachinePort | undefined
+  machine(tokenHash: string, token: string, from: string): MachineHandler | undefined
   /** The seed behind an unguessable name, for machines that fetch it over HTTP. */
   seed?(name: string): Seed | undefined
   /** True while machines may exist that are not known yet: they are asked to come again instead of being sent away. */
-  patient?(): boolean
+  mayBeUnknown?(): boolean
   /** What one machine or one address may ask of it; absent: anything. */
   readonly limits?: GuestLimits
   readonly onError?: (error: unknown) => void
@@ -59,8 +59,8 @@ export interface GuestListener {
 export const startGuestListener = async (options: GuestListenerOptions): Promise<GuestListener> => {
   const closing = new AbortController()
   const { onCall, limits } = options
-  const gate = limits && createGate(limits)
-  const served = { ...options, gate, given: new WeakMap<Socket, string>() }
+  const rateLimiter = limits && createRateLimiter(limits)
+  const served = { ...options, rateLimiter, given: new WeakMap<Socket, string>() }
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const kind = isForward(request.url) ? 'proxy' : kindOf(request.url)
     response.once('finish', () => hangUp(request))
@@ -78,11 +78,11 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
       : listener(request, response)
   const plain = withTunnels(createHttp(clear), options)
   const server = options.tls
-    ? createDoor(withTunnels(createHttps(options.tls, listener), options), plain)
+    ? createTlsOrPlainServer(withTunnels(createHttps(options.tls, listener), options), plain)
     : plain
   const sockets = new Set<Socket>()
   server.maxConnections = 2000
-  if (gate) server.on('connection', gate.connected)
+  if (rateLimiter) server.on('connection', rateLimiter.connected)
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
@@ -122,28 +122,30 @@ const hangUp = (request: IncomingMessage): void => {
 }
 
 const respond = async (
-  options: GuestListenerOptions & { readonly gate: Gate | undefined } & Pick<Exchange, 'given'>,
+  options: GuestListenerOptions & { readonly rateLimiter: RateLimiter | undefined } & Pick<Exchange, 'given'>,
   request: IncomingMessage,
   response: ServerResponse,
   closing: AbortSignal,
 ): Promise<void> => {
   const [pathname = '/', query = ''] = (request.url ?? '/').split('?', 2)
   const parts = pathname.split('/').filter(part => part !== '')
-  const { gate, given } = options
+  const { rateLimiter, given } = options
   const seed = parts[0] === 'seed' ? options.seed?.(parts[1] ?? '') : undefined
   if (seed) return serveSeed(seed, parts[2], response)
   const token = tokenOf(request)
   const from = request.socket.remoteAddress ?? ''
   const hashed = token === undefined ? '' : hashToken(token)
   const machine = token === undefined ? undefined : options.machine(hashed, token, from)
-  const admitted = machine ? gate?.machine(hashed, request, response) : gate?.stranger(request, response)
+  const admitted = machine
+    ? rateLimiter?.machine(hashed, request, response)
+    : rateLimiter?.stranger(request, response)
   if (admitted === false) return
   if (pathname === '/health') return json(response, 200, { status: 'ok' })
   if (parts[0] === 'seed') return json(response, 404, { error: 'Not found' })
   if (machine === undefined) {
     // The body of a stranger is not read.
     response.setHeader('connection', 'close')
-    const status = options.patient?.() ? 503 : 401
+    const status = options.mayBeUnknown?.() ? 503 : 401
     return json(response, status, { error: status === 401 ? 'Unauthorized' : 'Come again' })
   }
   const exchange = { machine, request, response, closing, given }

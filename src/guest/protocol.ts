@@ -4,7 +4,7 @@ import { isSafePath } from '../jobs/paths.ts'
 /**
  * How machines talk to the daemon. Every request carries the machine's bearer token.
  *
- *   GET  /guest/v1/work                      waits for work; 200 with an order (see spec.ts), 204 when there is none yet
+ *   GET  /guest/v1/work                      waits for work; 200 with an order (see order-format.ts), 204 when there is none yet
  *   POST /guest/v1/begin                     over the same connection: the order has arrived whole and is being carried
  *                                            out; counts as `started` and answers `<job> <next offset> run|stop`, or
  *                                            204 when there is none or more has to be fetched for it first

@@ -1,14 +1,14 @@
+import { AGENT_TRANSPORT } from './runner/agent-transport.ts'
 import { COMMAND } from './runner/command.ts'
-import { ENDING } from './runner/ending.ts'
 import { FILES } from './runner/files.ts'
 import { JOB } from './runner/job.ts'
-import { MAILBOX } from './runner/mailbox.ts'
+import { JOB_USER } from './runner/job-user.ts'
+import { MAIN_LOOP } from './runner/main-loop.ts'
 import { OUTPUT } from './runner/output.ts'
+import { PREPARE_JOB } from './runner/prepare-job.ts'
 import { REQUESTS } from './runner/requests.ts'
-import { ROOM } from './runner/room.ts'
 import { SETTINGS } from './runner/settings.ts'
-import { USER } from './runner/user.ts'
-import { WORK } from './runner/work.ts'
+import { STOP_JOB } from './runner/stop-job.ts'
 
 const PREAMBLE = `#!/bin/sh
 # Deputy's runner. Takes work from the callback address, runs it as an ordinary user, reports what it did.
@@ -25,13 +25,13 @@ export const RUNNER = [
   PREAMBLE,
   SETTINGS,
   REQUESTS,
-  MAILBOX,
-  USER,
+  AGENT_TRANSPORT,
+  JOB_USER,
   COMMAND,
-  ROOM,
-  ENDING,
+  PREPARE_JOB,
+  STOP_JOB,
   OUTPUT,
   FILES,
   JOB,
-  WORK,
+  MAIN_LOOP,
 ].join('\n')

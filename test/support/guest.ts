@@ -3,13 +3,13 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type GuestListener, startGuestListener } from '../../src/guest/listener.ts'
-import type { JobPort, MachinePort } from '../../src/guest/machine-port.ts'
+import type { JobHandler, MachineHandler } from '../../src/guest/machine-handler.ts'
+import { encodeSpec, type GuestSpec } from '../../src/guest/order-format.ts'
 import type { ExitReport, ListedFile } from '../../src/guest/protocol.ts'
 import { RUNNER } from '../../src/guest/runner.ts'
 import { type CallbackAddress, callbackText } from '../../src/guest/seed.ts'
-import { encodeSpec, type GuestSpec } from '../../src/guest/spec.ts'
 import { readTarFiles } from '../../src/guest/tar-files.ts'
-import { hashToken } from '../../src/guest/token.ts'
+import { hashToken } from '../../src/guest/token-hash.ts'
 
 export const TOKEN = 'token-of-the-machine-0123456789'
 
@@ -25,7 +25,7 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
     inputs: [],
     wantsFiles: false,
     continues: false,
-    keeps: false,
+    outlivesJob: false,
     ...spec,
   }
   const streams = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
@@ -52,7 +52,7 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
   const exited = new Promise<void>(resolve => {
     ended = resolve
   })
-  const job: JobPort = {
+  const job: JobHandler = {
     started: async () => {
       state.startedCount++
       return { next: state.position, order: state.order }
@@ -98,7 +98,7 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
     status: async () => {},
     complete: async () => {},
   }
-  const machine: MachinePort = {
+  const machine: MachineHandler = {
     work: async () => {
       state.workCount++
       if (state.startedCount > 0) return undefined

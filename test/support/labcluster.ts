@@ -6,7 +6,7 @@ import { type ClusterConfigInput, parseCluster } from '../../src/cluster/invento
 import type { Connection, RunnerHost } from '../../src/runner/channel.ts'
 import type { StartRequest } from '../../src/runner/client.ts'
 import { type FollowedEnd, type FollowRunOptions, followRun } from '../../src/runner/follow-run.ts'
-import { nodeHost } from '../../src/runtimes/ssh/connection.ts'
+import { nodeHost } from '../../src/runtimes/ssh/node-host.ts'
 import type { SshLab } from './sshlab.ts'
 
 /** A cluster over the nodes of a lab; the user's own ssh files are left out of it. */

@@ -1,17 +1,20 @@
 import { connect, isIPv6 } from 'node:net'
 import type { Check } from '../../ports.ts'
-import type { ProxmoxRuntimeOptions } from './options.ts'
-import type { Reception } from './reception.ts'
+import type { CallbackServer } from './callback-server.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
 const NAME = 'callback'
 const CONNECT_MS = 2000
 const PROBE = 'not tried from a machine: deputy doctor --probe'
 
 /** What can be told of the callback address without a machine. */
-export const checkCallback = async (runtime: ProxmoxRuntimeOptions, reception: Reception): Promise<Check> => {
+export const checkCallback = async (
+  runtime: ProxmoxRuntimeOptions,
+  callbackServer: CallbackServer,
+): Promise<Check> => {
   if (runtime.channel === 'agent')
     return { name: NAME, status: 'ok', message: 'machines report through their guest agent' }
-  const { url, host } = await reception.expected()
+  const { url, host } = await callbackServer.expected()
   const cluster = runtime.proxmox.settings.endpoints[0]!.host
   if (isLoopback(host) && !isLoopback(cluster))
     return {
@@ -22,7 +25,7 @@ export const checkCallback = async (runtime: ProxmoxRuntimeOptions, reception: R
     }
   const { port, host: own } = runtime.callback
   // While we do not listen ourselves, nobody else should.
-  if (port !== 0 && !reception.isOpen && (await answers(port, own)) && !reception.isOpen)
+  if (port !== 0 && !callbackServer.isOpen && (await answers(port, own)) && !callbackServer.isOpen)
     return {
       name: NAME,
       status: 'failed',

@@ -3,11 +3,11 @@ import { path } from '../../proxmox/encode.ts'
 import { identityOf } from '../../proxmox/grant-hint.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { auditGrantLines, grantLines } from '../../proxmox/pveum.ts'
+import { listNodes, listStorages, type Template } from './cluster-guests.ts'
 import { datacenterFirewall } from './firewall.ts'
-import { listNodes, listStorages, type Template } from './inventory.ts'
 import { bridgeOf } from './net-device.ts'
-import type { ProxmoxRuntimeOptions } from './options.ts'
 import { linksOf } from './placement.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
 /** Proxmox VE renews the certificate of a node two weeks before it ends, and then a pinned one is another. */
 const SOON_MS = 14 * 86_400_000

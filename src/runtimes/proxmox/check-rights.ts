@@ -1,10 +1,10 @@
 import type { Check } from '../../ports.ts'
 import { checkPermissions } from '../../proxmox/check-permissions.ts'
+import type { Injection } from './choose-injection.ts'
+import type { Template } from './cluster-guests.ts'
 import type { Drive } from './drives.ts'
-import type { Injection } from './injection.ts'
-import type { Template } from './inventory.ts'
 import { bridgeOf } from './net-device.ts'
-import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
 interface Situation {
   readonly template: Template

@@ -3,12 +3,12 @@ import { identityOf } from '../../proxmox/grant-hint.ts'
 import { SEED_PRIVILEGES } from '../../proxmox/privileges.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { grantLines } from '../../proxmox/pveum.ts'
+import { hasAgent, type Injection } from './choose-injection.ts'
+import { listNodes, listStorages, type Template } from './cluster-guests.ts'
 import { drivesOf } from './drives.ts'
-import { hasAgent, type Injection } from './injection.ts'
-import { listNodes, listStorages, type Template } from './inventory.ts'
 import { bridgeOf } from './net-device.ts'
-import type { ProxmoxRuntimeOptions } from './options.ts'
 import { isEverywhere } from './placement.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
 /** What the template is, and what it would have to be. */
 export const checkTemplate = (

@@ -1,4 +1,4 @@
-import type { Injection } from './injection.ts'
+import type { Injection } from './choose-injection.ts'
 import {
   type GuestList,
   listBridges,
@@ -6,10 +6,10 @@ import {
   listStorages,
   type NodeOffer,
   type Template,
-} from './inventory.ts'
+} from './cluster-guests.ts'
 import { bridgeOf } from './net-device.ts'
-import type { ProxmoxRuntimeOptions } from './options.ts'
 import { isEverywhere, NoRoomError, type Placement, place } from './placement.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
 /** What a node has changes by the hand of an administrator only. */
 const OFFER_MS = 15_000

@@ -1,7 +1,7 @@
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
-import type { ProxmoxRuntimeOptions } from './options.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
 export interface FirewallPlan {
   readonly policyOut: 'ACCEPT' | 'DROP'

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { Check } from '../../ports.ts'
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
-import { type AgentLink, createAgentLink } from './agent.ts'
+import { type AgentLink, createAgentLink } from './guest-agent.ts'
 
 /** What a machine with no network saw of the node it runs on. */
 export interface NodeReach {

@@ -1,6 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
 import { formatSize } from '../../jobs/sizes.ts'
-import type { GuestEntry, NodeEntry, NodeOffer, StorageEntry, Template } from './inventory.ts'
+import type { GuestEntry, NodeEntry, NodeOffer, StorageEntry, Template } from './cluster-guests.ts'
 
 export interface PlacementInput {
   readonly template: Template

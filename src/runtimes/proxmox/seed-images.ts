@@ -3,9 +3,9 @@ import { operatorError } from '../../jobs/operator-error.ts'
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
-import { readConfig } from './inventory.ts'
-import type { ProxmoxRuntimeOptions } from './options.ts'
-import { whereIs } from './whereabouts.ts'
+import { readConfig } from './cluster-guests.ts'
+import { locateVm } from './locate-vm.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
 export interface SeedImage {
   /** Where its machine is. */
@@ -99,7 +99,7 @@ const findDrive = async (
   { node, vmid, volid }: SeedImage,
   signal: AbortSignal,
 ): Promise<{ node: string; drive: string | undefined }> => {
-  const found = await whereIs(proxmox, { node, vmid }, signal)
+  const found = await locateVm(proxmox, { node, vmid }, signal)
   if (found.kind !== 'there') throw new Error(`VM ${vmid} is ${found.kind}`)
   const config = await readConfig(proxmox, { node: found.node, vmid }, signal)
   const holds = (value: unknown) =>

@@ -1,5 +1,5 @@
 import type { ProxyGrant } from '../../egress/proxy-grant.ts'
-import type { JobPort, MachinePort, Work } from '../../guest/machine-port.ts'
+import type { JobHandler, MachineHandler, Work } from '../../guest/machine-handler.ts'
 
 /** What is known of a machine that talks to the guest listener. */
 export interface Session {
@@ -14,7 +14,7 @@ export interface Session {
   lastContact: number | undefined
   /** The order for its runner; handed out until the runner says that it has started. */
   work: Work | undefined
-  job: { readonly id: string; readonly port: JobPort } | undefined
+  job: { readonly id: string; readonly port: JobHandler } | undefined
   /** One command at a time. */
   busy: boolean
 }
@@ -50,7 +50,7 @@ export const createSessions = (now: () => number) => {
       if (signal.aborted) done()
     })
 
-  const portOf = (session: Session): MachinePort => ({
+  const handlerOf = (session: Session): MachineHandler => ({
     work: async signal => {
       const end = now() + LONG_POLL_MS
       while (
@@ -92,7 +92,7 @@ export const createSessions = (now: () => number) => {
     },
     get: (machineId: string): Session | undefined => byMachine.get(machineId),
     /** For the listener: whoever holds the token is heard. */
-    machine(tokenHash: string, token: string, from: string): MachinePort | undefined {
+    machine(tokenHash: string, token: string, from: string): MachineHandler | undefined {
       const session = byHash.get(tokenHash)
       if (session === undefined) return undefined
       session.token = token
@@ -101,7 +101,7 @@ export const createSessions = (now: () => number) => {
       session.lastContact = now()
       session.firstContact ??= session.lastContact
       if (first) ring(session.machineId)
-      return portOf(session)
+      return handlerOf(session)
     },
     bind(session: Session, job: Session['job'], work: Work | undefined): void {
       session.job = job

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { GuestSpec } from '../../../src/guest/spec.ts'
+import type { GuestSpec } from '../../../src/guest/order-format.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { hasCurl } from '../../support/curl.ts'
 import {

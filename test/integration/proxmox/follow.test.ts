@@ -6,9 +6,9 @@ import type { AttachRequest, Outcome, StopReason } from '../../../src/ports.ts'
 import { systemClock } from '../../../src/proxmox/clock.ts'
 import { createProxmox } from '../../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
-import type { Details, Finished } from '../../../src/runtimes/proxmox/details.ts'
-import { type FollowOptions, follow } from '../../../src/runtimes/proxmox/follow.ts'
+import { type FollowVmJobOptions, followVmJob } from '../../../src/runtimes/proxmox/follow-vm-job.ts'
 import { describe as describeMachine, nameOf } from '../../../src/runtimes/proxmox/identity.ts'
+import type { Details, Finished } from '../../../src/runtimes/proxmox/machine-details.ts'
 import { createSessions } from '../../../src/runtimes/proxmox/sessions.ts'
 import { until } from '../../support/engine.ts'
 import { startEmulator } from '../../support/pve/emulator.ts'
@@ -65,7 +65,7 @@ const begin = async ({
     detach: detach.signal,
     remember: async () => {},
   }
-  const state: FollowOptions['state'] = {
+  const state: FollowVmJobOptions['state'] = {
     startedAt: started ? 1000 : undefined,
     finished: undefined,
     refused: undefined,
@@ -74,7 +74,7 @@ const begin = async ({
   }
   let present = true
   const moves: string[] = []
-  const outcome = follow({
+  const outcome = followVmJob({
     runtime: {
       ...{ proxmox, log, graceSeconds, heartbeatSeconds: 1, owner: 'lab', pool: 'jobs' },
       channel: 'callback',
@@ -84,7 +84,7 @@ const begin = async ({
     reaches: new Map(),
     run,
     details: { node: 'pve1', vmid: VMID } as Details,
-    intake: {
+    outputReceiver: {
       position: 0,
       sawNoSpace: false,
       take: async () => 0,

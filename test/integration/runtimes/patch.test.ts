@@ -19,7 +19,7 @@ const cluster = {
 }
 const onNodes = (routed: boolean) => ({
   skip: noLab,
-  subject: { module: 'runtimes/ssh/index.js', factory: 'openSshRuntime', options: { cluster, routed } },
+  subject: { module: 'runtimes/ssh/ssh-runtime.js', factory: 'openSshRuntime', options: { cluster, routed } },
 })
 
 describeWorkspacePatches('sandbox', SANDBOXES.find(variant => variant.skip === undefined)!)

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { detailsOf } from '../../../src/runtimes/proxmox/details.ts'
+import { detailsOf } from '../../../src/runtimes/proxmox/machine-details.ts'
 import { has } from '../../support/has.ts'
 import { startEmulator } from '../../support/pve/emulator.ts'
 import { fastGuests } from '../../support/pve/guests/fast.ts'
@@ -38,7 +38,7 @@ const guestDirectories = (vmid: number): string[] =>
 
 const skip = missing === undefined ? undefined : `${missing} is not installed`
 const subject = {
-  module: 'runtimes/proxmox/index.js',
+  module: 'runtimes/proxmox/proxmox-from-config.js',
   factory: 'openProxmoxRuntime',
   options: {
     env: emulator.env(),

@@ -39,7 +39,7 @@ it.skipIf(lab?.mode !== 'namespaces')(
     const [node] = nodes
     const options = { cluster, routed: true }
     const harness = await createHarness({
-      ...{ module: 'runtimes/ssh/index.js', factory: 'openSshRuntime', options },
+      ...{ module: 'runtimes/ssh/ssh-runtime.js', factory: 'openSshRuntime', options },
     })
     const task = 'echo go; while [ ! -e "$HOME/tell" ]; do sleep 0.05; done; echo "it is $TOKEN"'
     const launched = await harness.launch(
@@ -65,7 +65,7 @@ it.skipIf(lab?.mode !== 'namespaces')(
 for (const routed of [false, true]) {
   describeRuntimeContract(routed ? 'node' : 'ssh', {
     skip: missing,
-    module: 'runtimes/ssh/index.js',
+    module: 'runtimes/ssh/ssh-runtime.js',
     factory: 'openSshRuntime',
     options: { cluster, graceSeconds: 1, routed },
     orderGap: 0.4,

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { chooseRuntime } from '../../../src/engine/choose-runtime.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
-import { brokenProxmox } from '../../../src/runtimes/proxmox/broken.ts'
+import { misconfiguredProxmox } from '../../../src/runtimes/proxmox/misconfigured-runtime.ts'
 
 const choose = (manifest: Record<string, unknown>, wanted: string): AppError => {
-  const proxmox = brokenProxmox(
+  const proxmox = misconfiguredProxmox(
     new AppError('invalid', 'PROXMOX_SSL_MODE is "foo".', { hint: 'Take strict or verify.' }),
   )
   try {

@@ -63,7 +63,7 @@ describe('the guest listener', () => {
   })
 
   it('asks strangers to come again while it does not know everybody yet', async () => {
-    const { call } = await open({ patient: () => true })
+    const { call } = await open({ mayBeUnknown: () => true })
     expect((await call('GET', '/guest/v1/work', undefined, 'unknown-token-unknown')).status).toBe(503)
   })
 

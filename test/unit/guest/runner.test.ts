@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { encodeSpec } from '../../../src/guest/order-format.ts'
 import { COMMAND } from '../../../src/guest/runner/command.ts'
 import { RUNNER } from '../../../src/guest/runner.ts'
-import { encodeSpec } from '../../../src/guest/spec.ts'
 import { has } from '../../support/has.ts'
 
 describe('the program for a guest', () => {
@@ -66,7 +66,7 @@ describe('the program for a guest', () => {
       inputs: ['workspace'],
       wantsFiles: false,
       continues: false,
-      keeps: false,
+      outlivesJob: false,
     })
     const args = [...(shell === 'busybox' ? ['sh'] : []), '-c', `${COMMAND}\neval "$become"`]
     const env = { HOME: '/', PATH: path, LANG: 'C.UTF-8' }

@@ -8,10 +8,10 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import { writeIso } from '../../../src/guest/iso.ts'
+import { encodeSpec } from '../../../src/guest/order-format.ts'
 import { RUNNER } from '../../../src/guest/runner.ts'
 import { buildSeed, callbackText, seedIso } from '../../../src/guest/seed.ts'
 import { smbiosForSeed } from '../../../src/guest/smbios.ts'
-import { encodeSpec } from '../../../src/guest/spec.ts'
 import { has } from '../../support/has.ts'
 import { readIso } from '../../support/iso-reader.ts'
 
@@ -181,7 +181,7 @@ describe('what the runner reads', () => {
     inputs: [],
     wantsFiles: false,
     continues: false,
-    keeps: false,
+    outlivesJob: false,
   }
 
   it('has a line for a value, and marked ones for the further lines of it, whatever the value', () => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { AttachRequest, SinkBatch } from '../../../../src/ports.ts'
-import type { Finished } from '../../../../src/runtimes/proxmox/details.ts'
-import { createIntake } from '../../../../src/runtimes/proxmox/intake.ts'
-import { createJobPort } from '../../../../src/runtimes/proxmox/job-port.ts'
+import { createJobHandler } from '../../../../src/runtimes/proxmox/job-handler.ts'
+import type { Finished } from '../../../../src/runtimes/proxmox/machine-details.ts'
+import { createOutputReceiver } from '../../../../src/runtimes/proxmox/output-receiver.ts'
 
 const ID = '0f8fad5b-d9cb-469f-a165-70867728950e'
 
@@ -30,9 +30,9 @@ const open = ({ failures = 0 } = {}) => {
     detach: signal,
     remember: async () => {},
   } satisfies AttachRequest
-  const port = createJobPort({
+  const port = createJobHandler({
     run,
-    intake: createIntake({
+    outputReceiver: createOutputReceiver({
       sink,
       outputBytes: 0,
       read: () => ({ secrets: { KEY: 'hunter2hunter2' }, format: 'text' }),
@@ -41,7 +41,7 @@ const open = ({ failures = 0 } = {}) => {
     }),
     blobs: {} as never,
     collection: { result: () => ({ artifacts: [], skipped: [], patch: null }) } as never,
-    keeps: false,
+    outlivesJob: false,
     now: () => 1,
     withStart: () => ({}),
     onStarted: () => {},

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { callbackSchema, proxmoxRuntimeSchema } from '../../../../src/config/proxmox-runtime.ts'
 import { parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { SinkBatch } from '../../../../src/ports.ts'
-import { callbackAddress, numericUrl } from '../../../../src/runtimes/proxmox/address.ts'
+import { callbackAddress, numericUrl } from '../../../../src/runtimes/proxmox/callback-address.ts'
 import { planFirewall } from '../../../../src/runtimes/proxmox/firewall.ts'
-import { fitsProxmox } from '../../../../src/runtimes/proxmox/fits.ts'
 import {
   describe as describeMachine,
   identityOf,
@@ -14,8 +13,9 @@ import {
   seedMachine,
   seedNameOf,
 } from '../../../../src/runtimes/proxmox/identity.ts'
-import { createIntake } from '../../../../src/runtimes/proxmox/intake.ts'
-import { requireSound } from '../../../../src/runtimes/proxmox/sound.ts'
+import { createOutputReceiver } from '../../../../src/runtimes/proxmox/output-receiver.ts'
+import { fitsProxmox } from '../../../../src/runtimes/proxmox/unmet-vm-requirement.ts'
+import { validateSettings } from '../../../../src/runtimes/proxmox/validate-settings.ts'
 import { createVmids } from '../../../../src/runtimes/proxmox/vmids.ts'
 
 const MACHINE = '018f0000-0000-7000-8000-000000000001'
@@ -165,12 +165,12 @@ describe('settings that cannot work together', () => {
     [{ injection: 'http' }, { tls: true }, 'HTTPS'],
     [{ injection: 'http' }, { url: 'https://callback.example' }, 'HTTPS'],
   ] as const)('%j with %j are refused', (proxmox, more, words) => {
-    expect(() => requireSound({ ...config, ...proxmox }, { ...callback, ...more })).toThrow(words)
+    expect(() => validateSettings({ ...config, ...proxmox }, { ...callback, ...more })).toThrow(words)
   })
 
   it('are told from those that can', () => {
-    requireSound(config, callback)
-    requireSound({ ...config, injection: 'iso', seedStorage: 'seeds' }, { ...callback, tls: true })
+    validateSettings(config, callback)
+    validateSettings({ ...config, injection: 'iso', seedStorage: 'seeds' }, { ...callback, tls: true })
   })
 })
 
@@ -217,7 +217,7 @@ describe('what fits', () => {
   })
 })
 
-describe('the intake', () => {
+describe('the outputReceiver', () => {
   const open = (position = 0, secrets = {}) => {
     const batches: SinkBatch[] = []
     const sink = {
@@ -226,7 +226,7 @@ describe('the intake', () => {
       heartbeat: () => {},
       write: async (batch: SinkBatch) => void batches.push(batch),
     }
-    const intake = createIntake({
+    const outputReceiver = createOutputReceiver({
       sink,
       outputBytes: 0,
       read: () => ({ secrets, format: 'text' }),
@@ -238,7 +238,7 @@ describe('the intake', () => {
         .flatMap(batch => batch.chunks)
         .map(chunk => Buffer.from(chunk.data).toString())
         .join('')
-    return { intake, batches, text }
+    return { outputReceiver, batches, text }
   }
 
   it('takes each byte once, however the frames come', async () => {
@@ -248,30 +248,34 @@ describe('the intake', () => {
         fc.array(fc.tuple(fc.nat(40), fc.integer({ min: 1, max: 20 }))),
         async (seed, frames) => {
           const log = Buffer.from(seed.repeat(40).replace(/[^\x20-\x7e]/g, 'x'))
-          const { intake, text } = open()
+          const { outputReceiver, text } = open()
           for (const [back, length] of frames) {
-            const offset = Math.max(0, intake.position - back)
-            await intake.take({ stream: 'stdout', offset, data: log.subarray(offset, offset + length) })
+            const offset = Math.max(0, outputReceiver.position - back)
+            await outputReceiver.take({
+              stream: 'stdout',
+              offset,
+              data: log.subarray(offset, offset + length),
+            })
           }
-          await intake.end()
-          expect(text()).toBe(log.subarray(0, intake.position).toString())
+          await outputReceiver.end()
+          expect(text()).toBe(log.subarray(0, outputReceiver.position).toString())
         },
       ),
     )
   })
 
   it('takes two copies of a frame that come at once as one', async () => {
-    const { intake, text } = open()
+    const { outputReceiver, text } = open()
     const frame = { stream: 'stdout', offset: 0, data: Buffer.from('hello') } as const
-    expect(await Promise.all([intake.take(frame), intake.take(frame)])).toEqual([5, 5])
+    expect(await Promise.all([outputReceiver.take(frame), outputReceiver.take(frame)])).toEqual([5, 5])
     expect(text()).toBe('hello')
   })
 
   it('hides a secret that is cut by two frames', async () => {
-    const { intake, text } = open(0, { S: 'correct-horse' })
-    await intake.take({ stream: 'stdout', offset: 0, data: Buffer.from('a correct-') })
-    await intake.take({ stream: 'stdout', offset: 10, data: Buffer.from('horse b') })
-    await intake.end()
+    const { outputReceiver, text } = open(0, { S: 'correct-horse' })
+    await outputReceiver.take({ stream: 'stdout', offset: 0, data: Buffer.from('a correct-') })
+    await outputReceiver.take({ stream: 'stdout', offset: 10, data: Buffer.from('horse b') })
+    await outputReceiver.end()
     expect(text()).toBe('a [redacted] b')
   })
 })

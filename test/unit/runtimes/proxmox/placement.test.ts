@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { StorageEntry } from '../../../../src/runtimes/proxmox/inventory.ts'
+import type { StorageEntry } from '../../../../src/runtimes/proxmox/cluster-guests.ts'
 import { NoRoomError, type PlacementInput, place } from '../../../../src/runtimes/proxmox/placement.ts'
 
 const GIB = 2 ** 30

@@ -1,0 +1,24 @@
+import { sh } from './sh.ts'
+
+/** The ordinary user that the job runs as. */
+export const JOB_USER = sh`
+prepare_user() {
+  drop=
+  # A shell makes its background jobs deaf to these, and what is ignored stays ignored.
+  signals=--default-signal=INT,QUIT
+  /usr/bin/env "$signals" true 2>/dev/null || signals=
+  [ "$user" != - ] && [ "$(id -u)" = 0 ] || return 0
+  id "$user" >/dev/null 2>&1 || useradd -m -s /bin/sh "$user" 2>/dev/null ||
+    adduser -D -s /bin/sh "$user" >/dev/null 2>&1 || user=nobody
+  uid=$(id -u "$user") gid=$(id -g "$user")
+  chown "$uid:$gid" "$work"
+  if command -v setpriv >/dev/null 2>&1; then
+    drop="setpriv --reuid=$uid --regid=$gid --clear-groups --no-new-privs"
+  elif command -v runuser >/dev/null 2>&1; then
+    drop="runuser -u $user --"
+  else
+    log 'neither setpriv nor runuser: the job would run as root'
+    return 1
+  fi
+}
+`

@@ -1,0 +1,127 @@
+import { type GuestListener, startGuestListener } from '../../guest/listener.ts'
+import { GUEST_LIMITS } from '../../guest/rate-limiter.ts'
+import type { Seed } from '../../guest/seed.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { serveAgentTransport } from './agent-transport.ts'
+import { type Address, callbackAddress } from './callback-address.ts'
+import { createAgentLink } from './guest-agent.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { Sessions } from './sessions.ts'
+
+/** After a start it takes a while until every machine is known again; until then none is sent away. */
+const MEMORY_MS = 180_000
+
+/** Where machines find us: the guest listener, seeds over HTTP, and the mailboxes of those without a network. */
+export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: Sessions) => {
+  const { proxmox, log, callback } = runtime
+  const now = () => proxmox.clock.now()
+  const seeds = new Map<string, Seed>()
+  const mailboxes = new Map<string, { ending: AbortController; at: { node: string; vmid: number } }>()
+  let outer: Promise<GuestListener> | undefined
+  let inner: Promise<GuestListener> | undefined
+  let openedAt = now()
+
+  const common = {
+    machine: sessions.machine,
+    egress: sessions.egress,
+    limits: { ...GUEST_LIMITS, ...runtime.limits },
+    mayBeUnknown: () => now() - openedAt < MEMORY_MS,
+    onError: (error: unknown) => log.debug({ reason: (error as Error).message }, 'a machine asked in vain'),
+    ...(runtime.onCall && { onCall: runtime.onCall }),
+  }
+
+  const open = (host: string): Promise<GuestListener> =>
+    startGuestListener({
+      ...common,
+      host,
+      port: callback.port,
+      ...(callback.tls ? { tls: callback.tls } : {}),
+      seed: name => seeds.get(name),
+    }).catch(error => {
+      // The address may be that of a router in front of us: machines use it, but it is not ours to listen on.
+      if ((error as NodeJS.ErrnoException).code === 'EADDRNOTAVAIL' && host !== '0.0.0.0')
+        return open('0.0.0.0')
+      throw error
+    })
+
+  /** Opened with the first machine, not before: nobody else needs it. */
+  const network = (): Promise<GuestListener> => {
+    if (outer === undefined) openedAt = now()
+    outer ??= open(callback.host).catch(cause => {
+      outer = undefined
+      throw cannotListen(callback, cause)
+    })
+    return outer
+  }
+
+  /** The same routes on loopback, for requests that come through the guest agent. */
+  const loopback = (): Promise<GuestListener> => {
+    inner ??= startGuestListener({ ...common, host: '127.0.0.1', port: 0 })
+    return inner
+  }
+
+  /** Where machines would find us, without listening there. */
+  const expected = (port = callback.port): Promise<Address> =>
+    callbackAddress(callback, port, proxmox.settings.endpoints[0]!.host)
+
+  return {
+    expected,
+    get isOpen() {
+      return outer !== undefined
+    },
+    /** Resolves when machines can talk to us. */
+    async ready(): Promise<void> {
+      await (runtime.channel === 'agent' ? loopback() : network())
+    },
+    async address(): Promise<Address> {
+      const { port } = await network()
+      return expected(port)
+    },
+    publish: (name: string, seed: Seed): void => void seeds.set(name, seed),
+    unpublish: (name: string): void => void seeds.delete(name),
+    /** Looks after the mailbox of a machine that reports through its agent. */
+    startAgentTransport(machineId: string, at: { node: string; vmid: number }): void {
+      if (runtime.channel !== 'agent' || mailboxes.has(machineId)) return
+      const ending = new AbortController()
+      const box = { ending, at: { ...at } }
+      mailboxes.set(machineId, box)
+      const agent = createAgentLink(proxmox, box.at)
+      void loopback().then(({ port }) =>
+        serveAgentTransport({ agent, clock: proxmox.clock, log, port, signal: ending.signal }),
+      )
+    },
+    moved(machineId: string, node: string): void {
+      const box = mailboxes.get(machineId)
+      if (box) box.at.node = node
+    },
+    leave(machineId: string): void {
+      sessions.drop(machineId)
+      mailboxes.get(machineId)?.ending.abort()
+      mailboxes.delete(machineId)
+    },
+    /** What listens to untrusted machines need not listen when there are none. */
+    async closeWhenIdle(): Promise<void> {
+      if (sessions.size > 0 || outer === undefined) return
+      const closing = outer
+      outer = undefined
+      await (await closing).close()
+    },
+    async close(): Promise<void> {
+      for (const { ending } of mailboxes.values()) ending.abort()
+      await (await outer)?.close()
+      await (await inner)?.close()
+    },
+  }
+}
+
+export type CallbackServer = ReturnType<typeof createCallbackServer>
+
+const cannotListen = ({ host, port }: ProxmoxRuntimeOptions['callback'], cause: unknown): AppError =>
+  new AppError(
+    'unavailable',
+    `The guest listener cannot listen on ${host}:${port}: ${(cause as Error).message}`,
+    {
+      hint: 'Set CALLBACK_PORT to a free port, or stop the program that has it.',
+      cause,
+    },
+  )

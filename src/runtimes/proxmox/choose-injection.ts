@@ -1,0 +1,74 @@
+import { AppError } from '../../jobs/errors.ts'
+import type { Template } from './cluster-guests.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import { isHttps } from './validate-settings.ts'
+
+export type Injection = 'iso' | 'http' | 'agent'
+
+/** What it takes to bring images to a storage and to take them away again. */
+const SEED_RIGHTS = ['Datastore.AllocateTemplate', 'Datastore.Allocate']
+
+/** Rights that a token has it rarely loses, and then the next call says so. */
+const SURE_MS = 15_000
+
+/** How machines of a template get their runner: as configured, else by what the token and the template allow. */
+export const createInjectionChoice = (runtime: ProxmoxRuntimeOptions) => {
+  const { clock } = runtime.proxmox
+  let sureAt = Number.NEGATIVE_INFINITY
+
+  const maySeedFor = async (storage: string, signal: AbortSignal): Promise<boolean> => {
+    if (clock.now() - sureAt < SURE_MS) return true
+    const may = await maySeed(runtime, storage, signal)
+    if (may) sureAt = clock.now()
+    return may
+  }
+  return (template: Template, signal: AbortSignal): Promise<Injection> =>
+    choose(runtime, template, storage => maySeedFor(storage, signal))
+}
+
+const choose = async (
+  { injection, seedStorage, channel, callback, network }: ProxmoxRuntimeOptions,
+  template: Template,
+  maySeed: (storage: string) => Promise<boolean>,
+): Promise<Injection> => {
+  if (injection !== 'auto') return injection
+  if (seedStorage !== undefined && (await maySeed(seedStorage))) return 'iso'
+  const other = withoutImage({ channel, callback, network }, template)
+  if (other !== undefined) return other
+  // It will fail, and say which rights are missing.
+  if (seedStorage !== undefined) return 'iso'
+  throw new AppError(
+    'invalid',
+    `There is no way to bring a runner into machines of template ${template.vmid}.`,
+    {
+      hint: `Set PROXMOX_SEED_STORAGE, or enable the guest agent: qm set ${template.vmid} --agent enabled=1`,
+    },
+  )
+}
+
+/** How a machine gets its runner when no image can be stored for it; undefined when it cannot. */
+export const withoutImage = (
+  { channel, callback, network }: Pick<ProxmoxRuntimeOptions, 'channel' | 'callback' | 'network'>,
+  { config }: Pick<Template, 'config'>,
+): 'http' | 'agent' | undefined => {
+  const connected = config.net0 !== undefined || network.bridge !== undefined
+  if (channel === 'callback' && connected && !isHttps(callback)) return 'http'
+  return hasAgent(config) ? 'agent' : undefined
+}
+
+export const hasAgent = (config: Readonly<Record<string, unknown>>): boolean =>
+  /^(enabled=)?1(,|$)/.test(String(config.agent ?? ''))
+
+const maySeed = async (
+  { proxmox }: ProxmoxRuntimeOptions,
+  storage: string,
+  signal: AbortSignal,
+): Promise<boolean> => {
+  const path = `/storage/${storage}`
+  const held = await proxmox.get<Record<string, Record<string, unknown>> | null>(
+    '/access/permissions',
+    { path },
+    { signal },
+  )
+  return SEED_RIGHTS.every(right => held?.[path]?.[right] !== undefined)
+}

@@ -1,0 +1,125 @@
+import { pinOf } from '../../guest/certificate.ts'
+import { AppError, toAppError } from '../../jobs/errors.ts'
+import type { Check, ProvisionRequest } from '../../ports.ts'
+import type { CallbackServer } from './callback-server.ts'
+import { createAgentLink } from './guest-agent.ts'
+import type { Known } from './machine-details.ts'
+import { type NodeReaches, probeNode } from './node-reach.ts'
+import { isTimeout, type Phase, type Provisioner, wantedBy } from './provision-vm.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+
+export interface ProbeOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly callbackServer: CallbackServer
+  readonly provisioner: Provisioner
+  readonly reaches: NodeReaches
+}
+
+const NAME = 'callback'
+/** For a look into a machine that was not heard of. */
+const LOOK_MS = 30_000
+
+/**
+ * Boots a machine as jobs get it, waits for its call, and tries from inside what it must not reach. The caller destroys
+ * it, whatever comes of it.
+ */
+export const probeMachine = async (options: ProbeOptions, request: ProvisionRequest): Promise<Check[]> => {
+  const { runtime, callbackServer, provisioner, reaches } = options
+  const began = performance.now()
+  let phase = 'template' as Phase
+  let known: Known = {}
+  const remember: ProvisionRequest['remember'] = details => {
+    known = details
+    return request.remember(details)
+  }
+  const where = runtime.channel === 'agent' ? 'its guest agent' : (await callbackServer.address()).url
+  try {
+    await provisioner.make({ ...request, remember }, wantedBy(undefined, runtime), next => {
+      phase = next
+    })
+    const took = Object.entries(known.phases ?? {}).map(([name, ms]) => `${name} ${seconds(ms)}`)
+    const message = `VM ${known.vmid} on ${known.node} was heard of through ${where} after ${seconds(performance.now() - began)} (${took.join(', ')})`
+    const at = { node: known.node!, vmid: known.vmid! }
+    return [{ name: NAME, status: 'ok', message }, await probeNode(runtime.proxmox, at, reaches)]
+  } catch (thrown) {
+    if (request.signal.aborted && !isTimeout(request.signal.reason)) throw thrown
+    if (phase === 'boot' && known.vmid !== undefined)
+      return [await unheard(options, { node: known.node!, vmid: known.vmid }, { where, error: thrown })]
+    const { message, hint } = toAppError(thrown)
+    const fix = hint === undefined ? {} : { fix: hint }
+    return [
+      { name: NAME, status: 'failed', message: `not probed: it failed at ${phase}: ${message}`, ...fix },
+    ]
+  }
+}
+
+interface Silence {
+  readonly where: string
+  readonly error: unknown
+}
+
+/** The machine runs but said nothing: what can be learnt through its guest agent tells which part is to be mended. */
+const unheard = async (
+  { runtime, callbackServer }: ProbeOptions,
+  at: { node: string; vmid: number },
+  { where, error }: Silence,
+): Promise<Check> => {
+  const failed = (message: string, fix: string): Check => ({ name: NAME, status: 'failed', message, fix })
+  const vm = `VM ${at.vmid}`
+  if (error instanceof AppError && error.code === 'unavailable')
+    return failed(`it failed at boot: ${error.message}`, error.hint ?? '')
+  const found = await lookInside(runtime, callbackServer, at)
+  if (found === undefined)
+    return failed(
+      `${vm} was started, but was heard of neither at ${where} nor through its guest agent: it may not have booted`,
+      `Look at the console of a VM from template ${runtime.template}: it must boot, and run cloud-init, curl and qemu-guest-agent. If it does, ${reachable(runtime)}`,
+    )
+  const { code, words } = found
+  if (code === 127)
+    return failed(`${vm} has booted, but has no curl to call ${where}`, 'Install curl in the template.')
+  if (code === 0)
+    return failed(
+      `${vm} has booted and reaches ${where}, but its runner did not call: cloud-init has not started it`,
+      'In the VM: cloud-init status --long. In the template: cloud-init clean, and NoCloud in datasource_list.',
+    )
+  return failed(`${vm} has booted, but cannot reach ${where}: ${words}`, fixFor(code, runtime))
+}
+
+const REACH = `command -v curl >/dev/null || exit 127
+exec curl -sS -o /dev/null -m 10 "$@"`
+
+/** How a call from inside ends; undefined when the agent does not answer. */
+const lookInside = async (
+  { proxmox, channel, callback: { tls } }: ProxmoxRuntimeOptions,
+  callbackServer: CallbackServer,
+  at: { node: string; vmid: number },
+): Promise<{ code: number; words: string } | undefined> => {
+  if (channel === 'agent') return undefined
+  const agent = createAgentLink(proxmox, at)
+  const signal = AbortSignal.timeout(LOOK_MS)
+  try {
+    if (!(await agent.isUp(signal))) return undefined
+    const { url, resolve } = await callbackServer.address()
+    const known = resolve === undefined ? [] : ['--resolve', resolve]
+    const pinned = tls === undefined ? [] : ['--insecure', '--pinnedpubkey', pinOf(tls.cert)]
+    const argv = ['/bin/sh', '-c', REACH, 'sh', ...known, ...pinned, `${url}/health`]
+    const { code, err } = await agent.exec(argv, signal)
+    const words = err.toString('utf8').trim().split('\n').at(-1) || `curl ended with ${code}`
+    return { code, words }
+  } catch {
+    // Without the right to use the agent there is nothing more to learn.
+    return undefined
+  }
+}
+
+/** By the exit status of curl. */
+const fixFor = (code: number, runtime: ProxmoxRuntimeOptions): string => {
+  if (code === 35 || code === 60 || code === 90)
+    return `What answers there is not our listener: set CALLBACK_URL and CALLBACK_TLS to what is in front of it, then: deputy daemon restart`
+  return `Open the way: ${reachable(runtime)}`
+}
+
+const reachable = ({ callback: { host, port } }: ProxmoxRuntimeOptions): string =>
+  `let machines reach TCP port ${port} of this computer (firewall of this computer, of the datacenter, routes), or set CALLBACK_HOST (now ${host}) and CALLBACK_PORT (now ${port}) to what they reach. Where they reach nothing: PROXMOX_CHANNEL=agent. Then: deputy daemon restart`
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`

@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto'
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CallbackConfig, ProxmoxRuntimeConfig } from '../../config/proxmox-runtime.ts'
+import { createCertificate } from '../../guest/certificate.ts'
+import { parseSize } from '../../jobs/sizes.ts'
+import type { Blobs, Runtime } from '../../ports.ts'
+import { type Logger, silentLogger } from '../../proxmox/logger.ts'
+import { createProxmox } from '../../proxmox/proxmox-client.ts'
+import { parseSettings } from '../../proxmox/proxmox-settings.ts'
+import { createProxmoxRuntime } from './proxmox-runtime.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import { validateSettings } from './validate-settings.ts'
+
+export interface FromConfig {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stateDir: string
+  /** For what can be had again, such as the catalogue of the cluster. */
+  readonly cacheDir?: string
+  readonly proxmox: ProxmoxRuntimeConfig
+  readonly callback: CallbackConfig
+  readonly defaults: { readonly cpu: number; readonly memory: string; readonly disk?: string | undefined }
+  readonly keep: ProxmoxRuntimeOptions['keep']
+  readonly graceSeconds: number
+  readonly blobs: Blobs
+  readonly log: Logger
+  readonly onCall?: ProxmoxRuntimeOptions['onCall']
+}
+
+export type OpenOptions = Omit<ProxmoxRuntimeOptions, 'proxmox' | 'log'> & {
+  readonly env: FromConfig['env']
+  readonly log?: Logger
+  readonly cacheDir?: string | undefined
+}
+
+/** The runtime on the cluster that the environment names. */
+export const openProxmoxRuntime = ({
+  env,
+  log = silentLogger,
+  cacheDir,
+  ...options
+}: OpenOptions): Runtime => {
+  const kept = cacheDir === undefined ? {} : { cacheDir }
+  return createProxmoxRuntime({
+    ...options,
+    log,
+    proxmox: createProxmox(parseSettings(env), { logger: log, ...kept }),
+  })
+}
+
+/** The runtime as the configuration describes it. Throws when the settings of the cluster are wrong. */
+export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> => {
+  const { proxmox, callback, defaults, log } = options
+  validateSettings(proxmox, callback)
+  await mkdir(options.stateDir, { recursive: true, mode: 0o700 })
+  const owner = await keepFile(join(options.stateDir, 'proxmox-owner'), () => randomBytes(6).toString('hex'))
+  const tls = callback.tls ? await guestCertificate(options.stateDir) : undefined
+  return openProxmoxRuntime({
+    env: options.env,
+    cacheDir: options.cacheDir,
+    blobs: options.blobs,
+    log,
+    ...(options.onCall && { onCall: options.onCall }),
+    owner: owner.trim(),
+    limit: proxmox.running,
+    poolSize: proxmox.warm,
+    poolAgeSeconds: proxmox.warmAge,
+    ...(proxmox.warmTemplates && { poolTemplates: proxmox.warmTemplates }),
+    template: proxmox.template,
+    pool: proxmox.pool,
+    vmids: { first: proxmox.firstVmid, last: proxmox.lastVmid },
+    ...(proxmox.seedStorage === undefined ? {} : { seedStorage: proxmox.seedStorage }),
+    injection: proxmox.injection,
+    channel: proxmox.channel,
+    network: {
+      firewall: proxmox.firewall,
+      privateAddresses: proxmox.privateAddresses,
+      ...(proxmox.bridge === undefined ? {} : { bridge: proxmox.bridge }),
+      ...(proxmox.zone === undefined ? {} : { zone: proxmox.zone }),
+      ...(proxmox.vlan === undefined ? {} : { tag: proxmox.vlan }),
+      ...(proxmox.rate === undefined ? {} : { rate: proxmox.rate }),
+    },
+    callback: {
+      host: callback.host,
+      port: callback.port,
+      ...(callback.url === undefined ? {} : { url: callback.url }),
+      ...(tls === undefined ? {} : { tls }),
+    },
+    defaults: {
+      cpu: defaults.cpu,
+      memory: parseSize(defaults.memory),
+      disk: defaults.disk === undefined ? undefined : parseSize(defaults.disk),
+    },
+    parallel: { clones: proxmox.clones, starts: proxmox.starts, deletes: proxmox.deletes },
+    keep: options.keep,
+    graceSeconds: options.graceSeconds,
+    heartbeatSeconds: HEARTBEAT_SECONDS,
+    bootSeconds: proxmox.boot,
+  })
+}
+
+/** With each a machine asks whether to go on, so a command that prints nothing learns as fast that it is to end. */
+const HEARTBEAT_SECONDS = 5
+
+/** One for the life of the installation: machines that run were told its key, and ask for no name in it. */
+const guestCertificate = async (stateDir: string) => {
+  const text = await keepFile(join(stateDir, 'guest-certificate.json'), () =>
+    JSON.stringify(createCertificate({ commonName: 'deputy', days: 3650 })),
+  )
+  const { cert, key } = JSON.parse(text) as { cert: string; key: string }
+  return { cert, key }
+}
+
+/** The content of a file, made once; of two that make it at the same time both get the first one's. */
+const keepFile = async (file: string, make: () => string): Promise<string> => {
+  const present = await readFile(file, 'utf8').catch(() => undefined)
+  if (present) return present
+  const draft = `${file}.${randomBytes(6).toString('hex')}`
+  await writeFile(draft, make(), { mode: 0o600 })
+  try {
+    await link(draft, file).catch(error => {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    })
+    return await readFile(file, 'utf8')
+  } finally {
+    await rm(draft, { force: true })
+  }
+}

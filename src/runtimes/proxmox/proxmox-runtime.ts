@@ -1,0 +1,181 @@
+import { AppError, toAppError } from '../../jobs/errors.ts'
+import type { Run, Runtime } from '../../ports.ts'
+import { type CallbackServer, createCallbackServer } from './callback-server.ts'
+import { checkProxmox } from './check-proxmox.ts'
+import { createMachineDestroyer } from './destroy-machine.ts'
+import { isTaken } from './destroy-vm.ts'
+import { listMachines } from './list-machines.ts'
+import { isVmidFree, locateVm } from './locate-vm.ts'
+import { type Details, detailsOf, movedTo } from './machine-details.ts'
+import type { NodeReaches } from './node-reach.ts'
+import { probeMachine } from './probe-machine.ts'
+import { createProvisioner, wantedBy } from './provision-vm.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import { concludeFromRecord, runVmJob } from './run-vm-job.ts'
+import { createSeedImages } from './seed-images.ts'
+import { createSessions } from './sessions.ts'
+import { fitsProxmox } from './unmet-vm-requirement.ts'
+import { firewallFor } from './vm-egress.ts'
+import { canReuseMachine, warmTemplateFor } from './warm-machine.ts'
+
+/** Jobs in VMs cloned from a template, with an API token and nothing else. */
+export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime => {
+  const { proxmox, log } = runtime
+  const sessions = createSessions(() => proxmox.clock.now())
+  const callbackServer = createCallbackServer(runtime, sessions)
+  const seedImages = createSeedImages(runtime)
+  const provisioner = createProvisioner({ runtime, sessions, seedImages, ...callbackServer })
+  const dispose = createMachineDestroyer({
+    runtime,
+    callbackServer,
+    seedImages,
+    onGone: provisioner.vmids.release,
+  })
+  const reaches: NodeReaches = new Map()
+  const parts = { runtime, sessions, callbackServer, provisioner, reaches }
+  let provisioning = 0
+
+  const provision: Runtime['provision'] = async request => {
+    const wanted = wantedBy(request.manifest, runtime, request.kind)
+    if (await canReuseMachine(parts, request, wanted)) return
+    // Before the first call to the cluster: a machine that cannot report is not worth a clone.
+    await callbackServer.ready()
+    if (await provisioner.resume(request)) return
+    // A warm machine that does not suit gives way to a cold one.
+    if (detailsOf(request.machine).vmid !== undefined)
+      await dispose(request.machine, request.signal).catch(rethrowRetryable)
+    await provisioner.make(request, wanted)
+  }
+
+  const counted = async <T>(work: () => Promise<T>): Promise<T> => {
+    provisioning++
+    try {
+      return await work()
+    } finally {
+      provisioning--
+    }
+  }
+
+  /** What the command may reach is known only now. A follow-up that says nothing of it leaves it as it is. */
+  const withNetwork = async (run: Run, details: Details): Promise<Details> => {
+    if (run.manifest.machine !== undefined && run.manifest.network === undefined) return details
+    const network = firewallFor(run.command.network, runtime)
+    if (network === details.network) return details
+    await provisioner.protect(details, network, run.detach)
+    await run.remember({ network })
+    return { ...details, network }
+  }
+
+  return {
+    name: 'proxmox',
+    limit: runtime.limit,
+    poolSize: runtime.poolSize,
+    poolKinds: runtime.poolTemplates ?? [runtime.template],
+    poolKind: manifest => warmTemplateFor(manifest, runtime),
+    ...(runtime.poolAgeSeconds !== undefined && { poolAgeSeconds: runtime.poolAgeSeconds }),
+    check: signal => checkProxmox(runtime, callbackServer, signal),
+    fits: manifest => fitsProxmox(manifest, runtime),
+
+    provision: request => counted(() => provision(request)),
+    probe: request => counted(() => probeMachine(parts, request)),
+
+    start: async run => {
+      try {
+        await callbackServer.ready()
+        const details = run.machine.details as object as Details
+        const here = run.manifest.machine === undefined ? details : await requireAlive(parts, run, details)
+        return await runVmJob(parts, run, await withNetwork(run, here), run)
+      } catch (error) {
+        if (run.detach.aborted) return { kind: 'detached' }
+        return { kind: 'not-started', error: toAppError(error) }
+      }
+    },
+
+    attach: async run => {
+      const details = detailsOf(run.machine)
+      if (details.finished?.jobId === run.job.id) return concludeFromRecord(parts, run, details as Details)
+      if (details.started?.jobId !== run.job.id) {
+        // No machine is told of a job before it is ready.
+        const found = await provisioner.booting(run.machine, run.detach).catch(() => undefined)
+        if (found) return { kind: 'unfinished' }
+        const error = new AppError('unavailable', 'The daemon was restarted before the command had started.')
+        return { kind: 'not-started', error }
+      }
+      await callbackServer.ready()
+      return runVmJob(parts, run, details as Details)
+    },
+
+    destroy: async (machine, signal) => {
+      await dispose(machine, signal)
+      if (provisioning === 0) await callbackServer.closeWhenIdle()
+    },
+
+    where: ({ details: { vmid, node } }) => (vmid === undefined ? undefined : `VM ${vmid} on ${node}`),
+    list: signal => listMachines(runtime, signal),
+    isGone: async (machine, signal) => {
+      const { vmid } = detailsOf(machine)
+      if (vmid === undefined || (await isVmidFree(proxmox, vmid, signal))) return true
+      const { owner, pool, vmids } = runtime
+      return isTaken(proxmox, { machineId: machine.id, vmid, owner, pool, vmids }, signal)
+    },
+    recall: machines => {
+      for (const machine of machines) {
+        const { vmid, doubtful = [], ready, tokenHash, node, seed, seedNode } = detailsOf(machine)
+        provisioner.vmids.hold([...(vmid === undefined ? [] : [vmid]), ...doubtful])
+        if (!ready || tokenHash === undefined || vmid === undefined || node === undefined) continue
+        // Machines that are on their way out take their image along.
+        if (seed !== undefined && machine.state !== 'destroying')
+          seedImages.retire(machine.id, { node, vmid, volid: seed, ...(seedNode && { seedNode }) })
+        if (machine.state !== 'kept' && machine.state !== 'ready') continue
+        sessions.add(machine.id, tokenHash)
+        callbackServer.startAgentTransport(machine.id, { node, vmid })
+      }
+      if (sessions.size > 0)
+        callbackServer
+          .ready()
+          .catch(error => log.warn({ reason: error.message }, 'waiting machines are not heard'))
+    },
+    close: async () => {
+      await seedImages.close()
+      await callbackServer.close()
+      await proxmox.close()
+    },
+  }
+}
+
+/** The machine stays on record until it is gone; the job is no worse off for it. */
+const rethrowRetryable = (thrown: unknown): never => {
+  const { code, message, hint, details } = toAppError(thrown)
+  const options = { retryable: true, details, cause: thrown, ...(hint !== undefined && { hint }) }
+  throw new AppError(code, message, options)
+}
+
+/** A follow-up needs the very machine it names: its workspace is nowhere else. */
+const requireAlive = async (
+  { runtime, callbackServer }: { runtime: ProxmoxRuntimeOptions; callbackServer: CallbackServer },
+  run: Run,
+  details: Details,
+): Promise<Details> => {
+  const found = await locateVm(runtime.proxmox, details, run.detach)
+  if (found.kind === 'hidden')
+    throw new AppError(
+      'unavailable',
+      `The token may not look at VM ${details.vmid}, machine ${run.machine.id}.`,
+      {
+        hint: 'deputy doctor names the right that is missing.',
+      },
+    )
+  if (found.kind === 'gone' || !found.running)
+    throw new AppError(
+      'not_found',
+      `The kept machine ${run.machine.id} is gone, and its workspace with it.`,
+      {
+        hint: 'Machines end with their lease. Submit the job without machine.',
+      },
+    )
+  if (found.node === details.node) return details
+  callbackServer.moved(run.machine.id, found.node)
+  const moved = movedTo(details, found.node)
+  await run.remember(moved)
+  return { ...details, ...moved }
+}

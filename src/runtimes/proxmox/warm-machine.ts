@@ -1,0 +1,58 @@
+import type { Manifest } from '../../jobs/manifest.ts'
+import type { ProvisionRequest } from '../../ports.ts'
+import type { CallbackServer } from './callback-server.ts'
+import { detailsOf, type Known } from './machine-details.ts'
+import { type Provisioner, type Wanted, wantedBy } from './provision-vm.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { Sessions } from './sessions.ts'
+
+export interface WarmMachineOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly sessions: Sessions
+  readonly callbackServer: CallbackServer
+  readonly provisioner: Provisioner
+}
+
+/** A machine that waits asks for work at least this often. */
+const SILENT_MS = 60_000
+const LISTEN_MS = 3000
+
+/** The template whose waiting machines are large enough for a job: none is taken from the pool only to be thrown away. */
+export const warmTemplateFor = (manifest: Manifest, runtime: ProxmoxRuntimeOptions): string | undefined => {
+  const wanted = wantedBy(manifest, runtime)
+  const offered = wantedBy(undefined, runtime)
+  const suits =
+    wanted.cores <= offered.cores && wanted.memory <= offered.memory && manifest.resources?.disk === undefined
+  return suits ? wanted.template : undefined
+}
+
+/**
+ * Whether a machine that exists already can take the job: one of the pool when it is alive, made from the right
+ * template and large enough; a kept one in any case. The firewall of the pool's is opened only now.
+ */
+export const canReuseMachine = async (
+  { runtime, sessions, callbackServer, provisioner }: WarmMachineOptions,
+  { machine, manifest, remember, signal }: ProvisionRequest,
+  wanted: Wanted,
+): Promise<boolean> => {
+  const details = detailsOf(machine)
+  if (!details.ready || details.tokenHash === undefined) return false
+  await callbackServer.ready()
+  const at = { node: details.node!, vmid: details.vmid! }
+  const session = sessions.add(machine.id, details.tokenHash)
+  callbackServer.startAgentTransport(machine.id, at)
+  if (manifest?.machine !== undefined) return true
+  if (!isEnough(details, wanted) || manifest?.resources?.disk !== undefined) return false
+  if (session.lastContact === undefined) await sessions.change(machine.id, LISTEN_MS, signal)
+  if (runtime.proxmox.clock.now() - (session.lastContact ?? 0) > SILENT_MS) return false
+  if (details.network !== wanted.network) {
+    await provisioner.protect(at, wanted.network, signal)
+    await remember({ ...details, network: wanted.network })
+  }
+  return true
+}
+
+const isEnough = (details: Known, wanted: Wanted): boolean =>
+  details.templateName === wanted.template &&
+  (details.cores ?? 0) >= wanted.cores &&
+  (details.memory ?? 0) >= wanted.memory
