@@ -20,7 +20,7 @@ for (const { name, subject, skip } of SANDBOXES)
       return { ...exitOf(outcome), text: sink.text() }
     }
 
-    it('a fork bomb ends against the limit of processes', async () => {
+    it('a fork bomb hits the limit of processes', async () => {
       const task = 'bomb() { bomb | bomb & bomb | bomb; }; bomb 2>&1 | head -c 2000; sleep 1; (bomb) ; exit 1'
       const exit = await attack(task, 3)
       expect(exit.limitsHit.join()).toContain('processes')
@@ -46,7 +46,7 @@ except OSError as e: print('refused at', n, e); raise SystemExit(3)
       expect(exit.limitsHit.join()).toContain('processes')
     })
 
-    it('10 GB of memory end against the limit of memory', async () => {
+    it('allocating 10 GB hits the memory limit', async () => {
       const exit = await attack('python3 -c "x=bytearray(); [x.extend(bytes(50<<20)) for _ in range(200)]"')
       expect(exit.code).not.toBe(0)
       expect(exit.limitsHit.join()).toContain('memory')
@@ -69,7 +69,7 @@ raise SystemExit(5)
       expect(exit.limitsHit.join()).toContain('memory')
     })
 
-    it('100 GB of writes end against the limit of the disk, wherever they go', async () => {
+    it('writing 100 GB hits the disk limit in every directory', async () => {
       for (const place of ['/work', '/tmp', '/home/job', '/dev/shm']) {
         const exit = await attack(`dd if=/dev/zero of=${place}/big bs=1M count=100000`)
         expect(exit.code, place).toBe(1)
@@ -108,7 +108,7 @@ raise SystemExit(5)
       expect(spool).toBeLessThan(4 * MIB)
     })
 
-    it('a process that ignores SIGTERM and its daemonised grandchild end with the job', async () => {
+    it('a process that ignores SIGTERM and its daemonised grandchild are killed with the job', async () => {
       const mark = `mark-${Math.random().toString(36).slice(2)}`
       const task = `trap "" TERM HUP INT; (setsid bash -c 'trap "" TERM HUP; while :; do sleep 1; done; : ${mark}' >/dev/null 2>&1 &); while :; do sleep 1; done`
       const exit = await attack(task, 1)
@@ -117,7 +117,7 @@ raise SystemExit(5)
     })
 
     // With a daemon of root, the pipes belong to root and a job cannot change them: run this as an ordinary user, too.
-    it('a job cannot spoil what the next one uses', async () => {
+    it('a job cannot affect what the next job uses', async () => {
       const spoil = [
         'exec 2>&1; setsid sleep 300 & setsid cat </proc/self/fd/1 >/dev/null & ',
         'chmod 0 /proc/self/fd/* /proc/1/fd/* /proc/$PPID/fd/* /work /tmp /home/job /dev/shm /dev/null /run; ',

@@ -35,7 +35,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
     }
 
-    it('costs output, never the job: its end is still known', async () => {
+    it('costs output, but the exit status is still reported', async () => {
       const launched = await harness.launch({ task: 'echo on; sleep 1; seq 1 100000; exit 5' })
       await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
       fill()
@@ -44,7 +44,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
     })
 
-    it('keeps the result of a job that ends while no daemon is there, for the next one', async () => {
+    it('keeps the result of a job that ends while no daemon runs', async () => {
       const launched = await harness.launch({ task: 'echo on; sleep 1; exit 6' })
       await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
       fill()
@@ -60,7 +60,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
     })
 
-    it('lets no job start, and says so in a way that can be tried again', async () => {
+    it('lets no job start, with a retryable error', async () => {
       await harness.run({ task: 'true' })
       fill()
       const launched = await harness.launch({ task: 'echo never' }).catch((error: unknown) => error)

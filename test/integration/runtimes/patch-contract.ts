@@ -80,13 +80,13 @@ export const describeWorkspacePatches = (
       return copy
     }
 
-    it('tells of a file whose namesake was given elsewhere', async () => {
+    it('includes a file whose name equals a given file elsewhere', async () => {
       const files = [{ path: '/tmp/old.txt', text: 'given' }]
       const { text } = await patchOf('echo new > old.txt', { files })
       expect(text).toContain('-old\n+new\n')
     })
 
-    it('is taken by git and leads to the same files', async () => {
+    it('is accepted by git and produces the same files', async () => {
       const { text, exit } = await patchOf(
         [
           'echo 4 >>src/edit.txt; printf "abd\\n" >src/same-size.txt; rm old.txt; chmod +x run.sh',
@@ -137,7 +137,7 @@ export const describeWorkspacePatches = (
       expect((await patchOf('cat src/keep.txt; touch src/keep.txt')).exit.patch).toBeNull()
     })
 
-    it('comes back after a failure, beside artifacts', async () => {
+    it('is returned after a failure, with artifacts', async () => {
       const { exit, text } = await patchOf('echo more >>src/edit.txt; exit 3', {
         artifacts: ['src/edit.txt'],
       })
@@ -145,7 +145,7 @@ export const describeWorkspacePatches = (
       expect(text).toContain('+more')
     })
 
-    it('comes back when the time was over', async () => {
+    it('is returned after a timeout', async () => {
       const { exit, text } = await patchOf('echo more >>src/edit.txt; sleep 60', { timeout: 1 })
       expect(exit).toMatchObject({ stopped: 'timeout' })
       expect(text).toContain('+more')
@@ -157,7 +157,7 @@ export const describeWorkspacePatches = (
       expect(exit.skippedArtifacts).toEqual([{ path: '.', reason: expect.stringContaining('no patch') }])
     })
 
-    it('holds every name that can be told, and says what it leaves out', async () => {
+    it('contains every valid name, and reports what is skipped', async () => {
       const names = [
         'a b',
         "it's",
@@ -188,7 +188,7 @@ export const describeWorkspacePatches = (
       rmSync(copy, { recursive: true, force: true })
     })
 
-    it('is made for a tar with gzip, and says nothing of links that are as they were', async () => {
+    it('works with a gzipped tar, and ignores unchanged links', async () => {
       symlinkSync('src/keep.txt', join(source, 'way'))
       const packed: Uint8Array[] = []
       for await (const chunk of packDirectory(source)) packed.push(chunk)
@@ -201,7 +201,7 @@ export const describeWorkspacePatches = (
       expect([...text.matchAll(/^diff --git a\/(\S+)/gm)].map(match => match[1])).toEqual(['src/edit.txt'])
     })
 
-    it('is of everything when the workspace began empty', async () => {
+    it('contains all files when the workspace started empty', async () => {
       const { text } = await patchOf('echo x >new.txt', { workspace: { patch: true } })
       expect(text).toContain('new file mode 100644')
     })

@@ -44,7 +44,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       rmSync(home, { recursive: true, force: true })
     })
 
-    it('are shown with the package they belong to, and nothing beside them', async () => {
+    it('are mounted with their package only', async () => {
       const programs = [join(home, 'bin/plain'), join(home, 'bin/tool'), join(home, 'bin/kit')]
       const { outcome, sink } = await harness.run(
         {
@@ -58,7 +58,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       )
     })
 
-    it('cost none of the output, however often they take the place of a machine that waits', async () => {
+    it('lose no output when they replace a warm machine', async () => {
       const task = Array.from({ length: 12 }, (_, i) => `echo ${i}`).join('; sleep 0.001; ')
       const lines = Array.from({ length: 12 }, (_, i) => `${i}\n`).join('')
       const printed: string[] = []

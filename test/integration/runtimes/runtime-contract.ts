@@ -60,7 +60,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(exit.isolation.length).toBeGreaterThan(0)
         })
 
-        it('names the signal a command died of', async () => {
+        it('reports the signal that killed the command', async () => {
           const { outcome } = await harness.run({ task: 'kill -SEGV $$' })
           expect(exitOf(outcome)).toMatchObject({ code: 139, signal: 'SIGSEGV', stopped: null })
         })
@@ -127,7 +127,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(sink.text()).toBe('int\nend\n')
         })
 
-        it('starts in the workspace and tells where it is', async () => {
+        it('starts in the workspace and passes its path', async () => {
           const { sink } = await harness.run({ task: '[ "$PWD" = "$DEPUTY_WORKSPACE" ] && touch here && ls' })
           expect(sink.text()).toBe('here\n')
         })
@@ -147,7 +147,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
       })
 
       describe('secrets', () => {
-        it('reach the command and never come back, in any spelling', async () => {
+        it('reach the command and are redacted in every encoding', async () => {
           const secret = 'p@ss "word"/+?&%é'
           const task = [
             'echo "raw $TOKEN end"',
@@ -172,7 +172,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(sink.text('stderr')).toBe('[redacted]\n')
         })
 
-        it('are in no name of an artifact', async () => {
+        it('are redacted in names of artifacts', async () => {
           const secret = `name-${newId()}`
           const task =
             'mkdir "$TOKEN" && echo 1 >"$TOKEN/a.txt"; echo 2 >"x-$TOKEN.txt"; echo 3 >"x-[redacted].txt"; ln -s a "$TOKEN.txt"'
@@ -242,7 +242,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect((await read(harness, artifacts[1]!.sha256)).toString()).toBe('22\n')
         })
 
-        it('brings them back after a failure and after the time was over', async () => {
+        it('brings them back after a failure and after a timeout', async () => {
           const failed = await harness.run({ task: 'echo x >log.txt; exit 9', artifacts: ['*.txt'] })
           expect(exitOf(failed.outcome)).toMatchObject({ code: 9, artifacts: [{ path: 'log.txt' }] })
           const late = await harness.run({
@@ -300,7 +300,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect((await read(harness, artifact!.sha256)).toString()).toBe('one\ntwo\n')
         })
 
-        it('refuses a workspace that is no tar before the command runs', async () => {
+        it('refuses a workspace that is not a tar before the command runs', async () => {
           const { sha256 } = await harness.blobs.put(chunks('this is not a tar'.repeat(100)), 1e6, 'upload')
           const { outcome, sink } = await harness.run({ task: 'echo ran', workspace: { blob: sha256 } })
           expect(outcome).toMatchObject({ kind: 'not-started', error: { code: 'invalid' } })
@@ -309,7 +309,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
       })
 
       describe('ending a command', () => {
-        it('ends it when its time is over, and asks first', async () => {
+        it('stops it on timeout, with SIGTERM first', async () => {
           const task = 'trap "echo asked; exit 7" TERM; echo on; while :; do sleep 0.1; done'
           const { outcome, sink } = await harness.run({ task, timeout: 1 })
           expect(exitOf(outcome)).toMatchObject({
@@ -320,7 +320,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(sink.text('stdout')).toBe('on\nasked\n')
         })
 
-        it('puts the output of a second attempt behind that of the first', async () => {
+        it('appends the output of a second attempt to the first', async () => {
           const earlier = { attempts: 2, outputBytes: 6, outputBase: 6 }
           const launched = await harness.launch({ task: 'echo again' }, {}, undefined, earlier)
           expect(exitOf(await launched.outcome)).toMatchObject({ code: 0 })
@@ -338,7 +338,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           await harness.runtime.destroy(launched.machine, signal())
         })
 
-        it('ends one that does not listen', async () => {
+        it('kills one that ignores SIGTERM', async () => {
           const launched = await harness.launch({ task: 'trap "" TERM; echo on; while :; do sleep 1; done' })
           await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
           launched.stop('cancel')
@@ -346,14 +346,14 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           await harness.runtime.destroy(launched.machine, signal())
         })
 
-        it('resolves when the end is asked for at once', async () => {
+        it('resolves when it is stopped immediately', async () => {
           const launched = await harness.launch({ task: 'sleep 60' })
           launched.stop('cancel')
           expect(exitOf(await launched.outcome).stopped).toBe('cancel')
           await harness.runtime.destroy(launched.machine, signal())
         })
 
-        it('ends what the command left running', async () => {
+        it('kills processes that the command left running', async () => {
           const mark = newId()
           const task = `(setsid sh -c 'exec -a x sleep 300; : ${mark}' >/dev/null 2>&1 &) ; (trap '' HUP TERM; sh -c 'sleep 300; : ${mark}' &) ; echo done`
           const { outcome, sink } = await harness.run({ task })
@@ -367,7 +367,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
         const COUNT = 'for i in $(seq 1 60); do echo line $i; sleep 0.05; done'
         const LINES = Array.from({ length: 60 }, (_, index) => `line ${index + 1}\n`).join('')
 
-        it('lets go of a command without ending it, and finds it again', async () => {
+        it('detaches from a command and attaches again', async () => {
           const launched = await harness.launch({ task: COUNT })
           await launched.sink.until(sink => sink.text().includes('line 10\n'), 'ten lines')
           launched.detach()
@@ -420,7 +420,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           await harness.runtime.destroy(other.machine, signal())
         })
 
-        it('still ends a command in time while no daemon lives', async () => {
+        it('enforces the timeout while no daemon runs', async () => {
           const other = await launchElsewhere(harness, options, { task: 'echo on; sleep 60', timeout: 1 })
           await other.kill()
           await waitFor(
@@ -434,7 +434,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           await harness.runtime.destroy(other.machine, signal())
         })
 
-        it('can still end a command it found again', async () => {
+        it('can stop a command after it attached again', async () => {
           const other = await launchElsewhere(harness, options, { task: 'echo on; sleep 60' })
           await other.kill()
           await harness.restart()
@@ -444,7 +444,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           await harness.runtime.destroy(other.machine, signal())
         })
 
-        it('tells a command that never started from one that was lost, and starts neither', async () => {
+        it('distinguishes a command that never started from a lost one, and starts neither', async () => {
           const manifest = parseManifest({ task: 'echo never' })
           const id = newId()
           const machine: Machine = { id: newId(), runtime: harness.runtime.name, jobId: id, details: {} }
@@ -524,7 +524,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(await late.outcome).toMatchObject({ kind: 'not-started', error: { code: 'not_found' } })
         })
 
-        it('do not take the time of one command from the next', async () => {
+        it('give each command its own timeout', async () => {
           const first = await harness.launch({ task: 'echo one', lifecycle: 'persistent', timeout: 1 })
           expect(exitOf(await first.outcome).code).toBe(0)
           const second = await harness.launch(

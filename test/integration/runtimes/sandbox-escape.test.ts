@@ -38,7 +38,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       )
     }
 
-    it('sees no file of any user and of no other job', async () => {
+    it('sees no files of users or other jobs', async () => {
       const home = userInfo().homedir
       const places = [
         outside,
@@ -64,7 +64,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       expect(secrets.text).toBe('')
     })
 
-    it('gets nothing of the environment of the daemon', async () => {
+    it("gets no variable of the daemon's environment", async () => {
       process.env.DEPUTY_TEST_LEAK = 'leaked-value'
       const { text } = await attempt('env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n"')
       delete process.env.DEPUTY_TEST_LEAK
@@ -124,7 +124,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       expect(text).toBe('')
     })
 
-    it('is refused the system calls that namespaces do not cover', async () => {
+    it('is denied the system calls that namespaces do not cover', async () => {
       const results = await syscalls(`
 call('ptrace', 101, 117, 0, 0, 0, 0)
 call('process_vm_readv', 310, 270, os.getppid(), 0, 0, 0, 0, 0)
@@ -159,7 +159,7 @@ call('allowed_getpid', 39, 172)
       for (const [call, result] of Object.entries(denied)) expect(result, call).toBe('EPERM')
     })
 
-    it('is refused every kind of socket but the usual ones', async () => {
+    it('is denied unusual socket families', async () => {
       const results = await syscalls(`
 for family, number in dict(unix=1, inet=2, inet6=10, netlink=16, packet=17, bluetooth=31, alg=38, vsock=40, xdp=44, can=29, tipc=30, rds=21).items():
     call(family, 41, 198, number, 3 if number == 16 else 1, 0)
@@ -171,7 +171,7 @@ call('audit', 41, 198, 16, 3, 9)
       for (const [family, result] of Object.entries(others)) expect(result, family).toBe('EAFNOSUPPORT')
     })
 
-    it('cannot push characters into a terminal', async () => {
+    it('cannot inject input into a terminal', async () => {
       const results = await syscalls(`
 import pty, fcntl
 main, other = pty.openpty()
@@ -187,7 +187,7 @@ call('TIOCGWINSZ', 16, 29, other, 0x5413, ctypes.create_string_buffer(8))
       })
     })
 
-    it('makes no further namespaces', async () => {
+    it('cannot create namespaces', async () => {
       const { text } = await attempt(
         'unshare -U true && echo made; unshare -Urm true && echo made; bwrap --ro-bind / / true && echo made; true',
       )
@@ -209,7 +209,7 @@ call('TIOCGWINSZ', 16, 29, other, 0x5413, ctypes.create_string_buffer(8))
       expect(text).toBe('Connection refused\n')
     })
 
-    it('cannot use the descriptors of the runner, nor tell the shim lies about others', async () => {
+    it('cannot use the descriptors of the runner, nor forge messages about other jobs', async () => {
       const { text, code, artifacts } = await attempt(
         [
           'for pid in /proc/[0-9]*; do for fd in $pid/fd/*; do case $(readlink $fd) in socket:*) (echo "exit 0" >$fd) 2>/dev/null && echo "WROTE $fd";; esac; done; done',

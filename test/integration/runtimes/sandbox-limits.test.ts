@@ -61,7 +61,7 @@ for (const { name, subject, skip } of SANDBOXES)
           expect(exit.stopped).toBe(null)
         }
 
-        it('holds whatever disk the job has', async () => {
+        it('does not depend on the disk limit', async () => {
           const exit = await python(`import time\nx = bytearray(100 << 20)\n${HOLD}`, SMALL)
           expectEnd(exit)
           expect(exit.limits).toBe('memory: it used more than 64.0 MB')
@@ -75,7 +75,7 @@ for (const { name, subject, skip } of SANDBOXES)
           expect(exit).toMatchObject({ code: 0, text: `${100 * MIB}\n`, limits: '' })
         })
 
-        it('spares the runner, which brings out what the job made', async () => {
+        it('does not kill the runner, which collects the files', async () => {
           const task = `echo log >/work/log; python3 -c "import time; x = bytearray(100 << 20); time.sleep(30)"`
           const { outcome } = await harness.run({ task, timeout: 40, resources: SMALL, artifacts: ['log'] })
           expect(exitOf(outcome).artifacts.map(({ path }) => path)).toEqual(['log'])
@@ -122,7 +122,7 @@ ctypes.CDLL(None).syscall(${process.arch === 'x64' ? 60 : 93}, 0)`,
         })
 
         // The runner waits for the job in a system call. What it does after that is written by the job.
-        it.skipIf(process.arch !== 'x64')('counts what a job does in the name of its runner', async () => {
+        it.skipIf(process.arch !== 'x64')('counts memory that a job allocates in its runner', async () => {
           const exit = await attack(
             `cat >/tmp/attack.py <<'EOF'\n${TAKE_RUNNER}\nEOF\nexec python3 /tmp/attack.py $PPID`,
             SMALL,
@@ -146,7 +146,7 @@ time.sleep(1); x = bytearray(100 << 20); time.sleep(60)" ${mark} >/dev/null 2>&1
       })
 
       describe('of the disk', () => {
-        it('counts all places together', async () => {
+        it('counts all writable directories together', async () => {
           const exit = await attack(
             `for d in ${PLACES}; do head -c 6M /dev/zero >$d/big || bad=1; done; cat ${PLACES.replaceAll(/(\S+)/g, '$1/big')} | wc -c; exit $bad`,
           )

@@ -35,7 +35,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       expect(sink.text('stdout').trim()).toBe('lo')
     })
 
-    it('is that of the computer when asked for', async () => {
+    it("is the computer's network when requested", async () => {
       const { outcome, sink } = await harness.run({
         task: fetchWith(`http://127.0.0.1:${port}/full`),
         network: 'full',
@@ -79,7 +79,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       expect(asked.length).toBe(before)
     })
 
-    it('keeps the proxy while no daemon lives', async () => {
+    it('keeps the proxy while no daemon runs', async () => {
       const launched = await harness.launch({
         task: `echo on; sleep 1; ${fetchWith(`http://127.0.0.1:${port}/late`)}`,
         network: [`127.0.0.1:${port}`],
@@ -94,7 +94,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
     })
 
-    it('is still there in a kept machine whose job was ended', async () => {
+    it('still works in a kept machine after its job was stopped', async () => {
       const first = await harness.launch({
         ...{ task: 'echo on; sleep 60', lifecycle: 'persistent', network: [`127.0.0.1:${port}`] },
       })

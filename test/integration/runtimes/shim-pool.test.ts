@@ -33,7 +33,7 @@ const secondIn = (machineId: string, dir: string): StartSpec => ({
 })
 const shims = (stateDir: string) => processesWith(stateDir).filter(line => line.includes('shim.js'))
 
-describe('the processes that hold jobs', () => {
+describe('shims', () => {
   it('are reused: many jobs in a row start no more of them', async () => {
     const harness = await createHarness(subject)
     for (let index = 0; index < 24; index++) await harness.run({ task: 'true' })
@@ -45,7 +45,7 @@ describe('the processes that hold jobs', () => {
     expect(leftovers(harness)).toEqual([])
   })
 
-  it('leave nothing for ever: a clean-up that was cut short is finished by the next daemon', async () => {
+  it('leave no files: the next daemon finishes an interrupted clean-up', async () => {
     const harness = await createHarness(subject)
     const half = join(harness.stateDir, 'sandbox/shims/0badcafe.d')
     mkdirSync(half)
@@ -55,7 +55,7 @@ describe('the processes that hold jobs', () => {
     await harness.dispose()
   })
 
-  it('end when they were idle for a while, but for the spare ones', async () => {
+  it('stop when idle, except the spare ones', async () => {
     const options = { ...subject.options, spare: 1, idleSeconds: 2 }
     const harness = await createHarness({ ...subject, options })
     const burst = await Promise.all(
@@ -119,7 +119,7 @@ describe('the processes that hold jobs', () => {
     }
   })
 
-  it('keep what a job printed when the disk of the daemon is slow to take it', async () => {
+  it('keep the output when the daemon stores it slowly', async () => {
     const harness = await createHarness(subject)
     const launched = await harness.launch({ task: 'for i in $(seq 1 2000); do echo line $i; done' })
     const write = launched.sink.write
@@ -146,7 +146,7 @@ describe('a job that has a shim of its own', () => {
     throw new Error(`no shim holds ${machineId}`)
   }
 
-  it('shares it with no other: a second one is refused while it runs', async () => {
+  it('does not share it: a second job is refused while it runs', async () => {
     const harness = await createHarness(subject)
     const launched = await harness.launch({ task: 'echo on; read -r _ </dev/null; sleep 300' })
     await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
@@ -180,7 +180,7 @@ describe('a job that has a shim of its own', () => {
     await harness.dispose()
   })
 
-  it('is lost, and no defect, when a power cut left its result empty', async () => {
+  it('is lost, without an internal error, when a power cut left its result empty', async () => {
     const harness = await createHarness(subject)
     const launched = await harness.launch({ task: 'echo on; sleep 0.2' })
     await launched.sink.until(sink => sink.text().includes('on'), 'it runs')

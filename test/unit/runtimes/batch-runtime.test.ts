@@ -52,7 +52,7 @@ const textOf = (batches: readonly SinkBatch[]): string =>
   batches.map(batch => Buffer.concat(batch.chunks.map(chunk => chunk.data)).toString()).join('')
 
 describe('the log of a batch', () => {
-  it('has each command once, though after a restart they end in another order', async () => {
+  it('has one line per command, even if they end in another order after a restart', async () => {
     const bench = createBench('[2/3] success: second\n')
     const written: SinkBatch[] = []
     const runtime = createBatchRuntime({
@@ -70,7 +70,7 @@ describe('the log of a batch', () => {
 })
 
 describe('a batch that was cancelled', () => {
-  it('starts no command any more', async () => {
+  it('starts no more commands', async () => {
     const bench = createBench()
     const stop = new AbortController()
     const reason: StopReason = { kind: 'cancel', by: 'test' }
@@ -86,7 +86,7 @@ describe('a batch that was cancelled', () => {
     expect(textOf(written)).toContain('[3/3] not started, the batch was ended: third')
   })
 
-  it('while the daemon was away ends the commands it had', async () => {
+  it('cancels its commands if it was cancelled while the daemon was down', async () => {
     const bench = createBench()
     const stop = new AbortController()
     const reason: StopReason = { kind: 'cancel', by: 'test' }

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findCgroupRoot, removeStaleCgroups } from '../../../src/runtimes/local/cgroup-root.ts'
 import { createCgroup } from '../../../src/runtimes/local/cgroups.ts'
 
-describe('finding where cgroups may be made', () => {
+describe('finding the cgroup root', () => {
   let dir: string
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'deputy-cgroup-'))
@@ -27,7 +27,7 @@ describe('finding where cgroups may be made', () => {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, path, name), text)
   }
 
-  it('uses each controller of version 1 where it is', () => {
+  it('uses the hierarchy of each controller in version 1', () => {
     make('memory/a/b')
     make('cpu,cpuacct')
     const found = findCgroupRoot(
@@ -45,7 +45,7 @@ describe('finding where cgroups may be made', () => {
     })
   })
 
-  it('moves us aside in a delegated cgroup of version 2 and enables what it can', () => {
+  it('moves its processes to a child of a delegated v2 cgroup and enables controllers', () => {
     make('v2/unit', { 'cgroup.controllers': 'cpuset cpu memory pids\n', 'cgroup.procs': `${process.pid}\n` })
     const found = findCgroupRoot(proc('0::/unit\n', [`/ ${dir}/v2 rw - cgroup2 cgroup2 rw`]))
     expect(found.root).toEqual({ version: 2, path: `${dir}/v2/unit`, controllers: ['memory', 'pids', 'cpu'] })
@@ -53,14 +53,14 @@ describe('finding where cgroups may be made', () => {
     expect(readFileSync(`${dir}/v2/unit/cgroup.subtree_control`, 'utf8')).toBe('+memory +pids +cpu')
   })
 
-  it('knows the place again where an earlier daemon moved aside', () => {
+  it('finds the delegated cgroup after an earlier daemon moved its processes', () => {
     make('v2/unit', { 'cgroup.controllers': 'memory\n', 'cgroup.procs': '' })
     make('v2/unit/supervisor')
     const found = findCgroupRoot(proc('0::/unit/supervisor\n', [`/ ${dir}/v2 rw - cgroup2 cgroup2 rw`]))
     expect(found.root).toMatchObject({ path: `${dir}/v2/unit`, controllers: ['memory'] })
   })
 
-  it('moves no stranger', () => {
+  it('moves no process of another program', () => {
     make('v2/session', { 'cgroup.controllers': 'memory\n', 'cgroup.procs': '1\n' })
     make('v2/deputy.slice', { 'cgroup.controllers': 'memory pids\n', 'cgroup.procs': '' })
     const found = findCgroupRoot(proc('0::/session\n', [`/ ${dir}/v2 rw - cgroup2 cgroup2 rw`]))
@@ -74,7 +74,7 @@ describe('finding where cgroups may be made', () => {
     expect(findCgroupRoot(join(dir, 'nowhere')).problem).toContain('ENOENT')
   })
 
-  it('sees a container from inside', () => {
+  it('works inside a container', () => {
     make('memory/job')
     const found = findCgroupRoot(
       proc('4:memory:/docker/abc/job\n', [`/docker/abc ${dir}/memory rw - cgroup cgroup rw,memory`]),
@@ -107,7 +107,7 @@ const V2 = ['/sys/fs/cgroup/unified', '/sys/fs/cgroup'].find(path =>
 )
 
 describe.skipIf(V2 === undefined || process.getuid?.() !== 0)('a real cgroup of version 2', () => {
-  it('ends what is in it and goes, and stale ones go with their shims', async () => {
+  it('kills its members and is removed; stale cgroups are removed with their shims', async () => {
     const root = { version: 2, path: V2!, controllers: [] } as const
     const prefix = `deputy-test${process.pid}-`
     const group = createCgroup(root, `${prefix}dead-0`)

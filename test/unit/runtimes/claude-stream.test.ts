@@ -48,7 +48,7 @@ const run = (chunks: Buffer[], redact = (text: string) => text) => {
 }
 
 describe('the event stream of the Claude CLI', () => {
-  it('becomes a log for people, progress and usage', () => {
+  it('is converted to text, progress and usage', () => {
     const { text, progress, usage, error } = run([SOURCE])
     expect(text).toBe(
       'I will look\nat the file.\n→ Bash: ls -la /work\n← a.txt b.txt\n✗ no such file\n→ Odd {"a":1}\n',
@@ -72,7 +72,7 @@ describe('the event stream of the Claude CLI', () => {
     expect(error).toBeNull()
   })
 
-  it('is read the same however it is cut', () => {
+  it('does not depend on chunk boundaries', () => {
     const whole = run([SOURCE])
     fc.assert(
       fc.property(fc.array(fc.nat(SOURCE.length), { maxLength: 10 }), borders => {
@@ -82,14 +82,14 @@ describe('the event stream of the Claude CLI', () => {
     )
   })
 
-  it('tells the failure that the agent reports', () => {
+  it('reports the error of the agent', () => {
     const failed = { type: 'result', subtype: 'error_max_turns', is_error: true, num_turns: 9, usage: {} }
     expect(run([Buffer.from(JSON.stringify(failed))]).error).toBe('error_max_turns')
     const spoken = { type: 'result', subtype: 'success', is_error: true, result: 'Invalid API key' }
     expect(run([Buffer.from(`${JSON.stringify(spoken)}\n`)]).error).toBe('Invalid API key')
   })
 
-  it('passes on what is no event, and survives what is nearly one', () => {
+  it('passes on lines that are not events, and tolerates malformed events', () => {
     const odd = [
       'plain text',
       '{"type":',

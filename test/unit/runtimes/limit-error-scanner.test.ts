@@ -5,7 +5,7 @@ import { createLimitErrorScanner } from '../../../src/runtimes/local/limit-error
 const PHRASE = 'No space left on device'
 
 describe('the scanner for errors about limits', () => {
-  it('are seen wherever the chunks are cut, while they are near the end', () => {
+  it('finds errors near the end of the output, whatever the chunk boundaries', () => {
     fc.assert(
       fc.property(
         fc.nat(5000),
@@ -25,7 +25,7 @@ describe('the scanner for errors about limits', () => {
     )
   })
 
-  it('that were long ago are not what ended a command', () => {
+  it('ignores errors long before the end of the output', () => {
     const scanner = createLimitErrorScanner()
     expect(scanner.found('disk')).toBe(false)
     scanner.scan(Buffer.from(PHRASE))
@@ -33,7 +33,7 @@ describe('the scanner for errors about limits', () => {
     expect(scanner.found('disk')).toBe(false)
   })
 
-  it('do not hold what was printed', () => {
+  it('does not retain chunks', () => {
     const data = Buffer.from(PHRASE)
     const scanner = createLimitErrorScanner()
     scanner.scan(data)

@@ -19,7 +19,7 @@ const cut = (data: Buffer, at: readonly number[]): Buffer[] => {
 }
 
 describe('redacting secrets', () => {
-  it('gives the same result however the stream is cut', () => {
+  it('does not depend on chunk boundaries', () => {
     const letters = fc.constantFrom('a', 'b', 'c')
     const word = fc.array(letters, { minLength: 4, maxLength: 7 }).map(list => list.join(''))
     fc.assert(
@@ -70,7 +70,7 @@ describe('redacting secrets', () => {
     )
   })
 
-  it('knows the spellings of a secret wherever it stands in them', () => {
+  it('finds the encoded forms of a secret at any position', () => {
     fc.assert(
       fc.property(
         fc.string({ minLength: 12, maxLength: 40, unit: 'grapheme' }).filter(text => text.trim() === text),
@@ -110,7 +110,7 @@ describe('redacting secrets', () => {
     expect(text).not.toContain('hkiG9w')
   })
 
-  it('does not blot out text for a secret of three letters', () => {
+  it('ignores secrets of three characters', () => {
     expect(createTextRedactor(secretPatterns(['yes', '1', '']))('yes, 1 of them')).toBe('yes, 1 of them')
   })
 

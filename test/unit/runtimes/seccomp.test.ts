@@ -50,7 +50,7 @@ describe.each([
     expect(evaluate(program, { nr: getpid, arch })).toBe(ALLOW)
   })
 
-  it('refuses memory that belongs to no process where nobody counts it', () => {
+  it('denies memory that belongs to no process if the kernel does not count it', () => {
     const strict = seccompFilter({ memoryCounted: false }, architecture)!
     const call = (name: string, ...args: number[]) => evaluate(strict, { nr: calls[name]!, arch, args })
     expect(judge('memfd_create', 0, 0)).toBe(ALLOW)
@@ -62,11 +62,11 @@ describe.each([
     expect(call('clone', 17)).toBe(ALLOW)
   })
 
-  it('kills what belongs to another architecture', () => {
+  it('kills calls of another architecture', () => {
     expect(evaluate(program, { nr: getpid, arch: other })).toBe(KILL)
   })
 
-  it('lets processes and threads be made, but no namespaces', () => {
+  it('allows processes and threads, but no namespaces', () => {
     expect(judge('clone', 0x3d0f00)).toBe(ALLOW)
     expect(judge('clone', 17)).toBe(ALLOW)
     for (const flag of [0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000])
@@ -74,7 +74,7 @@ describe.each([
     expect(judge('clone3')).toBe(ENOSYS)
   })
 
-  it('knows sockets by family, and netlink by protocol', () => {
+  it('filters sockets by family, and netlink by protocol', () => {
     for (const family of [1, 2, 10]) expect(judge('socket', family, 1, 0)).toBe(ALLOW)
     expect(judge('socket', 16, 3, 0)).toBe(ALLOW)
     expect(judge('socket', 16, 3, 12)).toBe(EAFNOSUPPORT)
@@ -84,7 +84,7 @@ describe.each([
     expect(judge('socketpair', 40)).toBe(EAFNOSUPPORT)
   })
 
-  it('looks at the half of an argument that the kernel looks at', () => {
+  it('checks the half of an argument that the kernel uses', () => {
     expect(judge('ioctl', 0, 0x5412)).toBe(EPERM)
     expect(judge('ioctl', 0, 0x5412 + 2 ** 32)).toBe(EPERM)
     expect(judge('ioctl', 0, 0x5413)).toBe(ALLOW)

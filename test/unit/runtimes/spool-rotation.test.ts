@@ -15,7 +15,7 @@ vi.mock('node:fs/promises', async original => {
   return { ...real, readdir }
 })
 
-it('loses nothing that is written between the look at a file and the look for the next one', async () => {
+it('loses nothing that is written between reading a segment and listing the next', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'deputy-spool-'))
   const spool = openSpool(dir, { head: 100, tail: 1e6 })
   const reader = openSpoolReader(dir, 0)

@@ -23,7 +23,7 @@ describe('the log of a job', () => {
   }
   const bytesOnDisk = () => readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0)
 
-  it('gives back what was written: streams, times, order', async () => {
+  it('returns what was written, with streams, times and order', async () => {
     const spool = openSpool(dir, { head: 1000, tail: 1000 })
     spool.write('stdout', Buffer.from('one'), 1)
     spool.write('stderr', Buffer.from('two'), 2)
@@ -77,7 +77,7 @@ describe('the log of a job', () => {
     )
   })
 
-  it('can be followed from any position that was given, while it is written', async () => {
+  it('can be read from any reported position while it is written', async () => {
     const spool = openSpool(dir, { head: 500, tail: 1e6 })
     const reader = openSpoolReader(dir, 0)
     let text = ''
@@ -97,7 +97,7 @@ describe('the log of a job', () => {
     }
   })
 
-  it('skips what was dropped while a slow reader was away', async () => {
+  it('skips segments that were dropped before a slow reader reached them', async () => {
     const spool = openSpool(dir, { head: 100, tail: 400 })
     spool.write('stdout', Buffer.alloc(50), 0)
     const reader = openSpoolReader(dir, 0)
@@ -118,7 +118,7 @@ describe('the log of a job', () => {
     expect(bytes).toBeGreaterThanOrEqual(400)
   })
 
-  it('splits what is larger than a frame', async () => {
+  it('splits data larger than a frame', async () => {
     const spool = openSpool(dir, { head: 10e6, tail: 1 })
     spool.write('stdout', Buffer.alloc(1_000_000, 7), 0)
     spool.close()
