@@ -14,7 +14,7 @@ export interface ChangeNotifier {
   listen(jobId: string | undefined): ChangeListener
 }
 
-export interface ChangeListener {
+interface ChangeListener {
   /** Resolves at the first change since `listen`, on timeout, or when the signal aborts. */
   wait(timeoutMs: number, signal: AbortSignal): Promise<void>
   close(): void

@@ -15,7 +15,7 @@ import { withUndestroyedMachines } from './undestroyed-machines.ts'
 /** How long a request waits for the confirmation that a machine is gone. */
 const DESTROY_WAIT_MS = 20_000
 
-export interface OperationParts {
+interface OperationParts {
   readonly lookup: JobLookup
   readonly local: LocalDirectories
   readonly activeJobs: ActiveJobs

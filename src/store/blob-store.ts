@@ -8,7 +8,7 @@ import { AppError } from '../jobs/errors.ts'
 import { formatSize } from '../jobs/sizes.ts'
 import type { Blobs, Store } from '../ports.ts'
 
-/** Tells which blobs the database needs. */
+/** The part of the store that knows which blobs are still needed. */
 export type BlobReferences = Pick<Store, 'holdBlob' | 'isBlobUsed'>
 
 /**
