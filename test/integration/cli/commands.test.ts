@@ -34,7 +34,7 @@ describe('errors', () => {
     [['help', 'rnu'], "did you mean 'run'?"],
     [['constructor'], "Unknown command 'constructor'"],
     [['run', '--env', 'constructor', '--', 'x'], "--env needs NAME=VALUE, not 'constructor'"],
-    [['run', '--agent', 'constructor', 'x'], "The agent 'constructor' is not known"],
+    [['run', '--agent', 'constructor', 'x'], "Unknown agent 'constructor'"],
     [['status', 'zzz'], "Invalid job id 'zzz'"],
     [['status', 'abc'], 'too short'],
     [['status', '01a1dd95-0000-7000-8000-000000000000'], 'No job'],
