@@ -5,7 +5,7 @@ import { completePayload, statusPayload } from './protocol.ts'
 
 const MAX_JSON = 10 * 1024 * 1024
 
-/** Routes below /callback, as runners of the older kind know them, but with the machine's token. */
+/** Routes below /callback, for older runners; they require the token of the machine. */
 export const handleCallback = async (
   { machine, request, response }: Exchange,
   [jobId = '', action]: readonly string[],

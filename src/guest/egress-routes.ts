@@ -55,7 +55,7 @@ const admit = (
     token === undefined ? undefined : egress?.(hashToken(token), request.socket.remoteAddress ?? '')
   if (grant === undefined) {
     // After a restart jobs are found again one by one.
-    if (token !== undefined && mayBeUnknown?.()) return { status: 503, text: 'Come again' }
+    if (token !== undefined && mayBeUnknown?.()) return { status: 503, text: 'Try again later' }
     return {
       status: 407,
       text: 'This proxy is for jobs with a list of domains, by the token they were given',

@@ -7,7 +7,7 @@ export const json = (response: ServerResponse, status: number, body: unknown): v
 export const text = (response: ServerResponse, status: number, body = ''): void =>
   send(response, status, 'text/plain; charset=utf-8', body)
 
-/** With its length: an answer in chunks costs both sides more than the few bytes it holds. */
+/** Sets content-length, because chunked encoding costs more than these short bodies. */
 const send = (response: ServerResponse, status: number, type: string, body: string): void => {
   const length = status === 204 ? {} : { 'content-length': Buffer.byteLength(body) }
   response.writeHead(status, { 'content-type': type, ...length }).end(body)
@@ -26,10 +26,11 @@ export const readBody = (request: IncomingMessage, limit: number): Promise<Buffe
     })
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     request.on('error', reject)
-    // A sender that goes away in the middle has sent nothing.
+    // Reject a truncated body.
     request.on('close', () => {
-      if (!request.complete) reject(new AppError('unavailable', 'The sender went away.'))
+      if (!request.complete)
+        reject(new AppError('unavailable', 'The client disconnected before the request was complete.'))
     })
   })
 
-const tooLarge = (limit: number) => new AppError('too_large', `The body has more than ${limit} bytes.`)
+const tooLarge = (limit: number) => new AppError('too_large', `The request body exceeds ${limit} bytes.`)

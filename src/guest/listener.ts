@@ -17,16 +17,16 @@ export interface GuestListenerOptions extends EgressOptions {
   readonly host: string
   readonly port: number
   readonly tls?: { readonly cert: string; readonly key: string }
-  /** The machine of a token, by the SHA-256 of the token: nobody needs to keep the token itself. */
+  /** Finds a machine by the SHA-256 of its token; the token itself is not stored. */
   machine(tokenHash: string, token: string, from: string): MachineHandler | undefined
   /** The seed behind an unguessable name, for machines that fetch it over HTTP. */
   seed?(name: string): Seed | undefined
-  /** True while machines may exist that are not known yet: they are asked to come again instead of being sent away. */
+  /** True after a restart, while machines may not be restored yet: unknown tokens get 503 (retry) instead of 401. */
   mayBeUnknown?(): boolean
-  /** What one machine or one address may ask of it; absent: anything. */
+  /** Rate limits for each machine and each address; absent: unlimited. */
   readonly limits?: GuestLimits
   readonly onError?: (error: unknown) => void
-  /** Told of every call when it has been answered. The kinds are few: a machine cannot make up more. */
+  /** Called after each response. `kind` is one of a fixed set, so a machine cannot create new metric labels. */
   readonly onCall?: (kind: string, status: number) => void
 }
 
@@ -44,7 +44,7 @@ const KINDS = [
   'refused',
 ]
 
-/** What a call is about, by the words of its path that we know. */
+/** Maps a request path to one of KINDS. */
 const kindOf = (url: string | undefined): string => {
   const words = (url ?? '').split('?', 1)[0]!.split('/')
   return words.findLast(word => KINDS.includes(word)) ?? 'other'
@@ -55,7 +55,7 @@ export interface GuestListener {
   close(): Promise<void>
 }
 
-/** The listener that untrusted machines can reach. It serves machines and nothing else. */
+/** Starts the listener that untrusted machines can reach. It serves only machines. */
 export const startGuestListener = async (options: GuestListenerOptions): Promise<GuestListener> => {
   const closing = new AbortController()
   const { onCall, limits } = options
@@ -71,7 +71,7 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
       fail(response, error)
     })
   }
-  /** What belongs on an HTTPS address is not taken in the clear; proxies are spoken to in the clear. */
+  /** With TLS configured, plain HTTP is accepted for proxy requests only. */
   const clear = (request: IncomingMessage, response: ServerResponse) =>
     options.tls && !isForward(request.url)
       ? json(response.setHeader('connection', 'close'), 400, { error: 'This address speaks HTTPS' })
@@ -111,10 +111,10 @@ const withTunnels = (server: Server, options: GuestListenerOptions): Server => {
   })
 }
 
-/** Room for an answer to be read by one who has not said all yet. */
+/** Gives a client that is still sending time to read the response. */
 const LINGER_MS = 2000
 
-/** Whoever goes on talking after the answer is not listened to for ever. */
+/** Closes the connection of a client that keeps sending its request body after the response. */
 const hangUp = (request: IncomingMessage): void => {
   if (request.complete) return
   const timer = setTimeout(() => request.complete || request.socket.destroy(), LINGER_MS)
@@ -143,10 +143,10 @@ const respond = async (
   if (pathname === '/health') return json(response, 200, { status: 'ok' })
   if (parts[0] === 'seed') return json(response, 404, { error: 'Not found' })
   if (machine === undefined) {
-    // The body of a stranger is not read.
+    // Do not read the body of an unauthenticated request.
     response.setHeader('connection', 'close')
     const status = options.mayBeUnknown?.() ? 503 : 401
-    return json(response, status, { error: status === 401 ? 'Unauthorized' : 'Come again' })
+    return json(response, status, { error: status === 401 ? 'Unauthorized' : 'Try again later' })
   }
   const exchange = { machine, request, response, closing, given }
   if (parts[0] === 'guest' && parts[1] === 'v1') return handleGuest(exchange, parts.slice(2), query)

@@ -2,11 +2,11 @@ import type { CompletePayload, ExitReport, FileList, StatusPayload } from './pro
 
 export type Order = 'run' | 'stop'
 
-/** What the guest listener needs to know of one machine. Every promise resolves when the thing is durable. */
+/** Handles the requests of one machine. Every promise resolves when the change is durable. */
 export interface MachineHandler {
-  /** The order, once there is one; undefined after a while so that the machine asks again. */
+  /** Waits for an order. Resolves with undefined after the long-poll timeout; the machine then asks again. */
   work(signal: AbortSignal): Promise<Work | undefined>
-  /** The port for a job of this machine; undefined for any other job. */
+  /** The handler of a job of this machine; undefined for any other job. */
   job(jobId: string): JobHandler | undefined
 }
 
@@ -14,7 +14,7 @@ export interface Work {
   readonly jobId: string
   /** See order-format.ts. */
   readonly order: string
-  /** Whether nothing but the order is needed for the start. */
+  /** True if the job has no inputs to download. */
   readonly isAll: boolean
 }
 
@@ -28,12 +28,12 @@ export interface JobHandler {
   }): Promise<{ next: number; order: Order }>
   heartbeat(): Order
   input(index: number): AsyncIterable<Uint8Array> | undefined
-  /** What the machine has; resolves with what it shall send. */
+  /** Takes the list of files of the machine; resolves with the paths to send. */
   files(list: FileList): Promise<readonly string[]>
-  /** A tar of what it was asked for; resolves with what it shall send next. */
+  /** Takes a tar of the requested files; resolves with the paths to send next. */
   receive(tar: AsyncIterable<Uint8Array>): Promise<readonly string[]>
   exit(report: ExitReport): Promise<'wait' | 'poweroff'>
-  /** From runners of the older kind. */
+  /** Used by older runners, through the /callback routes. */
   status(payload: StatusPayload): Promise<void>
   complete(payload: CompletePayload): Promise<void>
 }

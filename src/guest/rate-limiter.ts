@@ -15,7 +15,7 @@ export interface GuestLimits {
   readonly connectionsPerAddress: number
 }
 
-/** Several times what a runner needs, and far from what the daemon can bear. */
+/** Several times what a runner needs, and far below the capacity of the daemon. */
 export const GUEST_LIMITS: GuestLimits = {
   perSecond: 200,
   burst: 400,
@@ -26,20 +26,20 @@ export const GUEST_LIMITS: GuestLimits = {
 }
 
 const BYTES_PER_TOKEN = 256 * 1024
-/** A refusal is held back so long: whoever does not listen to it gains nothing by asking faster. */
+/** Delay of each 429 response, so that a client that ignores Retry-After gains nothing by retrying faster. */
 const HOLD_MS = 1000
-/** The runner reads one digit. */
+/** The runner parses a single digit. */
 const LONGEST_SECONDS = 9
 
 export interface RateLimiter {
-  /** False when it was refused, and then it is being answered. */
+  /** Returns false if the request exceeds the limit; the limiter then sends the 429 response. */
   machine(tokenHash: string, request: IncomingMessage, response: ServerResponse): boolean
   stranger(request: IncomingMessage, response: ServerResponse): boolean
   /** For each new connection. */
   connected(socket: Socket): void
 }
 
-/** Keeps one machine, or one address, from taking what belongs to all. */
+/** Limits each machine and each address so that one of them cannot starve the others. */
 export const createRateLimiter = (
   limits: GuestLimits,
   now: () => number = () => performance.now(),
@@ -102,7 +102,7 @@ const createCounter = () => {
   }
 }
 
-/** A machine has one IPv4 address, but as many IPv6 addresses as it likes of its network. */
+/** Groups IPv6 addresses by /64: a machine can use any number of addresses in its network. */
 const networkOf = (address = ''): string => {
   const plain = address.replace(/^::ffff:(?=\d+\.)/, '')
   if (!isIPv6(plain)) return plain

@@ -2,15 +2,15 @@ import type { Server } from 'node:http'
 import { createServer, type Socket, type Server as TcpServer } from 'node:net'
 
 const HANDSHAKE = 0x16
-/** As long as a header may take. */
+/** Same as the headers timeout of the HTTP servers. */
 const FIRST_BYTE_MS = 15_000
 
 /**
- * One port for two servers: whoever begins with a TLS handshake gets the secure one. Machines report over HTTPS
- * alone, but few programs of theirs could speak to a proxy that way.
+ * Serves TLS and plain HTTP on one port, chosen by the first byte. Machines report over HTTPS only, but few programs
+ * can talk to an HTTPS proxy, so the egress proxy also accepts plain HTTP.
  */
 export const createTlsOrPlainServer = (secure: Server, plain: Server): TcpServer => {
-  // They never listen themselves; but from this word on they time out whoever is slow.
+  // The two servers never listen; the 'listening' event makes Node start their request timeouts.
   for (const server of [secure, plain]) server.emit('listening')
   const server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
     const timer = setTimeout(() => socket.destroy(), FIRST_BYTE_MS)
@@ -22,7 +22,7 @@ export const createTlsOrPlainServer = (secure: Server, plain: Server): TcpServer
       clearTimeout(timer)
       socket.off('end', leave)
       admit(socket, first, first[0] === HANDSHAKE ? secure : plain)
-      // The secure server reads by itself what already exists.
+      // The TLS server reads the buffered bytes itself.
       if (first[0] !== HANDSHAKE) socket.resume()
     })
   })

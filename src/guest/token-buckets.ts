@@ -1,15 +1,15 @@
 export interface BucketOptions {
-  /** Tokens that come back in a second. */
+  /** Tokens refilled per second. */
   readonly perSecond: number
-  /** Tokens of one who was quiet for a while. */
+  /** Capacity of a bucket. */
   readonly burst: number
   now(): number
 }
 
 export interface TokenBuckets {
-  /** Takes one token: 0 when there was one, else the seconds until there is. */
+  /** Takes one token. Returns 0, or the seconds until a token is available. */
   take(key: string): number
-  /** Takes more afterwards, for what turned out to be large. It may leave a debt. */
+  /** Charges extra tokens for a large request. The level may become negative. */
   charge(key: string, tokens: number): void
   readonly size: number
 }
@@ -19,11 +19,11 @@ interface Bucket {
   at: number
 }
 
-/** A full bucket says nothing, so those are dropped; more than this many others have to share. */
+/** Maximum number of buckets. Full buckets are pruned; keys beyond the maximum share one bucket. */
 const MOST = 10_000
 const PRUNE_MS = 1000
 
-/** Token buckets by key. The keys may be a stranger's choice: their number is bounded. */
+/** Token buckets by key. Unauthenticated clients can choose keys, so the number of buckets is bounded. */
 export const createTokenBuckets = ({ perSecond, burst, now }: BucketOptions): TokenBuckets => {
   const buckets = new Map<string, Bucket>()
   const crowd: Bucket = { level: burst, at: now() }
@@ -36,7 +36,7 @@ export const createTokenBuckets = ({ perSecond, burst, now }: BucketOptions): To
     return bucket
   }
 
-  /** Looking through all of them is not for every call. */
+  /** Pruning visits all buckets, so it runs at most once per PRUNE_MS. */
   const prune = (): void => {
     if (now() - prunedAt < PRUNE_MS) return
     prunedAt = now()

@@ -1,4 +1,4 @@
 import { hash } from 'node:crypto'
 
-/** How a token is kept: nobody needs the token itself. */
+/** Only the hash of a token is stored. */
 export const hashToken = (token: string): string => hash('sha256', token, 'hex')

@@ -36,7 +36,7 @@ export type FollowedEnd =
 
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 5_000
-/** For errors that somebody has to fix first, as a refused login. */
+/** For errors that a person must fix first, such as a refused login. */
 const LONG_PAUSE_MS = 30_000
 const UNSURE_MS = 60_000
 
@@ -96,7 +96,7 @@ export const followRun = async (options: FollowRunOptions): Promise<FollowedEnd>
       return { kind: 'lost', reason: toAppError(error).message } as const
     })
     if (end.kind === 'superseded' && late > 0) {
-      // By a late request of our own that nobody reads.
+      // A delayed request of this daemon, whose answer is not read.
       late--
       continue
     }

@@ -27,7 +27,7 @@ export interface RunOptions {
   readonly executedOn: NonNullable<Exit['executedOn']>
   /** When the run was begun, by `performance.now()`. */
   readonly begun: number
-  /** Returns what has to be durable before the outcome is reported. */
+  /** The returned promise must settle before the outcome is reported. */
   onStarted?(): Promise<void> | undefined
   onUndelivered?(): Promise<void>
   takenOver(): AppError
@@ -36,7 +36,7 @@ export interface RunOptions {
 const COLLECT_MS = 120_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 5_000
-/** For errors that somebody has to fix first, as a refused login. */
+/** For errors that a person must fix first, such as a refused login. */
 const LONG_PAUSE_MS = 30_000
 
 /** Names a run on its machine: a kept machine sees several, and a job that never arrived is tried again. */
@@ -210,7 +210,7 @@ const createStopper = ({
 /** By then the command's own clock has ended it. */
 const patienceMs = (run: AttachRequest): number => run.job.timeoutSeconds * 1000 + COLLECT_MS
 
-/** Insists: without the context nobody knows which output must not be shown. */
+/** Retries until it succeeds: without the context the secrets in the output cannot be redacted. */
 const fetchContext = async ({ host, run, key }: RunOptions): Promise<RunContext> => {
   const until = performance.now() + patienceMs(run)
   for (let pause = FIRST_PAUSE_MS; ; ) {

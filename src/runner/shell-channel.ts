@@ -10,7 +10,7 @@ export interface ShellSession {
   run(session: {
     script: string
     onOpen(bootId: string | undefined): void
-    /** `enough`: nobody waits for the end of the session. */
+    /** `enough`: resolve without waiting for the end of the session. */
     onStdout(chunk: Buffer): undefined | 'enough' | Promise<void>
     signal: AbortSignal
     timeoutMs?: number

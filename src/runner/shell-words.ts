@@ -3,7 +3,7 @@ export const shellQuote = (word: string): string => `'${word.replaceAll("'", `'\
 
 export const shellJoin = (words: readonly string[]): string => words.map(shellQuote).join(' ')
 
-/** Reads back what `shellJoin` writes; undefined where it is no list of words, as when a quote is not closed. */
+/** Parses the output of `shellJoin`; undefined if the text is not a list of words, e.g. with an unclosed quote. */
 export const splitWords = (line: string): string[] | undefined => {
   const words: string[] = []
   let word: string | undefined

@@ -1,8 +1,8 @@
 import { sh } from './sh.ts'
 
-/** The same calls for a machine without a network. */
+/** Sends the same requests through files that the daemon reads with the guest agent. */
 export const AGENT_TRANSPORT = sh`
-# Without a network the daemon comes for the request, and leaves the answer, through the guest agent.
+# Without a network, the daemon reads the request file and writes the answer file through the guest agent.
 mail() {
   letter=/dev/null save=
   while [ $# -gt 0 ]; do
@@ -18,7 +18,7 @@ mail() {
         shift
         ;;
       -T)
-        # It may be large, and memory is the job's.
+        # The body may be large: store it on disk, not in the tmpfs that uses the job's memory.
         cat >"$home/letter"
         letter=$home/letter
         shift
@@ -38,7 +38,7 @@ mail() {
   letters=$((letters + 1)) mail_end=$((now + 600))
   name=$now.$letters
   rm -f "$box/answer"
-  # A letter that was cut short must not look like a whole one.
+  # Write to a temporary file first: the daemon must not read a partial request.
   if ! { echo "$method $path $token $name" && cat "$letter"; } >"$box/new" 2>/dev/null; then
     rm -f "$box/new"
     return 0
@@ -46,7 +46,7 @@ mail() {
   mv "$box/new" "$box/request"
   answered=
   while [ "$answered" != "$name" ] && now && [ "$now" -lt "$mail_end" ]; do
-    # One that belongs to an earlier letter is nobody's any more.
+    # Discard the answer to an earlier request.
     if [ -e "$box/answer" ] && read -r status answered <"$box/answer" && [ "$answered" != "$name" ]; then
       rm -f "$box/answer"
     fi

@@ -54,7 +54,7 @@ hold() {
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \
     /bin/sh -c "$limits $become" <"$run/order" >"$run/out" 2>"$run/err" 8>&- 9>&- &
   echo $! >"$run/pid"
-  # Whoever reads only learns when nobody is left to write.
+  # A reader sees end of file only when all writers have closed the pipe.
   exec 8>&- 9<"$run/release"
   until read -r _ <&9 || [ -e "$run/ended" ] || ! kill -0 $$ 2>/dev/null; do :; done
   wait $!

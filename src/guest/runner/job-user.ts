@@ -4,7 +4,7 @@ import { sh } from './sh.ts'
 export const JOB_USER = sh`
 prepare_user() {
   drop=
-  # A shell makes its background jobs deaf to these, and what is ignored stays ignored.
+  # A shell ignores these signals in background jobs, and an exec'd program inherits ignored signals.
   signals=--default-signal=INT,QUIT
   /usr/bin/env "$signals" true 2>/dev/null || signals=
   [ "$user" != - ] && [ "$(id -u)" = 0 ] || return 0

@@ -110,7 +110,7 @@ report() {
       sleep 1
     fi
   done
-  # The files may fail; the end is told in any case.
+  # Report the exit status even if sending the files fails.
   if [ "$files" = 1 ]; then
     most=3
     send_files

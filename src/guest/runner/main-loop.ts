@@ -1,6 +1,6 @@
 import { sh } from './sh.ts'
 
-/** Asks for work until there is none to be had. */
+/** The main loop: asks for work, runs it, and powers the machine off when it is no longer needed. */
 export const MAIN_LOOP = sh`
 prepare_user || power_off 'no way to give up root'
 connect

@@ -1,29 +1,29 @@
 import { sh } from './sh.ts'
 
-/** Where a job is to run, made ready before there is one. */
+/** Prepares the environment of the next job while the machine is idle. */
 export const PREPARE_JOB = sh`
-# Everything a job needs that does not depend on it, down to the process that will become it; done while nobody
-# waits: a start of a program is what takes longest here.
+# Prepares everything that does not depend on the job, including the process that later becomes the job. This runs
+# while the machine is idle, because starting programs takes most of the time.
 prepare_room() {
   rm -f "$run/ended" "$run/timedout" "$run/stopped" "$run/pid" "$run/code" "$run/release" "$run/order" \
     "$run/out" "$run/err" "$home/stdout" "$home/stderr"
   : >"$home/stdout"
   : >"$home/stderr"
-  # Pipes with a name: the command may open /dev/stdout again, and what it then truncates is no file of ours.
+  # Named pipes: the command may reopen and truncate /dev/stdout, which must not truncate the stored output.
   mkfifo "$run/release" "$run/order" "$run/out" "$run/err"
   [ -z "$drop" ] || chown "$uid:$gid" "$run/out" "$run/err"
   cat "$run/out" >>"$home/stdout" &
   out_cat=$!
   cat "$run/err" >>"$home/stderr" &
   err_cat=$!
-  # Opened for both, so that nobody waits for the other: some shells give up such a wait when a child ends.
+  # Open for reading and writing so that open() does not block: some shells abort a blocked open when a child ends.
   exec 8<>"$run/order" 9<>"$run/release"
   hold &
   holder=$!
   fresh=1
 }
 
-# Whether the one that will become the job is there. A job that left something running may have ended it.
+# Succeeds if the prepared process is alive. A process left over from an earlier job may have killed it.
 is_ready() {
   while [ ! -s "$run/pid" ] && kill -0 "$holder" 2>/dev/null; do sleep 0.02; done
   pid=
@@ -32,7 +32,7 @@ is_ready() {
   [ "$state" != Z ]
 }
 
-# Ends what is left of the command and learns how it ended.
+# Kills the remaining processes of the command and collects its exit status.
 bury() {
   : >"$run/ended"
   [ -z "$pid" ] || kill -s KILL -- "-$pid" 2>/dev/null
@@ -50,7 +50,7 @@ leave_room() {
   fresh=0
 }
 
-# A machine that has done nothing yet has nothing to clear away.
+# Skip the deletion in an empty work directory, as in a new machine.
 empty_work() {
   for entry in "$work"/* "$work"/.[!.]* "$work"/..?*; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then

@@ -12,12 +12,12 @@ connect() {
   } <"$home/callback" || exit 1
   {
     echo silent
-    # Straight to the daemon, whatever the template thinks of proxies.
+    # Connect directly: ignore proxy settings of the template.
     echo 'noproxy = "*"'
     echo 'connect-timeout = 5'
     echo "header = \"Authorization: Bearer $token\""
     echo 'header = "Expect:"'
-    # Whoever holds this key is the daemon, whatever address the certificate names.
+    # The pinned key identifies the daemon, so the host name in the certificate does not matter.
     [ "$pin" = - ] || printf '%s\n' insecure "pinnedpubkey = \"$pin\""
     [ "$resolve" = - ] || echo "resolve = \"$resolve\""
   } >"$run/curl"
@@ -78,7 +78,7 @@ heed() {
   case $body in [1-9]) sleep "$body" ;; *) sleep 1 ;; esac
 }
 
-# The daemon does not know us any more: nobody waits for what we do.
+# The daemon no longer knows this machine, so nobody reads its results.
 disowned() {
   case $status in 401 | 403 | 404 | 410) return 0 ;; esac
   return 1

@@ -1,6 +1,6 @@
 import { sh } from './sh.ts'
 
-/** Where things lie, and what every other piece says or asks. */
+/** Paths, limits and helpers that all parts of the runner use. */
 export const SETTINGS = sh`
 set -u
 umask 077
@@ -19,12 +19,12 @@ breath=1
 export LC_ALL=C
 
 mkdir -p "$home" "$run" "$work" "$root/tmp"
-# Two runners would take each other's work.
+# Allow only one runner: two would take each other's work.
 mkdir "$run/lock" 2>/dev/null || exit 0
 
 log() { echo "deputy: $*" >&2; }
 
-# Seconds since boot: a clock that nobody sets.
+# Seconds since boot: changes of the wall clock do not affect it.
 now() { read -r now _ </proc/uptime; now=\${now%%.*}; }
 
 power_off() {

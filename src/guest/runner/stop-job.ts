@@ -1,6 +1,6 @@
 import { sh } from './sh.ts'
 
-/** Ends the command when its time is over or when the daemon says so. */
+/** Stops the command on timeout or when the daemon asks for it. */
 export const STOP_JOB = sh`
 end_job() {
   kill -s TERM -- "-$pid" 2>/dev/null
@@ -10,7 +10,7 @@ end_job() {
   [ -e "$run/ended" ] || kill -s KILL -- "-$pid" 2>/dev/null
 }
 
-# Ends the job in time whatever the network does.
+# Enforces the timeout inside the machine, so that it holds during network outages.
 watch_clock() {
   [ "$clock" = 0 ] || return 0
   clock=1

@@ -1,4 +1,4 @@
-# Ends runs, deletes what they left, and lists what is there.
+# Stops runs, deletes their files, and lists workspaces.
 
 stop() {
   left=''

@@ -16,15 +16,15 @@ export interface AgentTransportOptions {
 
 const BOX = '/run/deputy/box'
 const SLICE = 1024 * 1024
-/** What a machine may make us hold. The runner does not send more; whoever does is told so, unread. */
+/** Maximum request size, to bound memory. The runner never exceeds it; larger requests get 413 without being read. */
 const LARGEST = 64 * 1024 * 1024
-/** Between two looks at an empty box. */
+/** Poll interval while there is no request. */
 const IDLE_MS = 700
 const TROUBLE_MS = 3000
 
 /**
- * Carries the requests of a machine without a network to the guest listener, and the answers back, through the
- * guest agent. Every step can be repeated: the protocol recognises what it has seen.
+ * Forwards the requests of a machine without a network to the guest listener, and the answers back, through the
+ * guest agent. Every step can be repeated: the protocol is idempotent.
  */
 export const serveAgentTransport = async ({
   agent,
@@ -42,7 +42,7 @@ export const serveAgentTransport = async ({
       if (signal.aborted) return
       log.debug(
         { reason: (error as Error).message, kind: proxmoxDetails(error)?.kind },
-        'a mailbox could not be served',
+        'a request through the guest agent failed',
       )
       await clock.sleep(TROUBLE_MS, signal).catch(() => {})
     }
@@ -52,9 +52,9 @@ export const serveAgentTransport = async ({
 const SHOW = `cd "${BOX}" 2>/dev/null && [ -e request ] && [ ! -e answer ] || exit 3; wc -c <request; tail -c "+$1" request | head -c ${SLICE} | base64`
 
 interface GuestRequest {
-  /** The first line: who is asked for what, and the name of the message. */
+  /** The first line: method, path, token and the id of the request. */
   readonly head: readonly string[]
-  /** Undefined when there is more of it than anybody may send. */
+  /** Undefined if the body exceeds the limit. */
   readonly body: Buffer | undefined
 }
 
@@ -100,7 +100,7 @@ const replyTo = async (port: number, { head, body }: GuestRequest, signal: Abort
   return { status: answer.status, body: Buffer.from(await answer.arrayBuffer()) }
 }
 
-/** Only while the message it belongs to still lies there: the machine may have given up and written another. */
+/** Writes the answer only if its request is still there: the machine may have given up and written another. */
 const DELIVER = `cd "${BOX}" && read -r _ _ _ name _ <request && [ "$name" = "$1" ] && rm -f request && mv answer.new answer`
 
 const answer = async (
@@ -110,7 +110,7 @@ const answer = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const name = head[3] ?? ''
-  if (!/^[0-9.]{1,40}$/.test(name)) throw new AppError('invalid', 'A message of a machine has no name.')
+  if (!/^[0-9.]{1,40}$/.test(name)) throw new AppError('invalid', 'A request of a machine has no valid id.')
   await agent.writeFile(
     '/run/deputy/box/answer.new',
     Buffer.concat([Buffer.from(`${status} ${name}\n`), body]),

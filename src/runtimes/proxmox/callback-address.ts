@@ -15,8 +15,8 @@ export interface Address {
 }
 
 /**
- * Where machines find us: what the user says, else the address this computer uses towards the cluster. That is
- * loopback only for a cluster on this very computer; `checkCallback` tells when it cannot be right.
+ * The address that machines report to: the configured one, else the source address towards the cluster. That is
+ * loopback only for a cluster on this computer; `checkCallback` reports when it cannot work.
  */
 export const callbackAddress = async (
   callback: CallbackOptions,

@@ -8,10 +8,10 @@ import { createAgentLink } from './guest-agent.ts'
 import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 import type { Sessions } from './sessions.ts'
 
-/** After a start it takes a while until every machine is known again; until then none is sent away. */
+/** After a restart, machines are restored within this time; until then unknown tokens get 503 instead of 401. */
 const MEMORY_MS = 180_000
 
-/** Where machines find us: the guest listener, seeds over HTTP, and the mailboxes of those without a network. */
+/** Everything machines connect to: the guest listener, seeds over HTTP, and the agent transport without a network. */
 export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: Sessions) => {
   const { proxmox, log, callback } = runtime
   const now = () => proxmox.clock.now()
@@ -26,7 +26,8 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
     egress: sessions.egress,
     limits: { ...GUEST_LIMITS, ...runtime.limits },
     mayBeUnknown: () => now() - openedAt < MEMORY_MS,
-    onError: (error: unknown) => log.debug({ reason: (error as Error).message }, 'a machine asked in vain'),
+    onError: (error: unknown) =>
+      log.debug({ reason: (error as Error).message }, 'a request of a machine failed'),
     ...(runtime.onCall && { onCall: runtime.onCall }),
   }
 
@@ -38,13 +39,13 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
       ...(callback.tls ? { tls: callback.tls } : {}),
       seed: name => seeds.get(name),
     }).catch(error => {
-      // The address may be that of a router in front of us: machines use it, but it is not ours to listen on.
+      // The address may belong to a router in front of this computer; then listen on all addresses.
       if ((error as NodeJS.ErrnoException).code === 'EADDRNOTAVAIL' && host !== '0.0.0.0')
         return open('0.0.0.0')
       throw error
     })
 
-  /** Opened with the first machine, not before: nobody else needs it. */
+  /** Opens the listener with the first machine. */
   const network = (): Promise<GuestListener> => {
     if (outer === undefined) openedAt = now()
     outer ??= open(callback.host).catch(cause => {
@@ -60,7 +61,7 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
     return inner
   }
 
-  /** Where machines would find us, without listening there. */
+  /** The callback address, without starting the listener. */
   const expected = (port = callback.port): Promise<Address> =>
     callbackAddress(callback, port, proxmox.settings.endpoints[0]!.host)
 
@@ -69,7 +70,7 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
     get isOpen() {
       return outer !== undefined
     },
-    /** Resolves when machines can talk to us. */
+    /** Resolves when the listener is open. */
     async ready(): Promise<void> {
       await (runtime.channel === 'agent' ? loopback() : network())
     },
@@ -79,7 +80,7 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
     },
     publish: (name: string, seed: Seed): void => void seeds.set(name, seed),
     unpublish: (name: string): void => void seeds.delete(name),
-    /** Looks after the mailbox of a machine that reports through its agent. */
+    /** Starts the transport of a machine that reports through its guest agent. */
     startAgentTransport(machineId: string, at: { node: string; vmid: number }): void {
       if (runtime.channel !== 'agent' || mailboxes.has(machineId)) return
       const ending = new AbortController()
@@ -99,7 +100,7 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
       mailboxes.get(machineId)?.ending.abort()
       mailboxes.delete(machineId)
     },
-    /** What listens to untrusted machines need not listen when there are none. */
+    /** Closes the network listener while there are no machines, to reduce the attack surface. */
     async closeWhenIdle(): Promise<void> {
       if (sessions.size > 0 || outer === undefined) return
       const closing = outer

@@ -7,7 +7,7 @@ const NAME = 'callback'
 const CONNECT_MS = 2000
 const PROBE = 'not tried from a machine: deputy doctor --probe'
 
-/** What can be told of the callback address without a machine. */
+/** Checks the callback address as far as possible without a machine. */
 export const checkCallback = async (
   runtime: ProxmoxRuntimeOptions,
   callbackServer: CallbackServer,
@@ -24,7 +24,7 @@ export const checkCallback = async (
       fix: 'Set CALLBACK_HOST to an address of this computer that machines reach, then: deputy daemon restart',
     }
   const { port, host: own } = runtime.callback
-  // While we do not listen ourselves, nobody else should.
+  // If this daemon does not listen on the port, no other program should.
   if (port !== 0 && !callbackServer.isOpen && (await answers(port, own)) && !callbackServer.isOpen)
     return {
       name: NAME,

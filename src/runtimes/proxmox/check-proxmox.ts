@@ -17,7 +17,7 @@ import { createInjectionChoice } from './choose-injection.ts'
 import { findTemplate, listGuests } from './cluster-guests.ts'
 import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
-/** What works and what is missing, each with the command that mends it. */
+/** Checks the setup; each failed check names the command that fixes it. */
 export const checkProxmox = async (
   runtime: ProxmoxRuntimeOptions,
   callbackServer: CallbackServer,
@@ -81,7 +81,7 @@ const WAYS = {
 const failed = (name: string, thrown: unknown): Check => {
   const error = thrown instanceof AppError ? thrown : toAppError(thrown)
   return {
-    // The certificate is looked at before anything else, and its trouble has a name of its own.
+    // TLS errors appear in the first call; report them as the certificate check.
     name: proxmoxDetails(thrown)?.kind === 'tls' ? 'certificate' : name,
     status: 'failed',
     message: error.message,

@@ -5,13 +5,13 @@ import { isHttps } from './validate-settings.ts'
 
 export type Injection = 'iso' | 'http' | 'agent'
 
-/** What it takes to bring images to a storage and to take them away again. */
+/** The privileges needed to upload images to a storage and to delete them. */
 const SEED_RIGHTS = ['Datastore.AllocateTemplate', 'Datastore.Allocate']
 
-/** Rights that a token has it rarely loses, and then the next call says so. */
+/** How long a positive privilege check is cached. If the privilege is lost, the next call fails and names it. */
 const SURE_MS = 15_000
 
-/** How machines of a template get their runner: as configured, else by what the token and the template allow. */
+/** Chooses how machines of a template get their runner: as configured, else by what the token and template allow. */
 export const createInjectionChoice = (runtime: ProxmoxRuntimeOptions) => {
   const { clock } = runtime.proxmox
   let sureAt = Number.NEGATIVE_INFINITY
@@ -35,15 +35,11 @@ const choose = async (
   if (seedStorage !== undefined && (await maySeed(seedStorage))) return 'iso'
   const other = withoutImage({ channel, callback, network }, template)
   if (other !== undefined) return other
-  // It will fail, and say which rights are missing.
+  // This fails with an error that names the missing privileges.
   if (seedStorage !== undefined) return 'iso'
-  throw new AppError(
-    'invalid',
-    `There is no way to bring a runner into machines of template ${template.vmid}.`,
-    {
-      hint: `Set PROXMOX_SEED_STORAGE, or enable the guest agent: qm set ${template.vmid} --agent enabled=1`,
-    },
-  )
+  throw new AppError('invalid', `No way to install the runner in machines of template ${template.vmid}.`, {
+    hint: `Set PROXMOX_SEED_STORAGE, or enable the guest agent: qm set ${template.vmid} --agent enabled=1`,
+  })
 }
 
 /** How a machine gets its runner when no image can be stored for it; undefined when it cannot. */

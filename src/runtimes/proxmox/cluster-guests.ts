@@ -26,7 +26,7 @@ export interface NodeEntry {
 
 type Loose = Readonly<Record<string, unknown>>
 
-/** What the cluster itself tells of states and names is older. */
+/** States and names in the cluster-wide list lag behind those of the node. */
 const RECENT_MS = 5000
 
 /** Every guest the token may see. Ids are true at this moment, names and states some seconds old. */

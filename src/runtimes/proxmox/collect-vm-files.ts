@@ -82,7 +82,7 @@ export const createCollection = (options: CollectionOptions) => {
   let asked: ReadonlyMap<string, Wanted> = new Map()
   let last: Promise<unknown> = Promise.resolve()
 
-  /** One at a time, whatever a machine does at once. */
+  /** Serializes requests, even if a machine sends several at once. */
   const queue = <T>(step: () => Promise<T>): Promise<T> => {
     const result = last.then(step)
     last = result.catch(() => {})
@@ -108,7 +108,7 @@ export const createCollection = (options: CollectionOptions) => {
     return []
   }
 
-  /** Goes on as far as it can with what has come. */
+  /** Continues with the files received so far. */
   const isComplete = async (list: FileList): Promise<boolean> => {
     if (ask(selection.wanted, () => ({ into: 'store' }))) return false
     if (!wantsPatch || patch !== undefined) return true

@@ -22,7 +22,7 @@ export interface Configuration {
 
 const RESIZE_MS = 600_000
 
-/** Makes a clone what the job asks for, whatever the template had. Resolves with the configuration it has then. */
+/** Configures a clone for the job, overriding the template. Resolves with the resulting configuration. */
 export const configureClone = async (
   proxmox: Proxmox,
   { at, owner, network, wanted, locked, signal }: Configuration,

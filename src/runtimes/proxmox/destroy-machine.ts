@@ -14,7 +14,7 @@ export interface MachineDestroyerOptions {
   onGone(vmid: number): void
 }
 
-/** Everything that belongs to a machine goes: a clone in the making, its VM, its seed image, its word with us. */
+/** Removes everything that belongs to a machine: an unfinished clone, its VM, its seed image, its session. */
 export const createMachineDestroyer = ({
   runtime,
   callbackServer,
@@ -25,7 +25,7 @@ export const createMachineDestroyer = ({
   const deleting = createKeyedSemaphore(runtime.parallel.deletes)
   const soon = () => proxmox.clock.now() + 60_000
 
-  /** Proxmox VE removes what there is of a clone whose task is stopped. False: the id was somebody else's. */
+  /** Stops the clone task; Proxmox VE then removes the partial clone. Returns false if another guest has the id. */
   const settleClone = async (task: string, signal: AbortSignal): Promise<boolean> => {
     await proxmox.cancelTask(task, { signal }).catch(() => {})
     try {
@@ -56,7 +56,7 @@ export const createMachineDestroyer = ({
   }
 }
 
-/** One after the other; what fails keeps none of the others from its end. */
+/** Runs all parts one after another, then throws the first error. */
 const each = async (parts: readonly (() => Promise<void>)[]): Promise<void> => {
   const failures: unknown[] = []
   for (const part of parts) await part().catch(error => failures.push(error))

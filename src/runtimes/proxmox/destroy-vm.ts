@@ -46,11 +46,11 @@ export const stopVm = async (proxmox: Proxmox, target: Target, signal: AbortSign
   else if (guest.kind === 'obstacle') throw guest.error
 }
 
-/** Whether somebody else has the id of a machine by now: then ours is gone. */
+/** Whether another guest now has the id of this machine; then this machine is gone. */
 export const isTaken = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Promise<boolean> =>
   (await look(proxmox, target, signal)).kind === 'foreign'
 
-/** Proxmox VE tells whether an id is in use even to those who may not see by whom. */
+/** Proxmox VE reports whether an id is in use even to a token that may not see the guest. */
 export const isGone = async (proxmox: Proxmox, vmid: number, signal: AbortSignal): Promise<boolean> => {
   try {
     await proxmox.get('/cluster/nextid', { vmid }, { signal })

@@ -6,33 +6,33 @@ import type { Blobs } from '../../ports.ts'
 export interface FileReceiverOptions {
   readonly blobs: Blobs
   readonly jobId: string
-  /** What may be held for a patch; more than that is only hashed. */
+  /** Memory for the contents needed for a patch; contents beyond it are only hashed. */
   readonly memoryBytes: number
   readonly storeBytes: number
-  /** A sign of life: files may take long on their way. */
+  /** Called for each chunk, as a heartbeat: transfers may take long. */
   onBytes(): void
 }
 
 export interface Wanted {
-  /** As the machine told it. */
+  /** As reported by the machine. */
   readonly size: number
   readonly into: 'store' | 'memory'
-  /** The digest of a content that need not be held: it is known. */
+  /** The known digest of the original file; unchanged content is not kept. */
   readonly known?: string | undefined
 }
 
 export interface Received extends BlobRef {
-  /** Absent when there was no room for it. */
+  /** Absent if the content did not fit into memory. */
   content?(): Promise<Buffer>
 }
 
-/** What a tar adds to a file: its header, a long name, padding. And to all of them: a few ends. */
+/** The tar overhead of a file (header, long name, padding) and of the archive end. */
 const TAR_FILE = 8192
 const TAR_END = 64 * 1024
 
 /**
- * Files from a machine that is not trusted: only those that were asked for, each once, only regular ones, none
- * larger than it was said to be. No name of a machine ever becomes a path of ours.
+ * Receives files from an untrusted machine: only requested ones, each once, only regular files, none larger than
+ * announced. Names sent by a machine never become local paths.
  */
 export const createFileReceiver = ({
   blobs,
@@ -52,7 +52,7 @@ export const createFileReceiver = ({
     wanted: Wanted,
   ): Promise<Received | string> => {
     if (type === 'hard-link') return again(received.get(sameAs), wanted)
-    if (type !== 'file') return 'it is no regular file any more'
+    if (type !== 'file') return 'it is no longer a regular file'
     if (!(size <= wanted.size)) return 'it grew while it was collected'
     if (wanted.into === 'memory') return hold(content, size, wanted.known)
     if (size > store) return 'it is larger than what is left for artifacts'
@@ -61,12 +61,13 @@ export const createFileReceiver = ({
     return { ...ref, content: () => readAll(blobs.read(ref.sha256)) }
   }
 
-  /** A second name of what has come under its first. */
+  /** Handles a hard link to a file that was already received. */
   const again = async (twin: Received | undefined, wanted: Wanted): Promise<Received | string> => {
-    if (twin === undefined || twin.size > wanted.size) return 'it is another name of a file that did not come'
+    if (twin === undefined || twin.size > wanted.size)
+      return 'it is a hard link to a file that was not received'
     if (wanted.into === 'store' && !(await blobs.hold(twin.sha256, jobId))) {
       const held = await twin.content?.()
-      if (held === undefined) return 'it is another name of a file that did not come'
+      if (held === undefined) return 'it is a hard link to a file that was not received'
       await blobs.put(once(held), held.length, jobId)
     }
     return twin
@@ -97,10 +98,10 @@ export const createFileReceiver = ({
 
   return {
     received,
-    /** Why files that were asked for are not among the received. */
+    /** Requested files that were not received, with the reason. */
     refused,
     isSettled: (path: string): boolean => received.has(path) || refused.has(path),
-    /** Takes a tar of what was asked for. Only when it is complete, what is not in it is known not to come. */
+    /** Receives a tar of the requested files. After a complete tar, files that are not in it count as refused. */
     async receive(tar: AsyncIterable<Uint8Array>, asked: ReadonlyMap<string, Wanted>): Promise<void> {
       const limit = [...asked.values()].reduce((sum, { size }) => sum + size + TAR_FILE, TAR_END)
       await readTarFiles(watched(tar, onBytes), limit, async (file, content) => {

@@ -35,7 +35,7 @@ export const planFirewall = ({ network, callback, privateAddresses }: FirewallWi
             comment: 'deputy callback',
           },
         ]
-  // No names either: whoever may ask for names can tell the world anything.
+  // Block DNS too: DNS queries can carry data out.
   if (network === 'none') return { policyOut: 'DROP', rules: home }
   const names: Rule[] = (['udp', 'tcp'] as const).map(proto => ({
     action: 'ACCEPT',

@@ -28,7 +28,7 @@ export interface FollowVmJobOptions {
     startedAt: number | undefined
     finished: Finished | undefined
     refused: string | undefined
-    /** When the machine was told that the job is to end. */
+    /** When the stop request was sent to the machine. */
     toldAt: number | undefined
     /** When something of its files came last. */
     filesAt: number | undefined
@@ -37,7 +37,7 @@ export interface FollowVmJobOptions {
   readonly domains?: readonly string[]
   /** The files that have arrived, however far they came. */
   collected(): Collected
-  /** Told when the machine is found on another node. */
+  /** Called when the machine is found on another node. */
   moved(node: string): Promise<void>
   readonly handOverMs?: number
   /** Whether the machine is still one of ours. */
@@ -49,7 +49,7 @@ export interface FollowVmJobOptions {
 const LOOK_MS = 10_000
 /** How long a machine that has the order may be silent before the command has started. */
 const HAND_OVER_MS = 600_000
-/** Room for the last words after the command was told to stop. */
+/** How long to wait for the final report after a stop request. */
 const LAST_WORDS_MS = 15_000
 /** A machine whose sign of life is so late does not hear us. */
 const LATE_MS = 3000
@@ -57,7 +57,7 @@ const LATE_MS = 3000
 const FILES_MS = 40_000
 const MOST_MS = LAST_WORDS_MS + FILES_MS
 
-/** Stays with a job to its end: the machine's own word, or what Proxmox VE says of the machine. */
+/** Follows a job until the machine reports its end, or Proxmox VE reports the end of the machine. */
 export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome> => {
   const { runtime, sessions, run, state } = options
   const { clock } = runtime.proxmox
@@ -103,7 +103,7 @@ export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome>
           await options.moved(next)
         })
         if (gone && !state.finished) return gone
-        // What came during the look rang for nobody.
+        // A change during the check wakes nobody; check again.
         continue
       }
       const cut = askedAt === undefined ? lookAt : deadline(options, askedAt)
@@ -222,7 +222,7 @@ const toExit = (
   const told = outputReceiver.agent()
   const stopped = run.stop.aborted ? reasonOf(run).kind : report.ended === 'timeout' ? 'timeout' : null
   return {
-    // As a shell tells it.
+    // As a shell reports it.
     code: report.signal === 0 ? report.code : 128 + report.signal,
     signal: report.signal === 0 ? null : signalName(report.signal),
     stopped,

@@ -15,12 +15,12 @@ export interface AgentLink {
 /** 61 440 characters of base64. */
 const MAX_PART = 46_080
 
-/** The QEMU guest agent of a VM, with its traps kept away from callers. */
+/** A client for the QEMU guest agent of a VM that works around its limits. */
 export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: number }): AgentLink => {
-  // Asked each time: a machine may be moved to another node.
+  // Evaluated for each call: the VM may be migrated to another node.
   const base = () => path`/nodes/${at.node}/qemu/${at.vmid}/agent`
 
-  /** Our own base64: what Proxmox VE encodes itself breaks on every character beyond Latin-1. */
+  /** Encodes base64 here: the encoding in Proxmox VE fails on characters beyond Latin-1. */
   const put = (file: string, content: Buffer, signal: AbortSignal) =>
     proxmox.post(
       `${base()}/file-write`,
@@ -36,7 +36,7 @@ export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: numb
     )
     for (let pause = 40; ; pause = Math.min(1000, pause * 1.5)) {
       await proxmox.clock.sleep(pause, signal)
-      // The result is told once: a lost answer is an error, and the caller repeats the whole command.
+      // The agent returns the result only once. If the response is lost, fail; the caller repeats the command.
       const status = await proxmox.request<Record<string, unknown>>(
         'GET',
         `${base()}/exec-status`,
@@ -83,11 +83,11 @@ export const createAgentLink = (proxmox: Proxmox, at: { node: string; vmid: numb
   }
 }
 
-/** One character beyond Latin-1 silences the agent until the guest is reset. */
+/** A character beyond Latin-1 makes the agent stop answering until the guest is reset. */
 const ascii = (text: string): string => {
   if (/^[\t\n\x20-\x7e]*$/.test(text)) return text
   throw new AppError('internal', 'A command for the guest agent holds characters beyond ASCII.')
 }
 
-/** Bytes come back as characters of Latin-1. */
+/** The agent returns each byte as a Latin-1 character. */
 const bytes = (value: unknown): Buffer => Buffer.from(String(value ?? ''), 'latin1')

@@ -1,4 +1,4 @@
-/** What a machine's description tells of it. */
+/** The identity stored in the description of a VM. */
 export interface Identity {
   readonly machineId: string
   readonly owner: string
@@ -44,8 +44,8 @@ export interface Claim {
 }
 
 /**
- * A guest is ours when its description, name, pool, id and tag all say so. One that bears our mark but fails one
- * of these was altered by somebody: it is not touched, and not taken for gone either.
+ * A guest is ours if its description, name, pool, id and tag all match. A guest with our description that fails
+ * another check was altered: it is neither touched nor considered gone.
  */
 export const ownership = (
   { vmid, pool, config }: Seen,

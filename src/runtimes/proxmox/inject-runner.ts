@@ -30,12 +30,12 @@ export interface InjectorOptions {
   locked<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
 }
 
-/** What one machine is told. */
+/** The credentials and the injection method of one machine. */
 export interface MachineSeed {
   readonly machineId: string
   readonly token: string
   readonly injection: Injection
-  /** Unguessable: whoever knows it may read the seed. */
+  /** Unguessable: the name is the only protection of the seed. */
   readonly seedName: string
 }
 
@@ -46,7 +46,7 @@ interface At {
 
 const MAC = /(?:[0-9a-f]{2}:){5}[0-9a-f]{2}/i
 
-/** Brings the runner and its address into a machine: with an image, over HTTP, or through the guest agent. */
+/** Installs the runner and the callback address in a machine: by ISO image, over HTTP, or through the guest agent. */
 export const createInjector = ({ runtime, address, publish, locked }: InjectorOptions) => {
   const { proxmox, owner } = runtime
 
@@ -57,7 +57,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     return { url, token, ...(resolve && { resolve }), ...(tls && { pin: pinOf(tls.cert) }) }
   }
 
-  /** While the machine is off. Resolves with the image it was given, if it was given one. */
+  /** Runs while the machine is off. Resolves with the attached image, if any. */
   const before = async (
     { present, ...at }: At & { readonly present: Readonly<Record<string, unknown>> },
     { machineId, token, injection, seedName }: MachineSeed,
@@ -100,7 +100,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     return undefined
   }
 
-  /** Once it runs. */
+  /** Runs after the machine has started. */
   const after = async (at: At, { token, injection }: MachineSeed, signal: AbortSignal): Promise<void> => {
     if (injection !== 'agent') return
     const agent = createAgentLink(proxmox, at)
@@ -117,7 +117,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
       locked(() => agent.writeFile(file, Buffer.from(content), signal), signal)
     await write(RUNNER_PATH, RUNNER)
     await write(CALLBACK_PATH, callbackText(callback))
-    // Not to be done twice.
+    // Not retried: the runner is started once.
     await agent.exec(['/bin/sh', '-c', START_RUNNER], signal)
   }
 

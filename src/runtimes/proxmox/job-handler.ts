@@ -16,21 +16,21 @@ export interface JobHandlerOptions {
   readonly outputReceiver: OutputReceiver
   readonly blobs: Blobs
   readonly collection: Collection
-  /** Whether the machine waits for more work afterwards. */
+  /** Whether the machine waits for more work after this job. */
   readonly outlivesJob: boolean
   now(): number
-  /** What is remembered besides the start itself. */
+  /** Further details to store with the start. */
   withStart(): Partial<Details>
-  /** Something of an input is on its way. */
+  /** Called for each chunk of an input that is sent. */
   onInput?(): void
-  /** The machine is told that the job is to end. */
+  /** Called when the machine receives the stop request. */
   onTold?(): void
   onStarted(at: number): void
   onFinished(finished: Finished): void
   onRefused(reason: string): void
 }
 
-/** One job as its machine sees us. Every answer is given after the fact is durable. */
+/** Handles the requests for one job. Every response is sent after the change is durable. */
 export const createJobHandler = ({
   run,
   outputReceiver,
@@ -54,7 +54,7 @@ export const createJobHandler = ({
     return 'stop'
   }
 
-  /** The first report counts; one that comes again is told the same. Its last words are written with it or not at all. */
+  /** The first report counts; repeated reports get the same answer. The last output is stored in the same write. */
   const finish = (report: ExitReport, last?: Told): Promise<void> => {
     finishing ??= (async () => {
       const finished: Finished = {
@@ -66,14 +66,14 @@ export const createJobHandler = ({
       await outputReceiver.end(last, { finished })
       onFinished(finished)
     })()
-    // What could not be written is not done: the machine says it again.
+    // If the write fails, the machine sends the report again.
     finishing.catch(() => {
       finishing = undefined
     })
     return finishing
   }
 
-  /** Told once, however often the machine says so. */
+  /** Records the start once, even if the machine reports it repeatedly. */
   const begin = (): Promise<void> => {
     beginning ??= (async () => {
       const at = now()
@@ -97,7 +97,7 @@ export const createJobHandler = ({
       await beginning
       onRefused(reason)
     },
-    // After the end there is nothing more to say; what comes late is acknowledged and left out.
+    // Output after the final report is acknowledged and dropped.
     output: async frame => ({
       next: finishing ? outputReceiver.position : await outputReceiver.take(frame),
       order: order(),
@@ -128,7 +128,7 @@ export const createJobHandler = ({
   }
 }
 
-/** A runner that says it failed has failed, whatever number it gives. */
+/** A runner that reports `failed` with exit code 0 counts as exit code 1. */
 const codeOf = ({ status, exit_code }: CompletePayload): number => {
   const code = Number.isInteger(exit_code) && exit_code >= 0 && exit_code <= 255 ? exit_code : 255
   return status === 'failed' && code === 0 ? 1 : code

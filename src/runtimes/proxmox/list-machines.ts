@@ -7,8 +7,8 @@ import { identityOf, ownership, ownerTag, seedMachine } from './identity.ts'
 import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
 
 /**
- * Every VM that is provably ours, and every seed image of ours that has lost its VM. Without rights a guest is just
- * not in the answer: that one is missing here does not mean that it is gone.
+ * Lists every VM that is provably ours and every seed image without a VM. Proxmox VE omits guests that the token may
+ * not see, so a missing entry does not mean that the VM is gone.
  */
 export const listMachines = async (
   runtime: ProxmoxRuntimeOptions,

@@ -7,16 +7,16 @@ import { isGone } from './destroy-vm.ts'
 export type VmLocation =
   | { readonly kind: 'there'; readonly node: string; readonly running: boolean }
   | { readonly kind: 'gone' }
-  /** It has its id, but cannot be looked at. */
+  /** The id is in use, but the token may not read the guest. */
   | { readonly kind: 'hidden' }
 
-/** Between two looks at an id that seems free: the list of guests is empty for a moment when pmxcfs restarts. */
+/** Delay before checking a free id again: the list of guests is briefly empty while pmxcfs restarts. */
 const AGAIN_MS = 1000
 const TIMEOUT_MS = 20_000
 
 /**
- * Where a machine is, and whether it runs. One that is not where it was may have been moved, and one that may not be
- * looked at may still run: it is gone only when its id is free. Trouble with the cluster is thrown.
+ * Finds the node of a VM and whether it runs. The VM may have been migrated, and a VM that the token may not read may
+ * still run, so it is gone only if its id is free. Throws on cluster errors.
  */
 export const locateVm = async (
   proxmox: Proxmox,

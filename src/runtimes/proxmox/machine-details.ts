@@ -1,10 +1,10 @@
 import type { ExitReport } from '../../guest/protocol.ts'
 import type { Machine } from '../../ports.ts'
 
-/** What is remembered of a machine besides its id. No secret: of the token only its hash. */
+/** The stored record of a machine. It holds no secret: only the hash of the token. */
 export interface Details {
   readonly vmid: number
-  /** Where it was last seen; machines may be moved. */
+  /** The node it was last seen on; a VM may be migrated. */
   readonly node: string
   readonly template: number
   /** As it was asked for. */
@@ -51,7 +51,7 @@ export interface CollectedFiles {
   readonly patch: { readonly sha256: string; readonly size: number } | null
 }
 
-/** Kept before the machine is told that its result has arrived. */
+/** Stored before the result is acknowledged to the machine. */
 export interface Finished extends CollectedFiles {
   readonly jobId: string
   readonly report: ExitReport

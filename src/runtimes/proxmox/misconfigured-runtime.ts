@@ -1,7 +1,7 @@
 import type { AppError } from '../../jobs/errors.ts'
 import type { Runtime } from '../../ports.ts'
 
-/** Stands for a cluster whose settings are wrong: it takes no job and tells why, and the daemon lives. */
+/** A runtime for invalid settings: it refuses every job with the reason, so that the daemon can still start. */
 export const misconfiguredProxmox = (error: AppError): Runtime => {
   const refuse = () => Promise.reject(error)
   return {
@@ -26,7 +26,7 @@ export const misconfiguredProxmox = (error: AppError): Runtime => {
     }),
     provision: refuse,
     start: async () => ({ kind: 'not-started', error }),
-    // Its machines may well be alive: nothing is decided about them before the settings are right.
+    // Its machines may still run: leave them alone until the settings are fixed.
     attach: async () => ({ kind: 'detached' }),
     destroy: refuse,
     list: refuse,

@@ -13,16 +13,16 @@ export interface Frame {
 }
 
 export interface OutputReceiver {
-  /** Bytes of the machine's own log that have arrived for good. */
+  /** The number of bytes of the machine's log that are durable here. */
   readonly position: number
-  /** Resolves when the frame is durable; what came before is recognised and left out. */
+  /** Resolves when the frame is durable. Bytes that were received before are skipped. */
   take(frame: Frame): Promise<number>
-  /** A line of progress or text from a runner of the older kind. */
+  /** Takes progress or text from an older runner (the /callback routes). */
   tell(text: Told): Promise<void>
-  /** What was held back is let out, after any last words; the details are remembered in the same step. */
+  /** Flushes held-back output, after `last`; stores the details in the same write. */
   end(last?: Told, remember?: Partial<Details>): Promise<void>
   agent: JobOutput['agentSummary']
-  /** Takes the secrets of the job out of a text; out of all of it while they are not known. */
+  /** Redacts the secrets of the job; redacts the whole text while the secrets are unknown. */
   redact(text: string): string
   readonly sawNoSpace: boolean
 }
@@ -36,14 +36,14 @@ export interface Told {
 interface OutputReceiverOptions {
   readonly sink: Sink
   readonly outputBytes: number
-  /** How to read; undefined while that is not known, and then nothing is taken. */
+  /** The secrets and format of the output; undefined while unknown, and then frames are refused. */
   read(): Reading | undefined
-  /** What is to be remembered together with a position, so that what is held back there survives us. */
+  /** Details to store with a position, so that held-back output survives a restart. */
   keep(position: number, held: HeldOutput | undefined): Partial<Details> | undefined
   now(): number
 }
 
-/** From the frames of a machine to the sink: without secrets, in order, each once. */
+/** Writes the frames of a machine to the sink: redacted, in order, each byte once. */
 export const createOutputReceiver = ({
   sink,
   read,
@@ -81,13 +81,14 @@ export const createOutputReceiver = ({
 
   const need = (): JobOutput => {
     const output = open()
-    // Whoever cannot tell what is secret lets nothing through; the machine comes again.
-    if (output === undefined) throw new AppError('unavailable', 'The job cannot be read yet.')
+    // Without the secrets nothing can be redacted. Refuse; the machine retries.
+    if (output === undefined)
+      throw new AppError('unavailable', 'The secrets of the job are not available yet; retry.')
     return output
   }
 
   const flush = async (remember?: Partial<Details>): Promise<void> => {
-    // The end of a job often has nothing to add; a write would cost it a flush of the disk.
+    // Skip empty writes: each one costs an fsync.
     if (chunks.length === 0 && progress === undefined && position === sink.position && !remember) return
     const batch = {
       position,
@@ -101,7 +102,7 @@ export const createOutputReceiver = ({
     await sink.write(batch)
   }
 
-  /** Without what is held back a few bytes would be missing after a crash, and only then. */
+  /** Stores the held-back bytes too; without them a few bytes would be lost in a crash. */
   const flushHolding = (output: JobOutput): Promise<void> => flush(keep(position, output.held()))
 
   const hear = (text: Told): JobOutput => {
@@ -112,7 +113,7 @@ export const createOutputReceiver = ({
     return output
   }
 
-  /** One at a time: a frame that comes twice at once must not be taken twice. */
+  /** Serializes calls: a frame that arrives twice at the same time must be taken once. */
   const queue = <T>(work: () => Promise<T>): Promise<T> => {
     const result = last.then(work)
     last = result.catch(() => {})

@@ -120,7 +120,7 @@ const unfit = (template: Template, reasons: readonly string[]) =>
     },
   )
 
-/** Told from other trouble: it passes when another machine ends. */
+/** A separate error kind: it is resolved when another machine ends. */
 export class NoRoomError extends AppError {}
 
 const full = (memory: number, able: readonly NodeEntry[]) =>

@@ -58,7 +58,7 @@ interface Silence {
   readonly error: unknown
 }
 
-/** The machine runs but said nothing: what can be learnt through its guest agent tells which part is to be mended. */
+/** The machine runs but did not report: asks its guest agent which part fails. */
 const unheard = async (
   { runtime, callbackServer }: ProbeOptions,
   at: { node: string; vmid: number },

@@ -33,7 +33,7 @@ export interface ProvisionerOptions {
   /** Serves a seed over HTTP until the machine has called. */
   publish(name: string, seed: Seed): void
   unpublish(name: string): void
-  /** Serves the mailbox of a machine that reports through its agent. */
+  /** Starts the transport of a machine that reports through its guest agent. */
   startAgentTransport(machineId: string, at: { node: string; vmid: number }): void
 }
 
@@ -50,7 +50,7 @@ export type Phase = 'template' | 'clone' | 'configure' | 'start' | 'boot'
 
 const TASK_MS = 600_000
 
-/** Makes machines: clone, configure, firewall, seed, start, first word. */
+/** Creates machines: clone, configure, firewall, seed, start, first callback. */
 export const createProvisioner = (options: ProvisionerOptions) => {
   const { runtime, sessions, seedImages, address, unpublish, startAgentTransport } = options
   const { proxmox, owner } = runtime
@@ -84,15 +84,15 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         phases[name] = Math.round(performance.now() - began)
       }
     }
-    // Only before there is a machine can a wait be long and be told.
-    const patiently = <T>(work: () => Promise<T>): Promise<T> =>
+    // Report the reason of a wait only before the VM exists: only then can it be long.
+    const retrying = <T>(work: () => Promise<T>): Promise<T> =>
       retryThroughOutage(proxmox, work, { signal, waiting })
-    const template = await patiently(async () =>
+    const template = await retrying(async () =>
       findTemplate(proxmox, wanted.template, await guestList.read(signal), signal),
     )
-    const injection = await patiently(() => chooseInjection(template, signal))
+    const injection = await retrying(() => chooseInjection(template, signal))
     const needs = { memory: wanted.memory, injection }
-    const { node, linked } = await patiently(() => nodes.choose(template, needs, signal))
+    const { node, linked } = await retrying(() => nodes.choose(template, needs, signal))
     const token = randomBytes(32).toString('base64url')
     let details: Known = {
       node,
@@ -119,7 +119,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         tokenHash: details.tokenHash!,
       }
       const nextId = async (): Promise<number> => {
-        const guests = await patiently(() => guestList.recent(signal))
+        const guests = await retrying(() => guestList.recent(signal))
         const known = new Set(guests.map(guest => guest.vmid))
         const vmid = vmids.take(known)
         await note({ vmid, doubtful: [...doubtful], cloneTask: undefined })
@@ -194,7 +194,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     }
   }
 
-  /** Sets the rules, and tells whether they have effect. */
+  /** Sets the firewall rules and returns whether they have effect. */
   const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<Filter> => {
     if (!runtime.network.firewall) return 'off'
     const callback = runtime.channel === 'agent' ? undefined : await address()
@@ -330,7 +330,7 @@ const tooLate = (error: unknown, phase: Phase): unknown =>
         cause: error,
       })
 
-/** With `auto`, a storage that is full is no reason to fail where there is another way. */
+/** With `auto`, fall back to another injection method if the storage is full. */
 const withoutSeedStorage = (
   runtime: ProxmoxRuntimeOptions,
   template: Template,

@@ -15,7 +15,7 @@ import { validateSettings } from './validate-settings.ts'
 export interface FromConfig {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stateDir: string
-  /** For what can be had again, such as the catalogue of the cluster. */
+  /** For data that can be fetched again, such as the API catalogue of the cluster. */
   readonly cacheDir?: string
   readonly proxmox: ProxmoxRuntimeConfig
   readonly callback: CallbackConfig
@@ -33,7 +33,7 @@ export type OpenOptions = Omit<ProxmoxRuntimeOptions, 'proxmox' | 'log'> & {
   readonly cacheDir?: string | undefined
 }
 
-/** The runtime on the cluster that the environment names. */
+/** Opens the runtime for the cluster named in the environment. */
 export const openProxmoxRuntime = ({
   env,
   log = silentLogger,
@@ -99,10 +99,10 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> =
   })
 }
 
-/** With each a machine asks whether to go on, so a command that prints nothing learns as fast that it is to end. */
+/** Each heartbeat also returns a stop request, so a silent command is stopped within this time. */
 const HEARTBEAT_SECONDS = 5
 
-/** One for the life of the installation: machines that run were told its key, and ask for no name in it. */
+/** One certificate for the life of the installation: running machines pin its key and do not check its name. */
 const guestCertificate = async (stateDir: string) => {
   const text = await keepFile(join(stateDir, 'guest-certificate.json'), () =>
     JSON.stringify(createCertificate({ commonName: 'deputy', days: 3650 })),
@@ -111,7 +111,7 @@ const guestCertificate = async (stateDir: string) => {
   return { cert, key }
 }
 
-/** The content of a file, made once; of two that make it at the same time both get the first one's. */
+/** Reads a file, creating it first if needed. If two processes create it at once, both get the first one's content. */
 const keepFile = async (file: string, make: () => string): Promise<string> => {
   const present = await readFile(file, 'utf8').catch(() => undefined)
   if (present) return present

@@ -13,7 +13,7 @@ export interface ProxmoxRuntimeOptions {
   readonly limit: number
   /** Machines booted ahead of need, from each of the templates. */
   readonly poolSize: number
-  /** Names or ids; the template of jobs that name none, unless told otherwise. */
+  /** Names or ids; defaults to `template`. */
   readonly poolTemplates?: readonly string[]
   /** Age at which one that still waits is replaced. */
   readonly poolAgeSeconds?: number
@@ -42,7 +42,7 @@ export interface ProxmoxRuntimeOptions {
   readonly bootSeconds: number
   /** What one machine may ask of us, where that differs from the usual. */
   readonly limits?: Partial<GuestLimits>
-  /** Told of every call of a machine. */
+  /** Called after each request of a machine. */
   readonly onCall?: (kind: string, status: number) => void
 }
 

@@ -38,10 +38,10 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   const provision: Runtime['provision'] = async request => {
     const wanted = wantedBy(request.manifest, runtime, request.kind)
     if (await canReuseMachine(parts, request, wanted)) return
-    // Before the first call to the cluster: a machine that cannot report is not worth a clone.
+    // Open the listener before cloning: a machine that cannot report is useless.
     await callbackServer.ready()
     if (await provisioner.resume(request)) return
-    // A warm machine that does not suit gives way to a cold one.
+    // Replace a warm machine that does not match with a new one.
     if (detailsOf(request.machine).vmid !== undefined)
       await dispose(request.machine, request.signal).catch(rethrowRetryable)
     await provisioner.make(request, wanted)
@@ -56,7 +56,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     }
   }
 
-  /** What the command may reach is known only now. A follow-up that says nothing of it leaves it as it is. */
+  /** Applies the network of the command. A follow-up job without a network setting keeps that of the machine. */
   const withNetwork = async (run: Run, details: Details): Promise<Details> => {
     if (run.manifest.machine !== undefined && run.manifest.network === undefined) return details
     const network = firewallFor(run.command.network, runtime)
@@ -95,7 +95,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       const details = detailsOf(run.machine)
       if (details.finished?.jobId === run.job.id) return concludeFromRecord(parts, run, details as Details)
       if (details.started?.jobId !== run.job.id) {
-        // No machine is told of a job before it is ready.
+        // A machine gets its job only after it is ready, so the job has not started.
         const found = await provisioner.booting(run.machine, run.detach).catch(() => undefined)
         if (found) return { kind: 'unfinished' }
         const error = new AppError('unavailable', 'The daemon was restarted before the command had started.')
@@ -123,7 +123,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
         const { vmid, doubtful = [], ready, tokenHash, node, seed, seedNode } = detailsOf(machine)
         provisioner.vmids.hold([...(vmid === undefined ? [] : [vmid]), ...doubtful])
         if (!ready || tokenHash === undefined || vmid === undefined || node === undefined) continue
-        // Machines that are on their way out take their image along.
+        // A machine that is being destroyed deletes its own image.
         if (seed !== undefined && machine.state !== 'destroying')
           seedImages.retire(machine.id, { node, vmid, volid: seed, ...(seedNode && { seedNode }) })
         if (machine.state !== 'kept' && machine.state !== 'ready') continue
@@ -133,7 +133,12 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
       if (sessions.size > 0)
         callbackServer
           .ready()
-          .catch(error => log.warn({ reason: error.message }, 'waiting machines are not heard'))
+          .catch(error =>
+            log.warn(
+              { reason: error.message },
+              'the callback server cannot listen; idle machines cannot report',
+            ),
+          )
     },
     close: async () => {
       await seedImages.close()
@@ -143,14 +148,14 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   }
 }
 
-/** The machine stays on record until it is gone; the job is no worse off for it. */
+/** The record of the old machine remains until it is destroyed; the job retries on another machine. */
 const rethrowRetryable = (thrown: unknown): never => {
   const { code, message, hint, details } = toAppError(thrown)
   const options = { retryable: true, details, cause: thrown, ...(hint !== undefined && { hint }) }
   throw new AppError(code, message, options)
 }
 
-/** A follow-up needs the very machine it names: its workspace is nowhere else. */
+/** A follow-up job needs the named machine, because only that machine has its workspace. */
 const requireAlive = async (
   { runtime, callbackServer }: { runtime: ProxmoxRuntimeOptions; callbackServer: CallbackServer },
   run: Run,
@@ -162,13 +167,13 @@ const requireAlive = async (
       'unavailable',
       `The token may not look at VM ${details.vmid}, machine ${run.machine.id}.`,
       {
-        hint: 'deputy doctor names the right that is missing.',
+        hint: 'Show the missing privilege: deputy doctor',
       },
     )
   if (found.kind === 'gone' || !found.running)
     throw new AppError(
       'not_found',
-      `The kept machine ${run.machine.id} is gone, and its workspace with it.`,
+      `The kept machine ${run.machine.id} no longer exists, nor does its workspace.`,
       {
         hint: 'Machines end with their lease. Submit the job without machine.',
       },

@@ -3,16 +3,16 @@ import { proxmoxDetails, UncertainError } from '../../proxmox/proxmox-errors.ts'
 
 export interface OutageRetryOptions {
   readonly signal: AbortSignal
-  /** How often a lost answer may be followed by a second try; 0 for what must not be done twice. */
+  /** How often to retry after a lost response; 0 for calls that must not run twice. */
   readonly lostAnswers?: number
-  /** Told what stands in the way. */
+  /** Called with the reason of each wait. */
   readonly waiting?: ((what: string) => void) | undefined
-  /** For locks; in milliseconds since the epoch. */
+  /** How long to wait for locks; milliseconds since the epoch. */
   readonly deadline?: number
 }
 
 const LOCK_MS = 120_000
-/** A cluster that restarts comes back; a node that is down is better left to another machine. */
+/** Wait longer for a cluster that restarts than for a node that is down: another node can take over from a node. */
 const OUTAGE_LIMIT_MS: Readonly<Record<string, number>> = {
   unreachable: 300_000,
   no_quorum: 300_000,
@@ -22,8 +22,8 @@ const MAX_LOST_ANSWERS = 3
 const PAUSE_MS = 2000
 
 /**
- * Does a step of a machine's making whatever the cluster is up to: waits for locks, sits out times in which nobody
- * answers, and after a lost answer does it again. Work that can find itself done must say so.
+ * Runs one provisioning step through cluster outages: waits for locks, retries while the API is unreachable, and
+ * retries after a lost response. `work` must succeed when an earlier attempt has already completed it.
  */
 export const retryThroughOutage = async <T>(
   proxmox: Proxmox,
@@ -42,7 +42,7 @@ export const retryThroughOutage = async <T>(
     try {
       return await proxmox.retryWhileLocked(work, { deadline, signal })
     } catch (error) {
-      // Whose time is over is told what it was waiting for.
+      // On timeout, report the error that was being retried.
       if (signal.aborted) throw trouble ?? error
       trouble = error
       if (error instanceof UncertainError) {
@@ -54,7 +54,7 @@ export const retryThroughOutage = async <T>(
   }
 }
 
-/** Nobody answered, so nothing was done; it says nothing of the machine. */
+/** True if the API was unreachable: the call had no effect, and the state of the machine is unknown. */
 export const isOutage = (error: unknown): boolean => outageLimitMs(error) > 0
 
 const outageLimitMs = (error: unknown): number => OUTAGE_LIMIT_MS[proxmoxDetails(error)?.kind ?? ''] ?? 0

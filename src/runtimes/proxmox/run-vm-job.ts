@@ -22,15 +22,15 @@ export interface VmJobOptions {
   readonly runtime: ProxmoxRuntimeOptions
   readonly sessions: Sessions
   readonly callbackServer: CallbackServer
-  /** What was learnt by probes, by node. */
+  /** Results of probes, by node. */
   readonly reaches: NodeReaches
 }
 
-/** How much of its files a machine is asked for at once; through the guest agent every byte takes its time. */
+/** The size of a batch of files; smaller through the guest agent, which is slow. */
 const BATCH_BYTES = 32 * 1024 * 1024
 const LETTER_BYTES = 1024 * 1024
 
-/** Binds a job to its machine and stays with it. Only a new run has an order; one that was found again has none. */
+/** Runs a job on its machine until its end. `fresh` is set for a new run and absent after a restart. */
 export const runVmJob = async (
   { runtime, sessions, callbackServer, reaches }: VmJobOptions,
   run: AttachRequest,
@@ -62,7 +62,7 @@ export const runVmJob = async (
       now,
     })
     const phases: Record<string, number> = { ...details.phases }
-    // In a kept machine it is that of an earlier job.
+    // In a kept machine the value belongs to an earlier job.
     if (fresh) delete phases.first_callback
     const began = now()
     const state: FollowVmJobOptions['state'] = {
@@ -112,7 +112,7 @@ export const runVmJob = async (
         session.work = undefined
       },
       onRefused: reason => {
-        // What has started cannot be refused any more: it would be run again.
+        // Ignore a refusal after the start: the job would run a second time.
         if (state.startedAt !== undefined) return
         state.refused = reason
         sessions.ring(run.machine.id)
@@ -125,7 +125,7 @@ export const runVmJob = async (
     sessions.bind(session, { id: run.job.id, port }, fresh ? workFor(fresh, runtime, egress.env) : undefined)
     if (state.startedAt !== undefined) {
       await run.sink.started(state.startedAt)
-      // From now on its silence counts, also if it never says a word to this daemon.
+      // Start the heartbeat timeout, even if the machine never contacts this daemon.
       run.sink.heartbeat()
     }
     const present = () => sessions.get(run.machine.id) === session
@@ -147,7 +147,7 @@ export const runVmJob = async (
   }
 }
 
-/** The result had arrived before a restart, but nobody had taken it. */
+/** Concludes a job whose result was stored before a restart but not yet processed. */
 export const concludeFromRecord = async (
   { runtime, sessions, reaches }: VmJobOptions,
   run: AttachRequest,
@@ -183,7 +183,7 @@ export const concludeFromRecord = async (
   })
 }
 
-/** Its output must not show these either; but they are no variables of the command. */
+/** Adds secrets that must be redacted from the output but are not variables of the command. */
 const withSecrets = (run: Run, secrets: Readonly<Record<string, string>>): Run => ({
   ...run,
   command: { ...run.command, secrets: { ...run.command.secrets, ...secrets } },
@@ -197,7 +197,7 @@ const workFor = (
   const inputs = inputsOf(manifest, runtime.blobs).map(input => input.into)
   const order = encodeSpec({
     jobId: job.id,
-    // A program that was found on this computer is called by its name in another.
+    // Use the name, not the local path, of a program that was found on this computer.
     argv: command.programs.length > 0 ? [basename(command.argv[0]!), ...command.argv.slice(1)] : command.argv,
     env: { ...env, ...command.env },
     secrets: command.secrets,
@@ -214,5 +214,5 @@ const workFor = (
 
 const busy = (run: AttachRequest): AppError =>
   new AppError('conflict', `The machine ${run.machine.id} is busy with another job.`, {
-    hint: 'Wait until that one is over: a machine runs one command at a time.',
+    hint: 'A machine runs one command at a time. Wait for that job: deputy list',
   })

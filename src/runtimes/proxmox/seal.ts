@@ -6,8 +6,8 @@ const IV = 12
 const TAG = 16
 
 /**
- * For what must survive a restart but must not be readable on our disk: the key is made of the machine's token, and
- * of that we keep only the hash. The machine itself brings the token along with its next call.
+ * Encrypts data that must survive a restart but must not be readable on disk. The key is derived from the machine's
+ * token, of which only the hash is stored; the machine sends the token with its next request.
  */
 export const seal = (token: string, value: unknown): string => {
   const salt = randomBytes(SALT)
@@ -17,7 +17,7 @@ export const seal = (token: string, value: unknown): string => {
   return Buffer.concat([salt, iv, cipher.getAuthTag(), sealed]).toString('base64')
 }
 
-/** Throws when the token is another one or the text was changed. */
+/** Throws if the token is wrong or the text was changed. */
 export const unseal = (token: string, text: string): unknown => {
   const bytes = Buffer.from(text, 'base64')
   const salt = bytes.subarray(0, SALT)

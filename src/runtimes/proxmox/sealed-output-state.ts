@@ -3,7 +3,7 @@ import type { HeldOutput } from '../local/job-output.ts'
 import type { Details } from './machine-details.ts'
 import { seal, unseal } from './seal.ts'
 
-/** How the output of a job is read: what must not be seen of it, its form, and what an earlier daemon had begun. */
+/** What is needed to process the output of a job: its secrets, its format, and bytes an earlier daemon held back. */
 export interface Reading extends Pick<CommandSpec, 'secrets' | 'format'> {
   readonly held?: HeldOutput | undefined
 }
@@ -11,25 +11,25 @@ export interface Reading extends Pick<CommandSpec, 'secrets' | 'format'> {
 export interface SealedOutputStateOptions {
   readonly run: AttachRequest
   readonly details: Details
-  /** Absent after a restart: then it is what was sealed at the start. */
+  /** Absent after a restart; the values sealed at the start are used then. */
   readonly fresh: Run | undefined
-  /** The machine's token; unknown until the machine has spoken. */
+  /** The machine's token; unknown until its first request. */
   token(): string | undefined
 }
 
-/** An unfinished line of an agent may be large; one beyond this is not carried over a restart. */
+/** A longer unfinished line is not kept over a restart. */
 const MOST_HELD = 4 * 1024 * 1024
 
 /**
- * Keeps with the machine what the next daemon needs to read on: the secrets as they were at the start, whatever has
- * become of their sources, and the bytes that were taken but held back. All of it is sealed.
+ * Stores what the next daemon needs to continue reading the output: the secrets as they were at the start, even if
+ * their sources have changed, and the bytes that were received but held back. All of it is sealed.
  */
 export const createSealedOutputState = ({ run, details, fresh, token }: SealedOutputStateOptions) => {
   const carried = details.started?.jobId === run.job.id ? (details.held ?? []) : []
   let isKept = carried.length > 0
 
   return {
-    /** Undefined until the machine has spoken. */
+    /** Undefined until the first request of the machine. */
     open(): Reading | undefined {
       if (fresh) return { secrets: fresh.command.secrets, format: fresh.command.format }
       const key = token()
@@ -39,7 +39,7 @@ export const createSealedOutputState = ({ run, details, fresh, token }: SealedOu
       return { ...reading, held: last && decode(unseal(key, last.sealed) as EncodedHeld) }
     },
 
-    /** To be remembered together with the start. */
+    /** Details to store with the start. */
     sealed(): Partial<Details> {
       const key = token()
       if (fresh === undefined || key === undefined) return {}
@@ -47,7 +47,7 @@ export const createSealedOutputState = ({ run, details, fresh, token }: SealedOu
       return { reading: seal(key, { secrets, format }), held: [] }
     },
 
-    /** To be remembered together with the output up to this position: it counts for no other. */
+    /** Details to store with the output up to this position; they are valid for this position only. */
     keep(position: number, held: HeldOutput | undefined): Partial<Details> | undefined {
       const key = token()
       const encoded = held && encode(held)
@@ -56,7 +56,7 @@ export const createSealedOutputState = ({ run, details, fresh, token }: SealedOu
         return { held: [{ position, sealed: seal(key, encoded.fields) }] }
       }
       if (!isKept) return undefined
-      // A runner of the older kind has no positions: what it sent after this would be led by it once more.
+      // An older runner sends no positions: stale held-back bytes would be repeated before its next output.
       isKept = false
       return { held: [] }
     },

@@ -49,7 +49,7 @@ export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxRuntimeOptions, '
     for (const [tries, pause] of PAUSES_MS.entries()) {
       await proxmox.clock.sleep(pause, signal)
       try {
-        // After a failure nobody knows how far it came.
+        // After a failure the state of the drive is unknown.
         await remove(tries === 0 && drive !== undefined ? { ...image, drive } : image, signal)
         removed.add(image.volid)
         return

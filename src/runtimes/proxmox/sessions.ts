@@ -1,28 +1,28 @@
 import type { ProxyGrant } from '../../egress/proxy-grant.ts'
 import type { JobHandler, MachineHandler, Work } from '../../guest/machine-handler.ts'
 
-/** What is known of a machine that talks to the guest listener. */
+/** The state of a machine that talks to the guest listener. */
 export interface Session {
   readonly machineId: string
   readonly tokenHash: string
-  /** Known once the machine has spoken to us; it is never written down. */
+  /** Set by the first request of the machine; kept in memory only. */
   token: string | undefined
-  /** Where it spoke from last. */
+  /** Source address of the last request. */
   address: string | undefined
   /** When the machine was first and last heard of. */
   firstContact: number | undefined
   lastContact: number | undefined
-  /** The order for its runner; handed out until the runner says that it has started. */
+  /** The order for the runner; sent with each poll until the runner reports the start. */
   work: Work | undefined
   job: { readonly id: string; readonly port: JobHandler } | undefined
   /** One command at a time. */
   busy: boolean
 }
 
-/** Less than what proxies and the runner's own limit allow. */
+/** Shorter than common proxy timeouts and the timeout of the runner. */
 const LONG_POLL_MS = 25_000
 
-/** The machines that may talk to us, by the hash of their token. */
+/** The machines that may use the callback server, by the hash of their token. */
 export const createSessions = (now: () => number) => {
   const byHash = new Map<string, Session>()
   const byMachine = new Map<string, Session>()
@@ -33,7 +33,7 @@ export const createSessions = (now: () => number) => {
     for (const wake of [...(changed.get(machineId) ?? [])]) wake()
   }
 
-  /** Resolves at the next change of this machine, or when the time is over. */
+  /** Resolves at the next change of this machine, on abort, or after `ms`. */
   const change = (machineId: string, ms: number, signal: AbortSignal): Promise<void> =>
     new Promise(resolve => {
       const waiting = changed.get(machineId) ?? new Set()
@@ -91,7 +91,7 @@ export const createSessions = (now: () => number) => {
       return session
     },
     get: (machineId: string): Session | undefined => byMachine.get(machineId),
-    /** For the listener: whoever holds the token is heard. */
+    /** For the listener: finds the machine by its token and records the contact. */
     machine(tokenHash: string, token: string, from: string): MachineHandler | undefined {
       const session = byHash.get(tokenHash)
       if (session === undefined) return undefined
@@ -117,7 +117,7 @@ export const createSessions = (now: () => number) => {
         grant.end()
       }
     },
-    /** For the listener: the way of a job, unless somebody else has come by its token. */
+    /** For the listener: the proxy grant of a token, only for requests from the address of the machine it belongs to. */
     egress(proxyHash: string, from: string): ProxyGrant | undefined {
       const way = ways.get(proxyHash)
       return way?.session.address === from ? way.grant : undefined

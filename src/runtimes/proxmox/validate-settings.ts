@@ -1,21 +1,17 @@
 import type { CallbackConfig, ProxmoxRuntimeConfig } from '../../config/proxmox-runtime.ts'
 import { AppError } from '../../jobs/errors.ts'
 
-/** Refuses settings that are right one by one and cannot work together. */
+/** Rejects combinations of settings that cannot work. */
 export const validateSettings = (
   { injection, channel, seedStorage, firstVmid, lastVmid }: ProxmoxRuntimeConfig,
   callback: CallbackConfig,
 ): void => {
   if (lastVmid < firstVmid)
-    throw new AppError(
-      'invalid',
-      `The range of VM ids ends at ${lastVmid}, before its begin at ${firstVmid}.`,
-      {
-        hint: 'Set proxmox.firstVmid and proxmox.lastVmid: deputy config explain',
-      },
-    )
+    throw new AppError('invalid', `Invalid range of VM ids: ${firstVmid} to ${lastVmid}.`, {
+      hint: 'Set proxmox.firstVmid and proxmox.lastVmid: deputy config explain',
+    })
   if (injection === 'iso' && seedStorage === undefined)
-    throw new AppError('invalid', 'Seeds are to go into images, but no storage is named for them.', {
+    throw new AppError('invalid', 'PROXMOX_INJECTION is iso, but no storage is set for seed images.', {
       hint: 'Set PROXMOX_SEED_STORAGE, or PROXMOX_INJECTION=auto.',
     })
   if (injection === 'http' && channel === 'agent')
@@ -29,13 +25,13 @@ export const validateSettings = (
   if (injection === 'http' && isHttps(callback))
     throw new AppError(
       'invalid',
-      'cloud-init cannot fetch a seed over HTTPS from us: it knows no key of ours.',
+      'cloud-init cannot fetch a seed over HTTPS: it does not trust the certificate of the callback server.',
       {
         hint: 'Set PROXMOX_INJECTION to iso or agent, or use a callback address without HTTPS.',
       },
     )
 }
 
-/** Whether machines reach us over HTTPS only. */
+/** Whether the callback address uses HTTPS. */
 export const isHttps = ({ url, tls }: { url?: string | undefined; tls?: unknown }): boolean =>
   url === undefined ? Boolean(tls) : /^https:/i.test(url)

@@ -8,7 +8,7 @@ import { AppError } from '../../jobs/errors.ts'
 export const createVmids = ({ first, last }: { first: number; last: number }) => {
   const leased = new Set<number>()
   return {
-    /** An id that nobody is known to have. */
+    /** Returns an id that is not known to be in use. */
     take(known: ReadonlySet<number>): number {
       const used = new Set([...known, ...leased].filter(id => id >= first && id <= last))
       if (used.size > last - first) {

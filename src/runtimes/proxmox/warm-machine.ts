@@ -13,11 +13,11 @@ export interface WarmMachineOptions {
   readonly provisioner: Provisioner
 }
 
-/** A machine that waits asks for work at least this often. */
+/** An idle machine polls for work more often than this. */
 const SILENT_MS = 60_000
 const LISTEN_MS = 3000
 
-/** The template whose waiting machines are large enough for a job: none is taken from the pool only to be thrown away. */
+/** The template whose warm machines are large enough for the job; undefined if they are too small. */
 export const warmTemplateFor = (manifest: Manifest, runtime: ProxmoxRuntimeOptions): string | undefined => {
   const wanted = wantedBy(manifest, runtime)
   const offered = wantedBy(undefined, runtime)
@@ -27,8 +27,8 @@ export const warmTemplateFor = (manifest: Manifest, runtime: ProxmoxRuntimeOptio
 }
 
 /**
- * Whether a machine that exists already can take the job: one of the pool when it is alive, made from the right
- * template and large enough; a kept one in any case. The firewall of the pool's is opened only now.
+ * Whether an existing machine can run the job. A warm machine must be alive, made from the right template and large
+ * enough; a kept machine always qualifies. The firewall of a warm machine is opened here.
  */
 export const canReuseMachine = async (
   { runtime, sessions, callbackServer, provisioner }: WarmMachineOptions,

@@ -3,7 +3,7 @@ import type { NodeStatus } from '../../cluster/probe/node-monitor.ts'
 import type { Check, Readiness } from '../../ports.ts'
 import { isolationProblem } from './bubblewrap-script.ts'
 
-/** Looks at every node. One that answers is enough to be ready. */
+/** Probes every node. The runtime is ready if at least one node answers. */
 export const clusterReadiness = async (
   cluster: Cluster,
   name: string,

@@ -93,7 +93,7 @@ const isolatedArgv = (argv: readonly string[], request: IsolationRequest): strin
   ...argv,
 ]
 
-/** A name that is no variable name is left out; DEPUTY_JOB is the runner's. */
+/** Skips invalid variable names, and DEPUTY_JOB, which the runner sets. */
 const variables = (env: Readonly<Record<string, string>>): string[] =>
   Object.entries(env)
     .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== 'DEPUTY_JOB')

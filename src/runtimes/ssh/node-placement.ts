@@ -6,21 +6,21 @@ import { AppError, toAppError } from '../../jobs/errors.ts'
 import { leftoverError } from '../../jobs/leftover-error.ts'
 import type { Machine } from '../../ports.ts'
 
-/** The node that a machine is on, and why it was taken. */
+/** The node of a machine and the reason it was chosen. */
 export interface Place {
   readonly node: ClusterNode
   readonly reason: string
-  /** The inventory does not have the node any more; this is where it was. */
+  /** True if the node was removed from the inventory; `node` then holds its recorded address. */
   readonly retired?: boolean
 }
 
-/** With growing pauses in between: minutes, and then nobody is coming back. */
+/** With backoff these attempts take minutes; after that the node is assumed to be gone. */
 const MOST_ATTEMPTS = 6
 
 /** The key under which a machine's record names a run that its node may still receive. */
 export const UNDELIVERED = 'undelivered'
 
-/** What a machine's record keeps: the way to the node as well, for the day it is taken out of the inventory. */
+/** The record of a machine. It includes the ssh address, so that a node removed from the inventory can be cleaned up. */
 export const placeRecord = (cluster: Cluster, place: Placement): Record<string, unknown> => {
   const { id, host, port, identity, jump, fallback } = place.node
   const user = place.node.user ?? cluster.config.ssh.user
@@ -48,7 +48,7 @@ export const recordedPlace = (cluster: Cluster, machine: Machine): Place | undef
 export const recordedBootId = ({ details: { boot } }: Machine): string | undefined =>
   typeof boot === 'string' ? boot : undefined
 
-/** A node that the user took away may never answer again: then what is left there is said, and that is the end of it. */
+/** A removed node may never answer again: after MOST_ATTEMPTS, report the leftover and give up. */
 export const releaseOrReportLeftover = async (
   cluster: Cluster,
   machine: Machine & { readonly attempts?: number },

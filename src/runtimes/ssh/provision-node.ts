@@ -6,7 +6,7 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import type { ProvisionRequest } from '../../ports.ts'
 import { placeRecord } from './node-placement.ts'
 
-/** Takes a place on a node. The workspace is made there with the first thing that is sent. */
+/** Takes a slot on a node, waiting for one if needed. The first request to the node creates the workspace. */
 export const provision = async (
   cluster: Cluster,
   { manifest, remember, waiting, signal }: ProvisionRequest,
@@ -27,14 +27,14 @@ export const provision = async (
       park()
       waiting?.((error as Error).message)
       await cluster.slots.waitForRelease(signal).catch(() => {
-        // Nothing has failed: it goes back to its place in the queue.
+        // A timeout here is not a failure: report "at capacity" so that the job returns to the queue.
         throw isTimeout(signal.reason) ? error : signal.reason
       })
     }
   }
 }
 
-/** The same where a node can be taken at once; whatever is wrong is told by the one that may wait. */
+/** Takes a slot only if one is free now. Errors are left to `provision`, which reports them. */
 export const reserve = (
   cluster: Cluster,
   manifest: Manifest,
@@ -52,13 +52,13 @@ const wantedBy = (cluster: Cluster, manifest: Manifest | undefined): ChooseReque
   return { node, requires, topics: manifest === undefined ? [] : topicsFor(cluster, manifest) }
 }
 
-/** Only where some node has a specialty is it worth reading what a job is about. */
+/** Topics matter only if a node has specialties. */
 const topicsFor = (cluster: Cluster, { agentType, task }: Manifest): string[] => {
   if (cluster.nodes.every(node => node.specialties.length === 0)) return []
   return agentType === 'script' ? topicsOf(task, cluster.config.routing.topics) : [agentType]
 }
 
-/** Where it has failed already is the last place to try again. */
+/** Prefers nodes on which the job has not failed; falls back to the others. */
 const chooseBut = async (
   cluster: Cluster,
   wanted: ChooseRequest,
@@ -76,7 +76,7 @@ const chooseBut = async (
 const isTimeout = (reason: unknown): boolean =>
   reason instanceof DOMException && reason.name === 'TimeoutError'
 
-/** On which nodes a job could not be started. */
+/** Remembers on which nodes a job could not be started. */
 export interface Failures {
   of(jobId: string | null): ReadonlySet<string>
   add(jobId: string, nodeId: string): void

@@ -59,7 +59,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     key: contextKey(options.keyFile),
   }
 
-  /** What has no node in its record has nothing anywhere: that is written before anything is sent. */
+  /** A machine without a recorded node has nothing to clean up: the node is recorded before anything is sent. */
   const placeOf = (machine: Machine): Place | undefined =>
     places.get(machine.id) ?? recordedPlace(cluster, machine)
 
@@ -72,7 +72,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     busy.set(machine.id, jobId)
     try {
       const outcome = await work()
-      // The machine may be kept, or wait to be cleaned up; the node has room again.
+      // Release the slot now, even if the machine is kept or still has to be cleaned up.
       if (outcome.kind !== 'detached') places.get(machine.id)?.release()
       return outcome
     } catch (error) {
@@ -93,14 +93,14 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
       bootId,
       begun,
       executedOn: { node: node.id, because: place.reason },
-      // A place that was taken before there was a connection was recorded without the boot id.
+      // A slot taken before the first connection was recorded without the boot id.
       onStarted: () => {
         const now = cluster.ssh.bootId(node.id)
         return now === undefined || now === bootId
           ? undefined
           : run.remember({ boot: now }).catch(() => undefined)
       },
-      // Clean-up then bars it on the node.
+      // Clean-up then prevents the run from starting late on the node.
       onUndelivered: () => run.remember({ [UNDELIVERED]: runIdOf(run) }).catch(() => undefined),
       takenOver: () => isFollowedElsewhere(node),
     }
@@ -112,7 +112,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
     outlivesSilence: true,
     remembersStart: true,
     get limit() {
-      // Who waits for one node must not keep others from theirs.
+      // Jobs that wait for one node must not block jobs for other nodes.
       return clusterLimit(cluster) + Math.min(parked.size, MOST_PARKED)
     },
     get dormant() {
@@ -225,7 +225,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
             away.delete(node.id)
             return found
           } catch {
-            // A node that is away has what it had; what it never told cannot be guessed.
+            // If a node does not answer, use its last known list.
             signal.throwIfAborted()
             away.add(node.id)
             return listed.get(node.id) ?? []
@@ -235,7 +235,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
       return all.flat()
     },
 
-    // Only its own node can tell, and only when it answers.
+    // A machine is gone only if its node is in the inventory and answered the last listing.
     isGone: async ({ details }) =>
       cluster.nodes.some(node => node.id === details.node) && !away.has(String(details.node)),
 
@@ -245,7 +245,7 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
   }
 }
 
-/** From plain data, for those who have no cluster yet. */
+/** Creates the runtime and its cluster from plain configuration. */
 export const openSshRuntime = (
   options: Omit<SshRuntimeOptions, 'cluster' | 'keyFile'> & {
     stateDir: string
@@ -265,10 +265,10 @@ export const openSshRuntime = (
     }),
   })
 
-/** Each is a promise and a record; the rest waits in the queue. */
+/** Bounds the number of waiting jobs held in memory; the rest stays in the queue. */
 const MOST_PARKED = 1_000
 
-/** A follow-up needs the very workspace it names. */
+/** A follow-up job needs the existing workspace. */
 const assertThere = async (cluster: Cluster, node: ClusterNode, id: string, run: Run): Promise<void> => {
   if (run.manifest.machine === undefined) return
   const channel = await nodeHost(cluster, node).connect(run.detach)
@@ -282,22 +282,22 @@ const unknownRun = (run: AttachRequest, error: AppError): Outcome => ({
 })
 
 const isGone = (id: string): AppError =>
-  new AppError('not_found', `The machine ${id} is on no node any more, and its workspace with it.`, {
+  new AppError('not_found', `Machine ${id} and its workspace no longer exist on any node.`, {
     hint: 'Submit the job without machine.',
   })
 
 const isFollowedElsewhere = (node: ClusterNode): AppError =>
   new AppError('conflict', `Another daemon has taken over the command on node ${node.id}.`, {
-    hint: 'Is the home of Deputy a copy of that of another computer? Delete cluster/owner in it and start again.',
+    hint: 'If the home directory of Deputy was copied from another computer, delete cluster/owner in it and restart the daemon.',
     retryable: false,
   })
 
 const isBusy = (id: string, jobId: string): AppError =>
   new AppError('conflict', `The machine ${id} runs job ${jobId}.`, {
-    hint: 'Wait for its end: one command at a time.',
+    hint: `A machine runs one command at a time. Wait for its end: deputy status ${jobId}`,
   })
 
-/** Work under one key happens one after the other. */
+/** Runs tasks with the same key one after another. */
 const createKeyedQueue = (): (<T>(key: string, work: () => Promise<T>) => Promise<T>) => {
   const tails = new Map<string, Promise<unknown>>()
   return (key, work) => {

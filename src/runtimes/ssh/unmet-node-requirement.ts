@@ -5,7 +5,7 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'
 import type { Fit } from '../../ports.ts'
 
-/** Whether some node could take a job. What is not known of a node yet is not held against it. */
+/** Whether any node could run the job. Unknown facts about a node count as met. */
 export const fitsCluster = (cluster: Cluster, manifest: Manifest, routed: boolean): Fit => {
   const problem = promiseProblem(manifest, routed) ?? unmetRequirement(cluster, manifest.requires ?? {})
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
@@ -24,7 +24,7 @@ const promiseProblem = (manifest: Manifest, routed: boolean): string | undefined
   return undefined
 }
 
-/** How many jobs all nodes take together. */
+/** The total number of slots of all nodes. */
 export const clusterLimit = (cluster: Cluster): number =>
   Math.max(
     1,

@@ -16,7 +16,7 @@ interface Waiting {
   readonly done: Promise<ReadonlySet<string>>
 }
 
-/** Deletes workspaces, those of the same moment together: cleaning up must not cost as much as the work did. */
+/** Deletes workspaces in batches: one connection cleans up all workspaces that are released at the same time. */
 export const createReleaser = (cluster: Cluster): Releaser => {
   const gathering = new Map<string, Waiting>()
 
@@ -26,7 +26,7 @@ export const createReleaser = (cluster: Cluster): Releaser => {
   ): Promise<ReadonlySet<string>> => {
     await sleep(GATHER_MS)
     gathering.delete(node.id)
-    // Shared by all who wait for it: it has a time-out of its own, and nobody's signal.
+    // Several callers share this request, so it uses its own timeout and no caller's signal.
     const { signal } = new AbortController()
     const channel = await nodeHost(cluster, node).connect(signal)
     const bar = [...machines.values()].flatMap(({ details }) => details[UNDELIVERED] ?? []).map(String)

@@ -152,9 +152,9 @@ describe('the files of a machine', () => {
     expect(artifacts.map(file => file.path)).toEqual(['d'])
     expect(await read(artifacts[0]!.sha256)).toBe('ok1')
     expect(skipped).toEqual([
-      { path: 'a', reason: expect.stringContaining('no regular file') },
+      { path: 'a', reason: expect.stringContaining('no longer a regular file') },
       { path: 'b', reason: expect.stringContaining('grew') },
-      { path: 'c', reason: expect.stringContaining('did not come') },
+      { path: 'c', reason: expect.stringContaining('was not received') },
       { path: 'e', reason: expect.stringContaining('could not be read') },
     ])
     // The one good file and its folder.
