@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { batchManifest } from '../../src/routing/batch-manifest.ts'
 import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
-import { newHome, removeHome, startDaemon, type TestDaemon } from '../support/daemon.ts'
+import { newHome, removeDirectory, startDaemon, type TestDaemon } from '../support/daemon.ts'
 import { createSshLab, missingForSshLab } from '../support/sshlab.ts'
 
 const reason = BROWSER === undefined ? ' (skipped: no chromium in the PATH to look at it with)' : ''
@@ -23,7 +23,7 @@ describe.skipIf(BROWSER === undefined)(`the web page${reason}`, () => {
   afterAll(async () => {
     await browser?.close()
     await daemon.kill()
-    removeHome(daemon.directory)
+    removeDirectory(daemon.directory)
   })
 
   const picture = async (name: string): Promise<void> => {
@@ -145,7 +145,7 @@ describe.skipIf(missing !== undefined)(`commands on nodes${missing ? ` (skipped:
       await browser.close()
       await daemon.kill()
       await lab.close()
-      removeHome(directory)
+      removeDirectory(directory)
     }
   })
 })

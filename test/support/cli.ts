@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { removeDirectory } from './remove-directory.ts'
 
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
@@ -108,7 +109,7 @@ export const createTestCli = (extra: NodeJS.ProcessEnv = {}): TestCli => {
     },
     close: async () => {
       await run(['daemon', 'stop'])
-      rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+      removeDirectory(home)
     },
   }
 }

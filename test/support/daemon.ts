@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +8,9 @@ import { type Home, resolveHome } from '../../src/config/home.ts'
 import { type Client, connect } from '../../src/control/client.ts'
 import { isListening } from '../../src/control/daemon-info.ts'
 import { until } from './engine.ts'
+import { removeDirectory } from './remove-directory.ts'
+
+export { removeDirectory }
 
 export const CLI = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
@@ -87,30 +90,12 @@ export const useDaemons = (): typeof startDaemon => {
   afterEach(async () => {
     for (const daemon of daemons.splice(0)) {
       await daemon.kill()
-      removeHome(daemon.directory)
+      removeDirectory(daemon.directory)
     }
   })
   return async settings => {
     const daemon = await startDaemon(settings)
     daemons.push(daemon)
     return daemon
-  }
-}
-
-const REMOVE_ATTEMPTS = 100
-
-/**
- * Removes a home whose daemon was killed. Its shims end a moment later and may still create a file while the
- * directory is being removed; the retries of rmSync do not list the directory again, so the whole removal is repeated.
- */
-export const removeHome = (directory: string): void => {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      rmSync(directory, { recursive: true, force: true })
-      return
-    } catch (error) {
-      if (attempt === REMOVE_ATTEMPTS) throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
-    }
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
@@ -11,6 +11,9 @@ import type { Clock, Runtime, Store } from '../../src/ports.ts'
 import { createBlobs } from '../../src/store/blob-store.ts'
 import { openStore } from '../../src/store/sqlite-store.ts'
 import { packDirectory } from '../../src/workspace/pack-directory.ts'
+import { removeDirectory } from './remove-directory.ts'
+
+export { removeDirectory }
 
 export interface TestClock extends Clock {
   /** Sets the wall clock alone, as an administrator would. */
@@ -96,9 +99,6 @@ export const startEngine = async (runtimes: Runtime[], options: EngineSettings =
     close: () => (closed ??= engine.close()),
   }
 }
-
-export const removeDirectory = (directory: string): void =>
-  rmSync(directory, { recursive: true, force: true })
 
 /** Waits for a condition with a deadline; never for a length of time. */
 export const until = async (

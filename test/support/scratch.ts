@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { removeDirectory } from './remove-directory.ts'
 
 const PREFIX = 'dt-'
 
@@ -12,5 +13,5 @@ export default function setup(): (() => void) | undefined {
   if (basename(tmpdir()).startsWith(PREFIX)) return undefined
   const scratch = mkdtempSync(join(tmpdir(), PREFIX))
   process.env.TMPDIR = scratch
-  return () => rmSync(scratch, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+  return () => removeDirectory(scratch)
 }

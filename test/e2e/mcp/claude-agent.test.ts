@@ -10,7 +10,7 @@ import {
   startAnthropic,
   USAGE,
 } from '../../support/anthropic.ts'
-import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { findTools, need } from '../../support/e2e-tools.ts'
 
 const { tools, reason } = findTools()
@@ -45,7 +45,7 @@ describe.skipIf(!tools)(`the claude agent in the sandbox${reason ? ` (${reason})
   afterAll(async () => {
     await daemon.kill('SIGTERM')
     await api[Symbol.asyncDispose]()
-    removeHome(directory)
+    removeDirectory(directory)
     rmSync(programs, { recursive: true, force: true })
   })
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { callsOf, lastToolResult, type MessagesRequest, startAnthropic } from '../../support/anthropic.ts'
-import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { CLI, newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { findTools, need, runTool } from '../../support/e2e-tools.ts'
 import { bridgeEnv } from '../../support/mcp/bridge.ts'
 
@@ -21,7 +21,7 @@ describe.skipIf(!tools)(`the Claude CLI${reason ? ` (${reason})` : ''}`, () => {
 
   afterAll(async () => {
     await daemon.kill('SIGTERM')
-    removeHome(directory)
+    removeDirectory(directory)
   })
 
   const claude = (args: string[], env: Record<string, string> = {}) =>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { CLI, newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { findTools, need, runTool } from '../../support/e2e-tools.ts'
 import { bridgeEnv } from '../../support/mcp/bridge.ts'
 
@@ -18,7 +18,7 @@ describe.skipIf(!tools)(`the inspector${reason ? ` (${reason})` : ''}`, () => {
 
   afterAll(async () => {
     await daemon.kill('SIGTERM')
-    removeHome(directory)
+    removeDirectory(directory)
   })
 
   const inspect = async (era: string, toolsets: string, ...args: string[]) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { CLI, newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { findTools, runTool } from '../../support/e2e-tools.ts'
 import { type Cluster, startCluster } from '../../support/pve.ts'
 
@@ -18,7 +18,7 @@ describe.skipIf(!tools)(`the Proxmox tools in the inspector${reason ? ` (skipped
   afterAll(async () => {
     await daemon.kill('SIGTERM')
     await cluster.close()
-    removeHome(directory)
+    removeDirectory(directory)
   })
 
   const inspect = (era: string, ...method: string[]) =>

@@ -7,7 +7,7 @@ import type { RunnerHost } from '../../../src/runner/channel.ts'
 import { followOnce, releaseWorkspaces, stopRun } from '../../../src/runner/client.ts'
 import type { FollowRunOptions } from '../../../src/runner/follow-run.ts'
 import { createSshRuntime } from '../../../src/runtimes/ssh/ssh-runtime.ts'
-import { newHome, removeHome, startDaemon } from '../../support/daemon.ts'
+import { newHome, removeDirectory, startDaemon } from '../../support/daemon.ts'
 import { channelTo, followOn, hostOf, labCluster, runOn, startOf } from '../../support/labcluster.ts'
 import { type Relay, startRelay } from '../../support/relay.ts'
 import { createHarness } from '../../support/runtimes.ts'
@@ -146,7 +146,7 @@ describe.skipIf(missing !== undefined)(
         expect((await run('sleep 0.2')).status).toBe('success')
         await kill()
         expect(readFileSync(join(lab.directory, 'handed'), 'utf8')).toBe('n2\n')
-        removeHome(home)
+        removeDirectory(home)
       },
       2 * DEAD_MS,
     )

@@ -8,7 +8,7 @@ import type { Runtime } from '../../../src/ports.ts'
 import { openSshRuntime } from '../../../src/runtimes/ssh/ssh-runtime.ts'
 import { blobsWithoutStore } from '../../support/blobs.ts'
 import { createTestCli, type TestCli } from '../../support/cli.ts'
-import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { type Bridge, startBridge } from '../../support/mcp/bridge.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
@@ -65,7 +65,7 @@ describe.skipIf(missing !== undefined)(
       await daemon?.kill()
       await cli?.close()
       await lab?.close()
-      if (directory) removeHome(directory)
+      if (directory) removeDirectory(directory)
     })
 
     it('is empty: no tools, no runtimes, and a job for a node says how to add one', async () => {
@@ -188,7 +188,7 @@ describe.skipIf(missing !== undefined)('a machine on a node that was removed and
   })
   afterAll(async () => {
     await runtime?.close()
-    if (directory) removeHome(directory)
+    if (directory) removeDirectory(directory)
   })
   const failure = (details: object, attempts: number): Promise<AppError> =>
     runtime.destroy(machine(details, attempts), signal).then(

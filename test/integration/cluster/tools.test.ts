@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { type Bridge, startBridge } from '../../support/mcp/bridge.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
@@ -61,7 +61,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     bridge?.process.kill('SIGKILL')
     await daemon?.kill()
     await lab?.close()
-    if (directory) removeHome(directory)
+    if (directory) removeDirectory(directory)
     if (project) rmSync(project, { recursive: true })
   })
 

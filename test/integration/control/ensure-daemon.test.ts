@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -9,6 +9,7 @@ import { connect } from '../../../src/control/client.ts'
 import { ensureDaemon } from '../../../src/control/ensure-daemon.ts'
 import { VERSION } from '../../../src/version.ts'
 import { MAIN, until } from '../../support/cli.ts'
+import { removeDirectory } from '../../support/remove-directory.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'deputy-ensure-'))
 const env = { ...process.env, DEPUTY_HOME: directory, DEPUTY_HTTP: 'false' }
@@ -47,7 +48,7 @@ afterEach(async () => {
     'the daemon to end',
   )
   client.close()
-  rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+  removeDirectory(directory)
 })
 
 const versionNow = async (): Promise<string> => {

@@ -8,13 +8,13 @@ import { parseManifest } from '../../../src/jobs/manifest.ts'
 import { openDatabase } from '../../../src/store/database.ts'
 import { openStore } from '../../../src/store/sqlite-store.ts'
 import { MAIN, noRuntime, until } from '../../support/cli.ts'
-import { newHome, removeHome, startDaemon, useDaemons } from '../../support/daemon.ts'
+import { newHome, removeDirectory, startDaemon, useDaemons } from '../../support/daemon.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
 const missing = requireOrSkip(await noRuntime())
 const start = useDaemons()
 const outside = newHome()
-afterAll(() => removeHome(outside))
+afterAll(() => removeDirectory(outside))
 
 const deputy = (directory: string, ...args: readonly string[]) =>
   promisify(execFile)(process.execPath, [MAIN, ...args], {
@@ -130,7 +130,7 @@ describe('a restore', () => {
     expect(await after.getJob(job.id)).toMatchObject({ state: 'failed', error: { code: 'lost' } })
     await after.close()
     expect(existsSync(join(state, 'deputy.db.replaced'))).toBe(true)
-    removeHome(directory)
+    removeDirectory(directory)
   })
 
   it('refuses what is not a whole backup, and changes nothing', async () => {
@@ -146,6 +146,6 @@ describe('a restore', () => {
     for (const wrong of [cut, join(outside, 'text.tar'), join(outside, 'nowhere.tar')])
       expect((await deputy(directory, 'restore', wrong)).code).not.toBe(0)
     expect(readFileSync(path).equals(before)).toBe(true)
-    removeHome(directory)
+    removeDirectory(directory)
   })
 })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { closeSync, openSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 
 /** A small file system of its own; only root may mount one. */
@@ -19,7 +19,7 @@ const canMount = ((): boolean => {
   const probe = newHome()
   const mounted = mountSmall(probe)
   if (mounted) execFileSync('umount', ['-l', probe])
-  removeHome(probe)
+  removeDirectory(probe)
   return mounted
 })()
 
@@ -29,7 +29,7 @@ let directory = ''
 afterEach(async () => {
   await daemon?.kill()
   execFileSync('umount', ['-l', directory])
-  removeHome(directory)
+  removeDirectory(directory)
 })
 
 /** Leaves not a block free. */

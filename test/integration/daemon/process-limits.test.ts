@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
-import { CLI, newHome, removeHome } from '../../support/daemon.ts'
+import { CLI, newHome, removeDirectory } from '../../support/daemon.ts'
 
 const directory = newHome()
-afterAll(() => removeHome(directory))
+afterAll(() => removeDirectory(directory))
 
 /** `deputy daemon start` in a shell with a limit of its own. */
 const startWith = (limit: string, env: Readonly<Record<string, string>> = {}): Promise<string> =>

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import type { WirePage } from '../../../src/control/wire-output.ts'
-import { removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { send } from '../../support/http/send.ts'
 import { take, watch } from '../../support/http/watch.ts'
 
@@ -18,7 +18,7 @@ const start = async (directory?: string): Promise<TestDaemon> => {
 afterEach(async () => {
   for (const [directory, daemon] of homes) {
     await daemon.kill()
-    removeHome(directory)
+    removeDirectory(directory)
   }
   homes.clear()
 })

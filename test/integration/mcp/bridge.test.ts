@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { CLI, newHome, removeHome, startDaemon } from '../../support/daemon.ts'
+import { CLI, newHome, removeDirectory, startDaemon } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 import {
   type Bridge,
@@ -31,7 +31,7 @@ afterEach(async () => {
   for (const bridge of bridges) bridge.process.kill('SIGKILL')
   await Promise.all(bridges.map(bridge => bridge.ended))
   await stopDaemonOf(directory)
-  removeHome(directory)
+  removeDirectory(directory)
 })
 
 const open = (settings: Partial<Parameters<typeof startBridge>[0]> = {}): Bridge => {

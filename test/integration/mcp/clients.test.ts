@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { CLI, newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { bridgeEnv } from '../../support/mcp/bridge.ts'
 import { ALL_WAYS, type Era, type Wire } from '../../support/mcp/clients.ts'
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await daemon.kill('SIGTERM')
-  removeHome(directory)
+  removeDirectory(directory)
 })
 
 const token = (name: 'token' | 'token-readonly'): string =>

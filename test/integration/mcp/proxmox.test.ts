@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestCli } from '../../support/cli.ts'
-import { CLI, newHome, removeHome, startDaemon, type TestDaemon } from '../../support/daemon.ts'
+import { CLI, newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { bridgeEnv } from '../../support/mcp/bridge.ts'
 import { type Cluster, startCluster } from '../../support/pve.ts'
 
@@ -43,7 +43,7 @@ describe('a daemon with a cluster', () => {
   afterAll(async () => {
     await daemon.kill('SIGTERM')
     await cluster.close()
-    removeHome(directory)
+    removeDirectory(directory)
   })
 
   it('serves five tools more by default, and toolsets by name', async () => {
@@ -137,7 +137,7 @@ describe('a daemon with wrong settings of a cluster', () => {
       )
     } finally {
       await daemon.kill('SIGTERM')
-      removeHome(directory)
+      removeDirectory(directory)
     }
   })
 })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { newHome, removeHome } from '../../support/daemon.ts'
+import { newHome, removeDirectory } from '../../support/daemon.ts'
 import { type Answer, type Bridge, envelope, startBridge, stopDaemonOf } from '../../support/mcp/bridge.ts'
 
 let directory: string
@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const bridge of bridges) bridge.process.kill('SIGKILL')
   await Promise.all(bridges.map(bridge => bridge.ended))
   await stopDaemonOf(directory)
-  removeHome(directory)
+  removeDirectory(directory)
   rmSync(files, { recursive: true })
 })
 

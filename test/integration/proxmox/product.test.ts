@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createProxmox } from '../../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
 import { hasCurl } from '../../support/curl.ts'
-import { CLI, newHome, removeHome, useDaemons } from '../../support/daemon.ts'
+import { CLI, newHome, removeDirectory, useDaemons } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
 import { send } from '../../support/http/send.ts'
@@ -315,7 +315,7 @@ it('emulates as many nodes as are asked for', async () => {
 
 it('prints how to prepare a cluster without reaching one', () => {
   const home = newHome()
-  onTestFinished(() => removeHome(home))
+  onTestFinished(() => removeDirectory(home))
   const run = (...args: string[]) =>
     execFileSync(process.execPath, [CLI, 'proxmox', ...args], {
       encoding: 'utf8',
