@@ -80,14 +80,17 @@ const startUntilReady = async (home: DaemonHome, options: EnsureOptions): Promis
     if (typeof answer === 'object') return killOthers(answer, spawned)
     const latest = spawned.at(-1)
     if (latest?.exit && isPermanent(latest.exit)) throw await notStarted(home, 'ended while starting', latest)
-    if (performance.now() > deadline)
+    if (performance.now() > deadline) {
+      const killed = spawned.filter(daemon => daemon.exit?.signal)
+      const signal = killed.at(-1)?.exit?.signal
       throw await notStarted(
         home,
-        latest?.exit?.signal
-          ? `was killed by ${latest.exit.signal} at each of ${spawned.length} starts`
+        signal
+          ? `was killed by ${signal} at ${killed.length} of ${spawned.length} starts`
           : `was not ready after ${deadlineMs / 1000} s`,
         latest,
       )
+    }
     const noneStarting = answer === 'none' && (latest === undefined || latest.exit !== undefined)
     if (noneStarting && performance.now() >= respawnAt) {
       spawned.push(spawnDaemon(home, options))
