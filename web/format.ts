@@ -1,4 +1,4 @@
-export const size = (bytes: number): string => {
+export const formatSize = (bytes: number): string => {
   const units = ['B', 'KB', 'MB', 'GB']
   let value = bytes
   let unit = 0
@@ -9,23 +9,22 @@ export const size = (bytes: number): string => {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
 }
 
-export const seconds = (value: number | null): string => {
-  if (value === null) return ''
-  if (value < 60) return `${value < 10 ? value.toFixed(2) : value.toFixed(0)} s`
+export const formatSeconds = (value: number): string => {
+  if (value < 1) return `${Math.round(value * 1000)} ms`
+  if (value < 60) return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} s`
   const minutes = Math.floor(value / 60)
   return minutes < 60
-    ? `${minutes} min ${Math.round(value % 60)} s`
+    ? `${minutes} min ${Math.floor(value % 60)} s`
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-export const time = (iso: string | null): string => (iso === null ? '' : new Date(iso).toLocaleString())
+export const formatTime = (iso: string): string => new Date(iso).toLocaleString()
 
-const ESCAPE = String.fromCharCode(27)
-const BELL = String.fromCharCode(7)
-const SEQUENCE = new RegExp(
-  `${ESCAPE}(?:\\[[0-?]*[ -/]*[@-~]|\\][^${BELL}]*(?:${BELL}|${ESCAPE}\\\\)|[@-_])`,
-  'g',
-)
-
-/** Colours and cursor moves of a terminal say nothing here. */
-export const plain = (text: string): string => text.replace(SEQUENCE, '').replace(/\r(?!\n)/g, '\n')
+export const formatAge = (iso: string, now: number): string => {
+  const seconds = Math.max(0, (now - Date.parse(iso)) / 1000)
+  if (seconds < 5) return 'now'
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`
+  return `${Math.floor(seconds / 86_400)} d ago`
+}

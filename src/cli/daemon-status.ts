@@ -17,7 +17,7 @@ export const daemonStatus = async (context: Context, json: boolean): Promise<num
     ['pid', `${info.pid}, up ${age(info.started_at)}`],
     ['version', info.version],
     ['socket', info.socket],
-    ['url', info.url ?? 'none'],
+    ['url', info.url === null ? 'none' : `${info.url}  (open the console: deputy open)`],
     ['log', home.log],
     ['jobs', jobs.map(([state, count]) => `${count} ${state}`).join(', ') || 'none'],
   ] as const

@@ -214,6 +214,12 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
     approve: (id: string): Promise<ApprovalView> =>
       transport.json({ method: 'POST', path: `/api/proxmox/approvals/${encodeURIComponent(id)}` }),
 
+    /** An address that logs a browser in to the console once. */
+    consoleUrl: async ({ mayApprove }: { mayApprove: boolean }): Promise<string> => {
+      const json = { may_approve: mayApprove }
+      return (await transport.json<{ url: string }>({ method: 'POST', path: '/api/console/codes', json })).url
+    },
+
     machines: async (): Promise<readonly MachineView[]> => {
       const { machines } = await json<{ machines: readonly MachineView[] }>({ path: '/api/machines' })
       return machines

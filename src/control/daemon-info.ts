@@ -5,13 +5,15 @@ export interface DaemonInfo {
   readonly pid: number
   readonly version: string
   readonly socket: string
-  /** Address of the web page and the HTTP API. */
+  /** Address of the console and the HTTP API. */
   readonly url: string | null
   readonly home?: unknown
   readonly started_at: string
   /** No job runs or waits, so the daemon can be replaced unnoticed. */
   readonly idle: boolean
   readonly jobs?: Readonly<Record<string, number>>
+  /** Jobs that ended in the last 24 hours, by how they ended. */
+  readonly last_day?: Readonly<Record<string, number>>
 }
 
 /** Whether a process listens on the socket; costs one connect. */

@@ -1,6 +1,7 @@
 import type { AllowedDirectories } from '../jobs/allowed-directories.ts'
 import type { Artifact, JobError, JobEvent, Phases, SkippedArtifact, Usage } from '../jobs/job.ts'
-import type { JobState } from '../jobs/states.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Readiness } from '../ports.ts'
 
 /**
@@ -11,6 +12,8 @@ export interface Deputy {
   /** The job is durable when the promise resolves. The same idempotency key and manifest return the same job. */
   submit(manifest: unknown, origin: string, options?: SubmitOptions): Promise<JobView>
   get(id: string): Promise<JobView>
+  /** The checked manifest: with defaults, and with the names of secrets, never their values. */
+  manifest(id: string): Promise<Manifest>
   /** Waits until the job's status differs from `since` (or is terminal, without `since`), or until the timeout. */
   wait(id: string, options: WaitOptions): Promise<JobView>
   list(filter: ListFilter): Promise<JobPage>
@@ -66,6 +69,9 @@ export interface ListFilter {
   label?: string
   /** Children of this job. */
   parent?: string
+  runtime?: string
+  /** Part of the first line of the task, in any case, or the beginning of an id. */
+  search?: string
   limit?: number
   cursor?: string
 }
@@ -104,6 +110,7 @@ export interface JobSummary {
   readonly agent: string
   readonly runtime: string
   readonly created_at: string
+  readonly started_at: string | null
   readonly duration_seconds: number | null
   readonly exit_code: number | null
   readonly labels?: Readonly<Record<string, string>>
@@ -191,6 +198,8 @@ export interface MachineView {
 export interface Stats {
   readonly jobs: Readonly<Record<JobState, number>>
   readonly machines: Readonly<Record<string, number>>
+  /** Jobs that ended in the last 24 hours. */
+  readonly last_day: Readonly<Record<TerminalState, number>>
   /** Age of the oldest pending job, in seconds. */
   readonly oldest_pending_seconds: number
 }

@@ -48,6 +48,7 @@ export const jobSummary = (job: Job): JobSummary => ({
   agent: job.agentType,
   runtime: job.runtime,
   created_at: iso(job.createdAt),
+  started_at: maybeIso(job.startedAt),
   duration_seconds: duration(job),
   exit_code: job.exitCode,
   ...(Object.keys(job.labels).length > 0 && { labels: job.labels }),

@@ -4,7 +4,7 @@ import { STATES } from '../jobs/states.ts'
 import type { ListFilter } from './deputy.ts'
 
 /** Validates the filter of a list request and turns it into a query of the store. */
-export const listQuery = ({ status, label, parent, cursor }: ListFilter) => {
+export const listQuery = ({ status, label, parent, runtime, search, cursor }: ListFilter) => {
   if (status !== undefined && !STATES.includes(status))
     throw new AppError('invalid', `Invalid status '${status}'.`, { hint: `One of: ${STATES.join(', ')}.` })
   if (cursor !== undefined && !isId(cursor))
@@ -15,6 +15,8 @@ export const listQuery = ({ status, label, parent, cursor }: ListFilter) => {
     ...(status !== undefined && { status }),
     ...(label !== undefined && { label: labelQuery(label) }),
     ...(parent !== undefined && { parentId: parent }),
+    ...(runtime !== undefined && { runtime }),
+    ...(search !== undefined && { search }),
     ...(cursor !== undefined && { before: cursor }),
   }
 }

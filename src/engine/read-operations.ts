@@ -6,16 +6,18 @@ import type { JobLookup } from './job-lookup.ts'
 import { jobSummary } from './job-views.ts'
 import { listQuery } from './list-query.ts'
 import { excerpt, readPage } from './output-pages.ts'
-import { noArtifact, noPatch, notFinished } from './request-errors.ts'
+import { noArtifact, noJob, noPatch, notFinished } from './request-errors.ts'
 
 const PAGE_JOBS = 20
+const MAX_PAGE_JOBS = 1000
+const DAY_MS = 24 * 3_600_000
 const RESULT_BYTES = 64 * 1024
 const PAGE_BYTES = 256 * 1024
 
 type OutputOperations = Pick<Deputy, 'output' | 'follow' | 'events' | 'followEvents'>
 type ReadOperations = Pick<
   Deputy,
-  'get' | 'wait' | 'list' | 'result' | 'artifacts' | 'openArtifact' | 'openPatch' | 'stats'
+  'get' | 'manifest' | 'wait' | 'list' | 'result' | 'artifacts' | 'openArtifact' | 'openPatch' | 'stats'
 >
 
 /** The operations that read the output and the events of jobs. */
@@ -62,9 +64,15 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
   const { store, changes, clock } = context
   return {
     get: async id => view(await getJob(id)),
+    manifest: async id => {
+      const { id: known } = await getJob(id)
+      const manifest = await store.getManifest(known)
+      if (manifest === undefined) throw noJob(id)
+      return manifest
+    },
     wait: async (id, wait) => view(await waitForStatus(changes, () => getJob(id), wait)),
     list: async filter => {
-      const limit = Math.min(Math.max(filter.limit ?? PAGE_JOBS, 1), 100)
+      const limit = Math.min(Math.max(filter.limit ?? PAGE_JOBS, 1), MAX_PAGE_JOBS)
       const jobs = await store.listJobs({ ...listQuery(filter), limit: limit + 1 })
       const page = jobs.slice(0, limit)
       return { jobs: page.map(jobSummary), next_cursor: jobs.length > limit ? page.at(-1)!.id : null }
@@ -110,6 +118,7 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
       return {
         jobs: store.counts(),
         machines,
+        last_day: await store.endedSince(clock.now() - DAY_MS),
         oldest_pending_seconds: oldest === null ? 0 : Math.max(0, clock.now() - oldest) / 1000,
       }
     },

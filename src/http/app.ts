@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { type Context, Hono } from 'hono'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import { createGuard } from './auth.ts'
+import { createConsoleSessions } from './console-sessions.ts'
 import type { ControlDeps } from './deps.ts'
 import { createHttpMetrics } from './http-metrics.ts'
 import { errorResponse } from './respond.ts'
@@ -16,9 +17,10 @@ export type ControlApp = Hono<{ Bindings: HttpEnv }>
  */
 export const createControlApp = (deps: ControlDeps): ControlApp => {
   const { log, metrics, tokens, allowedHosts = [] } = deps
-  const guard = createGuard({ tokens, allowedHosts })
+  const sessions = createConsoleSessions(tokens.sessionKey)
+  const guard = createGuard({ tokens, sessions, allowedHosts })
   const measure = createHttpMetrics(metrics)
-  const routes = controlRoutes(deps)
+  const routes = controlRoutes(deps, sessions)
   // Every waiting request adds a listener; hundreds of them are not a leak.
   setMaxListeners(0, deps.closing)
   const app: ControlApp = new Hono()

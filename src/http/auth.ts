@@ -1,14 +1,19 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../jobs/errors.ts'
+import type { ConsoleSessions } from './console-sessions.ts'
 import { createHostCheck } from './hosts.ts'
 import type { HttpEnv } from './route.ts'
 import type { Tokens } from './tokens.ts'
 
-/** `read` may read everything and change nothing. */
-export type Scope = 'full' | 'read'
+/**
+ * `read` may read everything and change nothing. `console` is the user in a browser: its login began on a
+ * terminal and on the Unix socket, which no holder of a token can reach, so it may also approve what those ask for.
+ */
+export type Scope = 'full' | 'read' | 'console'
 
 export interface GuardOptions {
   readonly tokens: Tokens
+  readonly sessions: ConsoleSessions
   readonly allowedHosts: readonly string[]
 }
 
@@ -25,7 +30,7 @@ export interface Admission {
  * Authorises requests. Only its owner can reach the Unix socket, which gives full rights. Every user of this computer
  * and every web page can reach TCP, so Host and Origin are checked and a token is required.
  */
-export const createGuard = ({ tokens, allowedHosts }: GuardOptions) => {
+export const createGuard = ({ tokens, sessions, allowedHosts }: GuardOptions) => {
   const checkHost = createHostCheck(allowedHosts)
   const full = digest(tokens.full)
   const read = digest(tokens.read)
@@ -37,7 +42,9 @@ export const createGuard = ({ tokens, allowedHosts }: GuardOptions) => {
     // Compare both tokens in any case, so that the duration reveals nothing.
     const isFull = timingSafeEqual(given, full)
     const isRead = timingSafeEqual(given, read)
-    return isFull ? 'full' : isRead ? 'read' : undefined
+    if (isFull) return 'full'
+    if (isRead) return 'read'
+    return sessions.scopeOf(token)
   }
 
   return ({ env, headers, open, readable }: Admission): Scope => {

@@ -8,7 +8,7 @@ export interface ControlDeps {
   readonly daemon: DaemonInfo
   /** The user's nodes; without them, their routes do not exist. */
   readonly cluster?: ClusterFront
-  /** Calls to a Proxmox cluster that wait for approval; without a cluster, these routes do not exist. */
+  /** Calls to a Proxmox cluster that wait for approval. */
   readonly approvals?: ApprovalFront
   readonly tokens: Tokens
   /** More names for the Host and Origin headers, for reverse proxies. */

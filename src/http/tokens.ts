@@ -7,6 +7,8 @@ export interface Tokens {
   readonly full: string
   /** Grants the scope `read`. */
   readonly read: string
+  /** Signs the sessions of the console; it is no token. */
+  readonly sessionKey: string
 }
 
 /** Reads the tokens of a home, and creates them at the first start. */
@@ -15,6 +17,7 @@ export const ensureTokens = async (stateDir: string): Promise<Tokens> => {
   return {
     full: await ensureToken(join(stateDir, 'token')),
     read: await ensureToken(join(stateDir, 'token-readonly')),
+    sessionKey: await ensureToken(join(stateDir, 'session-key')),
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ERROR_TABLE, type ErrorCode } from '../jobs/errors.ts'
-import { STATES } from '../jobs/states.ts'
+import { STATES, TERMINAL_STATES } from '../jobs/states.ts'
 
 /**
  * Schemas of all responses, for the OpenAPI document and for tests that validate real responses. Objects are loose,
@@ -25,6 +25,7 @@ export const summarySchema = z.looseObject({
   agent: z.string(),
   runtime: z.string(),
   created_at: time,
+  started_at: time.nullable(),
   duration_seconds: z.number().nullable(),
   exit_code: z.int().nullable(),
   labels: z.record(z.string(), z.string()).optional(),
@@ -168,6 +169,7 @@ export const daemonSchema = z.looseObject({
   started_at: time,
   idle: z.boolean().describe('No job waits or runs'),
   jobs: z.record(stateSchema, count),
+  last_day: z.record(z.enum(TERMINAL_STATES), count).describe('Jobs that ended in the last 24 hours'),
 })
 
 export const settingsSchema = z.looseObject({

@@ -1,6 +1,6 @@
 import type { EventType, Job, JobEvent, OutputChunk } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
-import type { JobState } from '../jobs/states.ts'
+import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Machine, MachineRecord } from './machine.ts'
 import type { SinkBatch } from './run.ts'
 import type { ReserveRequest } from './runtime.ts'
@@ -22,6 +22,8 @@ export interface Store {
   /** Number of pending jobs of a runtime, including those that may not start yet. */
   waiting(runtime: string): number
   queuePosition(job: Job): Promise<number>
+  /** How many jobs ended how, since a time of the wall clock. */
+  endedSince(since: number): Promise<Readonly<Record<TerminalState, number>>>
   oldestPending(): Promise<number | null>
   /** Claims the next pending job of a runtime and records its machine, in one transaction. */
   claim(request: ClaimRequest): Promise<{ job: Job; machine: MachineRecord } | undefined>
@@ -155,6 +157,9 @@ export interface JobQuery {
   readonly status?: JobState
   readonly label?: { name: string; value?: string }
   readonly parentId?: string
+  readonly runtime?: string
+  /** Part of the title, in any case, or the beginning of an id. */
+  readonly search?: string
   readonly limit: number
   /** Returns jobs older than this one. */
   readonly before?: string

@@ -2,7 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { poolKindOf } from '../jobs/pool-kind.ts'
-import { isTerminal, type JobState, sourcesOf, TERMINAL_STATES } from '../jobs/states.ts'
+import { isTerminal, type JobState, sourcesOf, TERMINAL_STATES, type TerminalState } from '../jobs/states.ts'
 import type { ClaimRequest, EventBody, JobChanges, JobQuery, NewEvent, NewJob } from '../ports.ts'
 import type { Database, Value } from './database.ts'
 import { insertEvent } from './events-table.ts'
@@ -88,6 +88,16 @@ export const listJobs = (database: Database, query: JobQuery): Job[] => {
   else if (label !== undefined) add('j.seq in (select seq from labels where name = ?)', label.name)
   if (query.status !== undefined) add('j.state = ?', query.status)
   if (query.parentId !== undefined) add('j.parent_id = ?', query.parentId)
+  if (query.runtime !== undefined) add('j.runtime = ?', query.runtime)
+  if (query.search !== undefined) {
+    const { search } = query
+    add(
+      '(instr(lower(j.title), lower(?)) > 0 or substr(j.id, 1, length(?)) = lower(?))',
+      search,
+      search,
+      search,
+    )
+  }
   const seq = byLabel ? 'l.seq' : 'j.seq'
   if (query.before !== undefined) add(`${seq} < (select b.seq from jobs b where b.id = ?)`, query.before)
   const from = byLabel ? 'labels l cross join jobs j on j.seq = l.seq' : 'jobs j'
@@ -127,6 +137,16 @@ export const countJobs = (database: Database): { state: JobState; count: number 
   database
     .all('select state, count(*) as count from jobs group by state')
     .map(row => ({ state: String(row.state) as JobState, count: Number(row.count) }))
+
+export const endedSince = (database: Database, since: number): Record<TerminalState, number> => {
+  const counts = { success: 0, failed: 0, timeout: 0, cancelled: 0 }
+  for (const row of database.all(
+    'select state, count(*) as count from jobs where completed_at >= ? group by state',
+    since,
+  ))
+    counts[String(row.state) as TerminalState] = Number(row.count)
+  return counts
+}
 
 export const queuePosition = (database: Database, job: Job): number => {
   const row = database.get(

@@ -71,6 +71,7 @@ const createStore = (database: Database): Store => {
     counts: () => ({ ...counts }),
     waiting: queue.waiting,
     queuePosition: async job => jobs.queuePosition(database, job),
+    endedSince: async since => jobs.endedSince(database, since),
     oldestPending: async () => jobs.oldestPending(database),
 
     claim: request =>

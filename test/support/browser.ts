@@ -10,16 +10,25 @@ export const BROWSER = ['chromium', 'chromium-browser', 'google-chrome'].find(
   name => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0,
 )
 
-export interface Browser {
+export interface Browser extends Page {
+  /** Another tab of the same browser. */
+  newTab(): Promise<Page>
+  /** What the pages complained about: exceptions, blocked scripts, failed loads. */
+  readonly complaints: string[]
+  close(): Promise<void>
+}
+
+export interface Page {
   open(url: string): Promise<void>
   /** Runs an expression in the page and gives its value. */
   run<T>(expression: string): Promise<T>
   /** Runs it again until it is true. */
   until(expression: string): Promise<void>
   screenshot(): Promise<Buffer>
-  /** What the page complained about: exceptions, blocked scripts, failed loads. */
-  readonly complaints: string[]
-  close(): Promise<void>
+  /** Presses one key: `j`, `/`, `Enter`. */
+  press(key: string): Promise<void>
+  /** The size of the window and the theme of the system. */
+  show(as: { readonly width: number; readonly height: number; readonly dark?: boolean }): Promise<void>
 }
 
 interface Message {
@@ -30,7 +39,7 @@ interface Message {
   readonly error?: { readonly message: string }
 }
 
-/** A headless browser with one page, spoken to over two pipes. */
+/** A headless browser with one tab at first, spoken to over two pipes. */
 export const startBrowser = async (): Promise<Browser> => {
   const profile = mkdtempSync(join(tmpdir(), 'deputy-browser-'))
   const child = spawn(
@@ -48,12 +57,11 @@ export const startBrowser = async (): Promise<Browser> => {
     { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: profile } },
   )
   const ended = new Promise<void>(resolve => child.once('exit', () => resolve()))
-  const send = child.stdio[3] as Writable
+  const commands = child.stdio[3] as Writable
   const receive = child.stdio[4] as Readable
   const waiting = new Map<number, (message: Message) => void>()
   const complaints: string[] = []
   let next = 0
-  let session: string | undefined
   let buffer = ''
 
   receive.setEncoding('utf8')
@@ -68,7 +76,7 @@ export const startBrowser = async (): Promise<Browser> => {
     else if (message.method === 'Runtime.exceptionThrown' || message.method === 'Log.entryAdded')
       complaints.push(JSON.stringify(message.params))
   }
-  const call = (method: string, params: object = {}): Promise<Record<string, unknown>> =>
+  const send = (method: string, params: object, sessionId?: string): Promise<Record<string, unknown>> =>
     new Promise((resolve, reject) => {
       const id = ++next
       waiting.set(id, ({ result, error }) => {
@@ -76,8 +84,29 @@ export const startBrowser = async (): Promise<Browser> => {
         if (error === undefined) resolve(result ?? {})
         else reject(new Error(`${method}: ${error.message}`))
       })
-      send.write(`${JSON.stringify({ id, method, params, ...(session && { sessionId: session }) })}\0`)
+      commands.write(`${JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) })}\0`)
     })
+  const newTab = async (): Promise<Page> => {
+    const { targetId } = await send('Target.createTarget', { url: 'about:blank' })
+    const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true })
+    const call = (method: string, params: object = {}) => send(method, params, String(sessionId))
+    for (const domain of ['Page', 'Runtime', 'Log']) await call(`${domain}.enable`)
+    return createPage(call)
+  }
+
+  return {
+    ...(await newTab()),
+    newTab,
+    complaints,
+    close: async () => {
+      child.kill('SIGKILL')
+      await ended
+      rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+const createPage = (call: (method: string, params?: object) => Promise<Record<string, unknown>>): Page => {
   const run = async <T>(expression: string): Promise<T> => {
     const { result, exceptionDetails } = await call('Runtime.evaluate', {
       expression,
@@ -87,18 +116,18 @@ export const startBrowser = async (): Promise<Browser> => {
     if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails))
     return (result as { value: T }).value
   }
-
-  const { targetId } = await call('Target.createTarget', { url: 'about:blank' })
-  session = String((await call('Target.attachToTarget', { targetId, flatten: true })).sessionId)
-  for (const domain of ['Page', 'Runtime', 'Log']) await call(`${domain}.enable`)
-
   return {
-    complaints,
     run,
-    open: async url => void (await call('Page.navigate', { url })),
+    // A tab behind another one draws nothing.
+    open: async url => {
+      await call('Page.bringToFront')
+      await call('Page.navigate', { url })
+    },
     until: async expression => {
-      const deadline = performance.now() + 30_000
-      while (!(await run<boolean>(`Boolean(${expression})`))) {
+      const deadline = performance.now() + 20_000
+      // While a page is being replaced there may be no body and no element yet.
+      const attempt = `(() => { try { return Boolean(${expression}) } catch { return false } })()`
+      while (!(await run<boolean>(attempt))) {
         if (performance.now() > deadline)
           throw new Error(`never true: ${expression}\n${await run<string>('document.body.innerText')}`)
         await sleep(50)
@@ -108,10 +137,16 @@ export const startBrowser = async (): Promise<Browser> => {
       const { data } = await call('Page.captureScreenshot', { format: 'png' })
       return Buffer.from(String(data), 'base64')
     },
-    close: async () => {
-      child.kill('SIGKILL')
-      await ended
-      rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+    press: async key => {
+      const text = key === 'Enter' ? '\r' : key.length === 1 ? key : undefined
+      await call('Input.dispatchKeyEvent', { type: 'keyDown', key, ...(text && { text }) })
+      await call('Input.dispatchKeyEvent', { type: 'keyUp', key })
+    },
+    show: async ({ width, height, dark = false }) => {
+      await call('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false })
+      await call('Emulation.setEmulatedMedia', {
+        features: [{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' }],
+      })
     },
   }
 }

@@ -10,7 +10,7 @@ import type {
 } from '../../src/engine/deputy.ts'
 import { AppError } from '../../src/jobs/errors.ts'
 import { newId } from '../../src/jobs/ids.ts'
-import { parseManifest } from '../../src/jobs/manifest.ts'
+import { type Manifest, parseManifest } from '../../src/jobs/manifest.ts'
 import { isTerminal, STATES, type TerminalState } from '../../src/jobs/states.ts'
 
 /**
@@ -26,8 +26,11 @@ export interface MemoryDeputy extends Deputy {
   ): void
 }
 
+const NOTHING = { success: 0, failed: 0, timeout: 0, cancelled: 0 }
+
 interface Entry {
   view: JobView
+  manifest: Manifest
   pieces: OutputPiece[]
   artifacts: Map<string, Buffer>
 }
@@ -96,11 +99,12 @@ export const createMemoryDeputy = (): MemoryDeputy => {
       if (known) return { ...find(known).view, deduplicated: true }
       const id = newId()
       if (manifest.idempotency_key) keys.set(manifest.idempotency_key, id)
-      jobs.set(id, { view: newView(id, manifest, origin), pieces: [], artifacts: new Map() })
+      jobs.set(id, { view: newView(id, manifest, origin), manifest, pieces: [], artifacts: new Map() })
       change(id, {})
       return find(id).view
     },
     get: async id => find(id).view,
+    manifest: async id => find(id).manifest,
     wait: async (id, { since, timeoutMs, signal }) => {
       const ready = () =>
         since === undefined ? isTerminal(find(id).view.status) : find(id).view.status !== since
@@ -181,7 +185,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
         number
       >
       for (const { view } of jobs.values()) count[view.status] += 1
-      return { jobs: count, machines: {}, oldest_pending_seconds: 0 }
+      return { jobs: count, machines: {}, oldest_pending_seconds: 0, last_day: NOTHING }
     },
     start: (id, progress) =>
       change(id, {
@@ -243,6 +247,7 @@ const summary = (view: JobView): JobSummary => ({
   agent: view.agent,
   runtime: view.runtime,
   created_at: view.created_at,
+  started_at: view.started_at,
   duration_seconds: view.duration_seconds,
   exit_code: view.exit_code,
   labels: view.labels,

@@ -26,6 +26,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Show the events of a job, or follow all events',
     load: () => import('./events.ts'),
   },
+  open: { summary: 'Open the console in the browser', load: () => import('./open.ts') },
   exec: { summary: 'Run a command in a kept machine', load: () => import('./exec.ts') },
   delete: {
     summary: 'Delete finished jobs with their output and artifacts',

@@ -1,8 +1,10 @@
+import type { ConsoleSessions } from '../console-sessions.ts'
 import type { ControlDeps } from '../deps.ts'
 import type { Route } from '../route.ts'
 import { approvalRoutes } from './approvals.ts'
 import { artifactRoutes } from './artifacts.ts'
 import { clusterRoutes } from './cluster.ts'
+import { consoleRoutes } from './console.ts'
 import { daemonRoutes } from './daemon.ts'
 import { eventRoutes } from './events.ts'
 import { healthRoutes } from './health.ts'
@@ -13,7 +15,7 @@ import { openApiRoute } from './openapi.ts'
 import { outputRoutes } from './output.ts'
 import { webRoutes } from './web.ts'
 
-export const controlRoutes = (deps: ControlDeps): Route[] => {
+export const controlRoutes = (deps: ControlDeps, sessions: ConsoleSessions): Route[] => {
   const routes = [
     ...jobRoutes(deps),
     ...outputRoutes(deps),
@@ -21,10 +23,11 @@ export const controlRoutes = (deps: ControlDeps): Route[] => {
     ...artifactRoutes(deps),
     ...machineRoutes(deps),
     ...(deps.cluster ? clusterRoutes(deps.cluster, deps) : []),
-    ...(deps.approvals ? approvalRoutes(deps.approvals) : []),
+    ...approvalRoutes(deps.approvals),
     ...daemonRoutes(deps),
     ...healthRoutes(deps),
     ...mcpRoutes(deps),
+    ...consoleRoutes(sessions, deps),
     ...webRoutes(),
   ]
   return [...routes, openApiRoute(routes, deps.daemon.version)]

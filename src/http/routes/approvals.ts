@@ -4,7 +4,15 @@ import { json } from '../respond.ts'
 import { type Call, type Route, route } from '../route.ts'
 import { approvalListSchema, approvalSchema } from '../views.ts'
 
-export const approvalRoutes = (approvals: ApprovalFront): Route[] => [
+/** Without Proxmox nothing waits for the user. */
+const NONE: ApprovalFront = {
+  list: () => [],
+  approve: async id => {
+    throw new AppError('not_found', `No call waits under the id '${id.slice(0, 60)}'.`)
+  },
+}
+
+export const approvalRoutes = (approvals: ApprovalFront = NONE): Route[] => [
   route({
     method: 'GET',
     path: '/api/proxmox/approvals',
@@ -18,20 +26,20 @@ export const approvalRoutes = (approvals: ApprovalFront): Route[] => [
     method: 'POST',
     path: '/api/proxmox/approvals/{id}',
     tag: 'proxmox',
-    summary: 'Approve a call; on the Unix socket only',
+    summary: 'Approve a call; on the Unix socket or in the console only',
     responses: { 200: { description: 'The call, which may now be made once', schema: approvalSchema } },
     handle: async call => {
-      refuseTcp(call)
+      refuseTokens(call)
       return json(view(await approvals.approve(call.params.id ?? '')))
     },
   }),
 ]
 
 /** An MCP client over HTTP has a token and must not be able to approve its own calls. */
-const refuseTcp = ({ env }: Call): void => {
-  if (env.listener !== 'socket')
-    throw new AppError('denied', 'Calls can be approved on the Unix socket only.', {
-      hint: 'Run deputy proxmox approve on the computer where the daemon runs.',
+const refuseTokens = ({ env, scope }: Call): void => {
+  if (env.listener !== 'socket' && scope !== 'console')
+    throw new AppError('denied', 'Calls cannot be approved with a token.', {
+      hint: 'Run deputy proxmox approve, or deputy open, in a terminal on the computer where the daemon runs.',
     })
 }
 

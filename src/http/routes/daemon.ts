@@ -103,6 +103,7 @@ const daemonView = (daemon: DaemonInfo, stats: Stats): DaemonView => ({
   started_at: new Date(daemon.startedAt).toISOString(),
   idle: busyJobs(stats) === 0,
   jobs: stats.jobs,
+  last_day: stats.last_day,
 })
 
 const busyJobs = ({ jobs }: Stats): number =>

@@ -40,7 +40,14 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     query: z.strictObject({
       status: stateSchema.exactOptional(),
       label: z.string().min(1).max(400).exactOptional().describe("'name' or 'name=value'"),
-      limit: z.int().min(1).max(100).exactOptional(),
+      runtime: z.string().min(1).max(64).exactOptional(),
+      search: z
+        .string()
+        .min(1)
+        .max(200)
+        .exactOptional()
+        .describe('Part of the first line of the task, or the beginning of an id'),
+      limit: z.int().min(1).max(1000).exactOptional(),
       cursor: z.string().min(1).max(200).exactOptional().describe("'next_cursor' of the page before"),
     }),
     responses: { 200: { description: 'A page of jobs', schema: jobPageSchema } },
@@ -66,6 +73,15 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
       const options = { timeoutMs: wait_seconds * 1000, ...(since !== undefined && { since }) }
       return json(await withSignal(call, closing, signal => deputy.wait(id, { ...options, signal })))
     },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/api/jobs/{id}/manifest',
+    tag: 'jobs',
+    summary: 'Tell what was asked for; secrets by name only',
+    responses: { 200: { description: 'The manifest, with defaults', schema: manifestSchema } },
+    handle: async call => json(await deputy.manifest(jobId(call))),
   }),
 
   queryRoute({

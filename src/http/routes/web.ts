@@ -1,62 +1,74 @@
-import { readFile } from 'node:fs/promises'
 import { AppError } from '../../jobs/errors.ts'
-import { type Route, route } from '../route.ts'
-import { SHELL, STYLE } from '../web-shell.ts'
+import { createConsoleAssets } from '../console-assets.ts'
+import { type Call, type Route, route } from '../route.ts'
 
-/** The compiled scripts of web/, beside the rest of the compiled product. */
-const SCRIPTS = new URL('../../web/', import.meta.url)
-
-/** Scripts from here alone, requests to here alone, and no page may frame this one and make its user click. */
+/**
+ * Scripts and styles from here alone, requests to here alone, and no page may frame this one and make its user
+ * click. Pictures and pages that a job left are shown from memory (blob:).
+ */
 const HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "connect-src 'self'",
-    'img-src data:',
+    "img-src 'self' blob:",
+    'frame-src blob:',
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
   ].join('; '),
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
-  'cache-control': 'no-cache',
+  vary: 'accept-encoding',
 } as const
 
-/** The web page. It is open because it holds nothing: its script asks for the token. */
-export const webRoutes = (): Route[] => [
-  route({
-    method: 'GET',
-    path: '/',
-    tag: 'web',
-    open: true,
-    summary: 'The web page',
-    responses: { 200: { description: 'HTML', type: 'text/html' } },
-    handle: () => page(SHELL, 'text/html; charset=utf-8'),
-  }),
-  route({
-    method: 'GET',
-    path: '/web/{path}',
-    tag: 'web',
-    open: true,
-    summary: 'Its style and scripts',
-    responses: { 200: { description: 'CSS or JavaScript', type: 'text/javascript' } },
-    handle: async ({ params: { path = '' } }) =>
-      path === 'style.css' ? page(STYLE, 'text/css; charset=utf-8') : script(path),
-  }),
-]
+/** The console. It is open because it holds nothing: its script logs in and asks for everything it shows. */
+export const webRoutes = (): Route[] => {
+  const assets = createConsoleAssets()
 
-const page = (body: string, type: string): Response =>
-  new Response(body, { headers: { ...HEADERS, 'content-type': type } })
+  const serve = async ({ request }: Call, name: string, cacheControl: string): Promise<Response> => {
+    const asset = await assets(name)
+    if (asset === undefined)
+      throw new AppError('not_found', `There is no part '${name.slice(0, 60)}' of the console.`, {
+        hint: 'In a checkout, run npm run build.',
+      })
+    const headers = {
+      ...HEADERS,
+      'content-type': asset.type,
+      'cache-control': cacheControl,
+      etag: asset.etag,
+    }
+    if (request.headers.get('if-none-match') === asset.etag)
+      return new Response(null, { status: 304, headers })
+    const { bytes, encoding } = await asset.body(request.headers.get('accept-encoding') ?? '')
+    return new Response(Buffer.from(bytes), {
+      headers: { ...headers, ...(encoding !== undefined && { 'content-encoding': encoding }) },
+    })
+  }
 
-const script = async (name: string): Promise<Response> => {
-  const source = /^[a-z-]{1,40}\.js$/.test(name)
-    ? await readFile(new URL(name, SCRIPTS), 'utf8').catch(() => undefined)
-    : undefined
-  if (source === undefined)
-    throw new AppError('not_found', `There is no part '${name.slice(0, 60)}' of the web page.`)
-  return page(source, 'text/javascript; charset=utf-8')
+  return [
+    route({
+      method: 'GET',
+      path: '/',
+      tag: 'console',
+      open: true,
+      summary: 'The console',
+      responses: { 200: { description: 'HTML', type: 'text/html' } },
+      handle: call => serve(call, 'index.html', 'no-cache'),
+    }),
+    route({
+      method: 'GET',
+      path: '/web/{path}',
+      tag: 'console',
+      open: true,
+      summary: 'Its style and scripts; their names change with their content',
+      responses: { 200: { description: 'CSS or JavaScript', type: 'text/javascript' } },
+      handle: call => serve(call, call.params.path ?? '', 'public, max-age=31536000, immutable'),
+    }),
+  ]
 }

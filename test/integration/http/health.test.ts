@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
+import { createConsoleSessions } from '../../../src/http/console-sessions.ts'
 import { controlRoutes } from '../../../src/http/routes/all.ts'
 import {
   artifactListSchema,
@@ -205,7 +206,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('names in every route what it can answer', () => {
-    const routes = controlRoutes({
+    const deps = {
       ...control,
       daemon: {
         version: '1',
@@ -219,7 +220,8 @@ describe('the OpenAPI document', () => {
       explainConfig: () => [],
       log: { error: () => {}, warn: () => {} },
       closing: control.closing.signal,
-    })
+    }
+    const routes = controlRoutes(deps, createConsoleSessions('key'))
     for (const { path, responses, summary } of routes) {
       expect([path, Object.keys(responses).length]).not.toEqual([path, 0])
       expect(summary).toMatch(/^[A-Z/]/)

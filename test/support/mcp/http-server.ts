@@ -44,7 +44,7 @@ export const startHttpServer = async ({ makeFactory }: HttpServerOptions = {}): 
       stop: () => {},
       reload: () => ({ added: [], removed: [], changed: [], restart: [] }),
     },
-    tokens: { full: 'full-token', read: 'read-token' },
+    tokens: { full: 'full-token', read: 'read-token', sessionKey: 'session-key' },
     mcp: mcp.fetch,
     explainConfig: () => [],
     log: { error: () => {}, warn: () => {} },

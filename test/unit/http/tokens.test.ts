@@ -18,7 +18,7 @@ it('makes two different tokens on the first start, for their owner alone, and ke
   expect(first.full).not.toBe(first.read)
   expect([modeOf('token'), modeOf('token-readonly')]).toEqual([0o600, 0o600])
   expect(await ensureTokens(directory)).toEqual(first)
-  expect(readdirSync(directory).sort()).toEqual(['token', 'token-readonly'])
+  expect(readdirSync(directory).sort()).toEqual(['session-key', 'token', 'token-readonly'])
 })
 
 it('agrees on one token when several start at once', async () => {

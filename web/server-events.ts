@@ -4,7 +4,7 @@ export interface StreamEvent {
   readonly data: string
 }
 
-/** Reads server-sent events from a fetch: EventSource cannot send a token. */
+/** Reads server-sent events from a fetch: EventSource cannot send a bearer token. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
   const reader = body.getReader()
   const decoder = new TextDecoder()

@@ -1,0 +1,125 @@
+import { useSignal } from '@preact/signals'
+import { isConnected } from './api.ts'
+import { JobPage } from './job/page.tsx'
+import { JobsPage } from './jobs/page.tsx'
+import { useKeys } from './keys.ts'
+import { Login } from './login.tsx'
+import { OverviewPage } from './overview/page.tsx'
+import { Dialog } from './parts.tsx'
+import { go, place } from './router.ts'
+import { session } from './session.ts'
+import { SubmitPage } from './submit/page.tsx'
+import { SystemPage } from './system/page.tsx'
+
+const PAGES = [
+  { path: '', title: 'Overview', hash: '#/' },
+  { path: 'jobs', title: 'Jobs', hash: '#/jobs' },
+  { path: 'new', title: 'New job', hash: '#/new' },
+  { path: 'system', title: 'System', hash: '#/system' },
+] as const
+
+export const App = () => (session.value === undefined ? <Login /> : <Console />)
+
+const Console = () => {
+  const isHelpOpen = useSignal(false)
+  const [first = '', id] = place.value.path
+  useKeys({
+    '?': () => {
+      isHelpOpen.value = true
+    },
+    n: () => go('#/new'),
+    o: () => go('#/'),
+    l: () => go('#/jobs'),
+    '/': () => {
+      const search = document.querySelector<HTMLInputElement>('input[type=search]')
+      if (search === null) go('#/jobs')
+      else search.focus()
+    },
+  })
+  return (
+    <>
+      <button type="button" class="skip" onClick={skipToContent}>
+        Skip to content
+      </button>
+      <header class="top">
+        <a class="brand" href="#/">
+          Deputy
+        </a>
+        <nav aria-label="Pages">
+          {PAGES.map(({ path, title, hash }) => (
+            <a key={path} href={hash} aria-current={path === first ? 'page' : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+        <button
+          type="button"
+          class="quiet help"
+          aria-label="Keyboard help"
+          onClick={() => {
+            isHelpOpen.value = true
+          }}
+        >
+          ?
+        </button>
+      </header>
+      {!isConnected.value && (
+        <p class="lost" role="status">
+          The daemon does not answer. This page goes on when it does.
+        </p>
+      )}
+      <main id="content" tabIndex={-1}>
+        <Page first={first} id={id} />
+      </main>
+      <Dialog
+        isOpen={isHelpOpen.value}
+        label="Keyboard"
+        onClose={() => {
+          isHelpOpen.value = false
+        }}
+      >
+        <Help />
+      </Dialog>
+    </>
+  )
+}
+
+const Page = ({ first, id }: { first: string; id: string | undefined }) => {
+  if (first === 'jobs') return id === undefined ? <JobsPage /> : <JobPage key={id} id={id} />
+  if (first === 'new') return <SubmitPage key={place.value.query.get('from') ?? ''} />
+  if (first === 'system') return <SystemPage />
+  return <OverviewPage />
+}
+
+/** A link would change the address, which holds the page. */
+const skipToContent = (): void => document.querySelector<HTMLElement>('#content')?.focus()
+
+const KEYS = [
+  ['/', 'search'],
+  ['j, k', 'next, previous job'],
+  ['Enter', 'open the job'],
+  ['x', 'select the job'],
+  ['o, l, n', 'overview, list of jobs, new job'],
+  ['w', 'wrap the lines of a log'],
+  ['e', 'go to the first error of a log'],
+  ['?', 'this help'],
+] as const
+
+const Help = () => (
+  <>
+    <h2>Keyboard</h2>
+    <dl class="keys">
+      {KEYS.map(([key, what]) => (
+        <div key={key}>
+          <dt>
+            <kbd>{key}</kbd>
+          </dt>
+          <dd>{what}</dd>
+        </div>
+      ))}
+    </dl>
+    <form method="dialog" class="bar end">
+      <button type="submit">Close</button>
+    </form>
+  </>
+)

@@ -1,0 +1,121 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { JobResult, JobView } from '../../src/engine/deputy.ts'
+import { isTerminal } from '../../src/jobs/states.ts'
+import { ApiError, askJson } from '../api.ts'
+import { LogView } from '../log/log-view.tsx'
+import { Badge, Copy, Duration, Empty, Problem } from '../parts.tsx'
+import { place } from '../router.ts'
+import { useEvents, useFetch } from '../use-fetch.ts'
+import { JobActions } from './actions.tsx'
+import { Artifacts } from './artifacts.tsx'
+import { Events } from './events.tsx'
+import { Facts } from './facts.tsx'
+import { PatchView } from './patch-view.tsx'
+import { TaskView } from './task-view.tsx'
+import { Timeline } from './timeline.tsx'
+
+export const JobPage = ({ id }: { id: string }) => {
+  const job = useFetch<JobView>(`/api/jobs/${encodeURIComponent(id)}`)
+  useEvents(`/api/jobs/${encodeURIComponent(id)}/events/stream`, () => void job.reload())
+  const view = job.data.value
+  if (view === undefined) {
+    const error = job.problem.value
+    if (error instanceof ApiError && error.status === 404)
+      return (
+        <Empty title="No such job">
+          <p>
+            It may have been deleted. <a href="#/jobs">All jobs</a>
+          </p>
+        </Empty>
+      )
+    return error === undefined ? <div class="skeleton" aria-hidden="true" /> : <Problem error={error} />
+  }
+  return (
+    <article class="job">
+      <header>
+        <h1>
+          <Badge status={view.status} />
+          <span>{view.task || view.job_id}</span>
+        </h1>
+        <p class="soft bar">
+          <Duration job={view} />
+          <code>{view.job_id}</code>
+          <Copy text={view.job_id} />
+        </p>
+        <JobActions job={view} onChange={() => void job.reload()} />
+        <Problem error={job.problem.value} />
+        {view.error !== null && (
+          <p class="problem">
+            {view.error.message} <small>{view.error.hint}</small>
+          </p>
+        )}
+        {view.progress !== null && !isTerminal(view.status) && <p class="progress">{view.progress}</p>}
+      </header>
+      <div class="columns">
+        <div class="main-column">
+          <Parts id={id} isFinished={isTerminal(view.status)} />
+        </div>
+        <aside>
+          <Timeline job={view} />
+          <Facts job={view} />
+        </aside>
+      </div>
+    </article>
+  )
+}
+
+/** What a job left is known when it has ended. The log stays where it is meanwhile. */
+const Parts = ({ id, isFinished }: { id: string; isFinished: boolean }) => {
+  const result = useSignal<JobResult | undefined>(undefined)
+  const problem = useSignal<unknown>(undefined)
+  useEffect(() => {
+    if (!isFinished) return
+    askJson<JobResult>(`/api/jobs/${id}/result?max_bytes=0`).then(
+      found => {
+        result.value = found
+      },
+      error => {
+        problem.value = error
+      },
+    )
+  }, [isFinished])
+  return (
+    <>
+      <Problem error={problem.value} />
+      <Tabs id={id} result={result.value} />
+    </>
+  )
+}
+
+const Tabs = ({ id, result }: { id: string; result: JobResult | undefined }) => {
+  const tab = place.value.query.get('tab') ?? 'log'
+  const count = result?.artifacts.length ?? 0
+  const tabs = [
+    ['log', 'Log'],
+    ['task', 'Task'],
+    ['artifacts', count > 0 ? `Artifacts ${count}` : 'Artifacts'],
+    ['changes', 'Changes'],
+    ['events', 'Events'],
+  ] as const
+  return (
+    <>
+      <nav class="tabs" aria-label="Parts of the job">
+        {tabs.map(([name, title]) => (
+          <a
+            key={name}
+            href={`#/jobs/${id}${name === 'log' ? '' : `?tab=${name}`}`}
+            aria-current={name === tab ? 'page' : undefined}
+          >
+            {title}
+          </a>
+        ))}
+      </nav>
+      {tab === 'task' && <TaskView id={id} />}
+      {tab === 'artifacts' && <Artifacts id={id} result={result} />}
+      {tab === 'changes' && <PatchView id={id} result={result} />}
+      {tab === 'events' && <Events id={id} />}
+      {tab === 'log' && <LogView id={id} />}
+    </>
+  )
+}

@@ -1,0 +1,24 @@
+import type { Manifest } from '../../src/jobs/manifest.ts'
+import { Copy, Problem } from '../parts.tsx'
+import { useFetch } from '../use-fetch.ts'
+
+export const TaskView = ({ id }: { id: string }) => {
+  const { data, problem } = useFetch<Manifest>(`/api/jobs/${id}/manifest`)
+  if (data.value === undefined) return <Problem error={problem.value} />
+  const { task, ...rest } = data.value
+  const manifest = JSON.stringify(rest, null, 2)
+  return (
+    <section aria-label="Task">
+      <div class="bar">
+        <h2>Task</h2>
+        <Copy text={task} />
+      </div>
+      <pre class="code">{task}</pre>
+      <div class="bar">
+        <h2>Manifest</h2>
+        <Copy text={JSON.stringify(data.value, null, 2)} />
+      </div>
+      <pre class="code">{manifest}</pre>
+    </section>
+  )
+}

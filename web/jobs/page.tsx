@@ -1,0 +1,135 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { useKeys } from '../keys.ts'
+import { Command, Empty, Problem } from '../parts.tsx'
+import { go, place } from '../router.ts'
+import { Actions } from './actions.tsx'
+import { Filters, filterOf } from './filters.tsx'
+import { createJobList, type Filter } from './job-list.ts'
+import { JobRow } from './row.tsx'
+import { VirtualRows } from './virtual-rows.tsx'
+
+export const JobsPage = () => {
+  const filter = filterOf(place.value.query)
+  const runtimes = useSignal<readonly string[]>([])
+  const learn = (found: readonly string[]): void => {
+    const all = [
+      ...new Set([...runtimes.value, ...found, ...(filter.runtime ? [filter.runtime] : [])]),
+    ].sort()
+    if (all.length !== runtimes.value.length) runtimes.value = all
+  }
+  return (
+    <section class="jobs">
+      <h1 class="hidden">Jobs</h1>
+      <Filters runtimes={runtimes.value} />
+      <List key={JSON.stringify(filter)} filter={filter} onRuntimes={learn} />
+    </section>
+  )
+}
+
+const NARROW = matchMedia('(max-width: 760px)')
+
+interface ListProps {
+  readonly filter: Filter
+  onRuntimes(runtimes: readonly string[]): void
+}
+
+const List = ({ filter, onRuntimes }: ListProps) => {
+  const stop = useMemo(() => new AbortController(), [])
+  const list = useMemo(() => createJobList(filter, stop.signal), [])
+  const selected = useSignal<ReadonlySet<string>>(new Set())
+  const activeId = useSignal<string | undefined>(undefined)
+  const isNarrow = useSignal(NARROW.matches)
+  useEffect(() => {
+    const change = (): void => {
+      isNarrow.value = NARROW.matches
+    }
+    NARROW.addEventListener('change', change)
+    return () => {
+      NARROW.removeEventListener('change', change)
+      stop.abort()
+    }
+  }, [])
+  const jobs = list.jobs.value
+  useEffect(() => onRuntimes([...new Set(jobs.map(job => job.runtime))]), [jobs])
+  const active = activeId.value === undefined ? -1 : jobs.findIndex(job => job.job_id === activeId.value)
+
+  const toggle = (id: string): void => {
+    const next = new Set(selected.value)
+    if (!next.delete(id)) next.add(id)
+    selected.value = next
+  }
+  const move = (by: number): void => {
+    // Keys may come faster than the page is drawn.
+    const from = list.jobs.value.findIndex(job => job.job_id === activeId.value)
+    activeId.value = jobs[Math.min(jobs.length - 1, Math.max(0, from + by))]?.job_id
+  }
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    ...(activeId.value !== undefined && {
+      Enter: () => go(`#/jobs/${activeId.value}`),
+      x: () => toggle(activeId.value!),
+      Escape: () => {
+        activeId.value = undefined
+      },
+    }),
+  })
+
+  if (list.isLoading.value && list.problem.value === undefined) return <Skeleton />
+  return (
+    <>
+      <Problem error={list.problem.value} />
+      <Actions selected={selected} jobs={jobs} onDone={() => void list.reload()} />
+      {jobs.length === 0 ? (
+        <NoJobs isFiltered={Object.keys(filter).length > 0} />
+      ) : (
+        <VirtualRows
+          count={jobs.length}
+          rowHeight={isNarrow.value ? 68 : 42}
+          active={active}
+          onEnd={() => void list.loadMore()}
+          row={index => {
+            const job = jobs[index]!
+            return (
+              <JobRow
+                key={job.job_id}
+                job={job}
+                isActive={index === active}
+                isSelected={selected.value.has(job.job_id)}
+                onSelect={() => toggle(job.job_id)}
+              />
+            )
+          }}
+        />
+      )}
+      <p class="count" role="status">
+        {jobs.length > 0 && `${jobs.length.toLocaleString()}${list.hasMore.value ? ' or more' : ''} jobs`}
+      </p>
+    </>
+  )
+}
+
+const NoJobs = ({ isFiltered }: { isFiltered: boolean }) =>
+  isFiltered ? (
+    <Empty title="No job matches">
+      <p>
+        <a href="#/jobs">Show all jobs</a>
+      </p>
+    </Empty>
+  ) : (
+    <Empty title="No jobs yet">
+      <p>
+        <a href="#/new">Submit one here</a>, or in a terminal:
+      </p>
+      <Command text="deputy run -- echo hello" />
+    </Empty>
+  )
+
+const Skeleton = () => (
+  <div class="skeleton" aria-hidden="true">
+    {Array.from({ length: 8 }, (_, index) => (
+      <div key={index} />
+    ))}
+  </div>
+)

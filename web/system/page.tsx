@@ -1,0 +1,116 @@
+import { useSignal } from '@preact/signals'
+import type { DaemonInfo } from '../../src/control/daemon-info.ts'
+import type { MachineView } from '../../src/engine/deputy.ts'
+import type { Readiness } from '../../src/ports.ts'
+import { ask } from '../api.ts'
+import { Age, Command, Confirm, Problem, type Question } from '../parts.tsx'
+import { logOut } from '../session.ts'
+import { useFetch } from '../use-fetch.ts'
+import { Settings } from './settings.tsx'
+
+export const SystemPage = () => {
+  const daemon = useFetch<DaemonInfo>('/api/daemon')
+  return (
+    <section class="system">
+      <div class="bar">
+        <h1>System</h1>
+        <button type="button" class="quiet" onClick={logOut}>
+          Log out
+        </button>
+      </div>
+      <Problem error={daemon.problem.value} />
+      {daemon.data.value !== undefined && (
+        <p class="soft">
+          Deputy {daemon.data.value.version}, process {daemon.data.value.pid}, started{' '}
+          <Age at={daemon.data.value.started_at} />
+        </p>
+      )}
+      <Checks />
+      <Machines />
+      <Settings />
+    </section>
+  )
+}
+
+const Checks = () => {
+  const { data, problem } = useFetch<{ readonly runtimes: readonly Readiness[] }>('/api/doctor')
+  return (
+    <section class="card">
+      <h2>Runtimes</h2>
+      <Problem error={problem.value} />
+      {data.value === undefined && problem.value === undefined && <p class="soft">Checking…</p>}
+      {data.value?.runtimes.map(({ runtime, ready, checks }) => (
+        <details key={runtime} open={ready}>
+          <summary>
+            <strong>{runtime}</strong>{' '}
+            <span class={`health ${ready ? 'healthy' : 'unreachable'}`}>{ready ? 'ready' : 'not ready'}</span>
+          </summary>
+          <ul class="checks">
+            {checks.map(({ name, status, message, fix }) => (
+              <li class={status} key={name}>
+                <strong>{name}</strong> {message}
+                {fix !== undefined && <Command text={fix} />}
+              </li>
+            ))}
+          </ul>
+        </details>
+      ))}
+    </section>
+  )
+}
+
+const Machines = () => {
+  const { data, problem, reload } = useFetch<{ readonly machines: readonly MachineView[] }>(
+    '/api/machines',
+    5_000,
+  )
+  const question = useSignal<Question | undefined>(undefined)
+  const failure = useSignal<unknown>(undefined)
+  const destroy = async (id: string): Promise<void> => {
+    try {
+      await ask(`/api/machines/${id}`, { method: 'DELETE' })
+      await reload()
+    } catch (error) {
+      failure.value = error
+    }
+  }
+  return (
+    <section class="card">
+      <h2>Machines</h2>
+      <Problem error={problem.value ?? failure.value} />
+      {data.value?.machines.length === 0 && (
+        <p class="soft">None. A machine lives as long as its job, or longer with lifecycle: persistent.</p>
+      )}
+      {data.value?.machines.map(machine => (
+        <div class="machine" key={machine.machine_id}>
+          <code>{machine.machine_id.slice(0, 8)}</code>
+          <span>
+            {machine.runtime}
+            {machine.where !== undefined && ` on ${machine.where}`}, {machine.state},{' '}
+            <Age at={machine.created_at} />
+            {machine.job_id !== null && (
+              <>
+                , <a href={`#/jobs/${machine.job_id}`}>job {machine.job_id.slice(0, 8)}</a>
+              </>
+            )}
+            {machine.problem !== null && <span class="field-problem"> {machine.problem}</span>}
+          </span>
+          <button
+            type="button"
+            class="danger"
+            onClick={() => {
+              question.value = {
+                text: `Destroy the machine ${machine.machine_id}? What runs in it ends.`,
+                action: 'Destroy',
+                run: () => destroy(machine.machine_id),
+              }
+            }}
+          >
+            Destroy
+          </button>
+        </div>
+      ))}
+      <Confirm question={question} />
+    </section>
+  )
+}
