@@ -1,7 +1,7 @@
 import { AppError, toAppError } from '../jobs/errors.ts'
 
 /** Responses use plain header objects: the Node adapter sends them without building a Headers object. */
-const JSON_HEADERS = {
+export const JSON_HEADERS = {
   'content-type': 'application/json',
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',

@@ -5,13 +5,18 @@ import { manifestSchema } from '../../jobs/manifest.ts'
 import { readJson } from '../body.ts'
 import { allowedDirectories } from '../client-directories.ts'
 import type { ControlDeps } from '../deps.ts'
+import { createLargeAnswers, type LargeAnswers } from '../large-answers.ts'
 import { jobId, waitSeconds } from '../params.ts'
 import { json, noContent } from '../respond.ts'
 import { type Call, queryRoute, type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
 import { jobPageSchema, jobSchema, resultSchema, stateSchema } from '../views.ts'
 
-export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
+const LARGE_RESULT = 256 * 1024
+
+export const jobRoutes = (deps: ControlDeps): Route[] => listRoutes(deps, createLargeAnswers())
+
+const listRoutes = ({ deputy, closing }: ControlDeps, large: LargeAnswers): Route[] => [
   route({
     method: 'POST',
     path: '/api/jobs',
@@ -100,9 +105,9 @@ export const jobRoutes = ({ deputy, closing }: ControlDeps): Route[] => [
     responses: { 200: { description: 'The result', schema: resultSchema } },
     handle: async call => {
       const { max_bytes } = call.query
-      return json(
-        await deputy.result(jobId(call), { ...(max_bytes !== undefined && { maxBytes: max_bytes }) }),
-      )
+      const read = () =>
+        deputy.result(jobId(call), { ...(max_bytes !== undefined && { maxBytes: max_bytes }) })
+      return max_bytes !== undefined && max_bytes > LARGE_RESULT ? large.send(read) : json(await read())
     },
   }),
 

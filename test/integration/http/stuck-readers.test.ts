@@ -57,3 +57,25 @@ it('pages of output that nobody reads cost a small part of their size, and one t
   // It was more than 2 when each page was encoded as a whole; garbage that is not collected yet counts, too.
   expect(cost).toBeLessThan(0.6)
 })
+
+it('large results wait for their turn, so that clients that do not read cannot fill the memory', async () => {
+  const directory = newHome()
+  mkdirSync(join(directory, 'config'))
+  writeFileSync(join(directory, 'config/config.yaml'), JSON.stringify({ keep: { outputHead: 2 * PAGE } }))
+  const { client, home } = await startDaemon({
+    directory,
+    env: { DEPUTY_ALLOW_HOST: '1', DEPUTY_RUNTIME: 'host' },
+  })
+  const { job_id } = await client.submit({ task: `seq 1 1000000 | head -c ${PAGE}` })
+  await client.wait(job_id, { timeoutMs: 50_000, signal: AbortSignal.timeout(60_000) })
+  const path = `/api/jobs/${job_id}/result?max_bytes=${PAGE}`
+  for (let reader = 0; reader < 8; reader++) await askWithoutReading(home.socket, path)
+  const refused = await send({ socketPath: home.socket }, path)
+  expect(refused.status).toBe(503)
+  expect(refused.json<{ error: { hint: string } }>().error.hint).toContain('max_bytes')
+  const small = await send({ socketPath: home.socket }, `/api/jobs/${job_id}/result`)
+  expect(small.status).toBe(200)
+  sockets[0]!.destroy()
+  const whole = await send({ socketPath: home.socket }, path)
+  expect(whole.json<{ output: string }>().output.length).toBe(PAGE)
+})
