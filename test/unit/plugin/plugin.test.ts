@@ -155,7 +155,9 @@ it('keeps what is needed to build the image, and nothing else, in its context', 
   expect(copied.sort()).toEqual(allowed.sort())
   expect(copied.filter(path => !existsSync(join(ROOT, path)))).toEqual([])
   const { build } = JSON.parse(text('package.json')).scripts
-  const built = [...`"${build}"`.matchAll(/tsc -p (\S+?)(?=[ "])/g)].map(match => match[1]!)
+  const built = [...`"${build}"`.matchAll(/(?:tsc -p|node|vite build) (\S+?)(?=[ "])/g)].map(
+    match => match[1]!,
+  )
   expect(built.filter(project => !copied.includes(project))).toEqual([])
   expect(text('Dockerfile')).toMatch(/^USER node$/m)
 })
