@@ -159,7 +159,8 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
   it('fails as in a shell when there is no such program', async () => {
     const id = newId()
     const end = await followOn(runner, id, {
-      start: { ...startOf({ id, command: '' }), argv: ['no-such-program'] },
+      // setsid reports 126 where a directory of PATH cannot be searched.
+      start: { ...startOf({ id, command: '', env: { PATH: '/usr/bin:/bin' } }), argv: ['no-such-program'] },
     })
     expect(end).toMatchObject({ kind: 'exit', code: 127 })
   })
