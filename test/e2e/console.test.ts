@@ -223,7 +223,7 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
     await browser.press('Enter')
     await browser.until(`location.hash.startsWith('#/jobs/')`)
     await browser.press('l')
-    await browser.until(`location.hash === '#/jobs'`)
+    await browser.until(`location.hash === '#/jobs' && document.querySelectorAll('.job-row').length > 3`)
     await browser.press('/')
     await browser.until(`document.activeElement.matches('.filter-q')`)
   })
