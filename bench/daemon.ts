@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { type Client, connect } from '../src/client/daemon-client.ts'
+import { isListening } from '../src/client/daemon-info.ts'
+import { DAEMON_FLAGS } from '../src/client/spawn-daemon.ts'
 import { type Home, resolveHome } from '../src/config/home.ts'
-import { type Client, connect } from '../src/control/client.ts'
-import { isListening } from '../src/control/daemon-info.ts'
-import { DAEMON_FLAGS } from '../src/control/spawn-daemon.ts'
 
 const CLI = fileURLToPath(new URL('../src/cli/main.js', import.meta.url))
 

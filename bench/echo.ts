@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { isListening } from '../src/control/daemon-info.ts'
+import { isListening } from '../src/client/daemon-info.ts'
 
 export interface Echo {
   readonly socketPath: string

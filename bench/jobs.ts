@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client } from '../src/control/client.ts'
+import type { Client } from '../src/client/daemon-client.ts'
 import { type BenchDaemon, startDaemon } from './daemon.ts'
 import { type Bench, type Figure, percentile } from './figure.ts'
 

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { request } from 'node:http'
-import type { Client } from '../src/control/client.ts'
+import type { Client } from '../src/client/daemon-client.ts'
 import { type BenchDaemon, startDaemon } from './daemon.ts'
 import { type Bench, percentile } from './figure.ts'
 

@@ -31,10 +31,10 @@ const TARGETS = [
     tests: ['unit test/unit/store test/unit/engine', 'integration test/integration/daemon'],
   },
   {
-    source: 'src/runtimes/local',
+    source: 'src/providers/local',
     tests: [
-      'unit test/unit/runtimes',
-      'integration test/integration/runtimes/shim-pool.test.ts test/integration/runtimes/host-runtime.test.ts test/integration/runtimes/sandbox-runtime.test.ts test/integration/runtimes/full-disk.test.ts',
+      'unit test/unit/providers',
+      'integration test/integration/providers/shim-pool.test.ts test/integration/providers/host-runtime.test.ts test/integration/providers/sandbox-runtime.test.ts test/integration/providers/full-disk.test.ts',
     ],
   },
 ]

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { access, constants, mkdir } from 'node:fs/promises'
+import type { Client } from '../client/daemon-client.ts'
 import { settingNames } from '../config/setting-names.ts'
-import type { Client } from '../control/client.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { Check } from '../ports.ts'
 import type { Context } from './context.ts'

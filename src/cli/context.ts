@@ -1,6 +1,6 @@
+import type { Client } from '../client/daemon-client.ts'
 import type { Home } from '../config/home.ts'
 import { resolveHome } from '../config/home.ts'
-import type { Client } from '../control/client.ts'
 import { VERSION } from '../version.ts'
 import { type Colors, chooseColors } from './terminal/colors.ts'
 import { createWriter, type Writer } from './terminal/writer.ts'
@@ -34,8 +34,8 @@ export const createContext = (options: { env: NodeJS.ProcessEnv; argv: readonly 
   const clients: Client[] = []
 
   const connected = async (revive: boolean): Promise<Client> => {
-    const { connect } = await import('../control/client.ts')
-    const { ensureDaemon } = await import('../control/ensure-daemon.ts')
+    const { connect } = await import('../client/daemon-client.ts')
+    const { ensureDaemon } = await import('../client/ensure-daemon.ts')
     const ensure = (signal?: AbortSignal) =>
       ensureDaemon(home, { version: VERSION, env, ...(signal && { signal }) })
     if (revive) await ensure()

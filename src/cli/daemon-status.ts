@@ -1,5 +1,5 @@
-import { type DaemonInfo, isListening } from '../control/daemon-info.ts'
-import { findDaemonPid } from '../control/daemon-pid.ts'
+import { type DaemonInfo, isListening } from '../client/daemon-info.ts'
+import { findDaemonPid } from '../client/daemon-pid.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Context } from './context.ts'
 import { age } from './terminal/format.ts'

@@ -1,4 +1,4 @@
-import type { Client } from '../control/client.ts'
+import type { Client } from '../client/daemon-client.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Context } from './context.ts'
 import { reportError } from './report-error.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import type { Client } from '../control/client.ts'
+import type { Client } from '../client/daemon-client.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Artifact } from '../jobs/job.ts'
 import { didYouMean } from '../jobs/nearest.ts'

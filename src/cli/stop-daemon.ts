@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isListening } from '../control/daemon-info.ts'
-import { findDaemonPid } from '../control/daemon-pid.ts'
+import { isListening } from '../client/daemon-info.ts'
+import { findDaemonPid } from '../client/daemon-pid.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Context } from './context.ts'
 

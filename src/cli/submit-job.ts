@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Client } from '../control/client.ts'
+import type { Client } from '../client/daemon-client.ts'
 import type { JobView } from '../engine/deputy.ts'
 import { WORKSPACE_LABEL } from '../jobs/labels.ts'
 import type { Parsed } from './args/spec.ts'

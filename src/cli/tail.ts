@@ -1,4 +1,4 @@
-import type { Client } from '../control/client.ts'
+import type { Client } from '../client/daemon-client.ts'
 import type { OutputPage, OutputPiece } from '../engine/deputy.ts'
 
 const LINE_BYTES = 200

@@ -1,4 +1,4 @@
-import type { Client } from '../control/client.ts'
+import type { Client } from '../client/daemon-client.ts'
 import type { JobView } from '../engine/deputy.ts'
 import { isTerminal } from '../jobs/states.ts'
 import type { Context } from './context.ts'

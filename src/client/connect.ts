@@ -1,11 +1,11 @@
 import { resolveHome } from '../config/home.ts'
-import { type Client, connect as connectControl } from '../control/client.ts'
-import { ensureDaemon } from '../control/ensure-daemon.ts'
 import type { JobPage, JobResult, ListFilter, MachineView } from '../engine/deputy.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { JobEvent } from '../jobs/job.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
 import { VERSION } from '../version.ts'
+import { type Client, connect as connectControl } from './daemon-client.ts'
+import { ensureDaemon } from './ensure-daemon.ts'
 import { createJobHandle, type JobHandle, type OutputText } from './job-handle.ts'
 
 export interface ConnectOptions {

@@ -1,8 +1,8 @@
-import type { Client } from '../control/client.ts'
 import type { JobResult, JobView } from '../engine/deputy.ts'
 import type { Artifact, JobEvent } from '../jobs/job.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
 import { isTerminal } from '../jobs/states.ts'
+import type { Client } from './daemon-client.ts'
 
 /** A piece of a job's output. `skipped` counts the bytes that were dropped before it. */
 export interface OutputText {

@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
-import { clusterSchema } from '../cluster/inventory.ts'
 import { KEPT, LIMITS } from '../jobs/limits.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
+import { clusterSchema } from '../nodes/inventory.ts'
 import { callbackSchema, proxmoxRuntimeSchema } from './proxmox-runtime.ts'
 import { proxmoxToolsSchema } from './proxmox-tools.ts'
 

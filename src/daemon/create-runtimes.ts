@@ -1,17 +1,17 @@
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import type { Cluster } from '../cluster/cluster.ts'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
+import type { Cluster } from '../nodes/cluster.ts'
 import type { Blobs, Runtime } from '../ports.ts'
+import { type BatchOptions, createBatchRuntime } from '../providers/batch/batch-runtime.ts'
+import { createHostRuntime } from '../providers/host/host-runtime.ts'
+import { misconfiguredProxmox } from '../providers/proxmox/misconfigured-runtime.ts'
+import { createSandboxRuntime } from '../providers/sandbox/sandbox-runtime.ts'
+import { createSshRuntime } from '../providers/ssh/ssh-runtime.ts'
 import { isConfigured } from '../proxmox/proxmox-settings.ts'
-import { type BatchOptions, createBatchRuntime } from '../runtimes/batch/batch-runtime.ts'
-import { createHostRuntime } from '../runtimes/host/host-runtime.ts'
-import { misconfiguredProxmox } from '../runtimes/proxmox/misconfigured-runtime.ts'
-import { createSandboxRuntime } from '../runtimes/sandbox/sandbox-runtime.ts'
-import { createSshRuntime } from '../runtimes/ssh/ssh-runtime.ts'
 
 export interface RuntimesOptions {
   readonly home: Home
@@ -40,7 +40,7 @@ export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[
 /** Loaded only when a cluster is configured. An invalid setting must not disable the other runtimes. */
 const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOptions): Promise<Runtime> => {
   try {
-    const { proxmoxFromConfig } = await import('../runtimes/proxmox/proxmox-from-config.ts')
+    const { proxmoxFromConfig } = await import('../providers/proxmox/proxmox-from-config.ts')
     return await proxmoxFromConfig({
       env,
       stateDir: home.stateDir,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { encodePage } from '../control/wire-output.ts'
+import { encodePage } from '../client/wire-output.ts'
 import type { Deputy, OutputPage } from '../engine/deputy.ts'
 import { endId } from './resume.ts'
 import { message } from './sse.ts'

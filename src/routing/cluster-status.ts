@@ -1,8 +1,8 @@
-import { overloadReason } from '../cluster/probe/health.ts'
-import { localTraits, measureLocal } from '../cluster/probe/local-load.ts'
-import type { NodeStatus } from '../cluster/probe/node-monitor.ts'
 import type { Deputy } from '../engine/deputy.ts'
 import { COMMAND_LABEL } from '../jobs/labels.ts'
+import { overloadReason } from '../nodes/probe/health.ts'
+import { localTraits, measureLocal } from '../nodes/probe/local-load.ts'
+import type { NodeStatus } from '../nodes/probe/node-monitor.ts'
 import type { Routing } from './plan-routed.ts'
 
 export interface ClusterStatusView {

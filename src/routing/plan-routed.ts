@@ -1,18 +1,18 @@
-import { classify } from '../cluster/classify.ts'
-import type { Cluster } from '../cluster/cluster.ts'
-import { assertAllowed } from '../cluster/policy/command-policy.ts'
-import { overloadReason } from '../cluster/probe/health.ts'
-import { type LocalMonitor, localTraits } from '../cluster/probe/local-load.ts'
+import { AppError } from '../jobs/errors.ts'
+import { COMMAND_LABEL, WORKSPACE_LABEL } from '../jobs/labels.ts'
+import type { ManifestInput } from '../jobs/manifest.ts'
+import { classify } from '../nodes/classify.ts'
+import type { Cluster } from '../nodes/cluster.ts'
+import { assertAllowed } from '../nodes/policy/command-policy.ts'
+import { overloadReason } from '../nodes/probe/health.ts'
+import { type LocalMonitor, localTraits } from '../nodes/probe/local-load.ts'
 import {
   compileRequirements,
   describeRequirements,
   firstUnmet,
   type Requirements,
-} from '../cluster/requirements.ts'
-import { unmetRequirement } from '../cluster/unmet-requirement.ts'
-import { AppError } from '../jobs/errors.ts'
-import { COMMAND_LABEL, WORKSPACE_LABEL } from '../jobs/labels.ts'
-import type { ManifestInput } from '../jobs/manifest.ts'
+} from '../nodes/requirements.ts'
+import { unmetRequirement } from '../nodes/unmet-requirement.ts'
 import { shellQuote } from '../runner/shell-words.ts'
 
 export interface RoutedCommand {

@@ -1,8 +1,8 @@
 import type { OutputChunk, Usage } from '../jobs/job.ts'
+import { createClaudeStream } from '../output/claude-stream.ts'
+import { createProgressScanner } from '../output/progress-scanner.ts'
+import { createRedactor, createTextRedactor, secretPatterns } from '../output/redactor.ts'
 import type { Sink } from '../ports.ts'
-import { createClaudeStream } from '../runtimes/local/claude-stream.ts'
-import { createProgressScanner } from '../runtimes/local/progress-scanner.ts'
-import { createRedactor, createTextRedactor, secretPatterns } from '../runtimes/local/redactor.ts'
 import type { RunContext } from './sealed-context.ts'
 
 export interface OutputReport {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client } from '../../src/control/client.ts'
+import type { Client } from '../../src/client/daemon-client.ts'
 import type { JobView } from '../../src/engine/deputy.ts'
 import { AppError } from '../../src/jobs/errors.ts'
 import { patiently } from './patience.ts'

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { utimesSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { Client } from '../../src/control/client.ts'
+import type { Client } from '../../src/client/daemon-client.ts'
 import { leftCgroups, leftFiles, leftProcesses, leftShims, mounts } from './leftovers.ts'
 import { patiently, untilNone } from './patience.ts'
 import { daemons, signal } from './processes.ts'

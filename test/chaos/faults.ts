@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isListening } from '../../src/control/daemon-info.ts'
+import { isListening } from '../../src/client/daemon-info.ts'
 import { FAULT_POINTS } from '../../src/engine/engine-context.ts'
 import type { Fault } from './fault.ts'
 import type { Keeper } from './keeper.ts'

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DAEMON_FLAGS } from '../../src/control/spawn-daemon.ts'
+import { DAEMON_FLAGS } from '../../src/client/spawn-daemon.ts'
 import { daemons } from './processes.ts'
 import { CLI, type World } from './world.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Client, connect } from '../../src/control/client.ts'
+import { type Client, connect } from '../../src/client/daemon-client.ts'
 import { AppError } from '../../src/jobs/errors.ts'
 import { checkJob, type Ending } from './check.ts'
 import { checkClean, checkStopped } from './clean.ts'

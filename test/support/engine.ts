@@ -7,10 +7,10 @@ import { loadConfig } from '../../src/config/load.ts'
 import { createSecrets } from '../../src/config/resolve-secrets.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts'
+import { packDirectory } from '../../src/files/pack-directory.ts'
 import type { Clock, Runtime, Store } from '../../src/ports.ts'
 import { createBlobs } from '../../src/store/blob-store.ts'
 import { openStore } from '../../src/store/sqlite-store.ts'
-import { packDirectory } from '../../src/workspace/pack-directory.ts'
 import { removeDirectory } from './remove-directory.ts'
 
 export { removeDirectory }

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Cluster, type ClusterOptions, createCluster } from '../../src/cluster/cluster.ts'
-import { type ClusterConfigInput, parseCluster } from '../../src/cluster/inventory.ts'
+import { type Cluster, type ClusterOptions, createCluster } from '../../src/nodes/cluster.ts'
+import { type ClusterConfigInput, parseCluster } from '../../src/nodes/inventory.ts'
+import { nodeHost } from '../../src/providers/ssh/node-host.ts'
 import type { Connection, RunnerHost } from '../../src/runner/channel.ts'
 import type { StartRequest } from '../../src/runner/client.ts'
 import { type FollowedEnd, type FollowRunOptions, followRun } from '../../src/runner/follow-run.ts'
-import { nodeHost } from '../../src/runtimes/ssh/node-host.ts'
 import type { SshLab } from './sshlab.ts'
 
 /** A cluster over the nodes of a lab; the user's own ssh files are left out of it. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { processesWith } from '../integration/runtimes/runtime-contract.ts'
+import { processesWith } from '../integration/providers/runtime-contract.ts'
 import type { Harness, RuntimeSubject } from './runtimes.ts'
 
 export interface SandboxVariant {
@@ -12,7 +12,7 @@ export interface SandboxVariant {
 const variant = (name: string, options: Record<string, unknown>, skip?: string): SandboxVariant => ({
   name,
   subject: {
-    module: 'runtimes/sandbox/sandbox-runtime.js',
+    module: 'providers/sandbox/sandbox-runtime.js',
     factory: 'createSandboxRuntime',
     options: { graceSeconds: 1, spare: 1, ...options },
   },

@@ -10,48 +10,46 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   jobs: [],
   ports: ['jobs'],
   version: [],
-  // How files of users and of jobs are opened: needs nothing and serves everybody.
-  files: [],
+  // One pipeline each for the output and the files of a job, whatever machine they come from.
+  output: ['jobs'],
+  files: ['jobs'],
   store: ['ports', 'jobs', 'files'],
-  workspace: ['jobs', 'files'],
-  config: ['ports', 'jobs', 'files', 'proxmox', 'cluster'],
+  config: ['ports', 'jobs', 'files', 'proxmox', 'nodes'],
   observability: ['engine', 'ports', 'jobs'],
   engine: ['ports', 'jobs', 'config'],
   // They know nothing of jobs: only the error family, which belongs to everybody.
   proxmox: ['jobs/errors', 'jobs/nearest', 'files'],
-  cluster: [
+  nodes: [
     'jobs/errors',
     'jobs/nearest',
     'jobs/own-property',
     'jobs/deadline',
     'jobs/abortable',
-    'workspace',
     'files',
     'runner/shell-words',
   ],
-  // The proxy that keeps a job to its list of domains: for every runtime, and knowing none.
+  // The proxy that keeps a job to its list of domains: for every provider, and knowing none.
   egress: [],
   guest: ['jobs', 'ports', 'egress'],
-  // The protocol and its client side know no provider; the pipeline of output and files still lies with the local ones.
-  runner: ['jobs', 'ports', 'workspace', 'runtimes/local'],
-  runtimes: [
+  // The protocol and its client side know no provider; the form of a run still lies with the local ones.
+  runner: ['jobs', 'ports', 'output', 'files', 'providers/local'],
+  providers: [
     'ports',
     'jobs',
+    'output',
     'files',
-    'workspace',
     'runner',
     'proxmox',
-    'cluster',
+    'nodes',
     'guest',
     'egress',
     'config',
     'version',
   ],
   // Where a command runs: between the nodes and whoever asks.
-  routing: ['cluster', 'jobs', 'engine/deputy', 'runner/shell-words'],
-  control: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
-  // The library for other programs: the client of the daemon under a public name.
-  client: ['control', 'engine/deputy', 'jobs', 'config', 'version'],
+  routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
+  // What the CLI and other programs speak to the daemon with.
+  client: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
   // Of the client only what both sides must agree on: the form of pages, events and the daemon's own word.
   http: [
     'engine',
@@ -60,17 +58,16 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'observability',
     'version',
     'guest',
-    'control/wire-output',
-    'control/wire-event',
-    'control/daemon-info',
+    'client/wire-output',
+    'client/wire-event',
+    'client/daemon-info',
   ],
-  mcp: ['engine', 'jobs', 'ports', 'files', 'control', 'config', 'version', 'proxmox', 'cluster', 'routing'],
+  mcp: ['engine', 'jobs', 'ports', 'files', 'client', 'config', 'version', 'proxmox', 'nodes', 'routing'],
   daemon: ['*'],
   // It starts the daemon and the bridge, and asks the daemon for the rest.
   cli: [
-    ...['control', 'engine/deputy', 'jobs', 'ports', 'config', 'version', 'workspace', 'proxmox', 'cluster'],
+    ...['client', 'engine/deputy', 'jobs', 'ports', 'config', 'version', 'files', 'proxmox', 'nodes'],
     ...[
-      'files',
       'routing',
       'guest',
       'daemon/run-daemon',

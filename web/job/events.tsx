@@ -1,4 +1,4 @@
-import type { WireEvent } from '../../src/control/wire-event.ts'
+import type { WireEvent } from '../../src/client/wire-event.ts'
 import { formatTime } from '../format.ts'
 import { Problem } from '../parts.tsx'
 import { useEvents, useFetch } from '../use-fetch.ts'

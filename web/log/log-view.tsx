@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import type { WirePage, WirePiece } from '../../src/control/wire-output.ts'
+import type { WirePage, WirePiece } from '../../src/client/wire-output.ts'
 import { download, follow } from '../api.ts'
 import { useKeys } from '../keys.ts'
 import { Problem } from '../parts.tsx'

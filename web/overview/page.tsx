@@ -1,4 +1,4 @@
-import type { DaemonInfo } from '../../src/control/daemon-info.ts'
+import type { DaemonInfo } from '../../src/client/daemon-info.ts'
 import type { JobPage, JobSummary } from '../../src/engine/deputy.ts'
 import { Age, Badge, Command, Duration, Empty, Problem } from '../parts.tsx'
 import { useEvents, useFetch } from '../use-fetch.ts'

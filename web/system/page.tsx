@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { DaemonInfo } from '../../src/control/daemon-info.ts'
+import type { DaemonInfo } from '../../src/client/daemon-info.ts'
 import type { MachineView } from '../../src/engine/deputy.ts'
 import type { Readiness } from '../../src/ports.ts'
 import { ask } from '../api.ts'

@@ -1,4 +1,4 @@
-import { isListening } from '../../control/daemon-info.ts'
+import { isListening } from '../../client/daemon-info.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { didYouMean } from '../../jobs/nearest.ts'
 import { usage } from '../args/parse.ts'

@@ -1,4 +1,4 @@
-import { isListening } from '../../control/daemon-info.ts'
+import { isListening } from '../../client/daemon-info.ts'
 import { didYouMean } from '../../jobs/nearest.ts'
 import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'

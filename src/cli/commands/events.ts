@@ -1,4 +1,4 @@
-import { encodeEvent } from '../../control/wire-event.ts'
+import { encodeEvent } from '../../client/wire-event.ts'
 import type { JobEvent } from '../../jobs/job.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'

@@ -1,4 +1,4 @@
-import type { Client } from '../../control/client.ts'
+import type { Client } from '../../client/daemon-client.ts'
 import type { JobPage, JobSummary, ListFilter } from '../../engine/deputy.ts'
 import { type JobState, STATES } from '../../jobs/states.ts'
 import { JSON_FLAG } from '../args/spec.ts'

@@ -1,4 +1,4 @@
-import { isListening } from '../../control/daemon-info.ts'
+import { isListening } from '../../client/daemon-info.ts'
 import { type FlagSpec, type FlagSpecs, GLOBAL_FLAGS } from '../args/spec.ts'
 import type { AnyCommand } from '../command.ts'
 import { COMMANDS } from '../commands/index.ts'

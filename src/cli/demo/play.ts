@@ -1,4 +1,4 @@
-import type { Client } from '../../control/client.ts'
+import type { Client } from '../../client/daemon-client.ts'
 import type { JobResult, JobView } from '../../engine/deputy.ts'
 import type { Context } from '../context.ts'
 import type { Colors } from '../terminal/colors.ts'

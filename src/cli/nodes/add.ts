@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type ClusterConfig, type ClusterNode, parseCluster, parseNode } from '../../cluster/inventory.ts'
-import type { ProbeReport } from '../../cluster/probe/probe-report.ts'
-import { parseDestination } from '../../cluster/ssh-destination.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
+import { type ClusterConfig, type ClusterNode, parseCluster, parseNode } from '../../nodes/inventory.ts'
+import type { ProbeReport } from '../../nodes/probe/probe-report.ts'
+import { parseDestination } from '../../nodes/ssh-destination.ts'
 import { usage } from '../args/parse.ts'
 
 export interface AddFlags {

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Cluster, createCluster } from '../../cluster/cluster.ts'
-import type { ClusterConfig } from '../../cluster/inventory.ts'
 import { loadConfig } from '../../config/load.ts'
+import { type Cluster, createCluster } from '../../nodes/cluster.ts'
+import type { ClusterConfig } from '../../nodes/inventory.ts'
 import type { Context } from '../context.ts'
 
 export const clusterConfig = async (context: Context): Promise<ClusterConfig> => {

@@ -1,4 +1,4 @@
-import { isListening } from '../../control/daemon-info.ts'
+import { isListening } from '../../client/daemon-info.ts'
 import { toAppError } from '../../jobs/errors.ts'
 import type { Context } from '../context.ts'
 

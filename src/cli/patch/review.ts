@@ -1,4 +1,4 @@
-import type { Client } from '../../control/client.ts'
+import type { Client } from '../../client/daemon-client.ts'
 import type { Context } from '../context.ts'
 import { quoteArgv } from '../manifest/shell.ts'
 import { confirm } from '../terminal/confirm.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { DaemonInfo as DaemonView } from '../../control/daemon-info.ts'
+import type { DaemonInfo as DaemonView } from '../../client/daemon-info.ts'
 import type { Stats } from '../../engine/deputy.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { isTerminal, STATES } from '../../jobs/states.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { encodeEvent } from '../../control/wire-event.ts'
+import { encodeEvent } from '../../client/wire-event.ts'
 import type { Deputy } from '../../engine/deputy.ts'
 import type { ControlDeps } from '../deps.ts'
 import { jobId } from '../params.ts'

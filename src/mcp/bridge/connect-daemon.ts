@@ -16,7 +16,7 @@ export const connectDaemon = async (
   const home = resolveHome(env)
   const open = () => openStream(home.socket, { ...headers, 'x-deputy-version': VERSION })
   const ensure = async () => {
-    const { ensureDaemon } = await import('../../control/ensure-daemon.ts')
+    const { ensureDaemon } = await import('../../client/ensure-daemon.ts')
     await ensureDaemon(home, { version: VERSION, env })
   }
   let stream = await open().catch(() => undefined)

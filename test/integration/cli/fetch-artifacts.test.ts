@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fetchArtifacts } from '../../../src/cli/fetch-artifacts.ts'
-import { connect } from '../../../src/control/client.ts'
+import { connect } from '../../../src/client/daemon-client.ts'
 import { type Control, startControl } from '../../support/http/control.ts'
 
 let control: Control

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type DeputyClient, DeputyError } from 'deputy-mcp'
 import { afterEach, describe, expect, it } from 'vitest'
-import { connect as connectControl } from '../../../src/control/client.ts'
+import { connect as connectControl } from '../../../src/client/daemon-client.ts'
 import { useDaemons } from '../../support/daemon.ts'
 
 const startDaemon = useDaemons()

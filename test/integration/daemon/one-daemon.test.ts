@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { connect } from '../../../src/control/client.ts'
+import { connect } from '../../../src/client/daemon-client.ts'
 import { CLI, newHome, type TestDaemon, useDaemons } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 

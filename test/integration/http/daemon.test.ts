@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
-import type { WirePage } from '../../../src/control/wire-output.ts'
+import type { WirePage } from '../../../src/client/wire-output.ts'
 import { removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { send } from '../../support/http/send.ts'
 import { take, watch } from '../../support/http/watch.ts'

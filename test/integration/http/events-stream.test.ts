@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { WireEvent } from '../../../src/control/wire-event.ts'
+import type { WireEvent } from '../../../src/client/wire-event.ts'
 import { type Control, startControl } from '../../support/http/control.ts'
 import { take, watch } from '../../support/http/watch.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { WirePage } from '../../../src/control/wire-output.ts'
+import type { WirePage } from '../../../src/client/wire-output.ts'
 import type { Deputy } from '../../../src/engine/deputy.ts'
 import { type Control, startControl } from '../../support/http/control.ts'
 import { take, type Watching, watch } from '../../support/http/watch.ts'

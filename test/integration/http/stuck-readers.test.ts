@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
-import type { WirePage } from '../../../src/control/wire-output.ts'
+import type { WirePage } from '../../../src/client/wire-output.ts'
 import { newHome, useDaemons } from '../../support/daemon.ts'
 import { send } from '../../support/http/send.ts'
 

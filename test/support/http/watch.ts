@@ -1,5 +1,5 @@
 import { type IncomingMessage, request } from 'node:http'
-import { parseServerEvents, type ServerEvent } from '../../../src/control/parse-sse.ts'
+import { parseServerEvents, type ServerEvent } from '../../../src/client/parse-sse.ts'
 
 export interface Watching {
   readonly response: IncomingMessage

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import type { DaemonInfo } from '../../../src/client/daemon-info.ts'
+import { createTransport } from '../../../src/client/transport.ts'
 import { resolveHome } from '../../../src/config/home.ts'
-import type { DaemonInfo } from '../../../src/control/daemon-info.ts'
-import { createTransport } from '../../../src/control/transport.ts'
 import { CLI } from '../daemon.ts'
 import { until } from '../engine.ts'
 

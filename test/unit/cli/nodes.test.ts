@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type AddFlags, describedNode, entryOf, nodeFromFlags } from '../../../src/cli/nodes/add.ts'
-import type { ProbeReport } from '../../../src/cluster/probe/probe-report.ts'
+import type { ProbeReport } from '../../../src/nodes/probe/probe-report.ts'
 
 const NONE: AddFlags = { alias: [], label: [], specialty: [] }
 

@@ -17,7 +17,7 @@ import { applyPatch } from '../../../src/cli/patch/apply.ts'
 import { parseChanges } from '../../../src/cli/patch/parse.ts'
 import { showPatch } from '../../../src/cli/patch/show.ts'
 import { createColors } from '../../../src/cli/terminal/colors.ts'
-import { gitPatch } from '../../../src/workspace/git-patch.ts'
+import { gitPatch } from '../../../src/files/git-patch.ts'
 
 const scratch = (files: Record<string, string> = {}): string => {
   const directory = mkdtempSync(join(tmpdir(), 'deputy-patch-'))

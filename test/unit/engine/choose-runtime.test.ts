@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { chooseRuntime } from '../../../src/engine/choose-runtime.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
-import { misconfiguredProxmox } from '../../../src/runtimes/proxmox/misconfigured-runtime.ts'
+import { misconfiguredProxmox } from '../../../src/providers/proxmox/misconfigured-runtime.ts'
 
 const choose = (manifest: Record<string, unknown>, wanted: string): AppError => {
   const proxmox = misconfiguredProxmox(

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createDirectoryGuard } from '../../../src/files/directory-guard.ts'
 import { batchCommand } from '../../../src/jobs/batch-command.ts'
-import { createDirectoryGuard } from '../../../src/workspace/directory-guard.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
 

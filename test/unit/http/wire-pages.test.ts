@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { decodeEvent, encodeEvent } from '../../../src/control/wire-event.ts'
-import { decodePage, encodePage } from '../../../src/control/wire-output.ts'
+import { decodeEvent, encodeEvent } from '../../../src/client/wire-event.ts'
+import { decodePage, encodePage } from '../../../src/client/wire-output.ts'
 import type { OutputPage, OutputPiece } from '../../../src/engine/deputy.ts'
 
 const pageOf = (pieces: OutputPiece[], done = false): OutputPage => ({

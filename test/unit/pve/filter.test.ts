@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { planFirewall } from '../../../src/runtimes/proxmox/firewall.ts'
+import { planFirewall } from '../../../src/providers/proxmox/firewall.ts'
 import { mayConnect } from '../../support/pve/filter.ts'
 
 const NET = 'virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1'

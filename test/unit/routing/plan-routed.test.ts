@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { requirements } from '../../../src/cli/manifest/from-input.ts'
-import type { Cluster } from '../../../src/cluster/cluster.ts'
-import { type ClusterConfigInput, findNode, parseCluster } from '../../../src/cluster/inventory.ts'
-import { createLocalMonitor } from '../../../src/cluster/probe/local-load.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
+import type { Cluster } from '../../../src/nodes/cluster.ts'
+import { type ClusterConfigInput, findNode, parseCluster } from '../../../src/nodes/inventory.ts'
+import { createLocalMonitor } from '../../../src/nodes/probe/local-load.ts'
 import { batchManifest, childManifest } from '../../../src/routing/batch-manifest.ts'
 import { planRouted, type Routing } from '../../../src/routing/plan-routed.ts'
 

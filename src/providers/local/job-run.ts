@@ -1,0 +1,220 @@
+import { AppError } from '../../jobs/errors.ts'
+import { redactNames } from '../../output/redact-names.ts'
+import type { StopReason } from '../../ports.ts'
+import { type CollectedResults, collectResults } from './collect-results.ts'
+import { executeCommand, exitStatus, shutDownAndDrain } from './execute-command.ts'
+import { createJobOutput } from './job-output.ts'
+import { markStarted } from './job-state-files.ts'
+import { limitsHit, uncountedLimitErrors } from './limits-hit.ts'
+import { toLocalError } from './local-error.ts'
+import type { LocalMachine } from './local-machine.ts'
+import type { ShimExit, ShimResult, StartSpec } from './shim-protocol.ts'
+import { openSpool } from './spool.ts'
+import { stopJob } from './stop-job.ts'
+import { unpackInput } from './unpack-input.ts'
+import { watchUsage } from './watch-usage.ts'
+
+export interface JobRun {
+  /** Never rejects. */
+  readonly done: Promise<ShimResult>
+  stop(kind: StopReason['kind'], graceSeconds: number): void
+}
+
+export interface JobRunOptions {
+  readonly spec: StartSpec
+  /** Returns the warm machine if it fits, else boots one. */
+  getMachine(): Promise<LocalMachine>
+  /** Kills a machine that is still booting. */
+  killBootingMachine(): void
+  onStarted(at: number): void
+  onLog(): void
+}
+
+const COLLECT_MS = 120_000
+const MAX_ARGUMENT_BYTES = 128 * 1024 - 1
+
+/** Runs one job inside the shim, from its inputs to its result, without the daemon. */
+export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog }: JobRunOptions): JobRun => {
+  const beganAt = performance.now()
+  const phases: Record<string, number> = {}
+  const spool = openSpool(spec.dir, spec.keep)
+  const output = createJobOutput({
+    spool,
+    secrets: spec.secrets,
+    format: spec.format,
+    now: Date.now,
+    onWrite: onLog,
+  })
+  const collecting = new AbortController()
+  let machine: LocalMachine | undefined
+  let stopped: StopReason['kind'] | null = null
+  let startedAt: number | undefined
+  let ended = false
+
+  const lap = (name: string, since: number) => {
+    phases[name] = Math.round((performance.now() - since) * 10) / 10
+  }
+
+  const stop: JobRun['stop'] = (kind, graceSeconds) => {
+    if (stopped !== null) return
+    if (ended) {
+      // The command has ended; only the collection of its files can still be cancelled.
+      if (kind === 'cancel') collecting.abort(new AppError('conflict', 'The job was cancelled.'))
+      return
+    }
+    stopped = kind
+    if (machine === undefined) killBootingMachine()
+    else if (startedAt === undefined) machine.kill()
+    else stopJob(machine, graceSeconds * 1000, () => ended)
+  }
+
+  const run = async (): Promise<ShimResult> => {
+    checkArguments(spec)
+    machine = await getMachine()
+    lap('boot', beganAt)
+    // The files of a sandbox are in memory, so the cgroup limits the sum; `watchUsage` limits the memory alone.
+    machine.plan.cgroup?.setLimits({
+      memory: spec.limits.memory + spec.limits.disk,
+      processes: spec.limits.processes,
+      cpu: spec.limits.cpu,
+    })
+    const before = machine.plan.cgroup?.events() ?? { memory: 0, processes: 0 }
+    const unpacking = performance.now()
+    for (const input of spec.inputs) await unpackInput(machine, input)
+    if (spec.inputs.length > 0) lap('unpack', unpacking)
+    const mark = await markStarted(spec.dir)
+    if (mark === undefined) return startedElsewhere
+    if (stopped !== null) return neverStarted(stopped, machine, phases)
+    startedAt = mark
+    const timeout = setTimeout(() => stop('timeout', spec.graceSeconds), spec.timeoutSeconds * 1000)
+    const running = performance.now()
+    const commandEnd = executeCommand(machine, spec, output)
+    onStarted(startedAt)
+    const usage = watchUsage(machine, spec.limits)
+    const end = await commandEnd
+    usage.jobEnded()
+    ended = true
+    if (spec.lifecycle === 'ephemeral') await machine.plan.killLeftovers?.()
+    clearTimeout(timeout)
+    lap('run', running)
+    const endedAt = Date.now()
+
+    const collectAt = performance.now()
+    const collected = end.alive
+      ? await withTimeout(COLLECT_MS, collecting, signal =>
+          collectResults({ machine: machine!, spec, signal, startedAt: startedAt! }),
+        )
+      : nothingCollected(spec)
+    if (spec.artifacts.length > 0 || spec.wantsPatch) lap('collect', collectAt)
+    if (spec.lifecycle === 'ephemeral' || !end.alive) await shutDownAndDrain(machine)
+    output.end()
+    const after = machine.plan.cgroup?.events() ?? before
+    const summary = output.agentSummary()
+    const exit: ShimExit = {
+      ...exitStatus(end),
+      stopped,
+      startedAt,
+      endedAt,
+      outputBytes: spool.outputBytes,
+      ...collected,
+      artifacts: redactNames(collected.artifacts, output.redact),
+      skippedArtifacts: redactNames(collected.skippedArtifacts, output.redact),
+      usage: summary.usage,
+      isolation: machine.plan.isolation,
+      limitsHit: limitsHit({
+        limits: spec.limits,
+        timeoutSeconds: spec.timeoutSeconds,
+        stopped,
+        oomKills: after.memory - before.memory + Number(usage.memoryExceeded),
+        refusedForks: after.processes - before.processes + Number(usage.processesExceeded),
+        disk: end.disk,
+        printedErrors:
+          end.code === 0
+            ? new Set()
+            : uncountedLimitErrors(output.limitErrors, machine.plan.cgroup?.enforces),
+      }),
+      agentError: summary.error,
+      phases,
+    }
+    return { kind: 'exit', exit }
+  }
+
+  const done = run()
+    .catch((error): ShimResult => {
+      if (stopped !== null && startedAt === undefined) return neverStarted(stopped, machine, phases)
+      const failure = toLocalError(error).toBody()
+      const redacted = { ...failure, message: output.redact(failure.message) }
+      return { kind: startedAt === undefined ? 'not-started' : 'lost', error: redacted }
+    })
+    .finally(() => spool.close())
+  return { done, stop }
+}
+
+const withTimeout = async (
+  ms: number,
+  controller: AbortController,
+  work: (signal: AbortSignal) => Promise<CollectedResults>,
+): Promise<CollectedResults> => {
+  const timer = setTimeout(
+    () => controller.abort(new AppError('timeout', `Collecting the files took longer than ${ms / 1000} s.`)),
+    ms,
+  )
+  try {
+    return await work(controller.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const nothingCollected = (spec: StartSpec): CollectedResults => ({
+  artifacts: [],
+  skippedArtifacts:
+    spec.artifacts.length > 0 || spec.wantsPatch
+      ? [{ path: '.', reason: 'the machine ended with the job, and its workspace with it' }]
+      : [],
+  patch: null,
+})
+
+const neverStarted = (
+  stopped: StopReason['kind'],
+  machine: LocalMachine | undefined,
+  phases: Record<string, number>,
+): ShimResult => {
+  const now = Date.now()
+  return {
+    kind: 'exit',
+    exit: {
+      code: null,
+      signal: null,
+      stopped,
+      startedAt: now,
+      endedAt: now,
+      outputBytes: 0,
+      artifacts: [],
+      skippedArtifacts: [],
+      patch: null,
+      usage: null,
+      isolation: machine?.plan.isolation ?? [],
+      limitsHit: [],
+      agentError: null,
+      phases,
+    },
+  }
+}
+
+const startedElsewhere: ShimResult = {
+  kind: 'lost',
+  error: new AppError('conflict', 'Another process has started this job already.').toBody(),
+}
+
+const checkArguments = (spec: StartSpec): void => {
+  for (const argument of [...spec.argv, ...Object.values(spec.env)])
+    if (Buffer.byteLength(argument) > MAX_ARGUMENT_BYTES)
+      throw new AppError(
+        'invalid',
+        `An argument of the command is longer than the ${MAX_ARGUMENT_BYTES} bytes Linux allows.`,
+        {
+          hint: "Put the text into a file of 'files' and let the command read it.",
+        },
+      )
+}

@@ -1,0 +1,256 @@
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { packFiles } from '../../files/pack-files.ts'
+import { AppError } from '../../jobs/errors.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
+import { givenInWorkspace } from '../../jobs/paths.ts'
+import { parseSize } from '../../jobs/sizes.ts'
+import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
+import { type FollowResult, followShim, resultFromFiles } from './follow-shim.ts'
+import { readResult } from './job-state-files.ts'
+import { toLocalError } from './local-error.ts'
+import type { ShimLink } from './shim-link.ts'
+import type { ShimPool } from './shim-pool.ts'
+import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './shim-protocol.ts'
+
+export interface LocalRuntimeOptions {
+  readonly name: string
+  readonly limit: number
+  /** Directory for the logs and results of runs. */
+  readonly runsDir: string
+  readonly blobs: Blobs
+  readonly pool: ShimPool
+  readonly defaults: MachineLimits
+  readonly keep: KeepLimits
+  readonly graceSeconds: number
+  readonly check: Runtime['check']
+  readonly fits: Runtime['fits']
+  /** `root`: `files` may be below /tmp; `workspace`: only below the workspace. */
+  readonly filesLayout: 'root' | 'workspace'
+}
+
+/** Implements what the sandbox and host runtimes share: shims, logs, results, files. */
+export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
+  const { pool, blobs } = options
+  const machineDir = (id: string) => join(options.runsDir, id)
+  const jobDir = (run: AttachRequest) => join(machineDir(run.machine.id), run.job.id)
+
+  const toOutcome = async (run: AttachRequest, followed: FollowResult): Promise<Outcome> => {
+    if (followed.kind === 'refused') return { kind: 'not-started', error: followed.error }
+    if (followed.kind !== 'finished') return followed
+    const { result } = followed
+    if (result.kind !== 'exit') return { kind: result.kind, error: AppError.fromBody(result.error) }
+    return { kind: 'exit', exit: await storeFiles(result.exit, jobDir(run), blobs, run.job.id) }
+  }
+
+  const followRun = (
+    run: AttachRequest,
+    link?: ShimLink,
+    sendStart?: (link: ShimLink) => void,
+  ): Promise<FollowResult> =>
+    followShim({
+      run,
+      dir: jobDir(run),
+      graceSeconds: options.graceSeconds,
+      head: options.keep.head,
+      ...(link === undefined ? {} : { link }),
+      ...(sendStart === undefined ? {} : { sendStart }),
+    })
+
+  /** Makes one attempt. It can fail because a free shim may exit just when it is chosen. */
+  const attempt = async (run: Run): Promise<FollowResult> => {
+    const dir = jobDir(run)
+    const link = await acquireShim(run, pool)
+    let spec: StartSpec
+    try {
+      await removeEarlierRuns(machineDir(run.machine.id), run.job.id)
+      await mkdir(dir, { recursive: true, mode: 0o700 })
+      spec = await makeSpec(run, dir, options)
+    } catch (error) {
+      releaseShim(link, run)
+      throw error
+    }
+    return followRun(run, link, chosen => {
+      chosen.jobId = run.job.id
+      chosen.reserved = false
+      chosen.send({ type: 'start', spec })
+    })
+  }
+
+  return {
+    name: options.name,
+    limit: options.limit,
+    check: options.check,
+    fits: options.fits,
+
+    provision: async ({ machine, signal }) => {
+      signal.throwIfAborted()
+      await mkdir(machineDir(machine.id), { recursive: true, mode: 0o700 })
+    },
+
+    start: async run => {
+      try {
+        let followed = await attempt(run)
+        for (let left = MAX_ATTEMPTS - 1; left > 0 && mayRetry(followed, run); left--)
+          followed = await attempt(run)
+        return await toOutcome(run, followed)
+      } catch (error) {
+        if (run.detach.aborted) return { kind: 'detached' }
+        return { kind: 'not-started', error: toLocalError(error) }
+      }
+    },
+
+    attach: async run => {
+      const dir = jobDir(run)
+      if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
+      const link = await pool.findHolder(run.machine.id)
+      if (link !== undefined && [link.jobId, link.unsavedJobId].includes(run.job.id))
+        return toOutcome(run, await followRun(run, link))
+      // The job may have finished between the two checks.
+      if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
+      return toOutcome(run, await resultFromFiles(dir))
+    },
+
+    destroy: async (machine, signal) => {
+      const link = await pool.findHolder(machine.id)
+      if (link !== undefined) await destroyMachine(link, machine, signal)
+      await rm(machineDir(machine.id), { recursive: true, force: true })
+    },
+
+    list: async () => {
+      const held = (await pool.links()).flatMap(link => (link.machineId === null ? [] : [link.machineId]))
+      const names = await readdir(options.runsDir).catch(() => [])
+      return Promise.all([...new Set([...held, ...names])].map(id => describeMachine(id, machineDir(id))))
+    },
+
+    close: () => pool.close(),
+  }
+}
+
+const MAX_ATTEMPTS = 3
+const ADOPT_CONCURRENCY = 16
+
+const mayRetry = (followed: FollowResult, run: Run): boolean =>
+  followed.kind === 'refused' &&
+  followed.error.code === 'unavailable' &&
+  run.manifest.machine === undefined &&
+  !run.stop.aborted
+
+/** A job with `manifest.machine` needs that machine: its workspace exists only there. */
+const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
+  if (run.manifest.machine === undefined) return pool.acquire(run.machine.id, run.detach)
+  const link = await pool.findHolder(run.machine.id)
+  if (link !== undefined && link.jobId !== null)
+    throw new AppError('conflict', `The kept machine ${run.machine.id} is busy with the job ${link.jobId}.`, {
+      hint: 'A machine runs one command at a time. Wait for that job, or cancel it.',
+    })
+  if (link !== undefined) {
+    link.jobId = run.job.id
+    return link
+  }
+  throw new AppError('not_found', `The kept machine ${run.machine.id} is gone, and its workspace with it.`, {
+    hint: 'Machines end with their lease and with this computer. Submit the job without machine.',
+  })
+}
+
+/** Releases a shim that has received nothing. */
+const releaseShim = (link: ShimLink, run: Run): void => {
+  link.jobId = null
+  link.reserved = false
+  if (run.manifest.machine === undefined) link.machineId = null
+}
+
+const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Promise<StartSpec> => {
+  const { manifest, command } = run
+  const blob = manifest.workspace?.blob
+  const base = blob === undefined ? null : options.blobs.path(blob)
+  const files = await packFiles(manifest.files ?? [], dir, options.filesLayout)
+  return {
+    ...command,
+    machineId: run.machine.id,
+    jobId: run.job.id,
+    dir,
+    limits: limitsOf(manifest, options.defaults),
+    // A kept machine stays after a follow-up job.
+    lifecycle: manifest.machine === undefined ? manifest.lifecycle : 'persistent',
+    continues: manifest.machine !== undefined,
+    inputs: [
+      ...(base === null ? [] : [{ path: base, into: 'workspace' as const }]),
+      ...(files === undefined ? [] : [{ path: files, into: 'root' as const }]),
+    ],
+    patchBase: base,
+    wantsPatch: manifest.workspace?.patch === true,
+    givenFiles: givenInWorkspace(manifest.files),
+    artifacts: manifest.artifacts ?? [],
+    keep: options.keep,
+    graceSeconds: options.graceSeconds,
+  }
+}
+
+export const limitsOf = (manifest: Manifest, defaults: MachineLimits): MachineLimits => ({
+  memory: manifest.resources?.memory === undefined ? defaults.memory : parseSize(manifest.resources.memory),
+  disk: manifest.resources?.disk === undefined ? defaults.disk : parseSize(manifest.resources.disk),
+  cpu: manifest.resources?.cpu ?? defaults.cpu,
+  processes: defaults.processes,
+})
+
+/** Moves the files of a result to the blobs. Safe to repeat after a crash: the files are still there. */
+const storeFiles = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
+  const missing = new Set<CollectedFile>()
+  const adopt = async (collected: CollectedFile) => {
+    const { file, sha256, size } = collected
+    if (await blobs.hold(sha256, jobId)) return
+    const path = join(dir, file)
+    // After a power cut the file can be truncated or missing.
+    if ((await stat(path).catch(() => undefined))?.size !== size) missing.add(collected)
+    else await blobs.adopt(path, { sha256, size }, jobId)
+  }
+  // Concurrent adoptions share disk flushes.
+  const files = [...exit.artifacts, ...(exit.patch === null ? [] : [exit.patch])]
+  for (let from = 0; from < files.length; from += ADOPT_CONCURRENCY)
+    await Promise.all(files.slice(from, from + ADOPT_CONCURRENCY).map(adopt))
+  const { outputBytes: _, ...rest } = exit
+  const patch = exit.patch === null || missing.has(exit.patch) ? null : exit.patch
+  return {
+    ...rest,
+    artifacts: exit.artifacts
+      .filter(artifact => !missing.has(artifact))
+      .map(({ path, sha256, size }) => ({ path, sha256, size })),
+    skippedArtifacts: [
+      ...exit.skippedArtifacts,
+      ...[...missing].map(({ path }) => ({ path, reason: 'the file was lost before it was stored' })),
+    ],
+    patch: patch && { sha256: patch.sha256, size: patch.size },
+  }
+}
+
+/**
+ * Removes the logs of earlier jobs in a kept machine; the daemon has stored them. The shim may still be
+ * writing the result of the last job there, so removal is retried.
+ */
+const removeEarlierRuns = async (machineDir: string, jobId: string): Promise<void> => {
+  for (const name of await readdir(machineDir).catch(() => []))
+    if (name !== jobId)
+      await rm(join(machineDir, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 10 })
+}
+
+const destroyMachine = (link: ShimLink, machine: Machine, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const settle = (done: () => void) => {
+      unlisten()
+      signal.removeEventListener('abort', onAbort)
+      done()
+    }
+    const onAbort = () => settle(() => reject(signal.reason))
+    const unlisten = link.listen(message => {
+      if (message.type === 'closed' || (message.type === 'gone' && message.machineId === machine.id))
+        settle(resolve)
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+    link.send({ type: 'destroy', machineId: machine.id })
+  })
+
+const describeMachine = async (id: string, dir: string): Promise<FoundMachine> => {
+  const info = await stat(dir).catch(() => undefined)
+  return { id, details: {}, ...(info === undefined ? {} : { createdAt: info.birthtimeMs || info.mtimeMs }) }
+}

@@ -1,0 +1,165 @@
+import { pack } from 'tar-stream'
+import { isGzip } from '../../files/is-gzip.ts'
+import type { JobHandler, Order } from '../../guest/machine-handler.ts'
+import type { Unpacking } from '../../guest/order-format.ts'
+import type { CompletePayload, ExitReport } from '../../guest/protocol.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
+import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
+import type { AttachRequest, Blobs } from '../../ports.ts'
+import { type Collection, withoutSecrets } from './collect-vm-files.ts'
+import { watched } from './file-receiver.ts'
+import type { Details, Finished } from './machine-details.ts'
+import type { OutputReceiver, Told } from './output-receiver.ts'
+
+export interface JobHandlerOptions {
+  readonly run: AttachRequest
+  readonly outputReceiver: OutputReceiver
+  readonly blobs: Blobs
+  readonly collection: Collection
+  /** Whether the machine waits for more work after this job. */
+  readonly outlivesJob: boolean
+  now(): number
+  /** Further details to store with the start. */
+  withStart(): Partial<Details>
+  /** Called for each chunk of an input that is sent. */
+  onInput?(): void
+  /** Called when the machine receives the stop request. */
+  onTold?(): void
+  onStarted(at: number): void
+  onFinished(finished: Finished): void
+  onRefused(reason: string): void
+}
+
+/** Handles the requests for one job. Every response is sent after the change is durable. */
+export const createJobHandler = ({
+  run,
+  outputReceiver,
+  blobs,
+  collection,
+  outlivesJob,
+  now,
+  withStart,
+  onInput = () => {},
+  onTold = () => {},
+  onStarted,
+  onFinished,
+  onRefused,
+}: JobHandlerOptions): JobHandler => {
+  let finishing: Promise<void> | undefined
+  let beginning: Promise<void> | undefined
+
+  const order = (): Order => {
+    if (!run.stop.aborted) return 'run'
+    onTold()
+    return 'stop'
+  }
+
+  /** The first report counts; repeated reports get the same answer. The last output is stored in the same write. */
+  const finish = (report: ExitReport, last?: Told): Promise<void> => {
+    finishing ??= (async () => {
+      const finished: Finished = {
+        jobId: run.job.id,
+        report,
+        endedAt: now(),
+        ...withoutSecrets(collection.result(), outputReceiver.redact),
+      }
+      await outputReceiver.end(last, { finished })
+      onFinished(finished)
+    })()
+    // If the write fails, the machine sends the report again.
+    finishing.catch(() => {
+      finishing = undefined
+    })
+    return finishing
+  }
+
+  /** Records the start once, even if the machine reports it repeatedly. */
+  const begin = (): Promise<void> => {
+    beginning ??= (async () => {
+      const at = now()
+      await run.remember({ started: { jobId: run.job.id, at }, ...withStart() })
+      await run.sink.started(at)
+      run.sink.heartbeat()
+      onStarted(at)
+    })()
+    beginning.catch(() => {
+      beginning = undefined
+    })
+    return beginning
+  }
+
+  return {
+    started: async () => {
+      await begin()
+      return { next: outputReceiver.position, order: order() }
+    },
+    refused: async reason => {
+      await beginning
+      onRefused(reason)
+    },
+    // Output after the final report is acknowledged and dropped.
+    output: async frame => ({
+      next: finishing ? outputReceiver.position : await outputReceiver.take(frame),
+      order: order(),
+    }),
+    heartbeat: () => {
+      run.sink.heartbeat()
+      return order()
+    },
+    input: index => {
+      const input = inputsOf(run.manifest, blobs)[index]
+      return input && watched(input.content(), onInput)
+    },
+    files: list => collection.list(list),
+    receive: tar => collection.receive(tar),
+    exit: async report => {
+      await finish(report)
+      return outlivesJob ? 'wait' : 'poweroff'
+    },
+    status: async payload => {
+      if (finishing === undefined)
+        await outputReceiver.tell({ progress: payload.progress, output: payload.output })
+    },
+    complete: async payload => {
+      await begin()
+      const { output, error } = payload
+      await finish({ code: codeOf(payload), signal: 0, ended: '' }, { output, error })
+    },
+  }
+}
+
+/** A runner that reports `failed` with exit code 0 counts as exit code 1. */
+const codeOf = ({ status, exit_code }: CompletePayload): number => {
+  const code = Number.isInteger(exit_code) && exit_code >= 0 && exit_code <= 255 ? exit_code : 255
+  return status === 'failed' && code === 0 ? 1 : code
+}
+
+export interface Input {
+  readonly into: Unpacking
+  content(): AsyncIterable<Uint8Array>
+}
+
+/** The workspace first, then the single files over it. */
+export const inputsOf = (manifest: Manifest, blobs: Blobs): Input[] => {
+  const blob = manifest.workspace?.blob
+  const files = manifest.files ?? []
+  return [
+    ...(blob === undefined ? [] : [{ into: unpackingOf(blobs.path(blob)), content: () => blobs.read(blob) }]),
+    ...(files.length === 0 ? [] : [{ into: 'root' as const, content: () => packFiles(files) }]),
+  ]
+}
+
+const unpackingOf = (path: string): Unpacking => (isGzip(path) ? 'workspace.gz' : 'workspace')
+
+async function* packFiles(files: NonNullable<Manifest['files']>): AsyncGenerator<Uint8Array> {
+  const tar = pack()
+  for (const file of files) {
+    const target = fileTarget(file.path)
+    const name = `${target.root === 'tmp' ? 'tmp' : WORKSPACE.slice(1)}/${target.relative}`
+    const content =
+      file.text === undefined ? Buffer.from(file.content ?? '', 'base64') : Buffer.from(file.text)
+    tar.entry({ name, mode: Number.parseInt(file.mode ?? '644', 8), mtime: new Date(0) }, content)
+  }
+  tar.finalize()
+  for await (const chunk of tar) yield chunk as Buffer
+}

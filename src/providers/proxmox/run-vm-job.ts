@@ -1,0 +1,218 @@
+import { basename } from 'node:path'
+import { patchThread } from '../../files/patch-thread.ts'
+import type { Work } from '../../guest/machine-handler.ts'
+import { encodeSpec } from '../../guest/order-format.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { KEPT } from '../../jobs/limits.ts'
+import type { AttachRequest, Outcome, Run } from '../../ports.ts'
+import type { CallbackServer } from './callback-server.ts'
+import { createCollection, wantsFiles, withoutSecrets } from './collect-vm-files.ts'
+import { type FollowVmJobOptions, followVmJob } from './follow-vm-job.ts'
+import { createJobHandler, inputsOf } from './job-handler.ts'
+import { type Details, movedTo } from './machine-details.ts'
+import type { NodeReaches } from './node-reach.ts'
+import { outlivesJob } from './outlives-job.ts'
+import { createOutputReceiver } from './output-receiver.ts'
+import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import { createSealedOutputState } from './sealed-output-state.ts'
+import type { Sessions } from './sessions.ts'
+import { openEgress } from './vm-egress.ts'
+
+export interface VmJobOptions {
+  readonly runtime: ProxmoxRuntimeOptions
+  readonly sessions: Sessions
+  readonly callbackServer: CallbackServer
+  /** Results of probes, by node. */
+  readonly reaches: NodeReaches
+}
+
+/** The size of a batch of files; smaller through the guest agent, which is slow. */
+const BATCH_BYTES = 32 * 1024 * 1024
+const LETTER_BYTES = 1024 * 1024
+
+/** Runs a job on its machine until its end. `fresh` is set for a new run and absent after a restart. */
+export const runVmJob = async (
+  { runtime, sessions, callbackServer, reaches }: VmJobOptions,
+  run: AttachRequest,
+  details: Details,
+  fresh?: Run,
+): Promise<Outcome> => {
+  const now = () => runtime.proxmox.clock.now()
+  const heartbeatSeconds = (fresh ? undefined : details.heartbeatSeconds) ?? runtime.heartbeatSeconds
+  const session = sessions.add(run.machine.id, details.tokenHash)
+  callbackServer.startAgentTransport(run.machine.id, details)
+  if (session.busy && session.job?.id !== run.job.id) throw busy(run)
+  session.busy = true
+  let endEgress = () => {}
+  try {
+    const egress = await openEgress({
+      ...{ runtime, sessions, session, run, details, fresh },
+      address: callbackServer.address,
+    })
+    endEgress = egress.end
+    const outputState = createSealedOutputState({
+      ...{ run, details, token: () => session.token },
+      fresh: fresh && withSecrets(fresh, egress.secrets),
+    })
+    const outputReceiver = createOutputReceiver({
+      sink: run.sink,
+      outputBytes: run.job.outputBytes,
+      read: outputState.open,
+      keep: outputState.keep,
+      now,
+    })
+    const phases: Record<string, number> = { ...details.phases }
+    // In a kept machine the value belongs to an earlier job.
+    if (fresh) delete phases.first_callback
+    const began = now()
+    const state: FollowVmJobOptions['state'] = {
+      startedAt: fresh ? undefined : details.started?.at,
+      finished: undefined,
+      refused: undefined,
+      toldAt: undefined,
+      filesAt: undefined,
+    }
+    const collection = createCollection({
+      jobId: run.job.id,
+      manifest: run.manifest,
+      blobs: runtime.blobs,
+      caps: { patchBytes: KEPT.patchBytes, ...runtime.keep },
+      work: patchThread,
+      batchBytes: runtime.channel === 'agent' ? LETTER_BYTES : BATCH_BYTES,
+      startedAt: () => state.startedAt ?? began,
+      earlier: details.collected?.jobId === run.job.id ? details.collected : undefined,
+      store: collected =>
+        run.remember({
+          collected: { jobId: run.job.id, ...withoutSecrets(collected, outputReceiver.redact) },
+        }),
+      onBytes: () => {
+        state.filesAt = now()
+        run.sink.heartbeat()
+      },
+    })
+    const port = createJobHandler({
+      run,
+      outputReceiver,
+      blobs: runtime.blobs,
+      collection,
+      onInput: () => {
+        session.lastContact = now()
+      },
+      outlivesJob: outlivesJob(run),
+      now,
+      withStart: () => {
+        if (fresh) phases.first_callback ??= now() - began
+        return { ...outputState.sealed(), ...egress.note, phases, heartbeatSeconds }
+      },
+      onTold: () => {
+        state.toldAt ??= now()
+      },
+      onStarted: at => {
+        state.startedAt ??= at
+        session.work = undefined
+      },
+      onRefused: reason => {
+        // Ignore a refusal after the start: the job would run a second time.
+        if (state.startedAt !== undefined) return
+        state.refused = reason
+        sessions.ring(run.machine.id)
+      },
+      onFinished: finished => {
+        state.finished = finished
+        sessions.ring(run.machine.id)
+      },
+    })
+    sessions.bind(session, { id: run.job.id, port }, fresh ? workFor(fresh, runtime, egress.env) : undefined)
+    if (state.startedAt !== undefined) {
+      await run.sink.started(state.startedAt)
+      // Start the heartbeat timeout, even if the machine never contacts this daemon.
+      run.sink.heartbeat()
+    }
+    const present = () => sessions.get(run.machine.id) === session
+    const moved = async (node: string): Promise<void> => {
+      callbackServer.moved(run.machine.id, node)
+      await run.remember(movedTo(details, node))
+    }
+    return await followVmJob({
+      ...{ sessions, run, details, outputReceiver, state, phases, present, moved },
+      runtime: { ...runtime, heartbeatSeconds },
+      ...(egress.domains && { domains: egress.domains }),
+      collected: () => collection.result(),
+      reaches,
+    })
+  } finally {
+    endEgress()
+    session.work = undefined
+    session.busy = false
+  }
+}
+
+/** Concludes a job whose result was stored before a restart but not yet processed. */
+export const concludeFromRecord = async (
+  { runtime, sessions, reaches }: VmJobOptions,
+  run: AttachRequest,
+  details: Details,
+): Promise<Outcome> => {
+  const state = {
+    startedAt: details.started?.at,
+    finished: details.finished,
+    refused: undefined,
+    toldAt: undefined,
+    filesAt: undefined,
+  }
+  if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
+  const outputReceiver = createOutputReceiver({
+    sink: run.sink,
+    outputBytes: run.job.outputBytes,
+    read: () => undefined,
+    keep: () => undefined,
+    now: () => runtime.proxmox.clock.now(),
+  })
+  return followVmJob({
+    runtime,
+    sessions,
+    run,
+    details,
+    outputReceiver,
+    state,
+    phases: details.phases ?? {},
+    present: () => true,
+    moved: async () => {},
+    reaches,
+    collected: () => state.finished ?? { artifacts: [], skipped: [], patch: null },
+  })
+}
+
+/** Adds secrets that must be redacted from the output but are not variables of the command. */
+const withSecrets = (run: Run, secrets: Readonly<Record<string, string>>): Run => ({
+  ...run,
+  command: { ...run.command, secrets: { ...run.command.secrets, ...secrets } },
+})
+
+const workFor = (
+  { job, manifest, command }: Run,
+  runtime: ProxmoxRuntimeOptions,
+  env: Readonly<Record<string, string>>,
+): Work => {
+  const inputs = inputsOf(manifest, runtime.blobs).map(input => input.into)
+  const order = encodeSpec({
+    jobId: job.id,
+    // Use the name, not the local path, of a program that was found on this computer.
+    argv: command.programs.length > 0 ? [basename(command.argv[0]!), ...command.argv.slice(1)] : command.argv,
+    env: { ...env, ...command.env },
+    secrets: command.secrets,
+    timeoutSeconds: command.timeoutSeconds,
+    graceSeconds: runtime.graceSeconds,
+    heartbeatSeconds: runtime.heartbeatSeconds,
+    inputs,
+    wantsFiles: wantsFiles(manifest),
+    continues: manifest.machine !== undefined,
+    outlivesJob: outlivesJob({ manifest }),
+  })
+  return { jobId: job.id, order, isAll: inputs.length === 0 }
+}
+
+const busy = (run: AttachRequest): AppError =>
+  new AppError('conflict', `The machine ${run.machine.id} is busy with another job.`, {
+    hint: 'A machine runs one command at a time. Wait for that job: deputy list',
+  })

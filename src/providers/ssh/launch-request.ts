@@ -1,0 +1,107 @@
+import { AppError } from '../../jobs/errors.ts'
+import type { Cluster } from '../../nodes/cluster.ts'
+import type { ClusterNode } from '../../nodes/inventory.ts'
+import { assertAllowed } from '../../nodes/policy/command-policy.ts'
+import { workspaceDirectory } from '../../nodes/sync/node-workspace.ts'
+import type { Run } from '../../ports.ts'
+import { type StartRequest, tenths } from '../../runner/client.ts'
+import { type RunOptions, runIdOf } from '../../runner/run.ts'
+import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
+import { shellJoin } from '../../runner/shell-words.ts'
+import { type IsolationRequest, isolatedScript, isolationProblem } from './bubblewrap-script.ts'
+
+export interface LaunchContext extends Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds' | 'key'> {
+  readonly cluster: Cluster
+  readonly routed: boolean
+}
+
+const FIRST_UID = 62_000
+const UIDS = 3_000
+
+/** The start request of a job: in bubblewrap where the node has it. */
+export const launch = async (
+  launching: LaunchContext,
+  run: Run,
+  node: ClusterNode,
+): Promise<{ start: Omit<StartRequest, 'from'>; context: RunContext }> => {
+  const { cluster, routed } = launching
+  const { command: spec } = run
+  const report = routed ? cluster.peek(node)?.report : await known(cluster, node, run.detach)
+  const problem = routed ? 'a routed command' : isolationProblem(report)
+  const workspace = workspaceDirectory(cluster.owner, run.machine.id)
+  const plain = problem !== undefined
+  const who = node.user ?? cluster.config.ssh.user ?? (report?.root ? 'root' : 'the login user')
+  if (plain) {
+    assertAllowed(commandText(spec.argv), {
+      // A login without a name is under the name this daemon has.
+      root: report?.root ?? (who === 'root' || (who === 'the login user' && process.getuid?.() === 0)),
+      env: spec.env,
+      deny: cluster.config.policy.deny,
+      disable: cluster.config.policy.disable,
+    })
+  }
+  if (plain && !routed && run.manifest.network === 'none') {
+    throw new AppError('unsupported', `Node ${node.id} cannot keep a job from the network: ${problem}.`, {
+      hint: 'Install bubblewrap there, or ask for network full.',
+    })
+  }
+  const isolation = plain
+    ? [`none: ran on ${node.id} as ${who}${routed ? '' : ` (${problem})`}`]
+    : [
+        'namespaces (bubblewrap)',
+        'no capabilities',
+        spec.network === 'full' ? 'network of the node' : 'no network',
+        'no limits on memory and processor',
+      ]
+  const argv = plain
+    ? spec.argv
+    : isolatedArgv(spec.argv, {
+        workspace,
+        variables: [...Object.keys(spec.env), ...Object.keys(spec.secrets)],
+        network: spec.network === 'full' ? 'full' : 'none',
+        uid: FIRST_UID + ((Number.parseInt(run.machine.id.replace(/\D/g, '').slice(-6), 10) || 0) % UIDS),
+        root: report?.root ?? false,
+      })
+  const context: RunContext = {
+    secrets: Object.values(spec.secrets),
+    format: spec.format,
+    isolation,
+    timeoutSeconds: spec.timeoutSeconds,
+  }
+  return {
+    context,
+    start: {
+      kind: 'start',
+      run: runIdOf(run),
+      workspace: run.machine.id,
+      timeoutSeconds: Math.ceil(spec.timeoutSeconds),
+      graceTenths: tenths(launching.graceSeconds),
+      keepHead: launching.keep.head,
+      keepTail: launching.keep.tail,
+      context: sealContext(context, launching.key),
+      env: variables({ ...spec.env, ...spec.secrets }),
+      argv: [...argv],
+    },
+  }
+}
+
+const isolatedArgv = (argv: readonly string[], request: IsolationRequest): string[] => [
+  'bash',
+  '-c',
+  isolatedScript(request),
+  'deputy',
+  ...argv,
+]
+
+/** Skips invalid variable names, and DEPUTY_JOB, which the runner sets. */
+const variables = (env: Readonly<Record<string, string>>): string[] =>
+  Object.entries(env)
+    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== 'DEPUTY_JOB')
+    .map(([name, value]) => `${name}=${value}`)
+
+const known = async (cluster: Cluster, node: ClusterNode, signal: AbortSignal) =>
+  cluster.peek(node)?.report ?? (await cluster.probe(node, signal)).report
+
+/** `bash -c TEXT` is TEXT to the policy; any other argv is one simple command. */
+const commandText = (argv: readonly string[]): string =>
+  argv.length === 3 && argv[0] === 'bash' && argv[1] === '-c' ? argv[2]! : shellJoin(argv)

@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto'
+import { pack } from 'tar-stream'
+import { AppError } from '../../jobs/errors.ts'
+import { WORKSPACE_LABEL } from '../../jobs/labels.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
+import { fileTarget } from '../../jobs/paths.ts'
+import type { Cluster } from '../../nodes/cluster.ts'
+import type { SshTarget } from '../../nodes/ssh/ssh-arguments.ts'
+import { fillWorkspace, unpackInto } from '../../nodes/sync/node-workspace.ts'
+import { pushTree } from '../../nodes/sync/push-tree.ts'
+import { tarSource } from '../../nodes/sync/tree-source.ts'
+import type { Blobs } from '../../ports.ts'
+
+export interface InputsRequest {
+  cluster: Cluster
+  target: SshTarget
+  blobs: Blobs
+  manifest: Manifest
+  workspaceId: string
+  signal: AbortSignal
+  /** One at a time for each copy on a node. */
+  serialize<T>(key: string, work: () => Promise<T>): Promise<T>
+}
+
+/** Puts the workspace and the files of a manifest on the node. */
+export const placeInputs = async (request: InputsRequest): Promise<void> => {
+  const { cluster, target, manifest, signal } = request
+  const where = { ssh: cluster.ssh, owner: cluster.owner, target, signal, id: request.workspaceId }
+  const blob = manifest.workspace?.blob
+  const key = blob === undefined ? undefined : treeKey(manifest.labels?.[WORKSPACE_LABEL] ?? blob)
+  if (blob !== undefined && key !== undefined) {
+    await request.serialize(`${target.id} ${key}`, async () => {
+      const source = tarSource(() => request.blobs.read(blob))
+      await pushTree({ ...where, key, source }).catch(explainTar)
+      await fillWorkspace({ ...where, key, keepBase: manifest.workspace?.patch === true })
+    })
+  }
+  const files = manifest.files ?? []
+  if (files.length > 0) await unpackInto({ ...where, archive: filesTar(files) })
+}
+
+async function* filesTar(files: NonNullable<Manifest['files']>): AsyncGenerator<Buffer> {
+  const tar = pack()
+  for (const file of files) {
+    const content =
+      file.text === undefined ? Buffer.from(file.content ?? '', 'base64') : Buffer.from(file.text)
+    const mode = Number.parseInt(file.mode ?? '644', 8)
+    tar.entry({ name: fileTarget(file.path).relative, mode, mtime: new Date() }, content)
+  }
+  tar.finalize()
+  for await (const chunk of tar) yield chunk as Buffer
+}
+
+const treeKey = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 32)
+
+const explainTar = (error: unknown): never => {
+  if (error instanceof AppError) throw error
+  const message = error instanceof Error ? error.message : String(error)
+  throw new AppError('invalid', `The workspace of the job cannot be unpacked: ${message}.`, {
+    hint: 'Send a plain or gzipped tar.',
+    cause: error,
+  })
+}

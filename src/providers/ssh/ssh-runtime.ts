@@ -1,0 +1,309 @@
+import { join } from 'node:path'
+import { AppError } from '../../jobs/errors.ts'
+import { type Cluster, createCluster } from '../../nodes/cluster.ts'
+import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../nodes/inventory.ts'
+import type { Placement } from '../../nodes/node-chooser.ts'
+import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
+import { listWorkspaces } from '../../runner/client.ts'
+import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
+import { contextKey } from '../../runner/sealed-context.ts'
+import { keepLimits } from '../local/keep-limits.ts'
+import type { KeepLimits } from '../local/shim-protocol.ts'
+import { clusterReadiness } from './cluster-readiness.ts'
+import { type LaunchContext, launch } from './launch-request.ts'
+import { nodeHost } from './node-host.ts'
+import {
+  type Place,
+  placeRecord,
+  recordedBootId,
+  recordedPlace,
+  releaseOrReportLeftover,
+  UNDELIVERED,
+} from './node-placement.ts'
+import { placeInputs } from './place-inputs.ts'
+import { createFailures, provision, reserve } from './provision-node.ts'
+import { clusterLimit, fitsCluster } from './unmet-node-requirement.ts'
+import { createReleaser } from './workspace-releaser.ts'
+
+export interface SshRuntimeOptions {
+  readonly cluster: Cluster
+  readonly blobs: Blobs
+  readonly keep?: Partial<KeepLimits>
+  readonly graceSeconds?: number
+  /** Commands the router sends: as the login user, in no box, under the command policy. */
+  readonly routed?: boolean
+  /** Seals the context of runs on their nodes; created when missing. */
+  readonly keyFile: string
+  /** Whether the cluster ends with the runtime; several may share one. */
+  readonly ownsCluster?: boolean
+}
+
+/** Jobs on the user's own machines. `ssh` keeps them apart where the node can; `node` runs routed commands. */
+export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
+  const { cluster, blobs, routed = false } = options
+  const name = routed ? 'node' : 'ssh'
+  const places = new Map<string, Place & Pick<Placement, 'release'>>()
+  const busy = new Map<string, string>()
+  const listed = new Map<string, FoundMachine[]>()
+  const away = new Set<string>()
+  const failures = createFailures()
+  const parked = new Set<string>()
+  const serialize = createKeyedQueue()
+  const release = createReleaser(cluster)
+  const context: LaunchContext = {
+    cluster,
+    blobs,
+    keep: keepLimits(options.keep),
+    graceSeconds: options.graceSeconds ?? 5,
+    routed,
+    key: contextKey(options.keyFile),
+  }
+
+  /** A machine without a recorded node has nothing to clean up: the node is recorded before anything is sent. */
+  const placeOf = (machine: Machine): Place | undefined =>
+    places.get(machine.id) ?? recordedPlace(cluster, machine)
+
+  const settle = async (
+    machine: Machine,
+    jobId: string,
+    work: () => Promise<Outcome>,
+    detach: AbortSignal,
+  ): Promise<Outcome> => {
+    busy.set(machine.id, jobId)
+    try {
+      const outcome = await work()
+      // Release the slot now, even if the machine is kept or still has to be cleaned up.
+      if (outcome.kind !== 'detached') places.get(machine.id)?.release()
+      return outcome
+    } catch (error) {
+      if (detach.aborted) return { kind: 'detached' }
+      throw error
+    } finally {
+      busy.delete(machine.id)
+    }
+  }
+
+  const drive = (run: AttachRequest, place: Place, begun: number): RunOptions => {
+    const { node } = place
+    const bootId = recordedBootId(run.machine)
+    return {
+      ...context,
+      host: nodeHost(cluster, node),
+      run,
+      bootId,
+      begun,
+      executedOn: { node: node.id, because: place.reason },
+      // A slot taken before the first connection was recorded without the boot id.
+      onStarted: () => {
+        const now = cluster.ssh.bootId(node.id)
+        return now === undefined || now === bootId
+          ? undefined
+          : run.remember({ boot: now }).catch(() => undefined)
+      },
+      // Clean-up then prevents the run from starting late on the node.
+      onUndelivered: () => run.remember({ [UNDELIVERED]: runIdOf(run) }).catch(() => undefined),
+      takenOver: () => isFollowedElsewhere(node),
+    }
+  }
+
+  return {
+    name,
+    // The runner on the node holds the command through any outage of the connection.
+    outlivesSilence: true,
+    remembersStart: true,
+    get limit() {
+      // Jobs that wait for one node must not block jobs for other nodes.
+      return clusterLimit(cluster) + Math.min(parked.size, MOST_PARKED)
+    },
+    get dormant() {
+      return cluster.nodes.length === 0
+    },
+    check: () => clusterReadiness(cluster, name, routed),
+    fits: manifest => fitsCluster(cluster, manifest, routed),
+
+    reserve: ({ machineId, jobId, manifest }) => {
+      const place = reserve(cluster, manifest, failures.of(jobId))
+      if (!place) return undefined
+      places.set(machineId, place)
+      const release = (): void => {
+        places.delete(machineId)
+        place.release()
+      }
+      return { details: placeRecord(cluster, place), release }
+    },
+
+    provision: async request => {
+      const { id, jobId } = request.machine
+      if (places.has(id)) return
+      const except = failures.of(jobId)
+      const park = (): void => void parked.add(id)
+      const place = await provision(cluster, request, { except, park }).finally(() => parked.delete(id))
+      places.set(id, place)
+    },
+
+    start: async run => {
+      const { machine } = run
+      const begun = performance.now()
+      const other = busy.get(machine.id)
+      if (other !== undefined) return { kind: 'not-started', error: isBusy(machine.id, other) }
+      return settle(
+        machine,
+        run.job.id,
+        async () => {
+          let place: Place | undefined
+          const begunAt = cluster.now()
+          try {
+            place = placeOf(machine)
+            if (!place) throw isGone(machine.id)
+            const target = await cluster.target(place.node, run.detach)
+            await assertThere(cluster, place.node, machine.id, run)
+            if (run.manifest.machine !== undefined)
+              places.set(machine.id, { ...place, release: cluster.slots.acquire(place.node.id) })
+            await placeInputs({
+              cluster,
+              target,
+              blobs,
+              manifest: run.manifest,
+              workspaceId: machine.id,
+              signal: run.detach,
+              serialize,
+            })
+            const launched = await launch(context, run, place.node)
+            const outcome = await driveRun({ ...drive(run, place, begun), launch: launched })
+            if (outcome.kind === 'not-started') failures.add(run.job.id, place.node.id)
+            else failures.forget(run.job.id)
+            return outcome
+          } catch (error) {
+            if (run.detach.aborted) return { kind: 'detached' }
+            if (!(error instanceof AppError)) throw error
+            if (place && error.retryable) {
+              failures.add(run.job.id, place.node.id)
+              cluster.failed(place.node, error, undefined, begunAt)
+            }
+            return { kind: 'not-started', error }
+          }
+        },
+        run.detach,
+      )
+    },
+
+    attach: run =>
+      settle(
+        run.machine,
+        run.job.id,
+        async () => {
+          const place = placeOf(run.machine)
+          if (!place) return unknownRun(run, isGone(run.machine.id))
+          if (!places.has(run.machine.id))
+            places.set(run.machine.id, { ...place, release: cluster.slots.acquire(place.node.id) })
+          return driveRun(drive(run, place, performance.now()))
+        },
+        run.detach,
+      ),
+
+    destroy: async (machine, signal) => {
+      const place = placeOf(machine)
+      if (place)
+        await releaseOrReportLeftover(cluster, machine, place, () => release(place.node, machine, signal))
+      places.get(machine.id)?.release()
+      places.delete(machine.id)
+    },
+
+    where: ({ details }) => (typeof details.node === 'string' ? details.node : undefined),
+    list: async signal => {
+      const all = await Promise.all(
+        cluster.nodes.map(async node => {
+          try {
+            const channel = await nodeHost(cluster, node).connect(signal)
+            const workspaces = await listWorkspaces(channel, signal)
+            const found = workspaces.map(({ id, createdAt }) => ({
+              id,
+              createdAt,
+              details: { node: node.id },
+            }))
+            listed.set(node.id, found)
+            away.delete(node.id)
+            return found
+          } catch {
+            // If a node does not answer, use its last known list.
+            signal.throwIfAborted()
+            away.add(node.id)
+            return listed.get(node.id) ?? []
+          }
+        }),
+      )
+      return all.flat()
+    },
+
+    // A machine is gone only if its node is in the inventory and answered the last listing.
+    isGone: async ({ details }) =>
+      cluster.nodes.some(node => node.id === details.node) && !away.has(String(details.node)),
+
+    close: async () => {
+      if (options.ownsCluster) cluster.close()
+    },
+  }
+}
+
+/** Creates the runtime and its cluster from plain configuration. */
+export const openSshRuntime = (
+  options: Omit<SshRuntimeOptions, 'cluster' | 'keyFile'> & {
+    stateDir: string
+    cluster: ClusterConfigInput
+    owner?: string
+  },
+): Runtime =>
+  createSshRuntime({
+    ...options,
+    keyFile: join(options.stateDir, 'memo.key'),
+    ownsCluster: true,
+    cluster: createCluster({
+      config: parseCluster(options.cluster),
+      owner: options.owner ?? 'own',
+      stateDirectory: options.stateDir,
+      runtimeDirectory: join(options.stateDir, 'c'),
+    }),
+  })
+
+/** Bounds the number of waiting jobs held in memory; the rest stays in the queue. */
+const MOST_PARKED = 1_000
+
+/** A follow-up job needs the existing workspace. */
+const assertThere = async (cluster: Cluster, node: ClusterNode, id: string, run: Run): Promise<void> => {
+  if (run.manifest.machine === undefined) return
+  const channel = await nodeHost(cluster, node).connect(run.detach)
+  const workspaces = await listWorkspaces(channel, run.detach)
+  if (!workspaces.some(workspace => workspace.id === id)) throw isGone(id)
+}
+
+const unknownRun = (run: AttachRequest, error: AppError): Outcome => ({
+  kind: run.job.startedAt === null ? 'not-started' : 'lost',
+  error,
+})
+
+const isGone = (id: string): AppError =>
+  new AppError('not_found', `Machine ${id} and its workspace no longer exist on any node.`, {
+    hint: 'Submit the job without machine.',
+  })
+
+const isFollowedElsewhere = (node: ClusterNode): AppError =>
+  new AppError('conflict', `Another daemon has taken over the command on node ${node.id}.`, {
+    hint: 'If the home directory of Deputy was copied from another computer, delete cluster/owner in it and restart the daemon.',
+    retryable: false,
+  })
+
+const isBusy = (id: string, jobId: string): AppError =>
+  new AppError('conflict', `The machine ${id} runs job ${jobId}.`, {
+    hint: `A machine runs one command at a time. Wait for its end: deputy status ${jobId}`,
+  })
+
+/** Runs tasks with the same key one after another. */
+const createKeyedQueue = (): (<T>(key: string, work: () => Promise<T>) => Promise<T>) => {
+  const tails = new Map<string, Promise<unknown>>()
+  return (key, work) => {
+    const next = (tails.get(key) ?? Promise.resolve()).then(work, work)
+    const tail = next.catch(() => undefined).finally(() => tails.get(key) === tail && tails.delete(key))
+    tails.set(key, tail)
+    return next
+  }
+}

@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { newId } from '../../../src/jobs/ids.ts'
+import { connectShim, type ShimLink } from '../../../src/providers/local/shim-link.ts'
+import type { FromShim, StartSpec } from '../../../src/providers/local/shim-protocol.ts'
+import { createHarness } from '../../support/runtimes.ts'
+import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
+import { exitOf, processesWith, waitFor } from './runtime-contract.ts'
+
+const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
+const secondIn = (machineId: string, dir: string): StartSpec => ({
+  ...{ argv: ['touch', 'second'], env: {}, secrets: {}, format: 'text', network: 'none', programs: [] },
+  ...{ machineId, jobId: 'second', dir, lifecycle: 'ephemeral', continues: false, inputs: [] },
+  ...{ patchBase: null, wantsPatch: false, givenFiles: [], artifacts: [] },
+  ...{ timeoutSeconds: 60, graceSeconds: 1 },
+  limits: { memory: 2 ** 28, disk: 2 ** 28, cpu: 1, processes: 64 },
+  keep: { head: 1000, tail: 1000, artifactFiles: 1, artifactBytes: 1000, patchBytes: 1000 },
+})
+const shims = (stateDir: string) => processesWith(stateDir).filter(line => line.includes('shim.js'))
+
+describe('shims', () => {
+  it('are reused: many jobs in a row start no more of them', async () => {
+    const harness = await createHarness(subject)
+    for (let index = 0; index < 24; index++) await harness.run({ task: 'true' })
+    const ids = readdirSync(join(harness.stateDir, 'sandbox/shims')).filter(name => name.endsWith('.sock'))
+    // Spare ones, the one at work, and those on their way back; without reuse there would be one for each job.
+    expect(ids.length).toBeLessThan(8)
+    await harness.dispose()
+    await waitFor(() => shims(harness.stateDir).length === 0, 'free shims end with the runtime')
+    expect(leftovers(harness)).toEqual([])
+  })
+
+  it('leave no files: the next daemon finishes an interrupted clean-up', async () => {
+    const harness = await createHarness(subject)
+    const half = join(harness.stateDir, 'sandbox/shims/0badcafe.d')
+    mkdirSync(half)
+    writeFileSync(join(half, 'pipe-0'), '')
+    await harness.restart()
+    await waitFor(() => !existsSync(half), 'the directory of the dead shim is removed')
+    await harness.dispose()
+  })
+
+  it('stop when idle, except the spare ones', async () => {
+    const options = { ...subject.options, spare: 1, idleSeconds: 2 }
+    const harness = await createHarness({ ...subject, options })
+    const burst = await Promise.all(
+      Array.from({ length: 5 }, () => harness.launch({ task: 'echo on; sleep 60' })),
+    )
+    for (const { sink } of burst) await sink.until(({ text }) => text().includes('on'), 'it runs')
+    expect(shims(harness.stateDir).length).toBeGreaterThanOrEqual(5)
+    for (const job of burst) job.stop('cancel')
+    await Promise.all(burst.map(({ outcome }) => outcome))
+    for (const { machine } of burst) await harness.runtime.destroy(machine, AbortSignal.timeout(10_000))
+    await waitFor(() => shims(harness.stateDir).length === 1, 'only the spare one is left')
+    const { outcome, sink } = await harness.run({ task: 'echo fine' })
+    expect(exitOf(outcome).code).toBe(0)
+    expect(sink.text()).toBe('fine\n')
+    await harness.dispose()
+  })
+
+  it('keep no secret of a job that has ended', async () => {
+    const options = { ...subject.options, spare: 4, idleSeconds: 3600 }
+    const harness = await createHarness({ ...subject, options })
+    const secret = `in-memory-${randomUUID()}`
+    const holding = () => shims(harness.stateDir).filter(line => memoryOf(line).includes(secret))
+    const job = await harness.launch({ task: 'echo on; sleep 60' }, { secrets: { TOKEN: secret } })
+    await job.sink.until(({ text }) => text().includes('on'), 'it runs')
+    expect(holding()).toHaveLength(1)
+    job.stop('cancel')
+    await job.outcome
+    await harness.runtime.destroy(job.machine, AbortSignal.timeout(10_000))
+    await waitFor(() => holding().length === 0, 'the secret is gone')
+    await harness.dispose()
+  })
+
+  it('stay with their job when the runtime is closed, and end when their home is gone', async () => {
+    const harness = await createHarness(subject)
+    const launched = await harness.launch({ task: 'echo on; sleep 300' })
+    await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+    launched.detach()
+    await launched.outcome
+    await harness.runtime.close()
+    expect(shims(harness.stateDir).length).toBeGreaterThan(0)
+    rmSync(harness.stateDir, { recursive: true, force: true })
+    await waitFor(() => shims(harness.stateDir).length === 0, 'they end')
+    expect(leftovers(harness)).toEqual([])
+  })
+
+  it('work in a home with a very long path', async () => {
+    const base = mkdtempSync(join(tmpdir(), `deputy-${'long-'.repeat(20)}`))
+    const before = process.env.TMPDIR
+    process.env.TMPDIR = base
+    try {
+      const harness = await createHarness(subject)
+      expect(harness.stateDir.length).toBeGreaterThan(108)
+      const { outcome, sink } = await harness.run({ task: 'echo fine', network: ['example.invalid'] })
+      expect(exitOf(outcome).code).toBe(0)
+      expect(sink.text()).toBe('fine\n')
+      await harness.dispose()
+    } finally {
+      if (before === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = before
+      rmSync(base, { recursive: true, force: true })
+    }
+  })
+
+  it('keep the output when the daemon stores it slowly', async () => {
+    const harness = await createHarness(subject)
+    const launched = await harness.launch({ task: 'for i in $(seq 1 2000); do echo line $i; done' })
+    const write = launched.sink.write
+    launched.sink.write = async batch => {
+      await new Promise(resolve => setTimeout(resolve, 100))
+      await write(batch)
+    }
+    expect(exitOf(await launched.outcome).code).toBe(0)
+    expect(launched.sink.text()).toBe(
+      Array.from({ length: 2000 }, (_, index) => `line ${index + 1}\n`).join(''),
+    )
+    await harness.dispose()
+  })
+})
+
+describe('a job that has a shim of its own', () => {
+  const shimOf = async (stateDir: string, machineId: string): Promise<ShimLink> => {
+    const directory = join(stateDir, 'sandbox/shims')
+    for (const name of readdirSync(directory).filter(name => name.endsWith('.sock'))) {
+      const link = await connectShim(join(directory, name))
+      if (link.machineId === machineId) return link
+      link.disconnect()
+    }
+    throw new Error(`no shim holds ${machineId}`)
+  }
+
+  it('does not share it: a second job is refused while it runs', async () => {
+    const harness = await createHarness(subject)
+    const launched = await harness.launch({ task: 'echo on; read -r _ </dev/null; sleep 300' })
+    await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+    const link = await shimOf(harness.stateDir, launched.machine.id)
+    const dir = join(harness.stateDir, 'second')
+    mkdirSync(dir)
+    const answer = new Promise<FromShim | { type: 'closed' }>(resolve =>
+      link.listen(message => {
+        if ('jobId' in message && message.jobId === 'second') resolve(message)
+      }),
+    )
+    link.send({ type: 'start', spec: secondIn(launched.machine.id, dir) })
+    expect(await answer).toMatchObject({ type: 'refused', error: { code: 'conflict' } })
+    expect(readdirSync(dir)).toEqual([])
+    link.disconnect()
+    await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
+    await harness.dispose()
+  })
+
+  it('is not started when another process has marked it as started', async () => {
+    const harness = await createHarness(subject)
+    const job = { id: newId() }
+    const machine = { id: newId(), runtime: 'sandbox', jobId: job.id, details: {} }
+    const dir = join(harness.stateDir, 'sandbox/runs', machine.id, job.id)
+    mkdirSync(dir, { recursive: true })
+    writeFileSync(join(dir, 'started'), '1')
+    const { outcome, sink } = await harness.launch({ task: 'echo ran' }, {}, machine, job)
+    expect(await outcome).toMatchObject({ kind: 'lost', error: { code: 'conflict' } })
+    expect(sink.text()).toBe('')
+    await harness.runtime.destroy(machine, AbortSignal.timeout(10_000))
+    await harness.dispose()
+  })
+
+  it('is lost, without an internal error, when a power cut left its result empty', async () => {
+    const harness = await createHarness(subject)
+    const launched = await harness.launch({ task: 'echo on; sleep 0.2' })
+    await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+    launched.detach()
+    await launched.outcome
+    const file = join(harness.stateDir, 'sandbox/runs', launched.machine.id, launched.job.id, 'exit.json')
+    await waitFor(() => existsSync(file), 'the result is written')
+    truncateSync(file)
+    await harness.restart()
+    expect(await harness.reattach(launched, 0).outcome).toMatchObject({ kind: 'lost' })
+    await harness.dispose()
+  })
+})
+
+/** All that a process could write to, as text; what has ended has nothing. */
+const memoryOf = (process: string): string => {
+  const pid = /\d+/.exec(process)?.[0] ?? ''
+  let text = ''
+  try {
+    const memory = openSync(`/proc/${pid}/mem`, 'r')
+    for (const [, from, to] of readFileSync(`/proc/${pid}/maps`, 'utf8').matchAll(/^(\w+)-(\w+) rw/gm)) {
+      const [start, size] = [
+        Number.parseInt(from!, 16),
+        Number.parseInt(to!, 16) - Number.parseInt(from!, 16),
+      ]
+      const page = Buffer.alloc(size)
+      try {
+        text += page.subarray(0, readSync(memory, page, 0, size, start)).toString('latin1')
+      } catch {
+        // A mapping that is not backed by memory.
+      }
+    }
+    closeSync(memory)
+  } catch {}
+  return text
+}
