@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import type { Client } from '../../src/control/client.ts'
+import type { Client } from '../../src/client/daemon-client.ts'
 import { patiently } from './patience.ts'
 import type { Plan } from './plan.ts'
 import type { Random } from './random.ts'
@@ -17,7 +17,8 @@ export const submitJob = async (options: {
   readonly signal: AbortSignal
 }): Promise<string> => {
   const { world, client, plan, random, signal } = options
-  const way = random.weighted(WAYS)
+  // `run` returns with the end of its job, so nobody would know the id of one that waits to be cancelled.
+  const way = random.weighted(plan.cancelMs === undefined ? WAYS : WAYS.filter(one => one.command !== 'run'))
   const printed = way.command === undefined ? undefined : await runCommand(world, way.command, plan)
   const { job_id } = await patiently(() => client.submit(plan.manifest), signal)
   if (printed !== undefined && printed !== job_id)
