@@ -102,7 +102,7 @@ const moveProcessesToChild = (base: string): void => {
 const isOwnProcess = (pid: number): boolean => {
   if (pid === process.pid || descendantsOf(process.pid).includes(pid)) return true
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/runtimes/local/shim.js')
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/local/shim.js')
   } catch {
     return true // The process has exited.
   }
