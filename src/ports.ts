@@ -1,8 +1,9 @@
-/** The interfaces that the engine depends on. Runtimes, the store, blobs, clocks and secrets implement them. */
+/** The interfaces that the engine depends on. Providers, the store, blobs, clocks and secrets implement them. */
 export type { Ballast } from './ports/ballast.ts'
 export type { Blobs } from './ports/blobs.ts'
 export type { Clock } from './ports/clock.ts'
 export type { FoundMachine, Machine, MachineRecord, MachineState, ProvisionRequest } from './ports/machine.ts'
+export type { Check, Fit, Provider, Readiness, Reservation, ReserveRequest } from './ports/provider.ts'
 export type {
   AttachRequest,
   CommandSpec,
@@ -13,7 +14,6 @@ export type {
   SinkBatch,
   StopReason,
 } from './ports/run.ts'
-export type { Check, Fit, Readiness, Reservation, ReserveRequest, Runtime } from './ports/runtime.ts'
 export type { Secrets } from './ports/secrets.ts'
 export type {
   ClaimRequest,

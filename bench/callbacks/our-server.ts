@@ -7,7 +7,7 @@ import { startGuestListener } from '../../src/guest/listener.ts'
 import { GUEST_LIMITS } from '../../src/guest/rate-limiter.ts'
 import { hashToken } from '../../src/guest/token-hash.ts'
 import { KEPT } from '../../src/jobs/limits.ts'
-import type { Outcome, Run, Runtime } from '../../src/ports.ts'
+import type { Outcome, Provider, Run } from '../../src/ports.ts'
 import { createCollection } from '../../src/providers/proxmox/collect-vm-files.ts'
 import { createJobHandler } from '../../src/providers/proxmox/job-handler.ts'
 import type { Details } from '../../src/providers/proxmox/machine-details.ts'
@@ -100,7 +100,7 @@ const detailsFor = (tokenHash: string): Details => ({
 })
 
 const count = Number(process.argv[2])
-const runtime: Runtime = {
+const provider: Provider = {
   name: 'proxmox',
   limit: count,
   check: async () => ({ runtime: 'proxmox', ready: true, checks: [] }),
@@ -113,7 +113,7 @@ const runtime: Runtime = {
   close: async () => {},
 }
 
-const engine = await startEngine([runtime], { directory })
+const engine = await startEngine([provider], { directory })
 const listener = await startGuestListener({
   host: '127.0.0.1',
   port: 0,

@@ -1,5 +1,5 @@
 import { until } from '../../test/support/engine.ts'
-import { openLab } from '../../test/support/proxmox-runtime.ts'
+import { openLab } from '../../test/support/proxmox-provider.ts'
 import { type Bench, percentile } from '../figure.ts'
 import { freeGuests } from './free-guests.ts'
 import { rawStarts } from './raw-start.ts'
@@ -19,7 +19,7 @@ const controlPlane: Bench['run'] = async quick => {
     },
   })
   try {
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     const times: number[] = []
     const start = async (): Promise<number> => {
       const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'proxmox' }, 'bench')

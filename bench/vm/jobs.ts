@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openLab } from '../../test/support/proxmox-runtime.ts'
+import { openLab } from '../../test/support/proxmox-provider.ts'
 import { type Bench, percentile } from '../figure.ts'
 
 const JOBS = 200
@@ -14,7 +14,7 @@ const jobs: Bench['run'] = async () => {
   setMaxListeners(0, bound)
   const lab = await openLab({
     emulator: { timing: { cloneMs: 1, startMs: 1, stopMs: 1, taskMs: 1 } },
-    runtime: {
+    provider: {
       limit: SLOTS,
       vmids: { first: 100_000, last: 109_999 },
       parallel: { clones: 8, starts: 8, deletes: 8 },
@@ -26,7 +26,7 @@ const jobs: Bench['run'] = async () => {
     },
   })
   try {
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     const began = performance.now()
     const submit = () => engine.deputy.submit({ task: 'true', runtime: 'proxmox', retries: 0 }, 'bench')
     const submitted = await Promise.all(Array.from({ length: JOBS }, submit))

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestEngine, until } from '../../test/support/engine.ts'
-import { openLab } from '../../test/support/proxmox-runtime.ts'
+import { openLab } from '../../test/support/proxmox-provider.ts'
 import { qemuGuests } from '../../test/support/pve/guests/qemu/index.ts'
 import { CALLBACK, findImage, freePort } from '../../test/support/vm.ts'
 import { type Bench, percentile } from '../figure.ts'
@@ -28,10 +28,10 @@ const warm: Bench['run'] = async () => {
     heartbeatSeconds: 5,
   }
   try {
-    const engine = await lab.open(lab.makeRuntime(options), generous)
+    const engine = await lab.open(lab.makeProvider(options), generous)
     const cold = await firstByte(engine, bound)
     await engine.close()
-    const pooled = await lab.open(lab.makeRuntime({ ...options, poolSize: 1 }), generous)
+    const pooled = await lab.open(lab.makeProvider({ ...options, poolSize: 1 }), generous)
     const times: number[] = []
     for (let i = 0; i < CLAIMS; i++) {
       await until(() => oneWaits(pooled), 'a machine waits', BOUND_MS)

@@ -34,7 +34,7 @@ const TARGETS = [
     source: 'src/providers/local',
     tests: [
       'unit test/unit/providers',
-      'integration test/integration/providers/shim-pool.test.ts test/integration/providers/host-runtime.test.ts test/integration/providers/sandbox-runtime.test.ts test/integration/providers/full-disk.test.ts',
+      'integration test/integration/providers/shim-pool.test.ts test/integration/providers/host-provider.test.ts test/integration/providers/sandbox-provider.test.ts test/integration/providers/full-disk.test.ts',
     ],
   },
 ]

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { KEPT, LIMITS } from '../jobs/limits.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
 import { clusterSchema } from '../nodes/inventory.ts'
-import { callbackSchema, proxmoxRuntimeSchema } from './proxmox-runtime.ts'
+import { callbackSchema, proxmoxProviderSchema } from './proxmox-provider.ts'
 import { proxmoxToolsSchema } from './proxmox-tools.ts'
 
 const size = z.string().regex(SIZE_PATTERN, "is not a size such as '512M' or '2G'")
@@ -153,7 +153,7 @@ export const configSchema = z.strictObject({
     allow: z.boolean().default(false).describe('Let jobs run on this computer without isolation'),
   }),
   callback: callbackSchema,
-  proxmox: proxmoxRuntimeSchema,
+  proxmox: proxmoxProviderSchema,
   cluster: clusterSchema,
   proxmoxTools: proxmoxToolsSchema,
   workspaces: z.strictObject({

@@ -27,7 +27,7 @@ import { acquireLock } from '../store/daemon-lock.ts'
 import { openStore } from '../store/sqlite-store.ts'
 import { VERSION } from '../version.ts'
 import { checkDatabase } from './check-database.ts'
-import { createRuntimes } from './create-runtimes.ts'
+import { createProviders } from './create-providers.ts'
 import { createToolsets } from './create-toolsets.ts'
 import { parseFaultPoint } from './fault-points.ts'
 import { guardApprovals } from './guard-approvals.ts'
@@ -110,7 +110,7 @@ const run = async (
   const callbacks = metrics.counter('deputy_callbacks_total', 'Callbacks from machines by kind and status.')
   const cluster = openCluster({ home, config, env, stopping: stopping.signal })
   defer(async () => cluster.cluster.close())
-  const runtimes = await createRuntimes({
+  const providers = await createProviders({
     home,
     config,
     env,
@@ -128,7 +128,7 @@ const run = async (
     store,
     blobs,
     ballast,
-    runtimes,
+    providers,
     clock: systemClock,
     secrets,
     config,

@@ -9,7 +9,7 @@ import { LIMITS } from '../jobs/limits.ts'
 import { type Manifest, parseManifest } from '../jobs/manifest.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Inserted } from '../ports.ts'
-import { chooseRuntime } from './choose-runtime.ts'
+import { chooseProvider } from './choose-provider.ts'
 import type { SubmitOptions } from './deputy.ts'
 import type { EngineContext } from './engine-context.ts'
 import { titleOf } from './job-views.ts'
@@ -54,7 +54,7 @@ export const acceptJob = async (
     locate: context.locate,
   })
   const restricted = withForbiddenNetwork(asked, plan, origin, config)
-  const runtime = await runtimeFor(context, withNetwork(restricted, plan))
+  const runtime = await providerFor(context, withNetwork(restricted, plan))
   checkSecretUse(plan.secretNames, secretUse(restricted, plan, { runtime, origin }), config.secrets)
   const manifestHash = digest(asked)
   const checkDirectory = (path: string) => local.checkDirectory(path, directories)
@@ -78,7 +78,7 @@ export const acceptJob = async (
   return submitted
 }
 
-/** If a secret must not be combined with network access, require a runtime that guarantees to block the network. */
+/** If a secret must not be combined with network access, require a provider that guarantees to block the network. */
 const withForbiddenNetwork = (
   manifest: Manifest,
   plan: CommandPlan,
@@ -109,21 +109,22 @@ const refuseFullDisk = ({ ballast }: EngineContext): void => {
   })
 }
 
-const runtimeFor = async (context: EngineContext, manifest: Manifest): Promise<string> => {
-  if (manifest.machine !== undefined) return keptRuntime(context, manifest.machine)
+const providerFor = async (context: EngineContext, manifest: Manifest): Promise<string> => {
+  if (manifest.machine !== undefined) return keptProvider(context, manifest.machine)
   const wanted = manifest.runtime === 'auto' ? context.config.defaults.runtime : manifest.runtime
   const choose = (): string =>
-    chooseRuntime(manifest, wanted, { runtimes: context.runtimes, readiness: context.readiness.known }).name
+    chooseProvider(manifest, wanted, { providers: context.providers, readiness: context.readiness.known })
+      .name
   try {
     return choose()
   } catch (error) {
-    // A runtime that failed its last check may work again: check once more before rejecting the job.
+    // A provider that failed its last check may work again: check once more before rejecting the job.
     if (!(await context.readiness.recheck(context.closing))) throw error
     return choose()
   }
 }
 
-const keptRuntime = async ({ store }: EngineContext, id: string): Promise<string> => {
+const keptProvider = async ({ store }: EngineContext, id: string): Promise<string> => {
   const machine = await store.getMachine(id)
   if (machine === undefined || machine.state === 'destroying')
     throw new AppError('not_found', `No machine '${id}'.`, {

@@ -1,7 +1,7 @@
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { isTerminal } from '../jobs/states.ts'
-import type { MachineRecord, Outcome, Runtime, StopReason } from '../ports.ts'
+import type { MachineRecord, Outcome, Provider, StopReason } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import type { Disposal } from './machine-disposal.ts'
 import { nextState, type Transition } from './next-state.ts'
@@ -30,7 +30,7 @@ export const createActiveJobs = (
   onFree: () => void,
 ): ActiveJobs => {
   const active = new Map<string, Active>()
-  /** Counted by runtime, because every claim asks and thousands of jobs may be active. */
+  /** Counted by provider, because every claim asks and thousands of jobs may be active. */
   const counts = new Map<string, number>()
   const addToCount = (runtime: string, by: number): void => {
     counts.set(runtime, (counts.get(runtime) ?? 0) + by)
@@ -62,14 +62,14 @@ export const createActiveJobs = (
   }
 
   const run: ActiveJobs['run'] = (job, manifest, machine, mode) => {
-    const runtime = context.runtimes.get(machine.runtime) as Runtime
+    const provider = context.providers.get(machine.runtime) as Provider
     const stop = new AbortController()
     const work = async (): Promise<void> => {
       // The user may have cancelled between the claim and now, before this job could be stopped.
       const current = await context.store.getJob(job.id)
       if (current !== undefined && current.cancelRequestedAt !== null && !stop.signal.aborted)
         stop.abort({ kind: 'cancel', by: 'the user' } satisfies StopReason)
-      const outcome = await superviseJob(context, { job, manifest, machine, runtime, mode, stop })
+      const outcome = await superviseJob(context, { job, manifest, machine, provider, mode, stop })
       const stopReason = stop.signal.aborted ? (stop.signal.reason as StopReason) : null
       await finish(job, manifest, machine, outcome, stopReason)
     }

@@ -126,7 +126,7 @@ export interface JobView {
   readonly status: JobState
   readonly task: string
   readonly agent: string
-  /** The runtime that the job uses. */
+  /** The provider that the job uses. */
   readonly runtime: string
   readonly machine_id: string | null
   /** The node or VM that the job runs on or ran on, if known. */

@@ -1,14 +1,14 @@
 import { newId } from '../jobs/ids.ts'
-import type { Reservation, Runtime } from '../ports.ts'
+import type { Provider, Reservation } from '../ports.ts'
 import type { ActiveJobs } from './active-jobs.ts'
 import type { EngineContext } from './engine-context.ts'
 
-/** Claims pending jobs while their runtime has a free slot. */
+/** Claims pending jobs while their provider has a free slot. */
 export interface Dispatcher {
   /** Nothing is claimed before the start: recovery would mistake a newly claimed job for one of the previous daemon. */
   start(): void
   /**
-   * Checks the queues soon; cheap, so call it whenever something may have changed. Pass a runtime when a job for it is
+   * Checks the queues soon; cheap, so call it whenever something may have changed. Pass a provider when a job for it is
    * being inserted in the current turn of the event loop: the claim then shares the transaction of the insert.
    */
   wake(runtime?: string): void
@@ -24,10 +24,10 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
   let again = false
   let started = false
 
-  const fill = async (runtime: Runtime, isInserting = false): Promise<void> => {
+  const fill = async (provider: Provider, isInserting = false): Promise<void> => {
     const { store, clock } = context
-    const { name } = runtime
-    const hasRoom = (): boolean => !context.closing.aborted && activeJobs().count(name) < runtime.limit
+    const { name } = provider
+    const hasRoom = (): boolean => !context.closing.aborted && activeJobs().count(name) < provider.limit
     for (let first = isInserting; hasRoom() && (first || store.waiting(name) > 0); first = false) {
       const machineId = newId(clock.now())
       let reserved: Reservation | undefined
@@ -35,13 +35,13 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
         .claim({
           runtime: name,
           machineId,
-          ...(runtime.poolKind && { poolKind: runtime.poolKind }),
-          ...(runtime.reserve && {
+          ...(provider.poolKind && { poolKind: provider.poolKind }),
+          ...(provider.reserve && {
             reserve: request => {
               // The group commit rolls back and repeats a claim when another write of the batch fails; release the
               // first reservation.
               reserved?.release()
-              reserved = runtime.reserve?.(request)
+              reserved = provider.reserve?.(request)
               return reserved?.details
             },
           }),
@@ -61,11 +61,11 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
     }
   }
 
-  const poll = async (inserting: Runtime | undefined): Promise<void> => {
+  const poll = async (inserting: Provider | undefined): Promise<void> => {
     if (inserting) await fill(inserting, true)
     do {
       again = false
-      await Promise.all([...context.runtimes.values()].map(runtime => fill(runtime)))
+      await Promise.all([...context.providers.values()].map(provider => fill(provider)))
     } while (again && !context.closing.aborted)
   }
 
@@ -75,7 +75,7 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
       again = true
       return
     }
-    polling = poll(name === undefined ? undefined : context.runtimes.get(name))
+    polling = poll(name === undefined ? undefined : context.providers.get(name))
       .catch(error => context.log.error({ err: error }, 'cannot claim jobs'))
       .finally(() => {
         polling = undefined

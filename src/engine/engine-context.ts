@@ -1,16 +1,16 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
-import type { Ballast, Blobs, Clock, Runtime, Secrets, Store } from '../ports.ts'
+import type { Ballast, Blobs, Clock, Provider, Secrets, Store } from '../ports.ts'
 import type { ChangeNotifier } from './change-notifier.ts'
 import type { PlanContext } from './plan-command.ts'
-import type { ReadinessCache } from './runtime-readiness.ts'
+import type { ReadinessCache } from './provider-readiness.ts'
 
 /** The dependencies that all parts of the engine share. */
 export interface EngineContext {
   readonly store: Store
   readonly blobs: Blobs
   readonly ballast?: Ballast
-  readonly runtimes: ReadonlyMap<string, Runtime>
+  readonly providers: ReadonlyMap<string, Provider>
   readonly clock: Clock
   readonly secrets: Secrets
   readonly config: Config

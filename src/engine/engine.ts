@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
 import type { CheckDirectory } from '../jobs/allowed-directories.ts'
-import type { Ballast, Blobs, Clock, Runtime, Secrets, Store } from '../ports.ts'
+import type { Ballast, Blobs, Clock, Provider, Secrets, Store } from '../ports.ts'
 import type { PackDirectory } from './accept-job.ts'
 import { type ActiveJobs, createActiveJobs } from './active-jobs.ts'
 import { createChangeNotifier } from './change-notifier.ts'
@@ -13,9 +13,9 @@ import { createJobLookup } from './job-lookup.ts'
 import { createDisposal } from './machine-disposal.ts'
 import { createPool } from './machine-pool.ts'
 import type { PlanContext } from './plan-command.ts'
+import { createReadinessCache, isAwake } from './provider-readiness.ts'
 import { outputOperations, readOperations } from './read-operations.ts'
 import { recover } from './recover.ts'
-import { createReadinessCache, isAwake } from './runtime-readiness.ts'
 import { createSweeper } from './sweeper.ts'
 import { jobOperations, machineOperations } from './write-operations.ts'
 
@@ -23,7 +23,7 @@ export interface EngineOptions {
   readonly store: Store
   readonly blobs: Blobs
   readonly ballast?: Ballast
-  readonly runtimes: readonly Runtime[]
+  readonly providers: readonly Provider[]
   readonly clock: Clock
   readonly secrets: Secrets
   readonly config: Config
@@ -38,7 +38,7 @@ export interface Engine {
   readonly deputy: Deputy
   /** Recovers the jobs of an earlier daemon, then starts to claim jobs. */
   start(): Promise<void>
-  /** Returns the cached readiness of each runtime. */
+  /** Returns the cached readiness of each provider. */
   readiness(): { name: string; ready: boolean; reason?: string }[]
   /** Detaches from all jobs without stopping them, and closes the store. */
   close(): Promise<void>
@@ -48,12 +48,12 @@ export const createEngine = (options: EngineOptions): Engine => {
   const closing = new AbortController()
   // Every run adds a listener, and the number of runs is configurable.
   setMaxListeners(0, closing.signal)
-  const runtimes = new Map(options.runtimes.map(runtime => [runtime.name, runtime]))
+  const providers = new Map(options.providers.map(provider => [provider.name, provider]))
   const context: EngineContext = {
     ...options,
-    runtimes,
+    providers,
     changes: createChangeNotifier(),
-    readiness: createReadinessCache(runtimes, options.clock),
+    readiness: createReadinessCache(providers, options.clock),
     closing: closing.signal,
     fault: options.fault ?? (() => {}),
   }
@@ -89,7 +89,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       sweeper.start()
     },
     readiness: () =>
-      [...runtimes.values()].filter(isAwake).map(({ name }) => {
+      [...providers.values()].filter(isAwake).map(({ name }) => {
         const known = context.readiness.known(name)
         const failed = known?.checks.find(check => check.status === 'failed')
         return { name, ready: known?.ready ?? true, ...(failed && { reason: failed.message }) }
@@ -99,7 +99,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       await dispatcher.idle()
       await activeJobs.idle()
       await disposal.idle()
-      await Promise.allSettled([...runtimes.values()].map(runtime => runtime.close()))
+      await Promise.allSettled([...providers.values()].map(provider => provider.close()))
       await context.store.close()
     },
   }

@@ -13,7 +13,7 @@ export interface JobSink extends Sink {
   /** Reports what the machine waits for before the command starts. */
   waiting(what: string): Promise<void>
   readonly hasStarted: boolean
-  /** Undefined when the runtime never sends heartbeats. */
+  /** Undefined when the provider never sends heartbeats. */
   msSinceHeartbeat(): number | undefined
 }
 
@@ -22,7 +22,7 @@ export interface SinkOptions {
   /** Merges details into the machine record and returns the machine to be written. */
   addDetails(details: Readonly<Record<string, unknown>>): Machine
   onStarted(): void
-  /** The runtime can report the start again after a power cut, so the write need not be flushed at once. */
+  /** The provider can report the start again after a power cut, so the write need not be flushed at once. */
   readonly lazyStart?: boolean | undefined
 }
 

@@ -74,7 +74,7 @@ export const titleOf = (task: string): string => {
 
 const TITLE = 100
 
-/** Measured by the runtime's own clock when possible, because the wall clock may jump. */
+/** Measured by the provider's own clock when possible, because the wall clock may jump. */
 const duration = (job: Job): number | null => {
   if (job.completedAt === null || job.startedAt === null) return null
   const ms = job.phases.running ?? Math.max(0, job.completedAt - job.startedAt)

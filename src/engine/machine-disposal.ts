@@ -2,12 +2,12 @@ import { type AppError, messageWithHint, toAppError } from '../jobs/errors.ts'
 import { newId } from '../jobs/ids.ts'
 import { isLeftoverError } from '../jobs/leftover-error.ts'
 import { isOperatorError } from '../jobs/operator-error.ts'
-import type { MachineRecord, Runtime } from '../ports.ts'
+import type { MachineRecord, Provider } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import { retryWrite } from './retry-write.ts'
 
 /**
- * Destroys machines. A record is deleted only after the runtime confirms that the machine is gone or can never be
+ * Destroys machines. A record is deleted only after the provider confirms that the machine is gone or can never be
  * destroyed.
  */
 export interface Disposal {
@@ -39,8 +39,8 @@ export const createDisposal = (context: EngineContext): Disposal => {
 
   const destroy = async (machine: MachineRecord): Promise<boolean> => {
     const { store, clock, log, fault } = context
-    const runtime = context.runtimes.get(machine.runtime)
-    if (runtime === undefined) {
+    const provider = context.providers.get(machine.runtime)
+    if (provider === undefined) {
       log.warn(
         { machine: machine.id, runtime: machine.runtime },
         'cannot destroy a machine: its runtime is no longer configured',
@@ -55,7 +55,7 @@ export const createDisposal = (context: EngineContext): Disposal => {
     fault('destroying')
     let leftBehind: string | undefined
     try {
-      await runtime.destroy(current, context.closing)
+      await provider.destroy(current, context.closing)
     } catch (thrown) {
       if (context.closing.aborted) return false
       const error = toAppError(thrown)
@@ -101,7 +101,7 @@ export const createDisposal = (context: EngineContext): Disposal => {
 /** Records a machine without a job: for the pool, for a probe, or an orphan. */
 export const recordMachine = async (
   { store, clock }: EngineContext,
-  { name }: Runtime,
+  { name }: Provider,
   known: Partial<Pick<MachineRecord, 'id' | 'details' | 'state'>> = {},
 ): Promise<MachineRecord> => {
   const machine: MachineRecord = {

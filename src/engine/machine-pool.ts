@@ -1,6 +1,6 @@
 import { createDeadline } from '../jobs/deadline.ts'
 import { poolKindOf } from '../jobs/pool-kind.ts'
-import type { MachineRecord, Runtime } from '../ports.ts'
+import type { MachineRecord, Provider } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import { type Disposal, recordMachine } from './machine-disposal.ts'
 
@@ -17,10 +17,10 @@ export interface Pool {
 export const createPool = (context: EngineContext, disposal: Disposal): Pool => {
   const booting = new Map<string, number>()
 
-  const boot = async (runtime: Runtime, kind: string): Promise<void> => {
+  const boot = async (provider: Provider, kind: string): Promise<void> => {
     const { store, log } = context
     let details: Record<string, unknown> = { kind }
-    const machine = await recordMachine(context, runtime, { details })
+    const machine = await recordMachine(context, provider, { details })
     const { id } = machine
     const deadline = createDeadline([context.closing], context.config.supervision.provisioning * 1000)
     try {
@@ -28,44 +28,44 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
         details = { ...details, ...more }
         return store.updateMachine(id, { details })
       }
-      await runtime.provision({ machine, kind, remember, signal: deadline.signal }).finally(deadline.clear)
+      await provider.provision({ machine, kind, remember, signal: deadline.signal }).finally(deadline.clear)
       await store.updateMachine(id, { state: 'ready' })
     } catch (error) {
       if (context.closing.aborted) return
-      log.warn({ runtime: runtime.name, kind, err: error }, 'cannot boot a pool machine')
+      log.warn({ runtime: provider.name, kind, err: error }, 'cannot boot a pool machine')
       await disposal.dispose(machine)
     }
   }
 
-  const bootOne = (runtime: Runtime, kind: string): void => {
-    const key = keyOf(runtime, kind)
+  const bootOne = (provider: Provider, kind: string): void => {
+    const key = keyOf(provider, kind)
     const count = (change: number) => booting.set(key, (booting.get(key) ?? 0) + change)
     count(1)
-    boot(runtime, kind)
+    boot(provider, kind)
       .catch(error =>
-        context.log.error({ runtime: runtime.name, err: error }, 'cannot record a pool machine'),
+        context.log.error({ runtime: provider.name, err: error }, 'cannot record a pool machine'),
       )
       .finally(() => {
         count(-1)
         // The machine that the new one replaces can be retired now.
-        retireExcess(runtime).catch(error => logRefillFailure(runtime, error))
+        retireExcess(provider).catch(error => logRefillFailure(provider, error))
       })
   }
 
   /** Oldest first, the order in which machines are claimed. */
-  const idleMachines = async ({ name }: Runtime): Promise<MachineRecord[]> =>
+  const idleMachines = async ({ name }: Provider): Promise<MachineRecord[]> =>
     (await context.store.listMachines()).filter(
       ({ runtime, jobId, state }) => runtime === name && jobId === null && state === 'ready',
     )
 
-  const isOld = ({ poolAgeSeconds = Number.POSITIVE_INFINITY }: Runtime, { createdAt }: MachineRecord) =>
+  const isOld = ({ poolAgeSeconds = Number.POSITIVE_INFINITY }: Provider, { createdAt }: MachineRecord) =>
     context.clock.now() - createdAt > poolAgeSeconds * 1000
 
-  const retireExcess = async (runtime: Runtime): Promise<void> => {
-    const idle = await idleMachines(runtime)
-    const kinds = new Set([...kindsOf(runtime), ...idle.map(poolKindOf)])
+  const retireExcess = async (provider: Provider): Promise<void> => {
+    const idle = await idleMachines(provider)
+    const kinds = new Set([...kindsOf(provider), ...idle.map(poolKindOf)])
     for (const kind of kinds) {
-      const wanted = kindsOf(runtime).includes(kind) ? (runtime.poolSize ?? 0) : 0
+      const wanted = kindsOf(provider).includes(kind) ? (provider.poolSize ?? 0) : 0
       const ofKind = idle.filter(machine => poolKindOf(machine) === kind)
       // Retire old machines only when new ones are ready: an old pool machine is better than none.
       for (const machine of ofKind.slice(0, Math.max(0, ofKind.length - wanted)))
@@ -73,33 +73,33 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
     }
   }
 
-  const refillRuntime = async (runtime: Runtime): Promise<void> => {
-    const fresh = (await idleMachines(runtime)).filter(machine => !isOld(runtime, machine))
+  const refillProvider = async (provider: Provider): Promise<void> => {
+    const fresh = (await idleMachines(provider)).filter(machine => !isOld(provider, machine))
     let complete = true
-    for (const kind of kindsOf(runtime)) {
+    for (const kind of kindsOf(provider)) {
       const available = fresh.filter(machine => poolKindOf(machine) === kind).length
-      const missing = (runtime.poolSize ?? 0) - available - (booting.get(keyOf(runtime, kind)) ?? 0)
-      for (let i = 0; i < missing; i++) bootOne(runtime, kind)
+      const missing = (provider.poolSize ?? 0) - available - (booting.get(keyOf(provider, kind)) ?? 0)
+      for (let i = 0; i < missing; i++) bootOne(provider, kind)
       complete &&= missing <= 0
     }
-    if (complete) await retireExcess(runtime)
+    if (complete) await retireExcess(provider)
   }
 
-  const logRefillFailure = (runtime: Runtime, error: unknown): void => {
+  const logRefillFailure = (provider: Provider, error: unknown): void => {
     if (!context.closing.aborted)
-      context.log.warn({ runtime: runtime.name, err: error }, 'cannot refill the pool')
+      context.log.warn({ runtime: provider.name, err: error }, 'cannot refill the pool')
   }
 
   return {
     refill: () => {
       if (context.closing.aborted) return
-      for (const runtime of context.runtimes.values())
-        if (runtime.poolSize !== undefined)
-          refillRuntime(runtime).catch(error => logRefillFailure(runtime, error))
+      for (const provider of context.providers.values())
+        if (provider.poolSize !== undefined)
+          refillProvider(provider).catch(error => logRefillFailure(provider, error))
     },
   }
 }
 
-const kindsOf = ({ poolKinds = [''] }: Runtime): readonly string[] => poolKinds
+const kindsOf = ({ poolKinds = [''] }: Provider): readonly string[] => poolKinds
 
-const keyOf = ({ name }: Runtime, kind: string): string => `${name} ${kind}`
+const keyOf = ({ name }: Provider, kind: string): string => `${name} ${kind}`

@@ -43,7 +43,7 @@ export const planCommand = (manifest: Manifest, context: PlanContext): CommandPl
 
 /**
  * Adds the network that the agent needs, as if the user had asked for it. 'none' is left out: as an explicit request it
- * would exclude runtimes that cannot block the network.
+ * would exclude providers that cannot block the network.
  */
 export const withNetwork = (manifest: Manifest, { network }: Pick<CommandPlan, 'network'>): Manifest =>
   network === 'none'

@@ -3,7 +3,7 @@ import type { EngineContext } from './engine-context.ts'
 import type { Disposal } from './machine-disposal.ts'
 
 /**
- * Runs once after each start of the daemon. Each job that has a machine is attached again through its runtime, which
+ * Runs once after each start of the daemon. Each job that has a machine is attached again through its provider, which
  * alone knows whether the command has started. Machines that no job uses are destroyed.
  */
 export const recover = async (
@@ -11,17 +11,17 @@ export const recover = async (
   activeJobs: ActiveJobs,
   disposal: Disposal,
 ): Promise<void> => {
-  const { store, clock, log, runtimes } = context
+  const { store, clock, log, providers } = context
   const machines = new Map((await store.listMachines()).map(machine => [machine.id, machine]))
   const claimed = new Set<string>()
-  for (const runtime of runtimes.values())
-    runtime.recall?.([...machines.values()].filter(machine => machine.runtime === runtime.name))
+  for (const provider of providers.values())
+    provider.recall?.([...machines.values()].filter(machine => machine.runtime === provider.name))
 
   for (const job of await store.activeJobs()) {
     const machine = job.machineId === null ? undefined : machines.get(job.machineId)
     const manifest = await store.getManifest(job.id)
     const at = clock.now()
-    if (machine === undefined || manifest === undefined || !runtimes.has(machine.runtime)) {
+    if (machine === undefined || manifest === undefined || !providers.has(machine.runtime)) {
       const reason =
         machine === undefined
           ? 'its machine is no longer recorded'

@@ -3,7 +3,7 @@ import type { EngineContext } from './engine-context.ts'
 import { pause } from './pause.ts'
 
 /**
- * Repeats a write while the disk is full or the database is locked; the runtime keeps the data until then. Gives up
+ * Repeats a write while the disk is full or the database is locked; the provider keeps the data until then. Gives up
  * only when the daemon shuts down; the next daemon finds the same state.
  */
 export const retryWrite = async <T>(

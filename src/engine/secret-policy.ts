@@ -47,7 +47,7 @@ export const checkSecretUse = (
   }
 }
 
-/** Whether the runtime must guarantee that the job has no network. */
+/** Whether the provider must guarantee that the job has no network. */
 export const mustForbidNetwork = (
   names: readonly string[],
   origin: string,

@@ -2,7 +2,7 @@ import { createDeadline } from '../jobs/deadline.ts'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
-import type { AttachRequest, Machine, Outcome, Runtime, StopReason } from '../ports.ts'
+import type { AttachRequest, Machine, Outcome, Provider, StopReason } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import { createSink, type JobSink } from './job-sink.ts'
 import { planCommand, withNetwork } from './plan-command.ts'
@@ -13,7 +13,7 @@ export interface Supervised {
   readonly job: Job
   readonly manifest: Manifest
   readonly machine: Machine
-  readonly runtime: Runtime
+  readonly provider: Provider
   /** `attach` never starts a command: it may be running since before this daemon started. */
   readonly mode: 'start' | 'attach'
   readonly stop: AbortController
@@ -28,9 +28,9 @@ export const superviseJob = async (context: EngineContext, supervised: Supervise
     job,
     addDetails: tracked.add,
     onStarted: watchdog.started,
-    lazyStart: supervised.runtime.remembersStart,
+    lazyStart: supervised.provider.remembersStart,
   })
-  if (supervised.runtime.outlivesSilence !== true) watchdog.watch(sink)
+  if (supervised.provider.outlivesSilence !== true) watchdog.watch(sink)
   try {
     const outcome = await Promise.race([
       provisionAndRun(context, { ...supervised, tracked, sink }),
@@ -67,7 +67,7 @@ interface TrackedRun extends Supervised {
 
 const provisionAndRun = async (
   context: EngineContext,
-  { job, manifest, runtime, mode, stop, tracked, sink }: TrackedRun,
+  { job, manifest, provider, mode, stop, tracked, sink }: TrackedRun,
 ): Promise<Outcome> => {
   const remember = async (more: Record<string, unknown>): Promise<void> => {
     const { id, details } = tracked.add(more)
@@ -83,7 +83,7 @@ const provisionAndRun = async (
     remember,
   })
   if (mode === 'attach') {
-    const found = await runtime.attach(request())
+    const found = await provider.attach(request())
     if (found.kind !== 'unfinished') return found
   }
 
@@ -110,7 +110,7 @@ const provisionAndRun = async (
     void sink
       .waiting(what)
       .catch(error => context.log.warn({ job: job.id, err: error }, 'cannot store what the job waits for'))
-  await runtime
+  await provider
     .provision({
       machine: tracked.machine(),
       manifest: manifestWithNetwork,
@@ -133,7 +133,11 @@ const provisionAndRun = async (
   const secrets = await context.secrets.resolve(plan.secretNames, stop.signal)
   context.fault('starting')
   try {
-    return await runtime.start({ ...request(), manifest: manifestWithNetwork, command: { ...plan, secrets } })
+    return await provider.start({
+      ...request(),
+      manifest: manifestWithNetwork,
+      command: { ...plan, secrets },
+    })
   } finally {
     // Remove the secret values from memory, also for code that still references the command.
     for (const name of Object.keys(secrets)) delete secrets[name]

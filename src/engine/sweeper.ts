@@ -1,6 +1,6 @@
 import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
-import type { FoundMachine, MachineRecord, Runtime } from '../ports.ts'
+import type { FoundMachine, MachineRecord, Provider } from '../ports.ts'
 import type { ActiveJobs } from './active-jobs.ts'
 import type { EngineContext } from './engine-context.ts'
 import { createKnownTime } from './known-time.ts'
@@ -39,30 +39,30 @@ export const createSweeper = (
     return clock.monotonic() - seen >= GRACE_MS
   }
 
-  const reapOrphans = async (runtime: Runtime): Promise<void> => {
-    const idle = await idleMachines(runtime)
-    const found = await runtime.list(context.closing)
-    await Promise.all(found.map(machine => reap(runtime, machine)))
+  const reapOrphans = async (provider: Provider): Promise<void> => {
+    const idle = await idleMachines(provider)
+    const found = await provider.list(context.closing)
+    await Promise.all(found.map(machine => reap(provider, machine)))
     const seen = new Set(found.map(machine => machine.id))
     for (const id of firstSeen.keys()) if (!seen.has(id)) firstSeen.delete(id)
     const existing = new Set(found.filter(machine => !machine.leftover).map(machine => machine.id))
     for (const machine of idle)
-      if (!existing.has(machine.id) && (await isGone(runtime, machine))) await forgetVanished(machine)
+      if (!existing.has(machine.id) && (await isGone(provider, machine))) await forgetVanished(machine)
   }
 
   /** Recorded as `destroying`, an orphan is retried with backoff and shown to the user when that keeps failing. */
-  const reap = async (runtime: Runtime, found: FoundMachine): Promise<void> => {
+  const reap = async (provider: Provider, found: FoundMachine): Promise<void> => {
     if ((await store.getMachine(found.id)) !== undefined || !isPastGracePeriod(found)) return
-    log.warn({ machine: found.id, runtime: runtime.name }, 'destroying an orphaned machine')
+    log.warn({ machine: found.id, runtime: provider.name }, 'destroying an orphaned machine')
     firstSeen.delete(found.id)
     const { id, details } = found
-    await disposal.dispose(await recordMachine(context, runtime, { id, details, state: 'destroying' }))
+    await disposal.dispose(await recordMachine(context, provider, { id, details, state: 'destroying' }))
   }
 
-  const isGone = async (runtime: Runtime, machine: MachineRecord): Promise<boolean> =>
-    runtime.isGone === undefined || runtime.isGone(machine, context.closing)
+  const isGone = async (provider: Provider, machine: MachineRecord): Promise<boolean> =>
+    provider.isGone === undefined || provider.isGone(machine, context.closing)
 
-  const idleMachines = async ({ name }: Runtime): Promise<MachineRecord[]> =>
+  const idleMachines = async ({ name }: Provider): Promise<MachineRecord[]> =>
     (await store.listMachines()).filter(
       ({ runtime, state }) => runtime === name && (state === 'kept' || state === 'ready'),
     )
@@ -86,9 +86,12 @@ export const createSweeper = (
     // In parallel: a machine that waits for a lock must not delay the others.
     await Promise.all([
       ...due.map(disposal.dispose),
-      ...[...context.runtimes.values()].map(runtime =>
-        reapOrphans(runtime).catch(error =>
-          log.warn({ runtime: runtime.name, err: toAppError(error) }, 'cannot list machines to find orphans'),
+      ...[...context.providers.values()].map(provider =>
+        reapOrphans(provider).catch(error =>
+          log.warn(
+            { runtime: provider.name, err: toAppError(error) },
+            'cannot list machines to find orphans',
+          ),
         ),
       ),
     ])

@@ -8,7 +8,7 @@ import type { EngineContext } from './engine-context.ts'
 import type { JobLookup } from './job-lookup.ts'
 import { jobView, machineView } from './job-views.ts'
 import type { Disposal } from './machine-disposal.ts'
-import { probeRuntimes } from './probe-runtimes.ts'
+import { probeProviders } from './probe-providers.ts'
 import { alreadyFinished, machineBusy, noMachine, notGoneYet, stillRunning } from './request-errors.ts'
 import { withUndestroyedMachines } from './undestroyed-machines.ts'
 
@@ -79,7 +79,7 @@ export const jobOperations = (
   }
 }
 
-/** The operations on machines and runtimes. */
+/** The operations on machines and providers. */
 export const machineOperations = (
   context: EngineContext,
   { lookup: { whereIs }, activeJobs, disposal }: OperationParts,
@@ -100,7 +100,7 @@ export const machineOperations = (
       ])
       return readiness.map(one => withUndestroyedMachines(one, machines))
     },
-    probe: signal => probeRuntimes(context, { disposal, signal }),
+    probe: signal => probeProviders(context, { disposal, signal }),
   }
 }
 

@@ -34,7 +34,7 @@ export interface Job {
   readonly heartbeatAt: number | null
   readonly progress: string | null
   readonly outputBytes: number
-  /** Position in the runtime's own log up to which output is stored. */
+  /** Position in the provider's own log up to which output is stored. */
   readonly position: number
   /** Bytes printed by earlier attempts; the output of this attempt begins there. */
   readonly outputBase: number
@@ -68,7 +68,7 @@ export type JobErrorCode =
   | 'secret'
   | 'internal'
 
-/** A runtime adds its own phases (`clone`, `boot`, …). */
+/** A provider adds its own phases (`clone`, `boot`, …). */
 export type Phases = Readonly<Record<string, number>>
 
 /** What a finished run returns besides its output. */

@@ -13,7 +13,7 @@ export interface Blobs {
   /** Holds a stored blob for the holder; false when the blob does not exist. */
   hold(sha256: string, holder: string): Promise<boolean>
   read(sha256: string, range?: { start: number; end: number }): AsyncIterable<Uint8Array>
-  /** Path of the file, for a runtime that passes it to a process. */
+  /** Path of the file, for a provider that passes it to a process. */
   path(sha256: string): string
   /** Removes the blob unless a job refers to it or a holder holds it. */
   removeUnused(sha256: string): Promise<void>

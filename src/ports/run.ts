@@ -63,7 +63,7 @@ export interface Exit extends JobOutcome {
 /** Receives the reports of a run. Everything is durable when the promise resolves. */
 export interface Sink {
   /**
-   * Position in the runtime's own log up to which everything is stored. `attach` continues from here, so nothing is
+   * Position in the provider's own log up to which everything is stored. `attach` continues from here, so nothing is
    * lost or duplicated.
    */
   readonly position: number
@@ -74,7 +74,7 @@ export interface Sink {
 }
 
 export interface SinkBatch {
-  /** Position in the runtime's own log after this batch. */
+  /** Position in the provider's own log after this batch. */
   readonly position: number
   readonly chunks: readonly OutputChunk[]
   /** Bytes that the command has printed so far, dropped ones included. */

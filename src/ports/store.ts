@@ -2,8 +2,8 @@ import type { EventType, Job, JobEvent, OutputChunk } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Machine, MachineRecord } from './machine.ts'
+import type { ReserveRequest } from './provider.ts'
 import type { SinkBatch } from './run.ts'
-import type { ReserveRequest } from './runtime.ts'
 
 /** Durable storage of jobs and machines. Every method that writes resolves when the write is on disk. */
 export interface Store {
@@ -19,13 +19,13 @@ export interface Store {
   /** Pending jobs that wait for a kept machine that no longer exists. */
   strandedJobs(): Promise<Job[]>
   counts(): Readonly<Record<JobState, number>>
-  /** Number of pending jobs of a runtime, including those that may not start yet. */
+  /** Number of pending jobs of a provider, including those that may not start yet. */
   waiting(runtime: string): number
   queuePosition(job: Job): Promise<number>
   /** How many jobs ended how, since a time of the wall clock. */
   endedSince(since: number): Promise<Readonly<Record<TerminalState, number>>>
   oldestPending(): Promise<number | null>
-  /** Claims the next pending job of a runtime and records its machine, in one transaction. */
+  /** Claims the next pending job of a provider and records its machine, in one transaction. */
   claim(request: ClaimRequest): Promise<{ job: Job; machine: MachineRecord } | undefined>
   /** Moves a job to another state; false when the current state (or `from`) does not allow it. */
   move(
@@ -55,7 +55,7 @@ export interface Store {
   /** Takes an idle machine out of the pool for destruction; false when a job already has it. */
   retireMachine(id: string): Promise<boolean>
   /**
-   * Deletes the record after the runtime has confirmed the destruction, and adds an event to the job in the same
+   * Deletes the record after the provider has confirmed the destruction, and adds an event to the job in the same
    * transaction.
    */
   forgetMachine(id: string, report?: DestructionReport): Promise<void>

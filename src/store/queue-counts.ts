@@ -4,13 +4,13 @@ import type { Database } from './database.ts'
 type QueuedJob = Pick<Job, 'state' | 'runtime' | 'priority'>
 
 /**
- * Counts pending jobs by runtime and priority. Kept in memory, because counting a long queue in SQL would slow down
+ * Counts pending jobs by provider and priority. Kept in memory, because counting a long queue in SQL would slow down
  * each submit.
  */
 export interface QueueCounts {
   /** Records a state change; undefined stands for a job that does not exist. */
   moved(before: QueuedJob | undefined, after: QueuedJob | undefined): void
-  /** Number of pending jobs of a runtime. */
+  /** Number of pending jobs of a provider. */
   waiting(runtime: string): number
   /** Queue position of a new job: after all jobs of the same or a higher priority. */
   positionOfNew(job: QueuedJob): number

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import type { JobView } from '../../src/engine/deputy.ts'
 import { type TestEngine, until } from './engine.ts'
-import { type Lab, type LabOptions, openLab } from './proxmox-runtime.ts'
+import { type Lab, type LabOptions, openLab } from './proxmox-provider.ts'
 
 export const never = new AbortController().signal
 
@@ -15,7 +15,7 @@ export const useLab = async (options: LabOptions = {}): Promise<Lab> => {
 /** The same, with an engine. */
 export const begin = async (options: LabOptions = {}): Promise<{ lab: Lab; engine: TestEngine }> => {
   const lab = await useLab(options)
-  return { lab, engine: await lab.open(lab.makeRuntime()) }
+  return { lab, engine: await lab.open(lab.makeProvider()) }
 }
 
 /** A job in a VM, to its end. */

@@ -130,7 +130,7 @@ export const until = async (
 }
 
 /** Why no job can run here, or undefined when one can. */
-export const noRuntime = async (): Promise<string | undefined> => {
+export const noProvider = async (): Promise<string | undefined> => {
   const cli = createTestCli()
   try {
     const report = await cli.json<{ ok: boolean }>(['doctor', '--json'])

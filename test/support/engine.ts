@@ -8,7 +8,7 @@ import { createSecrets } from '../../src/config/resolve-secrets.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts'
 import { packDirectory } from '../../src/files/pack-directory.ts'
-import type { Clock, Runtime, Store } from '../../src/ports.ts'
+import type { Clock, Provider, Store } from '../../src/ports.ts'
 import { createBlobs } from '../../src/store/blob-store.ts'
 import { openStore } from '../../src/store/sqlite-store.ts'
 import { removeDirectory } from './remove-directory.ts'
@@ -59,7 +59,10 @@ export interface EngineSettings
 }
 
 /** A real engine on a real database in a directory of its own. */
-export const startEngine = async (runtimes: Runtime[], options: EngineSettings = {}): Promise<TestEngine> => {
+export const startEngine = async (
+  providers: Provider[],
+  options: EngineSettings = {},
+): Promise<TestEngine> => {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'deputy-engine-'))
   const { config } = loadConfig(resolveHome({ DEPUTY_HOME: directory }), {})
   config.supervision.grace = 0
@@ -77,7 +80,7 @@ export const startEngine = async (runtimes: Runtime[], options: EngineSettings =
   const engine = createEngine({
     store: counted,
     blobs: createBlobs(join(directory, 'blobs'), store),
-    runtimes,
+    providers,
     clock,
     secrets: options.secrets ?? createSecrets({}, {}),
     config,

@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Certificate } from '../../src/guest/certificate.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
-import type { ProxmoxRuntimeOptions } from '../../src/providers/proxmox/proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from '../../src/providers/proxmox/proxmox-provider-options.ts'
 import { type TestEngine, until } from './engine.ts'
-import { type Lab, openLab } from './proxmox-runtime.ts'
+import { type Lab, openLab } from './proxmox-provider.ts'
 import { type MachineImage, type Passage, qemuGuests } from './pve/guests/qemu/index.ts'
 import { CALLBACK, consoleTail, freePort, openLink } from './vm.ts'
 
@@ -34,7 +34,7 @@ export const realMachines = (image: MachineImage) => {
 
   /** Machines reach the daemon, and what else the firewall lets through of their network. */
   const openDeputy = async (
-    more: Partial<ProxmoxRuntimeOptions>,
+    more: Partial<ProxmoxProviderOptions>,
     { tls, silence, passages = [] }: RealOptions = {},
   ): Promise<RealDeputy> => {
     const port = await freePort()
@@ -54,17 +54,17 @@ export const realMachines = (image: MachineImage) => {
     onClose(cluster.close)
     cluster.emulator.state.clusterFirewall.options.enable = 1
     const url = `${tls ? 'https' : 'http'}://${CALLBACK.host}:${CALLBACK.port}`
-    const runtime = cluster.makeRuntime({
+    const provider = cluster.makeProvider({
       callback: { host: '127.0.0.1', port, url, ...(tls && { tls }) },
       defaults: { cpu: 1, memory: 2 ** 30, disk: undefined },
       heartbeatSeconds: 5,
       ...more,
     })
     // A pool is filled again at once; a test that has what it needs wants no further machine.
-    let poolSize = runtime.poolSize ?? 0
+    let poolSize = provider.poolSize ?? 0
     const engine = await cluster.open(
       {
-        ...runtime,
+        ...provider,
         get poolSize() {
           return poolSize
         },

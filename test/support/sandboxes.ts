@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { processesWith } from '../integration/providers/runtime-contract.ts'
-import type { Harness, RuntimeSubject } from './runtimes.ts'
+import { processesWith } from '../integration/providers/provider-contract.ts'
+import type { Harness, ProviderSubject } from './providers.ts'
 
 export interface SandboxVariant {
   readonly name: string
-  readonly subject: RuntimeSubject
+  readonly subject: ProviderSubject
   readonly skip: string | undefined
 }
 
 const variant = (name: string, options: Record<string, unknown>, skip?: string): SandboxVariant => ({
   name,
   subject: {
-    module: 'providers/sandbox/sandbox-runtime.js',
-    factory: 'createSandboxRuntime',
+    module: 'providers/sandbox/sandbox-provider.js',
+    factory: 'createSandboxProvider',
     options: { graceSeconds: 1, spare: 1, ...options },
   },
   skip,

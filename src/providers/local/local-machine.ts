@@ -8,7 +8,7 @@ import type { OpenPipe } from './output-pipes.ts'
 import { descendantsOf, findByInnerPid, innerPid, isAlive, signalAll } from './process-tree.ts'
 import { RUNNER_PROLOGUE } from './runner-script.ts'
 
-/** How to start a machine. The sandbox and host runtimes create it; `bootMachine` executes it. */
+/** How to start a machine. The sandbox and host providers create it; `bootMachine` executes it. */
 export interface LaunchPlan {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>

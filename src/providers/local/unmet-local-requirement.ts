@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { normalizeArch, normalizeOs } from '../../nodes/platform.ts'
 
-/** Returns the requirement that no local runtime can meet. */
+/** Returns the requirement that no local provider can meet. */
 export const unmetLocalRequirement = (manifest: Manifest): string | undefined => {
   const { requires, vmTemplate } = manifest
   if (vmTemplate !== undefined) return `the template '${vmTemplate}' needs a virtual machine`

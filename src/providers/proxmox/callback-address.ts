@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { AppError } from '../../jobs/errors.ts'
-import type { CallbackOptions } from './proxmox-runtime-options.ts'
+import type { CallbackOptions } from './proxmox-provider-options.ts'
 
 export interface Address {
   readonly url: string

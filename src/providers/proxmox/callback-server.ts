@@ -5,15 +5,15 @@ import { AppError } from '../../jobs/errors.ts'
 import { serveAgentTransport } from './agent-transport.ts'
 import { type Address, callbackAddress } from './callback-address.ts'
 import { createAgentLink } from './guest-agent.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Sessions } from './sessions.ts'
 
 /** After a restart, machines are restored within this time; until then unknown tokens get 503 instead of 401. */
 const MEMORY_MS = 180_000
 
 /** Everything machines connect to: the guest listener, seeds over HTTP, and the agent transport without a network. */
-export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: Sessions) => {
-  const { proxmox, log, callback } = runtime
+export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions: Sessions) => {
+  const { proxmox, log, callback } = provider
   const now = () => proxmox.clock.now()
   const seeds = new Map<string, Seed>()
   const mailboxes = new Map<string, { ending: AbortController; at: { node: string; vmid: number } }>()
@@ -24,11 +24,11 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
   const common = {
     machine: sessions.machine,
     egress: sessions.egress,
-    limits: { ...GUEST_LIMITS, ...runtime.limits },
+    limits: { ...GUEST_LIMITS, ...provider.limits },
     mayBeUnknown: () => now() - openedAt < MEMORY_MS,
     onError: (error: unknown) =>
       log.debug({ reason: (error as Error).message }, 'a request of a machine failed'),
-    ...(runtime.onCall && { onCall: runtime.onCall }),
+    ...(provider.onCall && { onCall: provider.onCall }),
   }
 
   const open = (host: string): Promise<GuestListener> =>
@@ -72,7 +72,7 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
     },
     /** Resolves when the listener is open. */
     async ready(): Promise<void> {
-      await (runtime.channel === 'agent' ? loopback() : network())
+      await (provider.channel === 'agent' ? loopback() : network())
     },
     async address(): Promise<Address> {
       const { port } = await network()
@@ -82,7 +82,7 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
     unpublish: (name: string): void => void seeds.delete(name),
     /** Starts the transport of a machine that reports through its guest agent. */
     startAgentTransport(machineId: string, at: { node: string; vmid: number }): void {
-      if (runtime.channel !== 'agent' || mailboxes.has(machineId)) return
+      if (provider.channel !== 'agent' || mailboxes.has(machineId)) return
       const ending = new AbortController()
       const box = { ending, at: { ...at } }
       mailboxes.set(machineId, box)
@@ -117,7 +117,7 @@ export const createCallbackServer = (runtime: ProxmoxRuntimeOptions, sessions: S
 
 export type CallbackServer = ReturnType<typeof createCallbackServer>
 
-const cannotListen = ({ host, port }: ProxmoxRuntimeOptions['callback'], cause: unknown): AppError =>
+const cannotListen = ({ host, port }: ProxmoxProviderOptions['callback'], cause: unknown): AppError =>
   new AppError(
     'unavailable',
     `The guest listener cannot listen on ${host}:${port}: ${(cause as Error).message}`,

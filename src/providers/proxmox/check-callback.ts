@@ -1,7 +1,7 @@
 import { connect, isIPv6 } from 'node:net'
 import type { Check } from '../../ports.ts'
 import type { CallbackServer } from './callback-server.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 const NAME = 'callback'
 const CONNECT_MS = 2000
@@ -9,13 +9,13 @@ const PROBE = 'not tried from a machine: deputy doctor --probe'
 
 /** Checks the callback address as far as possible without a machine. */
 export const checkCallback = async (
-  runtime: ProxmoxRuntimeOptions,
+  provider: ProxmoxProviderOptions,
   callbackServer: CallbackServer,
 ): Promise<Check> => {
-  if (runtime.channel === 'agent')
+  if (provider.channel === 'agent')
     return { name: NAME, status: 'ok', message: 'machines report through their guest agent' }
   const { url, host } = await callbackServer.expected()
-  const cluster = runtime.proxmox.settings.endpoints[0]!.host
+  const cluster = provider.proxmox.settings.endpoints[0]!.host
   if (isLoopback(host) && !isLoopback(cluster))
     return {
       name: NAME,
@@ -23,7 +23,7 @@ export const checkCallback = async (
       message: `machines are to report to ${url}, which inside a machine is the machine itself`,
       fix: 'Set CALLBACK_HOST to an address of this computer that machines reach, then: deputy daemon restart',
     }
-  const { port, host: own } = runtime.callback
+  const { port, host: own } = provider.callback
   // If this daemon does not listen on the port, no other program should.
   if (port !== 0 && !callbackServer.isOpen && (await answers(port, own)) && !callbackServer.isOpen)
     return {

@@ -7,13 +7,13 @@ import { listNodes, listStorages, type Template } from './cluster-guests.ts'
 import { datacenterFirewall } from './firewall.ts'
 import { bridgeOf } from './net-device.ts'
 import { linksOf } from './placement.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 /** Proxmox VE renews the certificate of a node two weeks before it ends, and then a pinned one is another. */
 const SOON_MS = 14 * 86_400_000
 
 /** What the cluster showed of itself. */
-export const checkCertificate = ({ proxmox }: ProxmoxRuntimeOptions): Check | undefined => {
+export const checkCertificate = ({ proxmox }: ProxmoxProviderOptions): Check | undefined => {
   const seen = proxmox.certificate()
   if (seen === undefined) return undefined
   const { fingerprint, validTo } = seen
@@ -37,7 +37,7 @@ export const checkCertificate = ({ proxmox }: ProxmoxRuntimeOptions): Check | un
 
 /** Whether machines find their network on the template's node. */
 export const checkBridge = async (
-  { proxmox, network }: ProxmoxRuntimeOptions,
+  { proxmox, network }: ProxmoxProviderOptions,
   { node, config }: Template,
   signal: AbortSignal,
 ): Promise<Check | undefined> => {
@@ -62,7 +62,7 @@ export const checkBridge = async (
 
 /** Whether a clone is a matter of seconds. */
 export const checkClones = async (
-  { proxmox }: ProxmoxRuntimeOptions,
+  { proxmox }: ProxmoxProviderOptions,
   template: Template,
   signal: AbortSignal,
 ): Promise<Check> => {
@@ -79,7 +79,7 @@ export const checkClones = async (
 }
 
 export const checkPool = async (
-  { proxmox, pool }: ProxmoxRuntimeOptions,
+  { proxmox, pool }: ProxmoxProviderOptions,
   signal: AbortSignal,
 ): Promise<Check> => {
   const pools = await proxmox.get<{ poolid?: string }[]>('/pools', {}, { signal })
@@ -95,7 +95,7 @@ export const checkPool = async (
 
 /** Rules on a VM do nothing while the firewall of the datacenter is off, and it is off by default. */
 export const checkFirewall = async (
-  { proxmox, network }: ProxmoxRuntimeOptions,
+  { proxmox, network }: ProxmoxProviderOptions,
   signal: AbortSignal,
 ): Promise<Check> => {
   const name = 'firewall'
@@ -125,7 +125,10 @@ export const checkFirewall = async (
 }
 
 /** Of use only where there is a choice. */
-export const checkNodes = async ({ proxmox }: ProxmoxRuntimeOptions, signal: AbortSignal): Promise<Check> => {
+export const checkNodes = async (
+  { proxmox }: ProxmoxProviderOptions,
+  signal: AbortSignal,
+): Promise<Check> => {
   const nodes = (await listNodes(proxmox, signal)).filter(node => node.online)
   const name = 'nodes'
   const count = nodes.length === 1 ? '1 node is' : `${nodes.length} nodes are`

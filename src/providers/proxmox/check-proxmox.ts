@@ -15,15 +15,15 @@ import { rightsCheck } from './check-rights.ts'
 import { checkSeed, checkTemplate } from './check-template.ts'
 import { createInjectionChoice } from './choose-injection.ts'
 import { findTemplate, listGuests } from './cluster-guests.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 /** Checks the setup; each failed check names the command that fixes it. */
 export const checkProxmox = async (
-  runtime: ProxmoxRuntimeOptions,
+  provider: ProxmoxProviderOptions,
   callbackServer: CallbackServer,
   signal: AbortSignal,
 ): Promise<Readiness> => {
-  const { proxmox, template: wanted } = runtime
+  const { proxmox, template: wanted } = provider
   const checks: Check[] = []
   const step = async <T>(
     name: string,
@@ -49,26 +49,26 @@ export const checkProxmox = async (
     return { message: `Proxmox VE ${value.version} answers at ${host}`, value }
   })
   if (version === undefined) return { runtime: 'proxmox', ready: false, checks }
-  await add('certificate', async () => checkCertificate(runtime))
+  await add('certificate', async () => checkCertificate(provider))
   const template = await step('template', async () => {
     const value = await findTemplate(proxmox, wanted, await listGuests(proxmox, signal), signal)
     return { message: `template ${value.vmid} on ${value.node}`, value }
   })
-  await add('pool', () => checkPool(runtime, signal))
+  await add('pool', () => checkPool(provider, signal))
   if (template) {
     const injection = await step('injection', async () => {
-      const value = await createInjectionChoice(runtime)(template, signal)
+      const value = await createInjectionChoice(provider)(template, signal)
       return { message: WAYS[value], value }
     })
-    checks.push(...checkTemplate(runtime, template, injection))
-    await add('bridge', () => checkBridge(runtime, template, signal))
-    await add('clones', () => checkClones(runtime, template, signal))
-    if (injection === 'iso') await add('seed', () => checkSeed(runtime, template, signal))
-    await add('rights', () => rightsCheck(runtime, { template, injection, major: version.major }, signal))
+    checks.push(...checkTemplate(provider, template, injection))
+    await add('bridge', () => checkBridge(provider, template, signal))
+    await add('clones', () => checkClones(provider, template, signal))
+    if (injection === 'iso') await add('seed', () => checkSeed(provider, template, signal))
+    await add('rights', () => rightsCheck(provider, { template, injection, major: version.major }, signal))
   }
-  await add('firewall', () => checkFirewall(runtime, signal))
-  await add('nodes', () => checkNodes(runtime, signal))
-  await add('callback', () => checkCallback(runtime, callbackServer))
+  await add('firewall', () => checkFirewall(provider, signal))
+  await add('nodes', () => checkNodes(provider, signal))
+  await add('callback', () => checkCallback(provider, callbackServer))
   return { runtime: 'proxmox', ready: checks.every(check => check.status !== 'failed'), checks }
 }
 

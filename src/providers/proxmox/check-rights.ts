@@ -4,7 +4,7 @@ import type { Injection } from './choose-injection.ts'
 import type { Template } from './cluster-guests.ts'
 import type { Drive } from './drives.ts'
 import { bridgeOf } from './net-device.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 interface Situation {
   readonly template: Template
@@ -14,7 +14,7 @@ interface Situation {
 
 /** What the token may do beside the least that jobs need. */
 export const rightsCheck = async (
-  { proxmox, network, seedStorage, pool, injection: wish }: ProxmoxRuntimeOptions,
+  { proxmox, network, seedStorage, pool, injection: wish }: ProxmoxProviderOptions,
   { template, injection, major }: Situation,
   signal: AbortSignal,
 ): Promise<Check> => {

@@ -8,17 +8,17 @@ import { listNodes, listStorages, type Template } from './cluster-guests.ts'
 import { drivesOf } from './drives.ts'
 import { bridgeOf } from './net-device.ts'
 import { isEverywhere } from './placement.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 /** What the template is, and what it would have to be. */
 export const checkTemplate = (
-  runtime: ProxmoxRuntimeOptions,
+  provider: ProxmoxProviderOptions,
   template: Template,
   injection: Injection | undefined,
 ): Check[] => [
-  agentCheck(template, runtime.channel === 'agent' || injection === 'agent'),
+  agentCheck(template, provider.channel === 'agent' || injection === 'agent'),
   rivalCheck(template),
-  ...deviceCheck(runtime, template),
+  ...deviceCheck(provider, template),
 ]
 
 const agentCheck = ({ vmid, config }: Template, needed: boolean): Check =>
@@ -45,7 +45,7 @@ const rivalCheck = ({ vmid, config }: Template): Check => {
   }
 }
 
-const deviceCheck = ({ channel, network }: ProxmoxRuntimeOptions, { vmid, config }: Template): Check[] =>
+const deviceCheck = ({ channel, network }: ProxmoxProviderOptions, { vmid, config }: Template): Check[] =>
   channel === 'agent' || network.bridge !== undefined || bridgeOf(config) !== undefined
     ? []
     : [
@@ -59,7 +59,7 @@ const deviceCheck = ({ channel, network }: ProxmoxRuntimeOptions, { vmid, config
 
 /** On every node that may get machines: a local storage must be on each of them. */
 export const checkSeed = async (
-  { proxmox, seedStorage }: ProxmoxRuntimeOptions,
+  { proxmox, seedStorage }: ProxmoxProviderOptions,
   template: Template,
   signal: AbortSignal,
 ): Promise<Check> => {

@@ -1,6 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { Template } from './cluster-guests.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { isHttps } from './validate-settings.ts'
 
 export type Injection = 'iso' | 'http' | 'agent'
@@ -12,22 +12,22 @@ const SEED_RIGHTS = ['Datastore.AllocateTemplate', 'Datastore.Allocate']
 const SURE_MS = 15_000
 
 /** Chooses how machines of a template get their runner: as configured, else by what the token and template allow. */
-export const createInjectionChoice = (runtime: ProxmoxRuntimeOptions) => {
-  const { clock } = runtime.proxmox
+export const createInjectionChoice = (provider: ProxmoxProviderOptions) => {
+  const { clock } = provider.proxmox
   let sureAt = Number.NEGATIVE_INFINITY
 
   const maySeedFor = async (storage: string, signal: AbortSignal): Promise<boolean> => {
     if (clock.now() - sureAt < SURE_MS) return true
-    const may = await maySeed(runtime, storage, signal)
+    const may = await maySeed(provider, storage, signal)
     if (may) sureAt = clock.now()
     return may
   }
   return (template: Template, signal: AbortSignal): Promise<Injection> =>
-    choose(runtime, template, storage => maySeedFor(storage, signal))
+    choose(provider, template, storage => maySeedFor(storage, signal))
 }
 
 const choose = async (
-  { injection, seedStorage, channel, callback, network }: ProxmoxRuntimeOptions,
+  { injection, seedStorage, channel, callback, network }: ProxmoxProviderOptions,
   template: Template,
   maySeed: (storage: string) => Promise<boolean>,
 ): Promise<Injection> => {
@@ -44,7 +44,7 @@ const choose = async (
 
 /** How a machine gets its runner when no image can be stored for it; undefined when it cannot. */
 export const withoutImage = (
-  { channel, callback, network }: Pick<ProxmoxRuntimeOptions, 'channel' | 'callback' | 'network'>,
+  { channel, callback, network }: Pick<ProxmoxProviderOptions, 'channel' | 'callback' | 'network'>,
   { config }: Pick<Template, 'config'>,
 ): 'http' | 'agent' | undefined => {
   const connected = config.net0 !== undefined || network.bridge !== undefined
@@ -56,7 +56,7 @@ export const hasAgent = (config: Readonly<Record<string, unknown>>): boolean =>
   /^(enabled=)?1(,|$)/.test(String(config.agent ?? ''))
 
 const maySeed = async (
-  { proxmox }: ProxmoxRuntimeOptions,
+  { proxmox }: ProxmoxProviderOptions,
   storage: string,
   signal: AbortSignal,
 ): Promise<boolean> => {

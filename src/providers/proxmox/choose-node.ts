@@ -9,7 +9,7 @@ import {
 } from './cluster-guests.ts'
 import { bridgeOf } from './net-device.ts'
 import { isEverywhere, NoRoomError, type Placement, place } from './placement.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 /** What a node has changes by the hand of an administrator only. */
 const OFFER_MS = 15_000
@@ -19,7 +19,7 @@ const PAUSE_MS = 3000
 
 /** Finds nodes for machines and keeps count of what it promised. */
 export const createNodeChoice = (
-  { proxmox, network, seedStorage }: ProxmoxRuntimeOptions,
+  { proxmox, network, seedStorage }: ProxmoxProviderOptions,
   guestList: GuestList,
 ) => {
   const { clock } = proxmox

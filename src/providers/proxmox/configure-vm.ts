@@ -4,7 +4,7 @@ import { readConfig } from './cluster-guests.ts'
 import { bootDisk, type Drive, drivesOf } from './drives.ts'
 import { tagsOf } from './identity.ts'
 import { netDevices } from './net-device.ts'
-import type { NetworkOptions } from './proxmox-runtime-options.ts'
+import type { NetworkOptions } from './proxmox-provider-options.ts'
 
 export interface Configuration {
   readonly at: { readonly node: string; readonly vmid: number }

@@ -4,11 +4,11 @@ import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import type { CallbackServer } from './callback-server.ts'
 import { destroyVm } from './destroy-vm.ts'
 import { detailsOf } from './machine-details.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { SeedImages } from './seed-images.ts'
 
 export interface MachineDestroyerOptions {
-  readonly runtime: ProxmoxRuntimeOptions
+  readonly provider: ProxmoxProviderOptions
   readonly callbackServer: CallbackServer
   readonly seedImages: SeedImages
   onGone(vmid: number): void
@@ -16,13 +16,13 @@ export interface MachineDestroyerOptions {
 
 /** Removes everything that belongs to a machine: an unfinished clone, its VM, its seed image, its session. */
 export const createMachineDestroyer = ({
-  runtime,
+  provider,
   callbackServer,
   seedImages,
   onGone,
 }: MachineDestroyerOptions) => {
-  const { proxmox } = runtime
-  const deleting = createKeyedSemaphore(runtime.parallel.deletes)
+  const { proxmox } = provider
+  const deleting = createKeyedSemaphore(provider.parallel.deletes)
   const soon = () => proxmox.clock.now() + 60_000
 
   /** Stops the clone task; Proxmox VE then removes the partial clone. Returns false if another guest has the id. */
@@ -38,7 +38,7 @@ export const createMachineDestroyer = ({
 
   return async (machine: Machine, signal: AbortSignal): Promise<void> => {
     const { vmid, doubtful = [], node, seed, seedName, cloneTask, ready } = detailsOf(machine)
-    const { owner, pool, vmids } = runtime
+    const { owner, pool, vmids } = provider
     callbackServer.leave(machine.id)
     if (seedName) callbackServer.unpublish(seedName)
     await seedImages.settle(machine.id)

@@ -1,7 +1,7 @@
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 export interface FirewallPlan {
   readonly policyOut: 'ACCEPT' | 'DROP'
@@ -54,7 +54,7 @@ export type Filter = 'on' | 'off' | 'unknown'
 const ENFORCED_MS = 60_000
 
 /** The same for each machine, without a question for each. */
-export const createEnforcement = ({ proxmox, log }: Pick<ProxmoxRuntimeOptions, 'proxmox' | 'log'>) => {
+export const createEnforcement = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 'proxmox' | 'log'>) => {
   let known: { readonly at: number; readonly filter: Filter } | undefined
   return async (signal: AbortSignal): Promise<Filter> => {
     const now = proxmox.clock.now()

@@ -8,14 +8,14 @@ import { type Details, detailsOf, type Finished } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { outlivesJob } from './outlives-job.ts'
 import type { OutputReceiver } from './output-receiver.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Sessions } from './sessions.ts'
 import { signalName } from './signal-name.ts'
 import { networkIsolation } from './vm-isolation.ts'
 
 export interface FollowVmJobOptions {
-  readonly runtime: Pick<
-    ProxmoxRuntimeOptions,
+  readonly provider: Pick<
+    ProxmoxProviderOptions,
     'proxmox' | 'log' | 'channel' | 'graceSeconds' | 'heartbeatSeconds' | 'owner' | 'pool' | 'vmids'
   >
   readonly sessions: Sessions
@@ -59,8 +59,8 @@ const MOST_MS = LAST_WORDS_MS + FILES_MS
 
 /** Follows a job until the machine reports its end, or Proxmox VE reports the end of the machine. */
 export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome> => {
-  const { runtime, sessions, run, state } = options
-  const { clock } = runtime.proxmox
+  const { provider, sessions, run, state } = options
+  const { clock } = provider.proxmox
   const machineId = run.machine.id
   const wake = () => sessions.ring(machineId)
   run.stop.addEventListener('abort', wake)
@@ -116,22 +116,22 @@ export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome>
   }
 }
 
-const silence = ({ runtime, sessions, run }: FollowVmJobOptions, beganAt: number): number =>
-  runtime.proxmox.clock.now() - Math.max(beganAt, sessions.get(run.machine.id)?.lastContact ?? 0)
+const silence = ({ provider, sessions, run }: FollowVmJobOptions, beganAt: number): number =>
+  provider.proxmox.clock.now() - Math.max(beganAt, sessions.get(run.machine.id)?.lastContact ?? 0)
 
 /**
  * When the plug is pulled. Whoever cancels does not want to wait for files, nor for a machine that does not hear of it;
  * whose time is over waits for its files.
  */
 const deadline = (
-  { runtime, run, state: { toldAt, filesAt } }: FollowVmJobOptions,
+  { provider, run, state: { toldAt, filesAt } }: FollowVmJobOptions,
   askedAt: number,
 ): number => {
-  const graceMs = runtime.graceSeconds * 1000
+  const graceMs = provider.graceSeconds * 1000
   const stopAt = askedAt + graceMs + LAST_WORDS_MS
   if (reasonOf(run).kind !== 'timeout')
     return toldAt === undefined
-      ? Math.min(stopAt, askedAt + Math.max(graceMs, runtime.heartbeatSeconds * 1000 + LATE_MS))
+      ? Math.min(stopAt, askedAt + Math.max(graceMs, provider.heartbeatSeconds * 1000 + LATE_MS))
       : Math.min(toldAt + graceMs + LAST_WORDS_MS, askedAt + graceMs + MOST_MS)
   return filesAt === undefined
     ? stopAt
@@ -140,12 +140,12 @@ const deadline = (
 
 /** A machine that is off or gone will not speak any more. Trouble with the cluster says nothing about it. */
 const lookAtMachine = async (
-  { runtime, run, details: { vmid }, state }: FollowVmJobOptions,
+  { provider, run, details: { vmid }, state }: FollowVmJobOptions,
   node: string,
   moved: (node: string) => Promise<void>,
 ): Promise<Outcome | undefined> => {
   try {
-    const found = await locateVm(runtime.proxmox, { node, vmid }, run.detach)
+    const found = await locateVm(provider.proxmox, { node, vmid }, run.detach)
     if (state.finished) return undefined
     if (found.kind === 'gone') return ended(state.startedAt, `VM ${vmid} does not exist any more`)
     if (found.kind === 'hidden') return undefined
@@ -154,7 +154,7 @@ const lookAtMachine = async (
     return ended(state.startedAt, `VM ${vmid} was switched off before it reported a result`)
   } catch (error) {
     if (proxmoxDetails(error)?.kind === 'unauthorized')
-      runtime.log.warn({ job: run.job.id }, 'the Proxmox VE token is refused while a job runs')
+      provider.log.warn({ job: run.job.id }, 'the Proxmox VE token is refused while a job runs')
     return undefined
   }
 }
@@ -175,7 +175,7 @@ const ended = (startedAt: number | undefined, what: string): Outcome => {
 
 /** Pulls the plug. What was printed until then is kept. */
 const cutOff = async ({
-  runtime,
+  provider,
   run,
   details,
   state,
@@ -183,31 +183,32 @@ const cutOff = async ({
   ...rest
 }: FollowVmJobOptions): Promise<Outcome> => {
   if (state.startedAt !== undefined || !outlivesJob(run))
-    await stopVm(runtime.proxmox, targetOf(runtime, run, details), AbortSignal.timeout(60_000)).catch(error =>
-      runtime.log.warn(
-        { vmid: details.vmid, reason: (error as Error).message },
-        'a machine could not be stopped; it is destroyed with its record',
-      ),
+    await stopVm(provider.proxmox, targetOf(provider, run, details), AbortSignal.timeout(60_000)).catch(
+      error =>
+        provider.log.warn(
+          { vmid: details.vmid, reason: (error as Error).message },
+          'a machine could not be stopped; it is destroyed with its record',
+        ),
     )
   if (state.finished)
     return {
       kind: 'exit',
-      exit: toExit({ runtime, run, details, state, outputReceiver, ...rest }, state.finished),
+      exit: toExit({ provider, run, details, state, outputReceiver, ...rest }, state.finished),
     }
   await outputReceiver.end()
-  const now = runtime.proxmox.clock.now()
+  const now = provider.proxmox.clock.now()
   // What never started was not killed either.
   const report = { code: 0, signal: state.startedAt === undefined ? 0 : 9, ended: '' as const }
   const files =
     state.startedAt === undefined ? EMPTY : withoutSecrets(rest.collected(), outputReceiver.redact)
   const finished: Finished = { jobId: run.job.id, report, endedAt: now, ...files }
-  return { kind: 'exit', exit: toExit({ runtime, run, details, state, outputReceiver, ...rest }, finished) }
+  return { kind: 'exit', exit: toExit({ provider, run, details, state, outputReceiver, ...rest }, finished) }
 }
 
 const EMPTY: Collected = { artifacts: [], skipped: [], patch: null }
 
 const targetOf = (
-  { owner, pool, vmids }: FollowVmJobOptions['runtime'],
+  { owner, pool, vmids }: FollowVmJobOptions['provider'],
   { machine }: AttachRequest,
   { vmid }: Details,
 ): Target => ({ machineId: machine.id, vmid, owner, pool, vmids, tagged: true })
@@ -215,7 +216,7 @@ const targetOf = (
 const reasonOf = (run: AttachRequest): StopReason => run.stop.reason as StopReason
 
 const toExit = (
-  { runtime, run, state, outputReceiver, phases, details, domains, reaches }: FollowVmJobOptions,
+  { provider, run, state, outputReceiver, phases, details, domains, reaches }: FollowVmJobOptions,
   { report, endedAt, artifacts, skipped, patch }: Finished,
 ): Exit => {
   const startedAt = state.startedAt ?? detailsOf(run.machine).started?.at ?? endedAt
@@ -234,7 +235,7 @@ const toExit = (
     usage: told.usage,
     isolation: [
       'virtual machine',
-      networkIsolation(details, { channel: runtime.channel, domains, reach: reaches.get(details.node) }),
+      networkIsolation(details, { channel: provider.channel, domains, reach: reaches.get(details.node) }),
       'ordinary user',
     ],
     limitsHit: [

@@ -20,11 +20,11 @@ import { cloudInitDrives, seedDrive } from './drives.ts'
 import { createAgentLink } from './guest-agent.ts'
 import { nameOf, seedNameOf } from './identity.ts'
 import type { Known } from './machine-details.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { SeedImage } from './seed-images.ts'
 
 export interface InjectorOptions {
-  readonly runtime: ProxmoxRuntimeOptions
+  readonly provider: ProxmoxProviderOptions
   address(): Promise<Address>
   publish(name: string, seed: Seed): void
   locked<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
@@ -47,12 +47,12 @@ interface At {
 const MAC = /(?:[0-9a-f]{2}:){5}[0-9a-f]{2}/i
 
 /** Installs the runner and the callback address in a machine: by ISO image, over HTTP, or through the guest agent. */
-export const createInjector = ({ runtime, address, publish, locked }: InjectorOptions) => {
-  const { proxmox, owner } = runtime
+export const createInjector = ({ provider, address, publish, locked }: InjectorOptions) => {
+  const { proxmox, owner } = provider
 
   const callbackFor = async (token: string) => {
-    const { tls } = runtime.callback
-    if (runtime.channel === 'agent') return { url: MAILBOX, token }
+    const { tls } = provider.callback
+    if (provider.channel === 'agent') return { url: MAILBOX, token }
     const { url, resolve } = await address()
     return { url, token, ...(resolve && { resolve }), ...(tls && { pin: pinOf(tls.cert) }) }
   }
@@ -77,7 +77,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
     })
     const { drive, rivals } = seedDrive(present)
     if (injection === 'iso') {
-      const storage = runtime.seedStorage!
+      const storage = provider.seedStorage!
       const filename = seedNameOf(owner, machineId)
       const volid = `${storage}:iso/${filename}`
       await note({ seed: volid })
@@ -104,7 +104,7 @@ export const createInjector = ({ runtime, address, publish, locked }: InjectorOp
   const after = async (at: At, { token, injection }: MachineSeed, signal: AbortSignal): Promise<void> => {
     if (injection !== 'agent') return
     const agent = createAgentLink(proxmox, at)
-    const end = proxmox.clock.now() + runtime.bootSeconds * 1000
+    const end = proxmox.clock.now() + provider.bootSeconds * 1000
     while (!(await agent.isUp(signal))) {
       if (proxmox.clock.now() >= end) throw noAgent(at)
       await proxmox.clock.sleep(500, signal)

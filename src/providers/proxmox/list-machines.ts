@@ -4,17 +4,17 @@ import { path } from '../../proxmox/encode.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { listGuests, listNodes, poolOf, readConfig } from './cluster-guests.ts'
 import { identityOf, ownership, ownerTag, seedMachine } from './identity.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 /**
  * Lists every VM that is provably ours and every seed image without a VM. Proxmox VE omits guests that the token may
  * not see, so a missing entry does not mean that the VM is gone.
  */
 export const listMachines = async (
-  runtime: ProxmoxRuntimeOptions,
+  provider: ProxmoxProviderOptions,
   signal: AbortSignal,
 ): Promise<FoundMachine[]> => {
-  const { proxmox, owner, pool, vmids } = runtime
+  const { proxmox, owner, pool, vmids } = provider
   const found = new Map<string, FoundMachine>()
   for (const guest of await listGuests(proxmox, signal)) {
     const inRange = guest.vmid >= vmids.first && guest.vmid <= vmids.last
@@ -29,7 +29,7 @@ export const listMachines = async (
     const { machineId, createdAt } = identityOf(String(config.description))!
     found.set(machineId, { id: machineId, details: { vmid: guest.vmid, node: guest.node }, createdAt })
   }
-  for (const seed of await listSeeds(runtime, signal)) {
+  for (const seed of await listSeeds(provider, signal)) {
     const machine = found.get(seed.id) ?? seed
     found.set(seed.id, { ...machine, details: { ...seed.details, ...machine.details } })
   }
@@ -37,7 +37,7 @@ export const listMachines = async (
 }
 
 const listSeeds = async (
-  { proxmox, seedStorage, owner }: ProxmoxRuntimeOptions,
+  { proxmox, seedStorage, owner }: ProxmoxProviderOptions,
   signal: AbortSignal,
 ): Promise<FoundMachine[]> => {
   if (seedStorage === undefined) return []

@@ -1,4 +1,4 @@
-import type { NetworkOptions } from './proxmox-runtime-options.ts'
+import type { NetworkOptions } from './proxmox-provider-options.ts'
 
 /**
  * The network devices of a clone as they must be: ours where the settings say so, else as the template has them.

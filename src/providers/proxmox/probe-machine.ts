@@ -6,10 +6,10 @@ import { createAgentLink } from './guest-agent.ts'
 import type { Known } from './machine-details.ts'
 import { type NodeReaches, probeNode } from './node-reach.ts'
 import { isTimeout, type Phase, type Provisioner, wantedBy } from './provision-vm.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 export interface ProbeOptions {
-  readonly runtime: ProxmoxRuntimeOptions
+  readonly provider: ProxmoxProviderOptions
   readonly callbackServer: CallbackServer
   readonly provisioner: Provisioner
   readonly reaches: NodeReaches
@@ -24,7 +24,7 @@ const LOOK_MS = 30_000
  * it, whatever comes of it.
  */
 export const probeMachine = async (options: ProbeOptions, request: ProvisionRequest): Promise<Check[]> => {
-  const { runtime, callbackServer, provisioner, reaches } = options
+  const { provider, callbackServer, provisioner, reaches } = options
   const began = performance.now()
   let phase = 'template' as Phase
   let known: Known = {}
@@ -32,15 +32,15 @@ export const probeMachine = async (options: ProbeOptions, request: ProvisionRequ
     known = details
     return request.remember(details)
   }
-  const where = runtime.channel === 'agent' ? 'its guest agent' : (await callbackServer.address()).url
+  const where = provider.channel === 'agent' ? 'its guest agent' : (await callbackServer.address()).url
   try {
-    await provisioner.make({ ...request, remember }, wantedBy(undefined, runtime), next => {
+    await provisioner.make({ ...request, remember }, wantedBy(undefined, provider), next => {
       phase = next
     })
     const took = Object.entries(known.phases ?? {}).map(([name, ms]) => `${name} ${seconds(ms)}`)
     const message = `VM ${known.vmid} on ${known.node} was heard of through ${where} after ${seconds(performance.now() - began)} (${took.join(', ')})`
     const at = { node: known.node!, vmid: known.vmid! }
-    return [{ name: NAME, status: 'ok', message }, await probeNode(runtime.proxmox, at, reaches)]
+    return [{ name: NAME, status: 'ok', message }, await probeNode(provider.proxmox, at, reaches)]
   } catch (thrown) {
     if (request.signal.aborted && !isTimeout(request.signal.reason)) throw thrown
     if (phase === 'boot' && known.vmid !== undefined)
@@ -60,7 +60,7 @@ interface Silence {
 
 /** The machine runs but did not report: asks its guest agent which part fails. */
 const unheard = async (
-  { runtime, callbackServer }: ProbeOptions,
+  { provider, callbackServer }: ProbeOptions,
   at: { node: string; vmid: number },
   { where, error }: Silence,
 ): Promise<Check> => {
@@ -68,11 +68,11 @@ const unheard = async (
   const vm = `VM ${at.vmid}`
   if (error instanceof AppError && error.code === 'unavailable')
     return failed(`it failed at boot: ${error.message}`, error.hint ?? '')
-  const found = await lookInside(runtime, callbackServer, at)
+  const found = await lookInside(provider, callbackServer, at)
   if (found === undefined)
     return failed(
       `${vm} was started, but was heard of neither at ${where} nor through its guest agent: it may not have booted`,
-      `Look at the console of a VM from template ${runtime.template}: it must boot, and run cloud-init, curl and qemu-guest-agent. If it does, ${reachable(runtime)}`,
+      `Look at the console of a VM from template ${provider.template}: it must boot, and run cloud-init, curl and qemu-guest-agent. If it does, ${reachable(provider)}`,
     )
   const { code, words } = found
   if (code === 127)
@@ -82,7 +82,7 @@ const unheard = async (
       `${vm} has booted and reaches ${where}, but its runner did not call: cloud-init has not started it`,
       'In the VM: cloud-init status --long. In the template: cloud-init clean, and NoCloud in datasource_list.',
     )
-  return failed(`${vm} has booted, but cannot reach ${where}: ${words}`, fixFor(code, runtime))
+  return failed(`${vm} has booted, but cannot reach ${where}: ${words}`, fixFor(code, provider))
 }
 
 const REACH = `command -v curl >/dev/null || exit 127
@@ -90,7 +90,7 @@ exec curl -sS -o /dev/null -m 10 "$@"`
 
 /** How a call from inside ends; undefined when the agent does not answer. */
 const lookInside = async (
-  { proxmox, channel, callback: { tls } }: ProxmoxRuntimeOptions,
+  { proxmox, channel, callback: { tls } }: ProxmoxProviderOptions,
   callbackServer: CallbackServer,
   at: { node: string; vmid: number },
 ): Promise<{ code: number; words: string } | undefined> => {
@@ -113,13 +113,13 @@ const lookInside = async (
 }
 
 /** By the exit status of curl. */
-const fixFor = (code: number, runtime: ProxmoxRuntimeOptions): string => {
+const fixFor = (code: number, provider: ProxmoxProviderOptions): string => {
   if (code === 35 || code === 60 || code === 90)
     return `What answers there is not our listener: set CALLBACK_URL and CALLBACK_TLS to what is in front of it, then: deputy daemon restart`
-  return `Open the way: ${reachable(runtime)}`
+  return `Open the way: ${reachable(provider)}`
 }
 
-const reachable = ({ callback: { host, port } }: ProxmoxRuntimeOptions): string =>
+const reachable = ({ callback: { host, port } }: ProxmoxProviderOptions): string =>
   `let machines reach TCP port ${port} of this computer (firewall of this computer, of the datacenter, routes), or set CALLBACK_HOST (now ${host}) and CALLBACK_PORT (now ${port}) to what they reach. Where they reach nothing: PROXMOX_CHANNEL=agent. Then: deputy daemon restart`
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`

@@ -19,14 +19,14 @@ import { describe, nameOf } from './identity.ts'
 import { createInjector, type MachineSeed } from './inject-runner.ts'
 import { locateVm } from './locate-vm.ts'
 import { detailsOf, type Known } from './machine-details.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { isOutage, retryThroughOutage } from './retry-through-outage.ts'
 import type { SeedImage, SeedImages } from './seed-images.ts'
 import type { Sessions } from './sessions.ts'
 import { createVmids } from './vmids.ts'
 
 export interface ProvisionerOptions {
-  readonly runtime: ProxmoxRuntimeOptions
+  readonly provider: ProxmoxProviderOptions
   readonly sessions: Sessions
   readonly seedImages: SeedImages
   address(): Promise<Address>
@@ -52,20 +52,20 @@ const TASK_MS = 600_000
 
 /** Creates machines: clone, configure, firewall, seed, start, first callback. */
 export const createProvisioner = (options: ProvisionerOptions) => {
-  const { runtime, sessions, seedImages, address, unpublish, startAgentTransport } = options
-  const { proxmox, owner } = runtime
-  const vmids = createVmids(runtime.vmids)
-  const cloning = createKeyedSemaphore(runtime.parallel.clones)
-  const starting = createKeyedSemaphore(runtime.parallel.starts)
+  const { provider, sessions, seedImages, address, unpublish, startAgentTransport } = options
+  const { proxmox, owner } = provider
+  const vmids = createVmids(provider.vmids)
+  const cloning = createKeyedSemaphore(provider.parallel.clones)
+  const starting = createKeyedSemaphore(provider.parallel.starts)
   const guestList = createGuestList(proxmox)
-  const nodes = createNodeChoice(runtime, guestList)
-  const chooseInjection = createInjectionChoice(runtime)
+  const nodes = createNodeChoice(provider, guestList)
+  const chooseInjection = createInjectionChoice(provider)
 
   const locked = <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> =>
     retryThroughOutage(proxmox, work, { signal })
 
   const injector = createInjector({ ...options, locked })
-  const enforced = createEnforcement(runtime)
+  const enforced = createEnforcement(provider)
 
   const make = async (
     { machine, remember, timed, waiting, signal }: ProvisionRequest,
@@ -135,7 +135,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
               machineId: machine.id,
               name: nameOf(machine.id),
               description: describe(identity),
-              pool: runtime.pool,
+              pool: provider.pool,
               node,
               linked,
               nextId,
@@ -162,13 +162,13 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       }
       let image: SeedImage | undefined
       await lap('configure', async () => {
-        const { network } = runtime
+        const { network } = provider
         const present = await configureClone(proxmox, { at, owner, network, wanted, locked, signal })
         // For the result alone; it is written with the next thing that must be.
         details = { ...details, filter: await protect(at, wanted.network, signal) }
         const inject = () => injector.before({ ...at, present }, machineSeed, note, signal)
         image = await inject().catch(async error => {
-          const other = withoutSeedStorage(runtime, template, error)
+          const other = withoutSeedStorage(provider, template, error)
           if (other === undefined) throw error
           machineSeed = { ...machineSeed, injection: other }
           details = { ...details, injection: other }
@@ -196,9 +196,9 @@ export const createProvisioner = (options: ProvisionerOptions) => {
 
   /** Sets the firewall rules and returns whether they have effect. */
   const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<Filter> => {
-    if (!runtime.network.firewall) return 'off'
-    const callback = runtime.channel === 'agent' ? undefined : await address()
-    const plan = planFirewall({ network, callback, privateAddresses: runtime.network.privateAddresses })
+    if (!provider.network.firewall) return 'off'
+    const callback = provider.channel === 'agent' ? undefined : await address()
+    const plan = planFirewall({ network, callback, privateAddresses: provider.network.privateAddresses })
     await locked(() => applyFirewall(proxmox, at, plan, signal), signal)
     return enforced(signal)
   }
@@ -248,14 +248,14 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   }
 
   const firstWord = async (machineId: string, at: At, signal: AbortSignal): Promise<void> => {
-    const end = proxmox.clock.now() + runtime.bootSeconds * 1000
+    const end = proxmox.clock.now() + provider.bootSeconds * 1000
     while (sessions.get(machineId)?.firstContact === undefined) {
       signal.throwIfAborted()
       if (proxmox.clock.now() >= end)
         throw silent(
           at,
-          runtime.channel === 'agent' ? 'its guest agent' : (await address()).url,
-          runtime.bootSeconds,
+          provider.channel === 'agent' ? 'its guest agent' : (await address()).url,
+          provider.bootSeconds,
         )
       await sessions.change(machineId, Math.min(5000, Math.max(50, end - proxmox.clock.now())), signal)
       if (sessions.get(machineId)?.firstContact !== undefined) return
@@ -286,18 +286,18 @@ interface Booting {
 
 export const wantedBy = (
   manifest: Manifest | undefined,
-  runtime: ProxmoxRuntimeOptions,
+  provider: ProxmoxProviderOptions,
   poolTemplate?: string,
 ): Wanted => ({
-  template: manifest?.vmTemplate ?? poolTemplate ?? runtime.template,
-  cores: Math.max(1, Math.ceil(manifest?.resources?.cpu ?? runtime.defaults.cpu)),
+  template: manifest?.vmTemplate ?? poolTemplate ?? provider.template,
+  cores: Math.max(1, Math.ceil(manifest?.resources?.cpu ?? provider.defaults.cpu)),
   memory: Math.ceil(
     (manifest?.resources?.memory === undefined
-      ? runtime.defaults.memory
+      ? provider.defaults.memory
       : parseSize(manifest.resources.memory)) /
       2 ** 20,
   ),
-  disk: manifest?.resources?.disk === undefined ? runtime.defaults.disk : parseSize(manifest.resources.disk),
+  disk: manifest?.resources?.disk === undefined ? provider.defaults.disk : parseSize(manifest.resources.disk),
   // Everything on a list goes through our proxy.
   network: manifest?.network === 'full' ? 'full' : 'none',
 })
@@ -332,13 +332,14 @@ const tooLate = (error: unknown, phase: Phase): unknown =>
 
 /** With `auto`, fall back to another injection method if the storage is full. */
 const withoutSeedStorage = (
-  runtime: ProxmoxRuntimeOptions,
+  provider: ProxmoxProviderOptions,
   template: Template,
   error: unknown,
 ): 'http' | 'agent' | undefined => {
-  if (runtime.injection !== 'auto' || proxmoxDetails(error)?.kind !== 'no_space') return undefined
-  const other = withoutImage(runtime, template)
-  if (other) runtime.log.warn({ storage: runtime.seedStorage, injection: other }, 'the seed storage is full')
+  if (provider.injection !== 'auto' || proxmoxDetails(error)?.kind !== 'no_space') return undefined
+  const other = withoutImage(provider, template)
+  if (other)
+    provider.log.warn({ storage: provider.seedStorage, injection: other }, 'the seed storage is full')
   return other
 }
 

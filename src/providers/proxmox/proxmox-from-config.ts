@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CallbackConfig, ProxmoxRuntimeConfig } from '../../config/proxmox-runtime.ts'
+import type { CallbackConfig, ProxmoxProviderConfig } from '../../config/proxmox-provider.ts'
 import { createCertificate } from '../../guest/certificate.ts'
 import { parseSize } from '../../jobs/sizes.ts'
-import type { Blobs, Runtime } from '../../ports.ts'
+import type { Blobs, Provider } from '../../ports.ts'
 import { type Logger, silentLogger } from '../../proxmox/logger.ts'
 import { createProxmox } from '../../proxmox/proxmox-client.ts'
 import { parseSettings } from '../../proxmox/proxmox-settings.ts'
-import { createProxmoxRuntime } from './proxmox-runtime.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import { createProxmoxProvider } from './proxmox-provider.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { validateSettings } from './validate-settings.ts'
 
 export interface FromConfig {
@@ -17,45 +17,45 @@ export interface FromConfig {
   readonly stateDir: string
   /** For data that can be fetched again, such as the API catalogue of the cluster. */
   readonly cacheDir?: string
-  readonly proxmox: ProxmoxRuntimeConfig
+  readonly proxmox: ProxmoxProviderConfig
   readonly callback: CallbackConfig
   readonly defaults: { readonly cpu: number; readonly memory: string; readonly disk?: string | undefined }
-  readonly keep: ProxmoxRuntimeOptions['keep']
+  readonly keep: ProxmoxProviderOptions['keep']
   readonly graceSeconds: number
   readonly blobs: Blobs
   readonly log: Logger
-  readonly onCall?: ProxmoxRuntimeOptions['onCall']
+  readonly onCall?: ProxmoxProviderOptions['onCall']
 }
 
-export type OpenOptions = Omit<ProxmoxRuntimeOptions, 'proxmox' | 'log'> & {
+export type OpenOptions = Omit<ProxmoxProviderOptions, 'proxmox' | 'log'> & {
   readonly env: FromConfig['env']
   readonly log?: Logger
   readonly cacheDir?: string | undefined
 }
 
-/** Opens the runtime for the cluster named in the environment. */
-export const openProxmoxRuntime = ({
+/** Opens the provider for the cluster named in the environment. */
+export const openProxmoxProvider = ({
   env,
   log = silentLogger,
   cacheDir,
   ...options
-}: OpenOptions): Runtime => {
+}: OpenOptions): Provider => {
   const kept = cacheDir === undefined ? {} : { cacheDir }
-  return createProxmoxRuntime({
+  return createProxmoxProvider({
     ...options,
     log,
     proxmox: createProxmox(parseSettings(env), { logger: log, ...kept }),
   })
 }
 
-/** The runtime as the configuration describes it. Throws when the settings of the cluster are wrong. */
-export const proxmoxFromConfig = async (options: FromConfig): Promise<Runtime> => {
+/** The provider as the configuration describes it. Throws when the settings of the cluster are wrong. */
+export const proxmoxFromConfig = async (options: FromConfig): Promise<Provider> => {
   const { proxmox, callback, defaults, log } = options
   validateSettings(proxmox, callback)
   await mkdir(options.stateDir, { recursive: true, mode: 0o700 })
   const owner = await keepFile(join(options.stateDir, 'proxmox-owner'), () => randomBytes(6).toString('hex'))
   const tls = callback.tls ? await guestCertificate(options.stateDir) : undefined
-  return openProxmoxRuntime({
+  return openProxmoxProvider({
     env: options.env,
     cacheDir: options.cacheDir,
     blobs: options.blobs,

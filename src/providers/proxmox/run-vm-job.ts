@@ -13,13 +13,13 @@ import { type Details, movedTo } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { outlivesJob } from './outlives-job.ts'
 import { createOutputReceiver } from './output-receiver.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { createSealedOutputState } from './sealed-output-state.ts'
 import type { Sessions } from './sessions.ts'
 import { openEgress } from './vm-egress.ts'
 
 export interface VmJobOptions {
-  readonly runtime: ProxmoxRuntimeOptions
+  readonly provider: ProxmoxProviderOptions
   readonly sessions: Sessions
   readonly callbackServer: CallbackServer
   /** Results of probes, by node. */
@@ -32,13 +32,13 @@ const LETTER_BYTES = 1024 * 1024
 
 /** Runs a job on its machine until its end. `fresh` is set for a new run and absent after a restart. */
 export const runVmJob = async (
-  { runtime, sessions, callbackServer, reaches }: VmJobOptions,
+  { provider, sessions, callbackServer, reaches }: VmJobOptions,
   run: AttachRequest,
   details: Details,
   fresh?: Run,
 ): Promise<Outcome> => {
-  const now = () => runtime.proxmox.clock.now()
-  const heartbeatSeconds = (fresh ? undefined : details.heartbeatSeconds) ?? runtime.heartbeatSeconds
+  const now = () => provider.proxmox.clock.now()
+  const heartbeatSeconds = (fresh ? undefined : details.heartbeatSeconds) ?? provider.heartbeatSeconds
   const session = sessions.add(run.machine.id, details.tokenHash)
   callbackServer.startAgentTransport(run.machine.id, details)
   if (session.busy && session.job?.id !== run.job.id) throw busy(run)
@@ -46,7 +46,7 @@ export const runVmJob = async (
   let endEgress = () => {}
   try {
     const egress = await openEgress({
-      ...{ runtime, sessions, session, run, details, fresh },
+      ...{ provider, sessions, session, run, details, fresh },
       address: callbackServer.address,
     })
     endEgress = egress.end
@@ -75,10 +75,10 @@ export const runVmJob = async (
     const collection = createCollection({
       jobId: run.job.id,
       manifest: run.manifest,
-      blobs: runtime.blobs,
-      caps: { patchBytes: KEPT.patchBytes, ...runtime.keep },
+      blobs: provider.blobs,
+      caps: { patchBytes: KEPT.patchBytes, ...provider.keep },
       work: patchThread,
-      batchBytes: runtime.channel === 'agent' ? LETTER_BYTES : BATCH_BYTES,
+      batchBytes: provider.channel === 'agent' ? LETTER_BYTES : BATCH_BYTES,
       startedAt: () => state.startedAt ?? began,
       earlier: details.collected?.jobId === run.job.id ? details.collected : undefined,
       store: collected =>
@@ -93,7 +93,7 @@ export const runVmJob = async (
     const port = createJobHandler({
       run,
       outputReceiver,
-      blobs: runtime.blobs,
+      blobs: provider.blobs,
       collection,
       onInput: () => {
         session.lastContact = now()
@@ -122,7 +122,7 @@ export const runVmJob = async (
         sessions.ring(run.machine.id)
       },
     })
-    sessions.bind(session, { id: run.job.id, port }, fresh ? workFor(fresh, runtime, egress.env) : undefined)
+    sessions.bind(session, { id: run.job.id, port }, fresh ? workFor(fresh, provider, egress.env) : undefined)
     if (state.startedAt !== undefined) {
       await run.sink.started(state.startedAt)
       // Start the heartbeat timeout, even if the machine never contacts this daemon.
@@ -135,7 +135,7 @@ export const runVmJob = async (
     }
     return await followVmJob({
       ...{ sessions, run, details, outputReceiver, state, phases, present, moved },
-      runtime: { ...runtime, heartbeatSeconds },
+      provider: { ...provider, heartbeatSeconds },
       ...(egress.domains && { domains: egress.domains }),
       collected: () => collection.result(),
       reaches,
@@ -149,7 +149,7 @@ export const runVmJob = async (
 
 /** Concludes a job whose result was stored before a restart but not yet processed. */
 export const concludeFromRecord = async (
-  { runtime, sessions, reaches }: VmJobOptions,
+  { provider, sessions, reaches }: VmJobOptions,
   run: AttachRequest,
   details: Details,
 ): Promise<Outcome> => {
@@ -166,10 +166,10 @@ export const concludeFromRecord = async (
     outputBytes: run.job.outputBytes,
     read: () => undefined,
     keep: () => undefined,
-    now: () => runtime.proxmox.clock.now(),
+    now: () => provider.proxmox.clock.now(),
   })
   return followVmJob({
-    runtime,
+    provider,
     sessions,
     run,
     details,
@@ -191,10 +191,10 @@ const withSecrets = (run: Run, secrets: Readonly<Record<string, string>>): Run =
 
 const workFor = (
   { job, manifest, command }: Run,
-  runtime: ProxmoxRuntimeOptions,
+  provider: ProxmoxProviderOptions,
   env: Readonly<Record<string, string>>,
 ): Work => {
-  const inputs = inputsOf(manifest, runtime.blobs).map(input => input.into)
+  const inputs = inputsOf(manifest, provider.blobs).map(input => input.into)
   const order = encodeSpec({
     jobId: job.id,
     // Use the name, not the local path, of a program that was found on this computer.
@@ -202,8 +202,8 @@ const workFor = (
     env: { ...env, ...command.env },
     secrets: command.secrets,
     timeoutSeconds: command.timeoutSeconds,
-    graceSeconds: runtime.graceSeconds,
-    heartbeatSeconds: runtime.heartbeatSeconds,
+    graceSeconds: provider.graceSeconds,
+    heartbeatSeconds: provider.heartbeatSeconds,
     inputs,
     wantsFiles: wantsFiles(manifest),
     continues: manifest.machine !== undefined,

@@ -5,7 +5,7 @@ import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { readConfig } from './cluster-guests.ts'
 import { locateVm } from './locate-vm.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 export interface SeedImage {
   /** Where its machine is. */
@@ -30,7 +30,7 @@ const DELETE_MS = 60_000
  * guest with a local image in its drive cannot be moved to another node. What cannot be done now is done after the next
  * start of the daemon, or when the machine is destroyed.
  */
-export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxRuntimeOptions, 'proxmox' | 'log'>) => {
+export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 'proxmox' | 'log'>) => {
   const underWay = new Map<string, { readonly ending: AbortController; readonly done: Promise<void> }>()
   const removed = new Set<string>()
 

@@ -5,8 +5,8 @@ import { egressProblem } from './vm-egress.ts'
 type Settings = Parameters<typeof egressProblem>[0]
 
 /** Whether a Linux VM on the cluster could run it. */
-export const fitsProxmox = (manifest: Manifest, runtime: Settings): Fit => {
-  const problem = (Array.isArray(manifest.network) && egressProblem(runtime)) || problemWith(manifest)
+export const fitsProxmox = (manifest: Manifest, provider: Settings): Fit => {
+  const problem = (Array.isArray(manifest.network) && egressProblem(provider)) || problemWith(manifest)
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 

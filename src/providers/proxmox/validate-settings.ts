@@ -1,9 +1,9 @@
-import type { CallbackConfig, ProxmoxRuntimeConfig } from '../../config/proxmox-runtime.ts'
+import type { CallbackConfig, ProxmoxProviderConfig } from '../../config/proxmox-provider.ts'
 import { AppError } from '../../jobs/errors.ts'
 
 /** Rejects combinations of settings that cannot work. */
 export const validateSettings = (
-  { injection, channel, seedStorage, firstVmid, lastVmid }: ProxmoxRuntimeConfig,
+  { injection, channel, seedStorage, firstVmid, lastVmid }: ProxmoxProviderConfig,
   callback: CallbackConfig,
 ): void => {
   if (lastVmid < firstVmid)

@@ -8,14 +8,14 @@ import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
 import type { Address } from './callback-address.ts'
 import type { Details } from './machine-details.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Session, Sessions } from './sessions.ts'
 
 /** Connections that one machine may have open through the proxy. */
 const MOST = 64
 
 export interface EgressOptions {
-  readonly runtime: ProxmoxRuntimeOptions
+  readonly provider: ProxmoxProviderOptions
   readonly sessions: Sessions
   readonly session: Session
   readonly run: AttachRequest
@@ -60,7 +60,7 @@ export const openEgress = async (options: EgressOptions): Promise<Egress> => {
 export const egressProblem = ({
   channel,
   callback,
-}: Pick<ProxmoxRuntimeOptions, 'channel' | 'callback'>): string | undefined => {
+}: Pick<ProxmoxProviderOptions, 'channel' | 'callback'>): string | undefined => {
   if (channel === 'agent')
     return 'machines that report through the guest agent have no way to the proxy that keeps a list of domains: use none or full, or the channel callback'
   // An HTTPS address without our own certificate is that of a proxy of somebody else, which carries no tunnels.
@@ -73,10 +73,10 @@ export const egressProblem = ({
 /** What the firewall of the VM is to let through; everything on a list goes through our proxy. */
 export const firewallFor = (
   network: CommandSpec['network'],
-  runtime: ProxmoxRuntimeOptions,
+  provider: ProxmoxProviderOptions,
 ): 'none' | 'full' => {
   if (typeof network === 'string') return network
-  const problem = egressProblem(runtime)
+  const problem = egressProblem(provider)
   if (problem === undefined) return 'none'
   throw new AppError('unsupported', `The job may reach a list of domains only, and ${problem}.`)
 }
@@ -90,11 +90,11 @@ const domainsFor = ({ manifest, command }: Run, { egress }: Details): readonly s
 }
 
 const allow = (
-  { runtime, sessions, session }: EgressOptions,
+  { provider, sessions, session }: EgressOptions,
   tokenHash: string,
   domains: readonly string[],
 ): (() => void) => {
-  const { privateAddresses } = runtime.network
+  const { privateAddresses } = provider.network
   const grant = createProxyGrant({ allowed: createAllowList(domains, { privateAddresses }) }, MOST)
   return sessions.allow(session, tokenHash, grant)
 }

@@ -3,11 +3,11 @@ import type { ProvisionRequest } from '../../ports.ts'
 import type { CallbackServer } from './callback-server.ts'
 import { detailsOf, type Known } from './machine-details.ts'
 import { type Provisioner, type Wanted, wantedBy } from './provision-vm.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Sessions } from './sessions.ts'
 
 export interface WarmMachineOptions {
-  readonly runtime: ProxmoxRuntimeOptions
+  readonly provider: ProxmoxProviderOptions
   readonly sessions: Sessions
   readonly callbackServer: CallbackServer
   readonly provisioner: Provisioner
@@ -18,9 +18,9 @@ const SILENT_MS = 60_000
 const LISTEN_MS = 3000
 
 /** The template whose warm machines are large enough for the job; undefined if they are too small. */
-export const warmTemplateFor = (manifest: Manifest, runtime: ProxmoxRuntimeOptions): string | undefined => {
-  const wanted = wantedBy(manifest, runtime)
-  const offered = wantedBy(undefined, runtime)
+export const warmTemplateFor = (manifest: Manifest, provider: ProxmoxProviderOptions): string | undefined => {
+  const wanted = wantedBy(manifest, provider)
+  const offered = wantedBy(undefined, provider)
   const suits =
     wanted.cores <= offered.cores && wanted.memory <= offered.memory && manifest.resources?.disk === undefined
   return suits ? wanted.template : undefined
@@ -31,7 +31,7 @@ export const warmTemplateFor = (manifest: Manifest, runtime: ProxmoxRuntimeOptio
  * enough; a kept machine always qualifies. The firewall of a warm machine is opened here.
  */
 export const canReuseMachine = async (
-  { runtime, sessions, callbackServer, provisioner }: WarmMachineOptions,
+  { provider, sessions, callbackServer, provisioner }: WarmMachineOptions,
   { machine, manifest, remember, signal }: ProvisionRequest,
   wanted: Wanted,
 ): Promise<boolean> => {
@@ -44,7 +44,7 @@ export const canReuseMachine = async (
   if (manifest?.machine !== undefined) return true
   if (!isEnough(details, wanted) || manifest?.resources?.disk !== undefined) return false
   if (session.lastContact === undefined) await sessions.change(machine.id, LISTEN_MS, signal)
-  if (runtime.proxmox.clock.now() - (session.lastContact ?? 0) > SILENT_MS) return false
+  if (provider.proxmox.clock.now() - (session.lastContact ?? 0) > SILENT_MS) return false
   if (details.network !== wanted.network) {
     await provisioner.protect(at, wanted.network, signal)
     await remember({ ...details, network: wanted.network })

@@ -3,7 +3,7 @@ import type { NodeStatus } from '../../nodes/probe/node-monitor.ts'
 import type { Check, Readiness } from '../../ports.ts'
 import { isolationProblem } from './bubblewrap-script.ts'
 
-/** Probes every node. The runtime is ready if at least one node answers. */
+/** Probes every node. The provider is ready if at least one node answers. */
 export const clusterReadiness = async (
   cluster: Cluster,
   name: string,

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createTestCli, hasTerminal, MAIN, noRuntime } from '../../support/cli.ts'
+import { createTestCli, hasTerminal, MAIN, noProvider } from '../../support/cli.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
-const missing = requireOrSkip(await noRuntime())
+const missing = requireOrSkip(await noProvider())
 const cli = createTestCli()
 afterAll(() => cli.close())
 

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createTestCli, noRuntime, until } from '../../support/cli.ts'
+import { createTestCli, noProvider, until } from '../../support/cli.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
-const missing = requireOrSkip(await noRuntime())
+const missing = requireOrSkip(await noProvider())
 const cli = createTestCli()
 afterAll(() => cli.close())
 

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { createTestCli, hasTerminal, noRuntime, until } from '../../support/cli.ts'
+import { createTestCli, hasTerminal, noProvider, until } from '../../support/cli.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
-const missing = requireOrSkip(await noRuntime())
+const missing = requireOrSkip(await noProvider())
 const cli = createTestCli()
 afterAll(() => cli.close())
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../../src/client/daemon-client.ts'
 import { resolveHome } from '../../../src/config/home.ts'
-import { createTestCli, noRuntime } from '../../support/cli.ts'
+import { createTestCli, noProvider } from '../../support/cli.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
-const missing = requireOrSkip(await noRuntime())
+const missing = requireOrSkip(await noProvider())
 const cli = createTestCli()
 let client: Client
 

@@ -7,11 +7,11 @@ import { newId } from '../../../src/jobs/ids.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import { openDatabase } from '../../../src/store/database.ts'
 import { openStore } from '../../../src/store/sqlite-store.ts'
-import { MAIN, noRuntime, until } from '../../support/cli.ts'
+import { MAIN, noProvider, until } from '../../support/cli.ts'
 import { newHome, removeDirectory, startDaemon, useDaemons } from '../../support/daemon.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
-const missing = requireOrSkip(await noRuntime())
+const missing = requireOrSkip(await noProvider())
 const start = useDaemons()
 const outside = newHome()
 afterAll(() => removeDirectory(outside))

@@ -19,7 +19,7 @@ import {
 } from '../../../src/http/views.ts'
 import { newId } from '../../../src/jobs/ids.ts'
 import { type Control, startControl } from '../../support/http/control.ts'
-import { createScriptedRuntime } from '../../support/http/scripted-runtime.ts'
+import { createScriptedProvider } from '../../support/http/scripted-provider.ts'
 
 let control: Control
 beforeAll(async () => {
@@ -40,7 +40,7 @@ describe('health', () => {
   })
 
   it('is bad when no runtime is ready, or the store does not answer', async () => {
-    const other = await startControl({ runtime: createScriptedRuntime({ ready: false }) })
+    const other = await startControl({ provider: createScriptedProvider({ ready: false }) })
     try {
       const answer = await other.socket('/readyz')
       expect([answer.status, answer.json()]).toMatchObject([503, { ready: false, store: { ready: true } }])
@@ -56,9 +56,9 @@ describe('health', () => {
   })
 
   it('checks the runtimes once for many probes', async () => {
-    const runtime = createScriptedRuntime()
-    const check = vi.spyOn(runtime, 'check')
-    const other = await startControl({ runtime })
+    const provider = createScriptedProvider()
+    const check = vi.spyOn(provider, 'check')
+    const other = await startControl({ provider })
     try {
       await Promise.all(Array.from({ length: 20 }, () => other.socket('/readyz')))
       expect(check.mock.calls.length).toBeLessThanOrEqual(2)

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/nodes/cluster.ts'
 import { failureError } from '../../../src/nodes/ssh/ssh-errors.ts'
-import { createSshRuntime } from '../../../src/providers/ssh/ssh-runtime.ts'
+import { createSshProvider } from '../../../src/providers/ssh/ssh-provider.ts'
 import type { RunnerHost } from '../../../src/runner/channel.ts'
 import { followOnce, releaseWorkspaces, stopRun } from '../../../src/runner/client.ts'
 import type { FollowRunOptions } from '../../../src/runner/follow-run.ts'
 import { newHome, removeDirectory, startDaemon } from '../../support/daemon.ts'
 import { channelTo, followOn, hostOf, labCluster, runOn, startOf } from '../../support/labcluster.ts'
+import { createHarness } from '../../support/providers.ts'
 import { type Relay, startRelay } from '../../support/relay.ts'
-import { createHarness } from '../../support/runtimes.ts'
 import {
   createSshLab,
   missingForNamespaces,
@@ -198,12 +198,12 @@ describe.skipIf(missing !== undefined)(
     it('is barred from its node when its machine is destroyed', async () => {
       const cluster = clusterOf()
       const harness = await createHarness((stateDir, blobs) =>
-        createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
+        createSshProvider({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
       )
       open.push(harness)
       const undelivered = newId()
       const machine = { id: newId(), runtime: 'node', jobId: null, details: { node: 'n1', undelivered } }
-      await harness.runtime.destroy(machine, signal)
+      await harness.provider.destroy(machine, signal)
       const { end } = await runOn(cluster, 'n1', { id: undelivered, command: 'echo ran >> "$HOME/ran"' })
       expect(end.kind).toBe('not-started')
       expect(ran()).toBe(false)
@@ -212,7 +212,7 @@ describe.skipIf(missing !== undefined)(
     it('comes again to the machine it was meant for when it never arrived there', async () => {
       const cluster = clusterOf()
       const harness = await createHarness((stateDir, blobs) =>
-        createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
+        createSshProvider({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
       )
       open.push(harness)
       const first = await harness.launch({
@@ -236,7 +236,7 @@ describe.skipIf(missing !== undefined)(
     it('may have run when the node was restarted since, and knows nothing of it', async () => {
       const cluster = clusterOf()
       const harness = await createHarness((stateDir, blobs) =>
-        createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
+        createSshProvider({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
       )
       open.push(harness)
       const launched = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n1' } })

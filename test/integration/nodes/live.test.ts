@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Client } from '../../../src/client/daemon-client.ts'
 import type { AppError } from '../../../src/jobs/errors.ts'
 import { isLeftoverError } from '../../../src/jobs/leftover-error.ts'
-import type { Runtime } from '../../../src/ports.ts'
-import { openSshRuntime } from '../../../src/providers/ssh/ssh-runtime.ts'
+import type { Provider } from '../../../src/ports.ts'
+import { openSshProvider } from '../../../src/providers/ssh/ssh-provider.ts'
 import { blobsWithoutStore } from '../../support/blobs.ts'
 import { createTestCli, type TestCli } from '../../support/cli.ts'
 import { newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
@@ -175,11 +175,11 @@ describe.skipIf(missing !== undefined)('a machine on a node that was removed and
   const way = { host: '127.0.0.1', port: 1, user: 'ann' }
   const { signal } = new AbortController()
   let directory: string
-  let runtime: Runtime
+  let provider: Provider
   beforeAll(() => {
     directory = newHome()
     const cluster = { ssh: { configFile: 'none', connectTimeout: 2 } }
-    runtime = openSshRuntime({
+    provider = openSshProvider({
       stateDir: directory,
       cluster,
       routed: true,
@@ -187,11 +187,11 @@ describe.skipIf(missing !== undefined)('a machine on a node that was removed and
     })
   })
   afterAll(async () => {
-    await runtime?.close()
+    await provider?.close()
     if (directory) removeDirectory(directory)
   })
   const failure = (details: object, attempts: number): Promise<AppError> =>
-    runtime.destroy(machine(details, attempts), signal).then(
+    provider.destroy(machine(details, attempts), signal).then(
       () => Promise.reject(new Error('it was said to be gone')),
       (error: AppError) => error,
     )

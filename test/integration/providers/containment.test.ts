@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { createHarness, type Harness } from '../../support/providers.ts'
 import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf, processesWith } from './runtime-contract.ts'
+import { exitOf, processesWith } from './provider-contract.ts'
 
 const MIB = 2 ** 20
 const LIMITS = { memory: 128 * MIB, disk: 64 * MIB, processes: 64, cpu: 1 }
@@ -101,7 +101,7 @@ raise SystemExit(5)
       launched.sink.batches.push = () => 0
       const exit = exitOf(await launched.outcome)
       clearInterval(watch)
-      await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
+      await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
       expect(exit.code).toBe(0)
       // Flat is what matters here, in a process full of other things; the daemon's own figure is in the benchmarks.
       expect(most - before).toBeLessThan(128 * MIB)

@@ -3,9 +3,9 @@ import { existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { createHarness, type Harness } from '../../support/providers.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf, waitFor } from './runtime-contract.ts'
+import { exitOf, waitFor } from './provider-contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
 
@@ -41,7 +41,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       fill()
       expect(exitOf(await launched.outcome).code).toBe(5)
       rmSync(join(disk, 'ballast'))
-      await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
+      await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
     })
 
     it('keeps the result of a job that ends while no daemon runs', async () => {
@@ -57,7 +57,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       expect(existsSync(join(dir, 'exit.json'))).toBe(false)
       expect(exitOf(await harness.reattach(launched, launched.sink.position).outcome).code).toBe(6)
       rmSync(join(disk, 'ballast'))
-      await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
+      await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
     })
 
     it('lets no job start, with a retryable error', async () => {

@@ -14,11 +14,11 @@ import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { packDirectory } from '../../../src/files/pack-directory.ts'
-import { createHarness, type Harness, type RuntimeSubject } from '../../support/runtimes.ts'
-import { exitOf } from './runtime-contract.ts'
+import { createHarness, type Harness, type ProviderSubject } from '../../support/providers.ts'
+import { exitOf } from './provider-contract.ts'
 
 export interface PatchesOptions {
-  readonly subject: RuntimeSubject
+  readonly subject: ProviderSubject
   readonly skip?: string | undefined
   readonly network?: 'none' | 'full'
 }

@@ -20,8 +20,8 @@ const cluster = {
 const onNodes = (routed: boolean) => ({
   skip: noLab,
   subject: {
-    module: 'providers/ssh/ssh-runtime.js',
-    factory: 'openSshRuntime',
+    module: 'providers/ssh/ssh-provider.js',
+    factory: 'openSshProvider',
     options: { cluster, routed },
   },
 })

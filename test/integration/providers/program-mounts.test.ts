@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { createHarness, type Harness } from '../../support/providers.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf } from './runtime-contract.ts'
+import { exitOf } from './provider-contract.ts'
 
 for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
   describe.skipIf(skip !== undefined)(`programs from private directories (${name})`, () => {

@@ -9,7 +9,7 @@ import { startEmulator } from '../../support/pve/emulator.ts'
 import { fastGuests } from '../../support/pve/guests/fast.ts'
 import { powerOff } from '../../support/pve/operations/power.ts'
 import { describeWorkspacePatches } from './patch-contract.ts'
-import { describeRuntimeContract } from './runtime-contract.ts'
+import { describeProviderContract } from './provider-contract.ts'
 
 const missing = ['curl', 'git', 'python3', 'setsid'].find(tool => !has(tool))
 
@@ -39,7 +39,7 @@ const guestDirectories = (vmid: number): string[] =>
 const skip = missing === undefined ? undefined : `${missing} is not installed`
 const subject = {
   module: 'providers/proxmox/proxmox-from-config.js',
-  factory: 'openProxmoxRuntime',
+  factory: 'openProxmoxProvider',
   options: {
     env: emulator.env(),
     owner: 'contract',
@@ -63,7 +63,7 @@ const subject = {
 
 describeWorkspacePatches('proxmox', { subject, skip })
 
-describeRuntimeContract('proxmox', {
+describeProviderContract('proxmox', {
   skip,
   ...subject,
   orderGap: 0.6,

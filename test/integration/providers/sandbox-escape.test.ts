@@ -3,9 +3,9 @@ import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { createHarness, type Harness } from '../../support/providers.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf } from './runtime-contract.ts'
+import { exitOf } from './provider-contract.ts'
 
 const python = existsSync('/usr/bin/python3')
 

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findCgroupRoot } from '../../../src/providers/local/cgroup-root.ts'
 import { uidRange } from '../../../src/providers/sandbox/sandbox-uids.ts'
 import { trySandbox } from '../../../src/providers/sandbox/try-sandbox.ts'
-import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { createHarness, type Harness } from '../../support/providers.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf, processesWith, waitFor } from './runtime-contract.ts'
+import { exitOf, processesWith, waitFor } from './provider-contract.ts'
 
 const MIB = 2 ** 20
 const LIMITS = { memory: 128 * MIB, disk: 10 * MIB, processes: 64, cpu: 2 }
@@ -141,7 +141,7 @@ time.sleep(1); x = bytearray(100 << 20); time.sleep(60)" ${mark} >/dev/null 2>&1
           expect(exitOf(await kept.outcome).code).toBe(0)
           await waitFor(() => processesWith(mark).length > 0, 'it has started')
           await waitFor(() => processesWith(mark).length === 0, 'it is ended')
-          await harness.runtime.destroy(kept.machine, AbortSignal.timeout(10_000))
+          await harness.provider.destroy(kept.machine, AbortSignal.timeout(10_000))
         })
       })
 

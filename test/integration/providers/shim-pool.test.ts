@@ -18,9 +18,9 @@ import { describe, expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
 import { connectShim, type ShimLink } from '../../../src/providers/local/shim-link.ts'
 import type { FromShim, StartSpec } from '../../../src/providers/local/shim-protocol.ts'
-import { createHarness } from '../../support/runtimes.ts'
+import { createHarness } from '../../support/providers.ts'
 import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
-import { exitOf, processesWith, waitFor } from './runtime-contract.ts'
+import { exitOf, processesWith, waitFor } from './provider-contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
 const secondIn = (machineId: string, dir: string): StartSpec => ({
@@ -65,7 +65,7 @@ describe('shims', () => {
     expect(shims(harness.stateDir).length).toBeGreaterThanOrEqual(5)
     for (const job of burst) job.stop('cancel')
     await Promise.all(burst.map(({ outcome }) => outcome))
-    for (const { machine } of burst) await harness.runtime.destroy(machine, AbortSignal.timeout(10_000))
+    for (const { machine } of burst) await harness.provider.destroy(machine, AbortSignal.timeout(10_000))
     await waitFor(() => shims(harness.stateDir).length === 1, 'only the spare one is left')
     const { outcome, sink } = await harness.run({ task: 'echo fine' })
     expect(exitOf(outcome).code).toBe(0)
@@ -83,7 +83,7 @@ describe('shims', () => {
     expect(holding()).toHaveLength(1)
     job.stop('cancel')
     await job.outcome
-    await harness.runtime.destroy(job.machine, AbortSignal.timeout(10_000))
+    await harness.provider.destroy(job.machine, AbortSignal.timeout(10_000))
     await waitFor(() => holding().length === 0, 'the secret is gone')
     await harness.dispose()
   })
@@ -94,7 +94,7 @@ describe('shims', () => {
     await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
     launched.detach()
     await launched.outcome
-    await harness.runtime.close()
+    await harness.provider.close()
     expect(shims(harness.stateDir).length).toBeGreaterThan(0)
     rmSync(harness.stateDir, { recursive: true, force: true })
     await waitFor(() => shims(harness.stateDir).length === 0, 'they end')
@@ -162,7 +162,7 @@ describe('a job that has a shim of its own', () => {
     expect(await answer).toMatchObject({ type: 'refused', error: { code: 'conflict' } })
     expect(readdirSync(dir)).toEqual([])
     link.disconnect()
-    await harness.runtime.destroy(launched.machine, AbortSignal.timeout(10_000))
+    await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
     await harness.dispose()
   })
 
@@ -176,7 +176,7 @@ describe('a job that has a shim of its own', () => {
     const { outcome, sink } = await harness.launch({ task: 'echo ran' }, {}, machine, job)
     expect(await outcome).toMatchObject({ kind: 'lost', error: { code: 'conflict' } })
     expect(sink.text()).toBe('')
-    await harness.runtime.destroy(machine, AbortSignal.timeout(10_000))
+    await harness.provider.destroy(machine, AbortSignal.timeout(10_000))
     await harness.dispose()
   })
 

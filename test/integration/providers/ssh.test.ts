@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { createHarness } from '../../support/runtimes.ts'
+import { createHarness } from '../../support/providers.ts'
 import { createSshLab, missingForSshLab } from '../../support/sshlab.ts'
-import { describeRuntimeContract } from './runtime-contract.ts'
+import { describeProviderContract } from './provider-contract.ts'
 
 const missing = missingForSshLab()
 const lab = missing ? undefined : await createSshLab({ nodes: 2 })
@@ -39,7 +39,7 @@ it.skipIf(lab?.mode !== 'namespaces')(
     const [node] = nodes
     const options = { cluster, routed: true }
     const harness = await createHarness({
-      ...{ module: 'providers/ssh/ssh-runtime.js', factory: 'openSshRuntime', options },
+      ...{ module: 'providers/ssh/ssh-provider.js', factory: 'openSshProvider', options },
     })
     const task = 'echo go; while [ ! -e "$HOME/tell" ]; do sleep 0.05; done; echo "it is $TOKEN"'
     const launched = await harness.launch(
@@ -52,7 +52,7 @@ it.skipIf(lab?.mode !== 'namespaces')(
     await harness.restart()
     node!.cut()
     const again = harness.reattach(launched, launched.sink.position)
-    const { checks } = await harness.runtime.check(AbortSignal.timeout(30_000))
+    const { checks } = await harness.provider.check(AbortSignal.timeout(30_000))
     expect(checks.find(check => check.name.endsWith(node!.id))?.status).toBe('failed')
     node!.mend()
     writeFileSync(join(node!.home, 'tell'), '')
@@ -63,10 +63,10 @@ it.skipIf(lab?.mode !== 'namespaces')(
 )
 
 for (const routed of [false, true]) {
-  describeRuntimeContract(routed ? 'node' : 'ssh', {
+  describeProviderContract(routed ? 'node' : 'ssh', {
     skip: missing,
-    module: 'providers/ssh/ssh-runtime.js',
-    factory: 'openSshRuntime',
+    module: 'providers/ssh/ssh-provider.js',
+    factory: 'openSshProvider',
     options: { cluster, graceSeconds: 1, routed },
     orderGap: 0.4,
     disks: nodes.map(node => node.home),

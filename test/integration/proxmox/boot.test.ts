@@ -16,7 +16,7 @@ const hasBooted = (vmid: number): boolean =>
 
 describe.skipIf(!hasCurl)('a machine that boots', () => {
   it.each(['iso', 'http'] as const)('is done with that before the job is, seeded by %s', async injection => {
-    const { lab, engine } = await begin({ runtime: { injection } })
+    const { lab, engine } = await begin({ provider: { injection } })
     const { job_id } = await engine.deputy.submit({ task: 'echo x; sleep 60', runtime: 'proxmox' }, 'test')
     await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
     await until(() => hasBooted(lab.machines()[0]!.vmid), 'the boot is over', 5000)
@@ -26,7 +26,7 @@ describe.skipIf(!hasCurl)('a machine that boots', () => {
   })
 
   it('is given as long as the settings say', async () => {
-    const { lab, engine } = await begin({ guests: { bootMs: 60_000 }, runtime: { bootSeconds: 1 } })
+    const { lab, engine } = await begin({ guests: { bootMs: 60_000 }, provider: { bootSeconds: 1 } })
     const view = await run(engine, { task: 'true', retries: 0 })
     expect(view.error?.message).toMatch(/was not heard of at .* within 1 s/)
     expect(view.error?.hint).toContain('proxmox.boot')
@@ -37,7 +37,7 @@ describe.skipIf(!hasCurl)('a machine that boots', () => {
     const errors: string[] = []
     const log = pino({ level: 'error' }, { write: (line: string) => void errors.push(line) })
     const lab = await useLab({ guests: { bootMs: 60_000 } })
-    const engine = await lab.open(lab.makeRuntime(), { log })
+    const engine = await lab.open(lab.makeProvider(), { log })
     const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'proxmox' }, 'test')
     await until(() => lab.machines().some(vm => vm.status === 'running'), 'it boots', 20_000)
     await engine.deputy.cancel(job_id, 'test')
@@ -49,11 +49,11 @@ describe.skipIf(!hasCurl)('a machine that boots', () => {
   it('when the daemon ends is adopted by the next one', async () => {
     const lab = await useLab({ guests: { bootMs: 3000 } })
     lab.usePort(await freePort())
-    const first = await lab.open(lab.makeRuntime())
+    const first = await lab.open(lab.makeProvider())
     const { job_id } = await first.deputy.submit({ task: 'echo adopted', runtime: 'proxmox' }, 'test')
     await until(() => lab.machines().some(vm => vm.status === 'running'), 'it boots', 20_000)
     await first.close()
-    const second = await lab.open(lab.makeRuntime())
+    const second = await lab.open(lab.makeProvider())
     const view = await second.deputy.wait(job_id, { timeoutMs: 50_000, signal: never })
     expect(view).toMatchObject({ status: 'success', attempts: 1 })
     expect((await second.deputy.result(job_id, {})).output).toBe('adopted\n')
@@ -65,11 +65,11 @@ describe.skipIf(!hasCurl)('a machine that boots', () => {
   it('not yet when the daemon ends gives way to another', async () => {
     const lab = await useLab({ emulator: { timing: { cloneMs: 1500 } } })
     lab.usePort(await freePort())
-    const first = await lab.open(lab.makeRuntime())
+    const first = await lab.open(lab.makeProvider())
     const { job_id } = await first.deputy.submit({ task: 'echo again', runtime: 'proxmox' }, 'test')
     await until(() => lab.emulator.requests.some(line => /POST .*\/clone/.test(line)), 'it is cloned', 20_000)
     await first.close()
-    const second = await lab.open(lab.makeRuntime())
+    const second = await lab.open(lab.makeProvider())
     const view = await second.deputy.wait(job_id, { timeoutMs: 50_000, signal: never })
     expect(view).toMatchObject({ status: 'success' })
     expect((await second.deputy.result(job_id, {})).output).toBe('again\n')
@@ -90,14 +90,14 @@ describe.skipIf(!hasCurl)('a storage of seeds that is full', () => {
   })
 
   it('makes machines without a network get it through their agent', async () => {
-    const { lab, engine } = await begin({ runtime: { channel: 'agent' } })
+    const { lab, engine } = await begin({ provider: { channel: 'agent' } })
     fill(lab)
     expect(await run(engine, { task: 'true', retries: 0 })).toMatchObject({ status: 'success' })
     await clean(lab)
   })
 
   it('is said to be full where nothing else may be used', async () => {
-    const { lab, engine } = await begin({ runtime: { injection: 'iso' } })
+    const { lab, engine } = await begin({ provider: { injection: 'iso' } })
     fill(lab)
     const view = await run(engine, { task: 'true', retries: 0 })
     expect(view.error?.message).toContain('No space left')

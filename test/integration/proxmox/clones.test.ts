@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createCertificate } from '../../../src/guest/certificate.ts'
 import { useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
-import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
+import type { Lab, LabOptions } from '../../support/proxmox-provider.ts'
 import type { GuestAgent, GuestDriver } from '../../support/pve/guests/driver.ts'
 import { fastGuests } from '../../support/pve/guests/fast.ts'
 import { newVm, type Vm } from '../../support/pve/state.ts'
@@ -16,17 +16,17 @@ const ID = '018f0000-0000-7000-8000-0000000000c1'
 const make = async (change: (template: Vm, lab: Lab) => void, options: LabOptions = {}) => {
   const lab = await useLab(options)
   change(lab.emulator.state.vms.get(9000)!, lab)
-  const runtime = lab.makeRuntime()
-  onTestFinished(() => runtime.close())
+  const provider = lab.makeProvider()
+  onTestFinished(() => provider.close())
   let details: Readonly<Record<string, unknown>> = {}
-  await runtime.provision({
+  await provider.provision({
     machine: { id: ID, runtime: 'proxmox', jobId: null, details: {} },
     remember: async told => {
       details = told
     },
     signal: AbortSignal.timeout(40_000),
   })
-  return { lab, runtime, details, vm: lab.machines()[0]! }
+  return { lab, provider, details, vm: lab.machines()[0]! }
 }
 
 describe.skipIf(noCurl)('a clone', () => {
@@ -56,7 +56,7 @@ describe.skipIf(noCurl)('a clone', () => {
 
   it('has the VLAN and the rate of the settings without a bridge of theirs', async () => {
     const network = { firewall: true, privateAddresses: false, tag: 42, rate: 5 }
-    const { vm } = await make(() => {}, { runtime: { network } })
+    const { vm } = await make(() => {}, { provider: { network } })
     expect(vm.config.net0).toContain(',bridge=vmbr0,firewall=1,tag=42,rate=5')
   })
 
@@ -69,14 +69,14 @@ describe.skipIf(noCurl)('a clone', () => {
           sata0: 'shared:9000/vm-9000-cloudinit.qcow2,media=cdrom',
         })
       },
-      { runtime: { injection } },
+      { provider: { injection } },
     )
     expect(JSON.stringify(vm.config)).not.toContain('cloudinit')
   })
 
   it('reports over HTTPS to a name without being allowed to ask for names', async () => {
     const callback = { host: 'localhost', port: 0, tls: createCertificate({ commonName: 'deputy' }) }
-    const { vm, details } = await make(() => {}, { runtime: { callback } })
+    const { vm, details } = await make(() => {}, { provider: { callback } })
     expect(details).toMatchObject({ ready: true })
     expect(vm.firewall.rules).toHaveLength(1)
     expect(vm.firewall.rules[0]!.dport).not.toBe('53')
@@ -124,7 +124,7 @@ describe.skipIf(noCurl)('a clone', () => {
         state.volumes.set(volid, { ...state.volumes.get('shared:base-9000-disk-0')!, volid })
         template.config = { scsi1: `${volid},size=8G`, ...template.config }
       },
-      { runtime: { defaults: { cpu: 1, memory: 2 ** 29, disk: 12 * 2 ** 30 } } },
+      { provider: { defaults: { cpu: 1, memory: 2 ** 29, disk: 12 * 2 ** 30 } } },
     )
     expect(vm.config.scsi0).toContain('size=12G')
     expect(vm.config.scsi1).toContain('size=8G')
@@ -152,7 +152,7 @@ describe.skipIf(noCurl)('a runner that came through the guest agent', () => {
         }
       },
     }
-    const { details } = await make(() => {}, { emulator: { guests }, runtime: { injection: 'agent' } })
+    const { details } = await make(() => {}, { emulator: { guests }, provider: { injection: 'agent' } })
     expect(details).toMatchObject({ ready: true })
     expect(asked.join('\n')).toMatch(
       /systemd-run .*--unit=deputy-runner.* \/bin\/sh \/var\/lib\/deputy\/runner/,
@@ -181,7 +181,7 @@ describe.skipIf(noCurl)('the firewall of the datacenter', () => {
 
   it('does not matter where no rules are set', async () => {
     const network = { firewall: false, privateAddresses: false }
-    const { details, vm } = await make((_, lab) => watch(lab, 1), { runtime: { network } })
+    const { details, vm } = await make((_, lab) => watch(lab, 1), { provider: { network } })
     expect(details).toMatchObject({ filter: 'off' })
     expect(vm.firewall.options).toEqual({})
   })
@@ -191,9 +191,9 @@ describe('doctor', () => {
   const check = async (prepare: (lab: Lab) => void, options: LabOptions = {}) => {
     const lab = await useLab(options)
     prepare(lab)
-    const runtime = lab.makeRuntime()
-    onTestFinished(() => runtime.close())
-    const { checks } = await runtime.check(AbortSignal.timeout(30_000))
+    const provider = lab.makeProvider()
+    onTestFinished(() => provider.close())
+    const { checks } = await provider.check(AbortSignal.timeout(30_000))
     return (name: string) => checks.find(one => one.name === name)
   }
   const grant = (lab: Lab, path: string, propagate: boolean) => {
@@ -234,14 +234,14 @@ describe('doctor', () => {
         const { storages } = lab.emulator.state
         storages.set('seeds', { ...storages.get('seeds')!, content: ['vztmpl', 'backup'] })
       },
-      { runtime: { injection: 'iso' } },
+      { provider: { injection: 'iso' } },
     )
     expect(said('seed')).toMatchObject({
       status: 'failed',
       fix: 'pvesm set seeds --content vztmpl,backup,iso',
     })
     const hidden = await check(lab => void lab.emulator.state.storages.delete('seeds'), {
-      runtime: { injection: 'iso' },
+      provider: { injection: 'iso' },
     })
     expect(hidden('seed')?.fix).not.toContain('pvesm set')
   })
@@ -259,7 +259,7 @@ describe('doctor', () => {
       delete lab.emulator.state.vms.get(9000)!.config.agent
     }
     expect((await check(bare))('guest agent')).toMatchObject({ status: 'warning' })
-    expect((await check(bare, { runtime: { channel: 'agent' } }))('guest agent')).toMatchObject({
+    expect((await check(bare, { provider: { channel: 'agent' } }))('guest agent')).toMatchObject({
       status: 'failed',
     })
   })

@@ -56,7 +56,7 @@ describe.skipIf(!hasCurl)('when the daemon is replaced, the files of a VM job ar
     const port = await freePort()
     const held = await holdCall(port, matches)
     const lab = await useLab({
-      runtime: {
+      provider: {
         callback: { host: '127.0.0.1', port, url: held.url },
         keep: { artifactFiles: 100, artifactBytes: 2 ** 20 },
       },
@@ -65,7 +65,7 @@ describe.skipIf(!hasCurl)('when the daemon is replaced, the files of a VM job ar
     mkdirSync(project)
     writeFileSync(join(project, 'notes'), 'before\n')
     writeFileSync(join(project, '.gitignore'), '*.bin\n')
-    const first = lab.makeRuntime()
+    const first = lab.makeProvider()
     const engine = await lab.open(first)
     const { job_id } = await engine.deputy.submit(
       {
@@ -79,7 +79,7 @@ describe.skipIf(!hasCurl)('when the daemon is replaced, the files of a VM job ar
     await held.reached
     await engine.close()
     await first.close()
-    const again = await lab.open(lab.makeRuntime())
+    const again = await lab.open(lab.makeProvider())
     held.release()
     const view = await again.deputy.wait(job_id, { timeoutMs: 55_000, signal: never })
     expect(view.status).toBe('success')

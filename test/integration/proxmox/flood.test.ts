@@ -8,7 +8,7 @@ import { begin, never } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { until } from '../../support/engine.ts'
 import { readIso } from '../../support/iso-reader.ts'
-import type { Lab } from '../../support/proxmox-runtime.ts'
+import type { Lab } from '../../support/proxmox-provider.ts'
 
 /** What the machine was told: the address and its token. */
 const addressOf = (lab: Lab): { url: string; token: string } => {

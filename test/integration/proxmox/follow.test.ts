@@ -75,7 +75,7 @@ const begin = async ({
   let present = true
   const moves: string[] = []
   const outcome = followVmJob({
-    runtime: {
+    provider: {
       ...{ proxmox, log, graceSeconds, heartbeatSeconds: 1, owner: 'lab', pool: 'jobs' },
       channel: 'callback',
       vmids: { first: 100_000, last: 100_999 },

@@ -5,7 +5,7 @@ import { createProxmox } from '../../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { until } from '../../support/engine.ts'
-import { type Lab, type LabOptions, openLab } from '../../support/proxmox-runtime.ts'
+import { type Lab, type LabOptions, openLab } from '../../support/proxmox-provider.ts'
 
 const never = new AbortController().signal
 const closers: (() => unknown)[] = []
@@ -17,7 +17,7 @@ afterEach(async () => {
 const begin = async (options: LabOptions = {}) => {
   const lab = await openLab(options)
   closers.push(() => lab.close())
-  const engine = await lab.open(lab.makeRuntime())
+  const engine = await lab.open(lab.makeProvider())
   const enough = join(lab.directory, 'enough')
   const task = `i=0; until [ -e ${enough} ]; do i=$((i + 1)); echo $i; sleep 0.2; done; echo end`
   const { job_id } = await engine.deputy.submit({ task, runtime: 'proxmox' }, 'test')
@@ -84,7 +84,7 @@ describe.skipIf(!hasCurl)('a machine that is migrated in the middle of a job', (
   })
 
   it('is found again through its guest agent', async () => {
-    const job = await begin({ runtime: { channel: 'agent' } })
+    const job = await begin({ provider: { channel: 'agent' } })
     const { target } = job
     await migrate(job.lab, job.vm, target)
     const details = async () => (await job.engine.store.listMachines())[0]!.details

@@ -2,16 +2,16 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcp } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createCertificate } from '../../../src/guest/certificate.ts'
-import type { ProxmoxRuntimeOptions } from '../../../src/providers/proxmox/proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from '../../../src/providers/proxmox/proxmox-provider-options.ts'
 import { begin, never, run, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
-import type { Lab } from '../../support/proxmox-runtime.ts'
+import type { Lab } from '../../support/proxmox-provider.ts'
 
 /** Guests are processes here, and all they can reach without a proxy is this computer: so private addresses are open. */
-const OPEN: Partial<ProxmoxRuntimeOptions> = { network: { firewall: true, privateAddresses: true } }
+const OPEN: Partial<ProxmoxProviderOptions> = { network: { firewall: true, privateAddresses: true } }
 
-const beginOpen = () => begin({ runtime: OPEN })
+const beginOpen = () => begin({ provider: OPEN })
 
 const runToResult = async (engine: TestEngine, manifest: Record<string, unknown>) => {
   const view = await run(engine, manifest)
@@ -118,7 +118,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
   })
 
   it('reaches no private address unless the configuration lets jobs do that', async () => {
-    const { engine } = await begin({ runtime: { network: { firewall: true, privateAddresses: false } } })
+    const { engine } = await begin({ provider: { network: { firewall: true, privateAddresses: false } } })
     const { result } = await runToResult(engine, { task: curl('/'), network: [`localhost:${port}`] })
     expect(result.output).toContain('localhost is 127.0.0.1, a private address, which no job may reach')
   })
@@ -180,12 +180,12 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
   })
 
   it('works on after a restart of the daemon, with the same token', async () => {
-    const lab = await useLab({ runtime: OPEN })
+    const lab = await useLab({ provider: OPEN })
     const probe = createTcp()
     await new Promise<void>(resolve => probe.listen(0, '127.0.0.1', resolve))
     lab.usePort((probe.address() as AddressInfo).port)
     await new Promise(resolve => probe.close(resolve))
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     const { job_id } = await engine.deputy.submit(
       {
         task: `for i in $(seq 1 300); do ${curl('/again')} >/dev/null 2>&1; sleep 0.1; done`,
@@ -196,7 +196,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
     )
     await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
     await engine.close()
-    const again = await lab.open(lab.makeRuntime())
+    const again = await lab.open(lab.makeProvider())
     const before = asked.length
     await until(
       () => asked.slice(before).some(line => line.includes('/again')),
@@ -208,7 +208,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
 
   it('is kept where machines report over HTTPS, too, and nothing but the proxy is open in the clear', async () => {
     const tls = createCertificate({ commonName: 'deputy', names: ['127.0.0.1'] })
-    const { engine } = await begin({ runtime: { ...OPEN, callback: { host: '127.0.0.1', port: 0, tls } } })
+    const { engine } = await begin({ provider: { ...OPEN, callback: { host: '127.0.0.1', port: 0, tls } } })
     const { view, result } = await runToResult(engine, {
       task: [
         curl('/plain'),
@@ -227,7 +227,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
 
   it('comes from the agent when the job says nothing of its network', async () => {
     const { lab, engine } = await begin({
-      runtime: OPEN,
+      provider: OPEN,
       engine: {
         config: config => {
           const common = { env: {}, secrets: [], programs: [], format: 'text' as const }
@@ -253,7 +253,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
 })
 
 it('is refused where machines have no way to the proxy', async () => {
-  const { engine } = await begin({ runtime: { channel: 'agent' } })
+  const { engine } = await begin({ provider: { channel: 'agent' } })
   await expect(
     engine.deputy.submit({ task: 'true', runtime: 'proxmox', network: ['example.org'] }, 'test'),
   ).rejects.toThrow(/guest agent/)

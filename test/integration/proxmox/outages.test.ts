@@ -4,7 +4,7 @@ import { parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
 import { begin, never, run, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
-import type { Lab } from '../../support/proxmox-runtime.ts'
+import type { Lab } from '../../support/proxmox-provider.ts'
 
 /** In a single attempt. */
 const runOnce = (engine: TestEngine, manifest: Record<string, unknown>) =>
@@ -40,7 +40,7 @@ describe.skipIf(!hasCurl)('a machine in the making', () => {
     ['/agent/file-write', 'after'],
     ['/agent/ping', 'before'],
   ] as const)('survives that the agent answers %s in vain', async (match, drop) => {
-    const { lab, engine } = await begin({ runtime: { injection: 'agent' } })
+    const { lab, engine } = await begin({ provider: { injection: 'agent' } })
     lab.emulator.faults.addRequest({ match, times: 1, drop })
     expect(await runOnce(engine, { task: 'true' })).toMatchObject({ status: 'success', attempts: 1 })
     expect(count(lab, /\/clone/)).toBe(1)
@@ -59,7 +59,7 @@ describe.skipIf(!hasCurl)('a machine in the making', () => {
     let failures = 0
     const logger = { debug: () => {}, info: () => {}, error: () => {}, warn: () => void failures++ }
     const proxmox = createProxmox(parseSettings(lab.emulator.env()), { logger })
-    const engine = await lab.open(lab.makeRuntime({ proxmox }))
+    const engine = await lab.open(lab.makeProvider({ proxmox }))
     for (const { node } of lab.emulator.endpoints) await lab.emulator.setNode(node, false)
     const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'proxmox', retries: 0 }, 'test')
     await until(async () => (await engine.deputy.get(job_id)).status === 'provisioning', 'it is claimed')

@@ -6,7 +6,7 @@ import { begin, never, run } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
-import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
+import type { Lab, LabOptions } from '../../support/proxmox-provider.ts'
 
 const callbackOf = ([readiness]: readonly Readiness[]) =>
   readiness!.checks.find(check => check.name === 'callback')
@@ -40,7 +40,7 @@ describe.skipIf(!hasCurl)('doctor with a throw-away machine', () => {
   it.each(['iso', 'http', 'agent'] as const)(
     'tells how long it took until the machine was heard of, seeded by %s, and leaves nothing',
     async injection => {
-      const { lab, engine } = await begin({ runtime: { injection } })
+      const { lab, engine } = await begin({ provider: { injection } })
       const [readiness] = await engine.deputy.probe(never)
       expect(readiness).toMatchObject({ runtime: 'proxmox', ready: true })
       expect(callbackOf([readiness!])).toEqual({
@@ -109,7 +109,7 @@ describe.skipIf(!hasCurl)('doctor with a throw-away machine', () => {
 
   it('names the address that a machine cannot reach, what it met there, and the settings that matter', async () => {
     const { lab, engine } = await begin({
-      runtime: { callback: { host: '127.0.0.1', port: 0, url: 'http://127.0.0.1:1' } },
+      provider: { callback: { host: '127.0.0.1', port: 0, url: 'http://127.0.0.1:1' } },
       engine: { config: patience(4) },
     })
     const [readiness] = await engine.deputy.probe(never)
@@ -191,7 +191,7 @@ describe('doctor with a throw-away machine that is no good', () => {
     await until(() => lab.machines().some(vm => vm.status === 'running'), 'it boots', 20_000)
     await engine.close()
     expect(lab.machines()).toHaveLength(1)
-    const heir = await lab.open(lab.makeRuntime())
+    const heir = await lab.open(lab.makeProvider())
     await expectClean(lab, heir)
   })
 })
@@ -199,7 +199,7 @@ describe('doctor with a throw-away machine that is no good', () => {
 describe('doctor without a machine', () => {
   it('tells the address and how to try it', async () => {
     const port = await freePort()
-    const { lab, engine } = await begin({ runtime: { callback: { host: '127.0.0.1', port } } })
+    const { lab, engine } = await begin({ provider: { callback: { host: '127.0.0.1', port } } })
     const readiness = await engine.deputy.doctor(never)
     expect(callbackOf(readiness)).toEqual({
       name: 'callback',
@@ -213,7 +213,7 @@ describe('doctor without a machine', () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise(resolve => other.once('listening', resolve))
     const { port } = other.address() as { port: number }
-    const { engine } = await begin({ runtime: { callback: { host: '127.0.0.1', port } } })
+    const { engine } = await begin({ provider: { callback: { host: '127.0.0.1', port } } })
     expect(callbackOf(await engine.deputy.doctor(never))).toMatchObject({
       status: 'failed',
       message: `another program listens on port ${port}, where machines are to report`,

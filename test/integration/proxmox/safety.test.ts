@@ -11,7 +11,7 @@ import { never, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
-import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
+import type { Lab, LabOptions } from '../../support/proxmox-provider.ts'
 import { newVm, type Vm } from '../../support/pve/state.ts'
 
 const toError = (error: unknown) => error
@@ -37,12 +37,12 @@ const hurriedBy = (times: number): Clock => ({
 })
 const hurried = hurriedBy(60)
 
-const runtimeOn = (lab: Lab, clock?: Clock) => {
-  const runtime = lab.makeRuntime({
+const providerOn = (lab: Lab, clock?: Clock) => {
+  const provider = lab.makeProvider({
     proxmox: createProxmox(parseSettings(lab.emulator.env()), clock ? { clock } : {}),
   })
-  onTestFinished(() => runtime.close())
-  return runtime
+  onTestFinished(() => provider.close())
+  return provider
 }
 
 const MARKS = {
@@ -78,7 +78,7 @@ describe('destroying a machine', () => {
   it('leaves a locked guest alone that has its id but is not ours, also when the lock goes', async () => {
     const lab = await useLab()
     const vm = addVm(lab, { name: 'precious', lock: 'backup' })
-    await runtimeOn(lab).destroy(record(), never)
+    await providerOn(lab).destroy(record(), never)
     delete vm.config.lock
     expect(vm.status).toBe('running')
     expect(destroys(lab)).toBe(0)
@@ -87,7 +87,7 @@ describe('destroying a machine', () => {
   it('waits for a lock with looks alone, and is done when it goes', async () => {
     const lab = await useLab()
     const vm = addVm(lab, { ...MARKS, lock: 'snapshot' })
-    const gone = runtimeOn(lab).destroy(record(), never)
+    const gone = providerOn(lab).destroy(record(), never)
     await until(() => count(lab, /^GET .*\/config/) > 2, 'it was looked at')
     expect(destroys(lab)).toBe(0)
     delete vm.config.lock
@@ -98,7 +98,7 @@ describe('destroying a machine', () => {
   it('proves anew whose it is when a lock has gone', async () => {
     const lab = await useLab()
     const vm = addVm(lab, { ...MARKS, lock: 'backup' })
-    const gone = runtimeOn(lab).destroy(record(), never)
+    const gone = providerOn(lab).destroy(record(), never)
     await until(() => count(lab, /^GET .*\/config/) > 1, 'it was looked at')
     vm.config = { name: 'restored', description: 'of somebody else' }
     await gone
@@ -110,7 +110,7 @@ describe('destroying a machine', () => {
     const lab = await useLab()
     const vm = addVm(lab, { lock: 'clone' })
     vm.status = 'stopped'
-    const gone = runtimeOn(lab).destroy(record({ ready: false }), never)
+    const gone = providerOn(lab).destroy(record({ ready: false }), never)
     await until(() => count(lab, /^GET .*\/config/) > 1, 'it was looked at')
     vm.config = { ...MARKS, tags: 'of-the-template' }
     await gone
@@ -120,7 +120,7 @@ describe('destroying a machine', () => {
   it('tells the operator of a lock that stays, and starts no task for it', async () => {
     const lab = await useLab()
     addVm(lab, { ...MARKS, lock: 'clone' })
-    const error = (await runtimeOn(lab, hurried)
+    const error = (await providerOn(lab, hurried)
       .destroy(record(), never)
       .catch(thrown => thrown)) as AppError
     expect(error.message).toBe(`VM ${VMID} is locked (clone) on pve1, and no token can remove a lock.`)
@@ -138,7 +138,7 @@ describe('destroying a machine', () => {
     for (const who of ['deputy@pve', 'deputy@pve!jobs'])
       lab.emulator.state.acl.push({ path: '/vms', who, role: 'DeputyJobs', propagate: true })
     const vm = Object.assign(addVm(lab, { ...MARKS, ...config }), vmChanges)
-    const error = (await runtimeOn(lab, hurried)
+    const error = (await providerOn(lab, hurried)
       .destroy(record(), never)
       .catch(thrown => thrown)) as AppError
     expect(error.message).toContain('have been changed')
@@ -150,23 +150,23 @@ describe('destroying a machine', () => {
     const lab = await useLab()
     lab.emulator.state.roles.get('DeputyJobs')!.delete('Pool.Audit')
     addVm(lab, MARKS)
-    const runtime = runtimeOn(lab)
-    expect(await runtime.list(never)).toMatchObject([{ id: ID }])
-    await runtime.destroy(record(), never)
+    const provider = providerOn(lab)
+    expect(await provider.list(never)).toMatchObject([{ id: ID }])
+    await provider.destroy(record(), never)
     expect(lab.machines()).toEqual([])
   })
 
   it('lifts a protection that came with the template', async () => {
     const lab = await useLab()
     addVm(lab, { ...MARKS, protection: '1' })
-    await runtimeOn(lab).destroy(record(), never)
+    await providerOn(lab).destroy(record(), never)
     expect(lab.machines()).toEqual([])
   })
 
   it('finds a machine on the node to which it was moved', async () => {
     const lab = await useLab()
     addVm(lab, MARKS).node = 'pve2'
-    await runtimeOn(lab).destroy(record(), never)
+    await providerOn(lab).destroy(record(), never)
     expect(lab.machines()).toEqual([])
   })
 
@@ -178,29 +178,29 @@ describe('destroying a machine', () => {
     const filename = `deputy-lab-${ID}.iso`
     await proxmox.upload({ node: 'pve2', storage: 'seeds', content: 'iso', filename, file: Buffer.from('x') })
     const seed = `seeds:iso/${filename}`
-    const gone = runtimeOn(lab, hurried).destroy(record({ seed, seedNode: 'pve2' }), never)
+    const gone = providerOn(lab, hurried).destroy(record({ seed, seedNode: 'pve2' }), never)
     await expect(gone).rejects.toThrow('is locked (backup)')
     expect(lab.seeds()).toEqual([])
   })
 
   it('does not take a seed image for gone that it may not delete', async () => {
     const lab = await useLab()
-    const runtime = runtimeOn(lab)
+    const provider = providerOn(lab)
     let details: Record<string, unknown> = {}
     const remember = async (more: Record<string, unknown>) => {
       details = { ...details, ...more }
     }
     const machine = { ...record(), details: {} }
-    await runtime.provision({ machine, remember, signal: AbortSignal.timeout(40_000) })
+    await provider.provision({ machine, remember, signal: AbortSignal.timeout(40_000) })
     const role = lab.emulator.state.roles.get('DeputySeeds')!
     role.delete('Datastore.Allocate')
-    await expect(runtime.destroy({ ...machine, details }, never)).rejects.toMatchObject({
+    await expect(provider.destroy({ ...machine, details }, never)).rejects.toMatchObject({
       message: expect.stringContaining('may not delete the seed image seeds:iso/deputy-lab'),
       hint: expect.stringContaining('Datastore.Allocate on /storage/seeds'),
     })
     expect(lab.machines()).toEqual([])
     role.add('Datastore.Allocate')
-    await runtime.destroy({ ...machine, details }, never)
+    await provider.destroy({ ...machine, details }, never)
     expect(lab.seeds()).toEqual([])
   })
 })
@@ -212,9 +212,9 @@ describe.skipIf(!hasCurl)('an id that somebody has whom the token does not see',
   }
 
   it('means the next id, and keeps neither the machine nor its seed from going', async () => {
-    const lab = await useLab({ runtime: { vmids } })
+    const lab = await useLab({ provider: { vmids } })
     occupy(lab, [100_000, 100_001, 100_002])
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     expect((await run(engine, { task: 'true' })).status).toBe('success')
     await until(async () => (await engine.deputy.machines()).length === 0, 'the record is gone', 15_000)
     expect(lab.machines().map(vm => vm.vmid)).toEqual([100_000, 100_001, 100_002])
@@ -222,9 +222,9 @@ describe.skipIf(!hasCurl)('an id that somebody has whom the token does not see',
   })
 
   it('leaves no record behind when no other is free', async () => {
-    const lab = await useLab({ runtime: { vmids } })
+    const lab = await useLab({ provider: { vmids } })
     occupy(lab, [100_000, 100_001, 100_002, 100_003])
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     const view = await run(engine, { task: 'true', retries: 0 })
     expect(view.error?.message).toContain('100000 to 100003')
     await until(async () => (await engine.deputy.machines()).length === 0, 'the record is gone', 15_000)
@@ -242,7 +242,7 @@ describe.skipIf(!hasCurl)('an id that somebody has whom the token does not see',
       pool: 'jobs',
     })
     await proxmox.waitTask(cloneTask).catch(() => {})
-    await runtimeOn(lab).destroy(record({ ready: false, cloneTask }), never)
+    await providerOn(lab).destroy(record({ ready: false, cloneTask }), never)
     expect(lab.emulator.state.vms.has(VMID)).toBe(true)
   })
 })
@@ -251,7 +251,7 @@ describe.skipIf(!hasCurl)('a template that is protected', () => {
   it('does not make its machines immortal', async () => {
     const lab = await useLab()
     lab.emulator.state.vms.get(9000)!.config.protection = '1'
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     expect((await run(engine, { task: 'true' })).status).toBe('success')
     await until(() => lab.machines().length === 0 && lab.seeds().length === 0, 'all is gone', 30_000)
   })
@@ -271,8 +271,8 @@ const sweeps = async (lab: Lab, looks: number) => {
 
 describe.skipIf(!hasCurl)('a machine that waits', () => {
   const withOneReady = async (clock?: Clock) => {
-    const lab = await useLab({ runtime: { poolSize: 1, injection: 'http' }, engine: sweepOften })
-    const engine = await lab.open(clock ? runtimeOn(lab, clock) : lab.makeRuntime())
+    const lab = await useLab({ provider: { poolSize: 1, injection: 'http' }, engine: sweepOften })
+    const engine = await lab.open(clock ? providerOn(lab, clock) : lab.makeProvider())
     const ready = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
     await until(async () => (await ready()).length === 1, 'one is ready', 40_000)
     const [machine] = await ready()
@@ -346,7 +346,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
 
   it('that was moved to another node goes on there, and all of it goes in the end', async () => {
     const lab = await useLab()
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     const machine = await keep(engine)
     const [vm] = lab.machines()
     const before = vm!.node
@@ -364,7 +364,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
 
   it('is off the record when somebody has destroyed it', async () => {
     const lab = await useLab({ engine: sweepOften })
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     const machine = await keep(engine)
     const [vm] = lab.machines()
     await vm!.guest?.stop()
@@ -378,7 +378,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
 
   it('is off the record when its id is that of another guest, which is left alone', async () => {
     const lab = await useLab({ engine: sweepOften })
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     await keep(engine)
     const [vm] = lab.machines()
     await vm!.guest?.stop()
@@ -392,7 +392,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
 
   it('stays on record while its id is that of a guest which nobody may look at', async () => {
     const lab = await useLab({ engine: sweepOften })
-    const engine = await lab.open(lab.makeRuntime())
+    const engine = await lab.open(lab.makeProvider())
     const machine = await keep(engine)
     lab.machines()[0]!.pool = undefined
     await sweeps(lab, 3)
@@ -406,11 +406,11 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
     const calls: string[] = []
     const onCall = (kind: string, status: number) => void calls.push(`${kind} ${status}`)
     const callback = { host: '127.0.0.1', port: await freePort() }
-    const first = await lab.open(lab.makeRuntime({ callback }))
+    const first = await lab.open(lab.makeProvider({ callback }))
     const machine = await keep(first)
     await first.close()
     lab.emulator.faults.addRequest({ match: '/api2/', drop: 'before' })
-    const again = await lab.open(lab.makeRuntime({ callback, onCall }))
+    const again = await lab.open(lab.makeProvider({ callback, onCall }))
     await until(() => calls.length > 0, 'the machine calls', 40_000)
     expect(calls.filter(call => !/^(work|begin) 20/.test(call))).toEqual([])
     lab.emulator.faults.clear()
@@ -422,7 +422,7 @@ describe.skipIf(!hasCurl)('what is written on a guest', () => {
   it('gives nobody the orders of its machine', async () => {
     const lab = await useLab({ engine: sweepOften })
     const callback = { host: '127.0.0.1', port: await freePort() }
-    const engine = await lab.open(lab.makeRuntime({ callback }))
+    const engine = await lab.open(lab.makeProvider({ callback }))
     const { job_id } = await engine.deputy.submit({ task: 'sleep 4', runtime: 'proxmox' }, 'test')
     await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
     const token = 'of-somebody-who-may-edit-descriptions'
@@ -443,7 +443,7 @@ describe.skipIf(!hasCurl)('what is written on a guest', () => {
 describe.skipIf(!hasCurl)('a machine whose lock no token can remove', () => {
   it('is shown with the command of the operator, and goes when that was given', async () => {
     const lab = await useLab()
-    const engine = await lab.open(runtimeOn(lab, hurried))
+    const engine = await lab.open(providerOn(lab, hurried))
     addVm(lab, { ...MARKS, lock: 'clone' })
     await engine.store.insertMachine({
       ...record(),

@@ -10,10 +10,10 @@ import { begin, never, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
-import type { Lab } from '../../support/proxmox-runtime.ts'
+import type { Lab } from '../../support/proxmox-provider.ts'
 import { newVm } from '../../support/pve/state.ts'
 
-const beginSeeded = () => begin({ runtime: { injection: 'iso' } })
+const beginSeeded = () => begin({ provider: { injection: 'iso' } })
 
 /** A job that runs until it is told that it is enough. */
 const beginJob = async (lab: Lab, engine: TestEngine, more: Record<string, unknown> = {}) => {
@@ -91,16 +91,16 @@ describe.skipIf(!hasCurl)('the seed image', () => {
 describe.skipIf(!hasCurl)('the seed image, after a restart of the daemon,', () => {
   /** A machine at work, and what starts the daemon anew. */
   const beginAgain = async () => {
-    const lab = await useLab({ runtime: { injection: 'iso' } })
+    const lab = await useLab({ provider: { injection: 'iso' } })
     lab.usePort(await freePort())
-    const first = lab.makeRuntime()
+    const first = lab.makeProvider()
     const engine = await lab.open(first)
     const job = await beginJob(lab, engine, { lifecycle: 'persistent' })
     await until(() => driveOf(lab)?.startsWith('seeds:') === true, 'it is attached', 30_000)
     const restart = async (): Promise<TestEngine> => {
       await engine.close()
       await first.close()
-      return lab.open(lab.makeRuntime())
+      return lab.open(lab.makeProvider())
     }
     return { lab, job, restart }
   }

@@ -16,20 +16,20 @@ import { observeJobs } from '../../../src/observability/job-metrics.ts'
 import { createMetrics } from '../../../src/observability/metrics.ts'
 import { createBlobs } from '../../../src/store/blob-store.ts'
 import { openStore } from '../../../src/store/sqlite-store.ts'
-import { createScriptedRuntime, type ScriptedRuntime } from './scripted-runtime.ts'
+import { createScriptedProvider, type ScriptedProvider } from './scripted-provider.ts'
 import { type Answer, type Asked, send } from './send.ts'
 
 export type Control = Awaited<ReturnType<typeof startControl>>
 
 export interface ControlOptions extends Partial<Pick<ControlDeps, 'mcp' | 'allowedHosts' | 'maxUpload'>> {
-  readonly runtime?: ScriptedRuntime
+  readonly provider?: ScriptedProvider
   /** Lets a test listen in on what the app asks of the engine. */
   readonly wrap?: (deputy: Deputy) => Deputy
 }
 
 /** The real engine, store and listeners of a daemon, in this process and in a directory of their own. */
 export const startControl = async (options: ControlOptions = {}) => {
-  const { runtime = createScriptedRuntime(), wrap = deputy => deputy, ...deps } = options
+  const { provider = createScriptedProvider(), wrap = deputy => deputy, ...deps } = options
   const directory = await mkdtemp(join(tmpdir(), 'deputy-http-'))
   const home = resolveHome({ DEPUTY_HOME: directory })
   const store = openStore(join(home.stateDir, 'deputy.db'))
@@ -38,7 +38,7 @@ export const startControl = async (options: ControlOptions = {}) => {
   const engine = createEngine({
     store,
     blobs,
-    runtimes: [runtime],
+    providers: [provider],
     clock: { now: () => Date.now(), monotonic: () => performance.now() },
     secrets: createSecrets({}, {}),
     config,
@@ -84,7 +84,7 @@ export const startControl = async (options: ControlOptions = {}) => {
     app,
     deputy,
     store,
-    runtime,
+    provider,
     tokens,
     home,
     metrics,
@@ -99,7 +99,7 @@ export const startControl = async (options: ControlOptions = {}) => {
     /** Submits and waits until the command has started. */
     async job(manifest: object = {}) {
       const { job_id } = await deputy.submit({ task: 'play', ...manifest }, 'test')
-      return { id: job_id, playing: await runtime.started(job_id) }
+      return { id: job_id, playing: await provider.started(job_id) }
     },
     async finished(artifacts: Record<string, string | Buffer> = {}, text = '') {
       const { id, playing } = await this.job()

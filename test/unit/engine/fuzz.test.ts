@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { removeDirectory, startEngine } from '../../support/engine.ts'
-import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 /** What people and models send by mistake or on purpose. */
 const hostile = fc.oneof(
@@ -58,13 +58,13 @@ const manifest = fc.record(
 
 describe('fuzzed manifests', () => {
   it('10,000 of them are rejected with a reason or run as requested, and the engine keeps running', async () => {
-    const runtime = createScriptedRuntime('sandbox', { limit: 16, auto: true })
+    const provider = createScriptedProvider('sandbox', { limit: 16, auto: true })
     const started = new Map<
       string,
       { task: string; argv: readonly string[]; command: unknown; agentType: string }
     >()
-    const start = runtime.start
-    runtime.start = run => {
+    const start = provider.start
+    provider.start = run => {
       const { task, agent, agentType } = run.manifest
       started.set(run.job.id, { task, agentType, command: agent?.command, argv: run.command.argv })
       return start(run)
@@ -76,7 +76,7 @@ describe('fuzzed manifests', () => {
       programs: [],
       format: 'text' as const,
     }
-    const engine = await startEngine([runtime], {
+    const engine = await startEngine([provider], {
       config: config => {
         config.limits.queue = 1_000_000
         config.agents = { preset }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { begin } from '../../support/begin-engine.ts'
 import { until } from '../../support/engine.ts'
-import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 /** A runtime whose machines wait for the cluster, then for `free`, and are called by their details. */
 const beginWaiting = async () => {
@@ -9,8 +9,8 @@ const beginWaiting = async () => {
   const freed = new Promise<void>(resolve => {
     free = resolve
   })
-  const scripted = createScriptedRuntime('remote')
-  const runtime = Object.assign(scripted, {
+  const scripted = createScriptedProvider('remote')
+  const provider = Object.assign(scripted, {
     where: (machine: { details: Readonly<Record<string, unknown>> }) =>
       machine.details.node === undefined ? undefined : String(machine.details.node),
     provision: async ({ remember, waiting }: Parameters<typeof scripted.provision>[0]) => {
@@ -20,14 +20,14 @@ const beginWaiting = async () => {
       await remember({ node: 'n1' })
     },
   })
-  const engine = await begin([runtime])
+  const engine = await begin([provider])
   const { job_id } = await engine.deputy.submit({ task: 'true', runtime: 'remote' }, 'test')
-  return { engine, runtime, id: job_id, free }
+  return { engine, provider, id: job_id, free }
 }
 
 describe('the location of a job, and what it waits for', () => {
   it('is reported once while its machine is provisioned, and cleared when the command starts', async () => {
-    const { engine, runtime, id, free } = await beginWaiting()
+    const { engine, provider, id, free } = await beginWaiting()
     await until(async () => (await engine.deputy.get(id)).progress !== null, 'it tells')
     expect(await engine.deputy.get(id)).toMatchObject({
       status: 'provisioning',
@@ -35,7 +35,7 @@ describe('the location of a job, and what it waits for', () => {
     })
     expect(await engine.deputy.get(id)).not.toHaveProperty('where')
     free()
-    const run = await runtime.started(id)
+    const run = await provider.started(id)
     expect(await engine.deputy.get(id)).toMatchObject({ status: 'running', progress: null, where: 'n1' })
     expect(await engine.deputy.machines()).toMatchObject([{ job_id: id, where: 'n1' }])
     const told = (await engine.deputy.events(id, {})).filter(event => event.type === 'progress')

@@ -4,7 +4,7 @@ import { leftoverError } from '../../../src/jobs/leftover-error.ts'
 import type { ProvisionRequest, ReserveRequest } from '../../../src/ports.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type TestEngine, until } from '../../support/engine.ts'
-import { createScriptedRuntime, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider, type ScriptedProvider } from '../../support/scripted-provider.ts'
 
 const never = new AbortController().signal
 
@@ -13,11 +13,11 @@ const finished = (engine: TestEngine, id: string) =>
 
 describe('a job', () => {
   it('goes from pending to success, and its machine is destroyed afterwards', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const { deputy, ...engine } = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const { deputy, ...engine } = await begin([provider])
     const { job_id, status, runtime: chosen } = await deputy.submit({ task: 'echo hi' }, 'test')
     expect({ status, chosen }).toEqual({ status: 'pending', chosen: 'sandbox' })
-    const run = await runtime.started(job_id)
+    const run = await provider.started(job_id)
     expect((await deputy.get(job_id)).status).toBe('running')
     await run.print('hello\n')
     run.finish({ phases: { collect: 3 } })
@@ -25,7 +25,7 @@ describe('a job', () => {
     expect(view).toMatchObject({ status: 'success', exit_code: 0, output_bytes: 6, duration_seconds: 1 })
     expect(view.phases).toMatchObject({ running: 1000, collect: 3 })
     await until(async () => (await deputy.machines()).length === 0, 'the machine is gone')
-    expect(runtime.existing.size).toBe(0)
+    expect(provider.existing.size).toBe(0)
     const result = await deputy.result(job_id, {})
     expect(result).toMatchObject({ output: 'hello\n', truncated: null, isolation: ['scripted'] })
     const events = await engine.store.events({ jobId: job_id, after: 0, limit: 100 })
@@ -48,10 +48,10 @@ describe('a job', () => {
       'timeout of 3600 s',
     ],
   ])('that ends with %j is %s', async (exit, status, code, words) => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    ;(await runtime.started(job_id)).finish(exit)
+    ;(await provider.started(job_id)).finish(exit)
     const view = await finished(engine, job_id)
     expect(view.status).toBe(status)
     expect(view.error?.code).toBe(code)
@@ -59,17 +59,17 @@ describe('a job', () => {
   })
 
   it('returns to the queue when all slots are in use, and no attempt is counted', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
-    runtime.failNext('provision', new AppError('unavailable', 'all are taken', { details: { full: true } }))
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
+    provider.failNext('provision', new AppError('unavailable', 'all are taken', { details: { full: true } }))
     const { job_id } = await engine.deputy.submit({ task: 'x', retries: 0 }, 'test')
-    const run = await runtime.started(job_id)
+    const run = await provider.started(job_id)
     run.finish()
     expect(await finished(engine, job_id)).toMatchObject({ status: 'success', attempts: 1 })
   })
 
   it('stores its reservation with the claim, and releases it when the claim fails', async () => {
-    const scripted = createScriptedRuntime('sandbox', { auto: true })
+    const scripted = createScriptedProvider('sandbox', { auto: true })
     const details: Record<string, unknown>[] = [{ node: 1n }, { node: 'n1' }]
     const taken = new Set<string>()
     const provisioned: unknown[] = []
@@ -95,15 +95,15 @@ describe('a job', () => {
   })
 
   it('is retried when its machine fails before the start, up to the requested number of retries', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
-    runtime.failNext('provision', new AppError('unavailable', 'no machine to be had'))
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
+    provider.failNext('provision', new AppError('unavailable', 'no machine to be had'))
     const { job_id } = await engine.deputy.submit({ task: 'x', retries: 1 }, 'test')
-    const run = await runtime.started(job_id)
+    const run = await provider.started(job_id)
     run.finish()
     expect(await finished(engine, job_id)).toMatchObject({ status: 'success', attempts: 2 })
 
-    runtime.failNext('start', new AppError('unavailable', 'it did not start'))
+    provider.failNext('start', new AppError('unavailable', 'it did not start'))
     const second = await engine.deputy.submit({ task: 'x', retries: 0 }, 'test')
     const view = await finished(engine, second.job_id)
     expect(view).toMatchObject({
@@ -111,15 +111,15 @@ describe('a job', () => {
       attempts: 1,
       error: { code: 'machine', message: 'it did not start' },
     })
-    await until(() => runtime.existing.size === 0, 'no machine is left')
+    await until(() => provider.existing.size === 0, 'no machine is left')
   })
 
   it('that was lost after its start is not run again unless the manifest allows it', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const lost = { kind: 'lost' as const, error: new AppError('unavailable', 'the machine vanished') }
     const first = await engine.deputy.submit({ task: 'x' }, 'test')
-    ;(await runtime.started(first.job_id)).end(lost)
+    ;(await provider.started(first.job_id)).end(lost)
     expect(await finished(engine, first.job_id)).toMatchObject({
       status: 'failed',
       attempts: 1,
@@ -127,14 +127,14 @@ describe('a job', () => {
     })
 
     const second = await engine.deputy.submit({ task: 'x', retryStarted: true }, 'test')
-    const before = await runtime.started(second.job_id)
+    const before = await provider.started(second.job_id)
     await before.print('first\n')
     before.end(lost)
     await until(
-      async () => (await engine.deputy.get(second.job_id)).attempts === 2 && runtime.runs.has(second.job_id),
+      async () => (await engine.deputy.get(second.job_id)).attempts === 2 && provider.runs.has(second.job_id),
       'the second run',
     )
-    const run = runtime.runs.get(second.job_id)!
+    const run = provider.runs.get(second.job_id)!
     // A start and a stream of its own, behind what was printed before.
     expect(run.request.job).toMatchObject({ startedAt: null, position: 0, outputBase: 6 })
     await run.print('second\n')
@@ -145,8 +145,8 @@ describe('a job', () => {
 
   it('is provisioned with the network that its agent needs, and rejected where the runtime cannot provide it', async () => {
     const provisioned: unknown[] = []
-    const scripted = createScriptedRuntime('sandbox', { auto: true })
-    const runtime: ScriptedRuntime = {
+    const scripted = createScriptedProvider('sandbox', { auto: true })
+    const provider: ScriptedProvider = {
       ...scripted,
       fits: ({ network }) =>
         network === 'full' ? { ok: false, reason: 'it has no open network' } : { ok: true },
@@ -155,7 +155,7 @@ describe('a job', () => {
         return scripted.provision(request)
       },
     }
-    const engine = await begin([runtime], {
+    const engine = await begin([provider], {
       config: config => {
         const preset = { env: {}, secrets: [], programs: [], format: 'text' as const }
         config.agents.tool = { ...preset, argv: ['tool', '{task}'], network: ['example.org'] }
@@ -173,8 +173,8 @@ describe('a job', () => {
   })
 
   it('is stopped when heartbeats stop, unless its runtime outlives silence', async () => {
-    const mortal = createScriptedRuntime('sandbox')
-    const patient = { ...createScriptedRuntime('ssh'), outlivesSilence: true }
+    const mortal = createScriptedProvider('sandbox')
+    const patient = { ...createScriptedProvider('ssh'), outlivesSilence: true }
     const engine = await begin([mortal, patient], {
       config: config => {
         config.supervision.heartbeat = 0.05
@@ -198,8 +198,8 @@ describe('a job', () => {
     let ready = false
     let ahead = 0
     let checks = 0
-    const runtime: ScriptedRuntime = {
-      ...createScriptedRuntime('sandbox', { auto: true }),
+    const provider: ScriptedProvider = {
+      ...createScriptedProvider('sandbox', { auto: true }),
       check: async () => {
         checks++
         return {
@@ -210,7 +210,7 @@ describe('a job', () => {
       },
     }
     const clock = { ...createTestClock(), monotonic: () => performance.now() + ahead }
-    const engine = await begin([runtime], { clock })
+    const engine = await begin([provider], { clock })
     await engine.deputy.doctor(never)
     await expect(engine.deputy.submit({ task: 'x' }, 'test')).rejects.toThrow('the line is cut')
     const asked = checks
@@ -223,11 +223,11 @@ describe('a job', () => {
   })
 
   it('keeps the machine record until the runtime confirms the destruction', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
-    runtime.failNext('destroy', new AppError('unavailable', 'the provider is down'))
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
+    provider.failNext('destroy', new AppError('unavailable', 'the provider is down'))
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    ;(await runtime.started(job_id)).finish()
+    ;(await provider.started(job_id)).finish()
     await finished(engine, job_id)
     await until(
       async () => (await engine.store.listMachines())[0]?.lastError === 'the provider is down',
@@ -239,11 +239,11 @@ describe('a job', () => {
   })
 
   it('deletes the record of a machine that can never be destroyed, and reports it', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
-    runtime.failNext('destroy', leftoverError('it stays on the moon', 'fetch it'))
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
+    provider.failNext('destroy', leftoverError('it stays on the moon', 'fetch it'))
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    ;(await runtime.started(job_id)).finish()
+    ;(await provider.started(job_id)).finish()
     await until(async () => (await engine.store.listMachines()).length === 0, 'the record to go')
     const events = await engine.deputy.events(job_id, {})
     expect(events.at(-1)?.data).toMatchObject({ gone: false, left: 'it stays on the moon' })
@@ -253,57 +253,57 @@ describe('a job', () => {
 
 describe('cancelling', () => {
   it('ends a pending job at once and never creates a machine for it', async () => {
-    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox', { limit: 1 })
+    const engine = await begin([provider])
     const first = await engine.deputy.submit({ task: 'first' }, 'test')
-    await runtime.started(first.job_id)
+    await provider.started(first.job_id)
     const second = await engine.deputy.submit({ task: 'second' }, 'test')
     expect(second.queue_position).toBe(1)
     expect((await engine.deputy.cancel(second.job_id, 'test')).status).toBe('cancelled')
-    runtime.runs.get(first.job_id)!.finish()
+    provider.runs.get(first.job_id)!.finish()
     await finished(engine, first.job_id)
-    expect(runtime.calls.filter(call => call === 'start')).toHaveLength(1)
+    expect(provider.calls.filter(call => call === 'start')).toHaveLength(1)
   })
 
   it('ends a running job, and a second cancel fails because the job is finished', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    await runtime.started(job_id)
+    await provider.started(job_id)
     await engine.deputy.cancel(job_id, 'somebody')
     expect(await finished(engine, job_id)).toMatchObject({ status: 'cancelled', cancel_requested: true })
     await expect(engine.deputy.cancel(job_id, 'test')).rejects.toMatchObject({ code: 'conflict' })
   })
 
   it('during provisioning leaves no machine and starts nothing', async () => {
-    const runtime = createScriptedRuntime('sandbox')
+    const provider = createScriptedProvider('sandbox')
     let release = (): void => {}
-    const provision = runtime.provision
-    runtime.provision = async request => {
+    const provision = provider.provision
+    provider.provision = async request => {
       await provision(request)
       await new Promise<void>(resolve => {
         release = resolve
       })
     }
-    const engine = await begin([runtime])
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    await until(() => runtime.existing.size === 1, 'the machine exists')
+    await until(() => provider.existing.size === 1, 'the machine exists')
     await engine.deputy.cancel(job_id, 'test')
     release()
     expect((await finished(engine, job_id)).status).toBe('cancelled')
-    expect(runtime.calls).not.toContain('start')
-    await until(() => runtime.existing.size === 0, 'the machine is gone')
+    expect(provider.calls).not.toContain('start')
+    await until(() => provider.existing.size === 0, 'the machine is gone')
   })
 
   it('of many jobs at once leaves every job finished and no machine', async () => {
-    const runtime = createScriptedRuntime('sandbox', { limit: 8 })
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox', { limit: 8 })
+    const engine = await begin([provider])
     const views = await Promise.all(
       Array.from({ length: 200 }, (_, i) => engine.deputy.submit({ task: `job ${i}` }, 'test')),
     )
     const wishes = views.map(async ({ job_id }, i) => {
       if (i % 2 === 0) await engine.deputy.cancel(job_id, 'test').catch(() => undefined)
-      else void runtime.started(job_id).then(run => run.finish())
+      else void provider.started(job_id).then(run => run.finish())
     })
     await Promise.all(wishes)
     for (const { job_id } of views) await finished(engine, job_id)
@@ -313,22 +313,22 @@ describe('cancelling', () => {
     expect(statuses.filter((_, i) => i % 2 === 1).every(status => status === 'success')).toBe(true)
     expect(statuses.filter((_, i) => i % 2 === 0).every(status => status === 'cancelled')).toBe(true)
     await until(async () => (await engine.deputy.machines()).length === 0, 'all machines are gone')
-    expect(runtime.existing.size).toBe(0)
+    expect(provider.existing.size).toBe(0)
   })
 })
 
 describe('the queue', () => {
   it('runs by priority, then by arrival, never more than the limit', async () => {
-    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox', { limit: 1 })
+    const engine = await begin([provider])
     const order: string[] = []
-    const start = runtime.start
-    runtime.start = run => {
+    const start = provider.start
+    provider.start = run => {
       order.push(run.manifest.task)
       return start(run)
     }
     const first = await engine.deputy.submit({ task: 'first' }, 'test')
-    await runtime.started(first.job_id)
+    await provider.started(first.job_id)
     const jobs = []
     for (const [task, priority] of [
       ['low', -1],
@@ -339,20 +339,20 @@ describe('the queue', () => {
       jobs.push(await engine.deputy.submit({ task, priority }, 'test'))
     expect((await engine.deputy.get(jobs[0]!.job_id)).queue_position).toBe(4)
     expect((await engine.deputy.get(jobs[3]!.job_id)).queue_position).toBe(1)
-    for (const { job_id } of [first, ...jobs]) void runtime.started(job_id).then(run => run.finish())
+    for (const { job_id } of [first, ...jobs]) void provider.started(job_id).then(run => run.finish())
     for (const { job_id } of jobs) await finished(engine, job_id)
     expect(order).toEqual(['first', 'urgent', 'a', 'b', 'low'])
   })
 
   it('answers with a clear error when it is full', async () => {
-    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
-    const engine = await begin([runtime], {
+    const provider = createScriptedProvider('sandbox', { limit: 1 })
+    const engine = await begin([provider], {
       config: config => {
         config.limits.queue = 2
       },
     })
     const first = await engine.deputy.submit({ task: 'x' }, 'test')
-    await runtime.started(first.job_id)
+    await provider.started(first.job_id)
     await engine.deputy.submit({ task: 'x' }, 'test')
     await engine.deputy.submit({ task: 'x' }, 'test')
     await expect(engine.deputy.submit({ task: 'x' }, 'test')).rejects.toMatchObject({
@@ -362,8 +362,8 @@ describe('the queue', () => {
   })
 
   it('gives the same job for the same key and manifest, and a conflict for another manifest', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const manifest = { task: 'x', idempotency_key: 'k', env: { A: '1', B: '2' } }
     const [a, b] = await Promise.all([
       engine.deputy.submit(manifest, 'test'),
@@ -384,15 +384,15 @@ describe('the queue', () => {
 
 describe('a persistent machine', () => {
   it('outlives its job, runs a follow-up, and is destroyed with its job', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const first = await engine.deputy.submit({ task: 'x', lifecycle: 'persistent', lease: 600 }, 'test')
-    ;(await runtime.started(first.job_id)).finish()
+    ;(await provider.started(first.job_id)).finish()
     await finished(engine, first.job_id)
     const [machine] = await engine.deputy.machines()
     expect(machine).toMatchObject({ state: 'kept' })
     const follow = await engine.deputy.submit({ task: 'y', machine: machine!.machine_id }, 'test')
-    const run = await runtime.started(follow.job_id)
+    const run = await provider.started(follow.job_id)
     expect(run.request.machine.id).toBe(machine!.machine_id)
     run.finish({ code: 1 })
     expect((await finished(engine, follow.job_id)).status).toBe('failed')
@@ -407,20 +407,20 @@ describe('a persistent machine', () => {
   })
 
   it('is destroyed when its lease ends', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime], {
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider], {
       config: config => {
         config.supervision.cleanup = 10
       },
     })
     const { job_id } = await engine.deputy.submit({ task: 'x', lifecycle: 'persistent', lease: 60 }, 'test')
-    ;(await runtime.started(job_id)).finish()
+    ;(await provider.started(job_id)).finish()
     await finished(engine, job_id)
     const [machine] = await engine.store.listMachines()
     await engine.store.updateMachine(machine!.id, { leaseUntil: engine.clock.now() - 1 })
     await engine.close()
-    const next = await begin([runtime], { directory: engine.directory })
+    const next = await begin([provider], { directory: engine.directory })
     await until(async () => (await next.deputy.machines()).length === 0, 'the machine is gone')
-    expect(runtime.existing.size).toBe(0)
+    expect(provider.existing.size).toBe(0)
   })
 })

@@ -5,7 +5,7 @@ import { parseManifest } from '../../../src/jobs/manifest.ts'
 import { poolKindOf } from '../../../src/jobs/pool-kind.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type startEngine, type TestEngine, until } from '../../support/engine.ts'
-import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 const never = new AbortController().signal
 
@@ -18,8 +18,8 @@ const readyIn = async (engine: TestEngine) =>
 
 describe('a pool', () => {
   it('gives an idle machine to the next job and is refilled', async () => {
-    const runtime = createScriptedRuntime('sandbox', { poolSize: 2, auto: true })
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox', { poolSize: 2, auto: true })
+    const engine = await begin([provider])
     const ready = async () => (await engine.store.listMachines()).filter(machine => machine.state === 'ready')
     await until(async () => (await ready()).length === 2, 'two machines wait')
     const waiting = (await ready()).map(machine => machine.id)
@@ -27,7 +27,7 @@ describe('a pool', () => {
     const view = await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
     expect(waiting).toContain(view.machine_id)
     await until(
-      async () => (await ready()).length === 2 && runtime.existing.size === 2,
+      async () => (await ready()).length === 2 && provider.existing.size === 2,
       'the pool is full again',
     )
   })
@@ -35,7 +35,7 @@ describe('a pool', () => {
   it('keeps machines of each kind, gives a job one that fits, and retires unwanted kinds', async () => {
     const kinds = ['small', 'large']
     const runtime = {
-      ...createScriptedRuntime('sandbox', { poolSize: 1, auto: true }),
+      ...createScriptedProvider('sandbox', { poolSize: 1, auto: true }),
       poolKinds: kinds,
       poolKind: ({ task }: { task: string }) => (task === 'odd' ? undefined : task),
     }
@@ -57,15 +57,15 @@ describe('a pool', () => {
   })
 
   it('replaces a machine that is too old, and is never empty meanwhile', async () => {
-    const runtime = createScriptedRuntime('sandbox', { poolSize: 1, poolAgeSeconds: 3600 })
+    const provider = createScriptedProvider('sandbox', { poolSize: 1, poolAgeSeconds: 3600 })
     const clock = createTestClock()
-    const engine = await begin([runtime], { clock, config: sweepOften })
+    const engine = await begin([provider], { clock, config: sweepOften })
     await until(async () => (await readyIn(engine)).length === 1, 'a machine waits')
     const [old] = await readyIn(engine)
-    runtime.failNext('provision', new AppError('unavailable', 'the provider is down'))
+    provider.failNext('provision', new AppError('unavailable', 'the provider is down'))
     clock.jump(2 * 3_600_000)
     await until(
-      () => runtime.calls.filter(call => call.startsWith('provision')).length >= 2,
+      () => provider.calls.filter(call => call.startsWith('provision')).length >= 2,
       'a first attempt failed',
     )
     expect(await engine.store.getMachine(old!.id)).toMatchObject({ state: 'ready' })
@@ -73,26 +73,26 @@ describe('a pool', () => {
     const now = await readyIn(engine)
     expect(now).toHaveLength(1)
     expect(now[0]!.id).not.toBe(old!.id)
-    expect([...runtime.existing.keys()]).toEqual([now[0]!.id])
+    expect([...provider.existing.keys()]).toEqual([now[0]!.id])
   })
 
   it('retires machines when the pool size shrinks', async () => {
-    const first = await begin([createScriptedRuntime('sandbox', { poolSize: 2 })])
+    const first = await begin([createScriptedProvider('sandbox', { poolSize: 2 })])
     await until(async () => (await readyIn(first)).length === 2, 'two machines wait')
-    const runtime = createScriptedRuntime('sandbox', { poolSize: 0 })
-    for (const { id } of await readyIn(first)) runtime.existing.set(id, { id, details: {} })
+    const provider = createScriptedProvider('sandbox', { poolSize: 0 })
+    for (const { id } of await readyIn(first)) provider.existing.set(id, { id, details: {} })
     await first.close()
-    const engine = await begin([runtime], { directory: first.directory })
+    const engine = await begin([provider], { directory: first.directory })
     await until(async () => (await engine.store.listMachines()).length === 0, 'both are gone')
-    expect(runtime.calls.filter(call => call === 'destroy')).toHaveLength(2)
+    expect(provider.calls.filter(call => call === 'destroy')).toHaveLength(2)
   })
 
   it('replaces an idle machine that no longer exists', async () => {
-    const runtime = createScriptedRuntime('sandbox', { poolSize: 1 })
-    const engine = await begin([runtime], { config: sweepOften })
+    const provider = createScriptedProvider('sandbox', { poolSize: 1 })
+    const engine = await begin([provider], { config: sweepOften })
     await until(async () => (await readyIn(engine)).length === 1, 'a machine waits')
     const [lost] = await readyIn(engine)
-    runtime.existing.clear()
+    provider.existing.clear()
     await until(async () => {
       const ready = await readyIn(engine)
       return ready.length === 1 && ready[0]!.id !== lost!.id
@@ -100,8 +100,8 @@ describe('a pool', () => {
   })
 
   it('either claims or retires a machine when both race', async () => {
-    const runtime = createScriptedRuntime('sandbox', { poolSize: 0, auto: true })
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox', { poolSize: 0, auto: true })
+    const engine = await begin([provider])
     for (let round = 0; round < 40; round++) {
       const id = newId()
       await engine.store.insertMachine({

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { removeDirectory, startEngine, type TestEngine } from '../../support/engine.ts'
-import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 const never = new AbortController().signal
 let engine: TestEngine
@@ -11,15 +11,15 @@ afterEach(async () => {
 })
 
 const ran = async (pieces: string[], keep = 1024): Promise<string> => {
-  const runtime = createScriptedRuntime('sandbox')
-  engine = await startEngine([runtime], {
+  const provider = createScriptedProvider('sandbox')
+  engine = await startEngine([provider], {
     config: config => {
       config.keep.outputHead = keep
       config.keep.outputTail = keep
     },
   })
   const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-  const run = await runtime.started(job_id)
+  const run = await provider.started(job_id)
   for (const piece of pieces) await run.print(piece)
   run.finish()
   await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
@@ -64,10 +64,10 @@ describe('output', () => {
   })
 
   it('can be read from a cursor, from the end, and by waiting', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    engine = await startEngine([runtime])
+    const provider = createScriptedProvider('sandbox')
+    engine = await startEngine([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    const run = await runtime.started(job_id)
+    const run = await provider.started(job_id)
     await run.print('0123456789')
     const from4 = await engine.deputy.output(job_id, { cursor: 4, signal: never })
     expect(from4).toMatchObject({ next_cursor: 10, done: false, pieces: [{ offset: 4 }] })
@@ -87,15 +87,15 @@ describe('output', () => {
 
 describe('events', () => {
   it('are followed to the end of a job, each once and in order', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    engine = await startEngine([runtime])
+    const provider = createScriptedProvider('sandbox')
+    engine = await startEngine([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     const seen: string[] = []
     const following = (async () => {
       for await (const event of engine.deputy.followEvents({ id: job_id, signal: never }))
         seen.push(event.type === 'state' ? String(event.data.to) : event.type)
     })()
-    ;(await runtime.started(job_id)).finish()
+    ;(await provider.started(job_id)).finish()
     await following
     expect(seen.slice(0, 4)).toEqual(['submitted', 'provisioning', 'running', 'success'])
   })

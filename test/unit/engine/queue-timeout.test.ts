@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { removeDirectory, startEngine, type TestEngine, until } from '../../support/engine.ts'
-import { createScriptedRuntime, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider, type ScriptedProvider } from '../../support/scripted-provider.ts'
 
 const never = new AbortController().signal
 const away = (): AppError => new AppError('unavailable', 'node n1 does not answer')
@@ -13,20 +13,20 @@ afterEach(async () => {
 })
 
 /** A runtime whose only node is away until `back` is called. */
-const startWithNodeAway = async (): Promise<{ runtime: ScriptedRuntime; back(): void }> => {
-  const runtime = createScriptedRuntime('ssh')
+const startWithNodeAway = async (): Promise<{ provider: ScriptedProvider; back(): void }> => {
+  const provider = createScriptedProvider('ssh')
   let isAway = true
-  const { provision } = runtime
-  runtime.provision = async request => {
+  const { provision } = provider
+  provider.provision = async request => {
     if (isAway) {
-      runtime.calls.push('away')
+      provider.calls.push('away')
       throw away()
     }
     return provision(request)
   }
-  engine = await startEngine([runtime])
+  engine = await startEngine([provider])
   return {
-    runtime,
+    provider,
     back: () => {
       isAway = false
     },
@@ -38,15 +38,15 @@ const submit = async (manifest: object): Promise<string> =>
 
 describe('a job for a node that is unavailable', () => {
   it('waits, reports why, and runs when the node is back', async () => {
-    const { runtime, back } = await startWithNodeAway()
+    const { provider, back } = await startWithNodeAway()
     const id = await submit({ requires: { node: 'n1' }, retries: 0 })
     await until(async () => (await engine.deputy.get(id)).progress !== null, 'it says what it waits for')
     const waiting = await engine.deputy.get(id)
     expect(waiting.progress).toContain('node n1 does not answer')
-    await until(() => runtime.calls.filter(call => call === 'away').length > 1, 'it is tried again')
+    await until(() => provider.calls.filter(call => call === 'away').length > 1, 'it is tried again')
     expect(['pending', 'provisioning']).toContain((await engine.deputy.get(id)).status)
     back()
-    ;(await runtime.started(id)).finish()
+    ;(await provider.started(id)).finish()
     const done = await engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
     expect(done).toMatchObject({ status: 'success', attempts: 1 })
   })
@@ -61,8 +61,8 @@ describe('a job for a node that is unavailable', () => {
   })
 
   it('fails at once on an error that waiting cannot fix', async () => {
-    const { runtime } = await startWithNodeAway()
-    runtime.provision = async () => {
+    const { provider } = await startWithNodeAway()
+    provider.provision = async () => {
       throw new AppError('denied', 'the key is not accepted')
     }
     const id = await submit({ requires: { node: 'n1' }, retries: 0 })
@@ -71,18 +71,18 @@ describe('a job for a node that is unavailable', () => {
   })
 
   it('is retried as often as requested when it may run on another node', async () => {
-    const { runtime } = await startWithNodeAway()
+    const { provider } = await startWithNodeAway()
     const id = await submit({ retries: 1 })
     const done = await engine.deputy.wait(id, { timeoutMs: 10_000, signal: never })
     expect(done.status).toBe('failed')
-    expect(runtime.calls.filter(call => call === 'away')).toHaveLength(2)
+    expect(provider.calls.filter(call => call === 'away')).toHaveLength(2)
   })
 })
 
 describe('the queue timeout', () => {
   it('fails any pending job, and no job that has started', async () => {
-    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
-    engine = await startEngine([runtime])
+    const provider = createScriptedProvider('sandbox', { limit: 1 })
+    engine = await startEngine([provider])
     const [first, second] = await Promise.all(
       ['one', 'two'].map(task => engine.deputy.submit({ task, queueTimeout: 1 }, 'test')),
     )

@@ -6,7 +6,7 @@ import { operatorError } from '../../../src/jobs/operator-error.ts'
 import type { Outcome } from '../../../src/ports.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type startEngine, type TestEngine, until } from '../../support/engine.ts'
-import { createScriptedRuntime, exitWith, type ScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider, exitWith, type ScriptedProvider } from '../../support/scripted-provider.ts'
 
 const never = new AbortController().signal
 
@@ -23,11 +23,11 @@ const restart = async (engine: TestEngine, ...args: Parameters<typeof startEngin
 
 describe('after a restart', () => {
   it('a running job is attached, never started again, and its output continues without a gap', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    await (await runtime.started(job_id)).print('before ')
-    const next = createScriptedRuntime('sandbox')
+    await (await provider.started(job_id)).print('before ')
+    const next = createScriptedProvider('sandbox')
     next.attachTo(next.runs)
     const successor = await restart(engine, [next])
     const run = await next.started(job_id)
@@ -45,13 +45,13 @@ describe('after a restart', () => {
   })
 
   it('a job that never started is taken from the queue again', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    runtime.provision = ({ signal }) =>
+    const provider = createScriptedProvider('sandbox')
+    provider.provision = ({ signal }) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-    const engine = await begin([runtime])
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
     await until(async () => (await engine.deputy.get(job_id)).status === 'provisioning', 'it is claimed')
-    const next = createScriptedRuntime('sandbox', { auto: true })
+    const next = createScriptedProvider('sandbox', { auto: true })
     next.onAttach = neverStarted
     const successor = await restart(engine, [next])
     expect(await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })).toMatchObject({
@@ -61,12 +61,12 @@ describe('after a restart', () => {
   })
 
   it('a running job whose machine has no record of the start is lost and never run again', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    await runtime.started(job_id)
+    await provider.started(job_id)
     await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs')
-    const next = createScriptedRuntime('sandbox', { auto: true })
+    const next = createScriptedProvider('sandbox', { auto: true })
     next.onAttach = neverStarted
     const successor = await restart(engine, [next])
     expect(await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })).toMatchObject({
@@ -78,11 +78,11 @@ describe('after a restart', () => {
   })
 
   it('a job whose command started and whose end is unknown is lost, with the reason', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    await runtime.started(job_id)
-    const next = createScriptedRuntime('sandbox')
+    await provider.started(job_id)
+    const next = createScriptedProvider('sandbox')
     const successor = await restart(engine, [next])
     const view = await successor.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
     expect(view).toMatchObject({ status: 'failed', error: { code: 'lost' } })
@@ -90,12 +90,12 @@ describe('after a restart', () => {
   })
 
   it('a cancel request is remembered', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    await runtime.started(job_id)
+    await provider.started(job_id)
     await engine.store.update(job_id, { cancelRequestedAt: 1 })
-    const next = createScriptedRuntime('sandbox')
+    const next = createScriptedProvider('sandbox')
     next.attachTo(next.runs)
     next.onAttach = (inner => async request => {
       if (request.stop.aborted)
@@ -109,11 +109,11 @@ describe('after a restart', () => {
   })
 
   it('a job of a runtime that is no longer configured fails with the reason', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    await runtime.started(job_id)
-    const successor = await restart(engine, [createScriptedRuntime('microvm')])
+    await provider.started(job_id)
+    const successor = await restart(engine, [createScriptedProvider('microvm')])
     const view = await successor.deputy.get(job_id)
     expect(view.status).toBe('failed')
     expect(view.error?.message).toContain("'sandbox' is no longer configured")
@@ -121,17 +121,17 @@ describe('after a restart', () => {
   })
 
   it('a machine marked for destruction is destroyed, and an orphan after a grace period', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime])
-    runtime.failNext('destroy', new AppError('unavailable', 'down'))
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
+    provider.failNext('destroy', new AppError('unavailable', 'down'))
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    ;(await runtime.started(job_id)).finish()
+    ;(await provider.started(job_id)).finish()
     await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
     await until(async () => (await engine.store.listMachines())[0]?.attempts === 1, 'the failed destruction')
-    runtime.existing.set('stranger', { id: 'stranger', details: {} })
-    const successor = await restart(engine, [runtime])
+    provider.existing.set('stranger', { id: 'stranger', details: {} })
+    const successor = await restart(engine, [provider])
     await until(async () => (await successor.deputy.machines()).length === 0, 'the machine is gone')
-    expect([...runtime.existing.keys()]).toEqual(['stranger'])
+    expect([...provider.existing.keys()]).toEqual(['stranger'])
   })
 })
 
@@ -140,14 +140,14 @@ describe('a slow recovery', () => {
   const A_LOOK_MS = 700
 
   it('accepts submits, but claims no job and fills no pool before it has finished', async () => {
-    const runtime = createScriptedRuntime('sandbox', { limit: 1 })
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox', { limit: 1 })
+    const engine = await begin([provider])
     const running = await engine.deputy.submit({ task: 'running' }, 'test')
-    await runtime.started(running.job_id)
+    await provider.started(running.job_id)
     const waiting = await engine.deputy.submit({ task: 'waiting' }, 'test')
     await engine.close()
 
-    const next = createScriptedRuntime('sandbox', { limit: 4, poolSize: 1, auto: true })
+    const next = createScriptedProvider('sandbox', { limit: 4, poolSize: 1, auto: true })
     let release = (): void => {}
     const slow = new Promise<void>(resolve => {
       release = resolve
@@ -200,18 +200,18 @@ describe('a clock that jumps', () => {
       await until(() => engine.sweeps() >= before + 2, 'a sweep')
     }
   }
-  const finished = async (engine: TestEngine, runtime: ScriptedRuntime): Promise<string> => {
+  const finished = async (engine: TestEngine, provider: ScriptedProvider): Promise<string> => {
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    ;(await runtime.started(job_id)).finish()
+    ;(await provider.started(job_id)).finish()
     await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
     await until(async () => (await engine.deputy.machines()).length === 0, 'its machine is gone')
     return job_id
   }
 
   it('deletes no job, but passing time does', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime], { config: sweeping })
-    const id = await finished(engine, runtime)
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider], { config: sweeping })
+    const id = await finished(engine, provider)
     engine.clock.jump(YEARS_MS)
     await sweepAll(engine)
     expect(await isKnown(engine, id)).toBe(true)
@@ -220,14 +220,14 @@ describe('a clock that jumps', () => {
   })
 
   it('while the daemon is stopped deletes no job', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime], { config: sweeping })
-    const id = await finished(engine, runtime)
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider], { config: sweeping })
+    const id = await finished(engine, provider)
     await sweepAll(engine)
     await engine.close()
     const clock = createTestClock()
     clock.jump(YEARS_MS)
-    const successor = await begin([runtime], { config: sweeping, clock, directory: engine.directory })
+    const successor = await begin([provider], { config: sweeping, clock, directory: engine.directory })
     await sweepAll(successor)
     expect(await isKnown(successor, id)).toBe(true)
     clock.isSynchronized = async () => true
@@ -239,9 +239,9 @@ describe('a clock that jumps', () => {
   })
 
   it('back and forth deletes no job', async () => {
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime], { config: sweeping })
-    const id = await finished(engine, runtime)
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider], { config: sweeping })
+    const id = await finished(engine, provider)
     for (const ms of [-YEARS_MS, 2 * YEARS_MS, -YEARS_MS]) {
       engine.clock.jump(ms)
       await sweepAll(engine)
@@ -251,10 +251,10 @@ describe('a clock that jumps', () => {
 
   it('ends no job and delays no retry', async () => {
     const clock = createTestClock()
-    const runtime = createScriptedRuntime('sandbox')
-    const engine = await begin([runtime], { clock })
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider], { clock })
     const running = await engine.deputy.submit({ task: 'x', timeout: 60 }, 'test')
-    const run = await runtime.started(running.job_id)
+    const run = await provider.started(running.job_id)
     clock.jump(400 * DAY_MS)
     expect((await engine.deputy.get(running.job_id)).status).toBe('running')
     run.finish()
@@ -263,11 +263,11 @@ describe('a clock that jumps', () => {
       duration_seconds: 1,
     })
 
-    runtime.failNext('provision', new AppError('unavailable', 'not yet'))
+    provider.failNext('provision', new AppError('unavailable', 'not yet'))
     const retried = await engine.deputy.submit({ task: 'x' }, 'test')
     await until(async () => (await engine.deputy.get(retried.job_id)).attempts === 1, 'the first attempt')
     clock.jump(-800 * DAY_MS)
-    ;(await runtime.started(retried.job_id)).finish()
+    ;(await provider.started(retried.job_id)).finish()
     expect((await engine.deputy.wait(retried.job_id, { timeoutMs: 10_000, signal: never })).status).toBe(
       'success',
     )
@@ -276,17 +276,17 @@ describe('a clock that jumps', () => {
 
 describe('a machine that only the operator can free', () => {
   it('is shown with what to do, is not retried for ever, and is destroyed on request', async () => {
-    const runtime = createScriptedRuntime('sandbox', { auto: true })
+    const provider = createScriptedProvider('sandbox', { auto: true })
     const clock = createTestClock()
-    const engine = await begin([runtime], {
+    const engine = await begin([provider], {
       clock,
       config: config => {
         config.supervision.cleanup = 0.02
       },
     })
-    const destroy = runtime.destroy
+    const destroy = provider.destroy
     let tries = 0
-    runtime.destroy = async () => {
+    provider.destroy = async () => {
       tries++
       throw operatorError('VM 100 is locked.', 'As root: qm unlock 100')
     }
@@ -302,7 +302,7 @@ describe('a machine that only the operator can free', () => {
     expect(await engine.deputy.machines()).toMatchObject([
       { state: 'destroying', problem: 'VM 100 is locked. As root: qm unlock 100' },
     ])
-    runtime.destroy = destroy
+    provider.destroy = destroy
     const [machine] = await engine.deputy.machines()
     await engine.deputy.destroyMachine(machine!.machine_id)
     expect(await engine.deputy.machines()).toEqual([])

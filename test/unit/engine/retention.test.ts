@@ -7,7 +7,7 @@ import { parseManifest } from '../../../src/jobs/manifest.ts'
 import { createBlobs } from '../../../src/store/blob-store.ts'
 import { openStore } from '../../../src/store/sqlite-store.ts'
 import { removeDirectory, startEngine, until } from '../../support/engine.ts'
-import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 const never = new AbortController().signal
 
@@ -16,26 +16,26 @@ async function* bytes(text: string) {
 }
 
 it('deletes the oldest finished jobs with their artifacts, and never an unfinished one', async () => {
-  const runtime = createScriptedRuntime('sandbox')
-  const engine = await startEngine([runtime])
+  const provider = createScriptedProvider('sandbox')
+  const engine = await startEngine([provider])
   const blobs = createBlobs(join(engine.directory, 'blobs'), engine.store)
   const ids: string[] = []
   const kept: string[] = []
   for (const content of ['one', 'two', 'three']) {
     const { job_id } = await engine.deputy.submit({ task: content }, 'test')
     const blob = await blobs.put(bytes(content), 100, job_id)
-    ;(await runtime.started(job_id)).finish({ artifacts: [{ path: 'out.txt', ...blob }] })
+    ;(await provider.started(job_id)).finish({ artifacts: [{ path: 'out.txt', ...blob }] })
     await engine.deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
     ids.push(job_id)
     kept.push(blobs.path(blob.sha256))
   }
   const waiting = await engine.deputy.submit({ task: 'not finished' }, 'test')
-  await runtime.started(waiting.job_id)
+  await provider.started(waiting.job_id)
   await until(async () => (await engine.deputy.machines()).length === 1, 'the finished machines are gone')
   expect(kept.map(path => existsSync(path))).toEqual([true, true, true])
   await engine.close()
 
-  const next = createScriptedRuntime('sandbox')
+  const next = createScriptedProvider('sandbox')
   next.attachTo(next.runs)
   const successor = await startEngine([next], {
     directory: engine.directory,
@@ -75,7 +75,7 @@ it('deletes all expired jobs in one sweep', async () => {
     ids.map(id => store.move(id, 'cancelled', { completedAt: Date.now() }, { at: 1, data: {} })),
   )
   await store.close()
-  const engine = await startEngine([createScriptedRuntime('sandbox')], {
+  const engine = await startEngine([createScriptedProvider('sandbox')], {
     directory,
     config: config => {
       config.keep.jobs = 10
@@ -91,7 +91,7 @@ it('removes incomplete uploads of an earlier daemon', async () => {
   const unfinished = join(directory, 'blobs', 'incoming', 'half')
   mkdirSync(dirname(unfinished), { recursive: true })
   writeFileSync(unfinished, 'half an upload')
-  const engine = await startEngine([createScriptedRuntime('sandbox')], { directory })
+  const engine = await startEngine([createScriptedProvider('sandbox')], { directory })
   expect(existsSync(unfinished)).toBe(false)
   const { sha256 } = await engine.deputy.putBlob(bytes('a whole upload'))
   expect(existsSync(createBlobs(join(directory, 'blobs'), engine.store).path(sha256))).toBe(true)

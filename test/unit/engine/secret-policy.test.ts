@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { createSecrets } from '../../../src/config/resolve-secrets.ts'
 import type { SecretRule } from '../../../src/config/schema.ts'
 import { begin } from '../../support/begin-engine.ts'
-import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 /** An engine whose configuration has the secret KEY under this rule. */
 const start = async (rule: Omit<SecretRule, 'from'> = {}) => {
   const secrets = { KEY: { from: 'env:KEY', ...rule } }
-  const runtimes = ['sandbox', 'other'].map(name => createScriptedRuntime(name))
-  const engine = await begin(runtimes, {
+  const providers = ['sandbox', 'other'].map(name => createScriptedProvider(name))
+  const engine = await begin(providers, {
     secrets: createSecrets(secrets, { KEY: 'value-of-key' }),
     config: config => {
       config.secrets = secrets
@@ -16,7 +16,7 @@ const start = async (rule: Omit<SecretRule, 'from'> = {}) => {
   })
   const submit = (manifest: object, origin = 'mcp:claude-code') =>
     engine.deputy.submit({ task: 'x', secrets: ['KEY'], ...manifest }, origin)
-  return { ...engine, submit, runtimes }
+  return { ...engine, submit, providers }
 }
 
 const refused = (words: string) => ({
@@ -45,9 +45,9 @@ describe('a secret without rules', () => {
   })
 
   it('is denied over MCP in a kept machine, which may have a network', async () => {
-    const { deputy, submit, runtimes } = await start()
+    const { deputy, submit, providers } = await start()
     const first = await deputy.submit({ task: 'x', network: 'full', lifecycle: 'persistent' }, 'mcp')
-    ;(await runtimes[0]!.started(first.job_id)).finish({})
+    ;(await providers[0]!.started(first.job_id)).finish({})
     const { machine_id } = await deputy.wait(first.job_id, {
       timeoutMs: 10_000,
       signal: new AbortController().signal,

@@ -6,7 +6,7 @@ import { newId } from '../../../src/jobs/ids.ts'
 import { createBlobs } from '../../../src/store/blob-store.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { until } from '../../support/engine.ts'
-import { createScriptedRuntime } from '../../support/scripted-runtime.ts'
+import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 const never = new AbortController().signal
 
@@ -70,12 +70,12 @@ describe('stored files', () => {
 
 describe('artifacts with the same content', () => {
   const finishedWith = async (count: number) => {
-    const runtime = createScriptedRuntime('sandbox', { limit: count })
-    const engine = await begin([runtime])
+    const provider = createScriptedProvider('sandbox', { limit: count })
+    const engine = await begin([provider])
     const blobs = createBlobs(join(engine.directory, 'blobs'), engine.store)
     const submit = async () => {
       const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-      return { id: job_id, run: await runtime.started(job_id) }
+      return { id: job_id, run: await provider.started(job_id) }
     }
     const finish = async ({ id, run }: Awaited<ReturnType<typeof submit>>, text: string) => {
       const blob = await blobs.put(bytes(text), 100, id)

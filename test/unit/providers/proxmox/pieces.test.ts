@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { callbackSchema, proxmoxRuntimeSchema } from '../../../../src/config/proxmox-runtime.ts'
+import { callbackSchema, proxmoxProviderSchema } from '../../../../src/config/proxmox-provider.ts'
 import { parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { SinkBatch } from '../../../../src/ports.ts'
 import { callbackAddress, numericUrl } from '../../../../src/providers/proxmox/callback-address.ts'
@@ -155,7 +155,7 @@ describe('the callback address', () => {
 })
 
 describe('settings that cannot work together', () => {
-  const config = proxmoxRuntimeSchema.parse({})
+  const config = proxmoxProviderSchema.parse({})
   const callback = callbackSchema.parse({})
 
   it.each([

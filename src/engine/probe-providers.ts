@@ -1,6 +1,6 @@
 import { createDeadline } from '../jobs/deadline.ts'
 import { toAppError } from '../jobs/errors.ts'
-import type { Check, Readiness, Runtime } from '../ports.ts'
+import type { Check, Provider, Readiness } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
 import { type Disposal, recordMachine } from './machine-disposal.ts'
 
@@ -8,29 +8,29 @@ import { type Disposal, recordMachine } from './machine-disposal.ts'
 const DESTROY_WAIT_MS = 60_000
 
 /**
- * Probes every runtime that needs a real machine for it. The machine is recorded before it is created, so this daemon
+ * Probes every provider that needs a real machine for it. The machine is recorded before it is created, so this daemon
  * or the next one destroys it whatever happens.
  */
-export const probeRuntimes = async (
+export const probeProviders = async (
   context: EngineContext,
   { disposal, signal }: { disposal: Disposal; signal: AbortSignal },
 ): Promise<Readiness[]> => {
   const found = await context.readiness.checkAll(signal)
   return Promise.all(
     found.map(async readiness => {
-      const runtime = context.runtimes.get(readiness.runtime)
-      if (runtime?.probe === undefined || !readiness.ready) return readiness
-      return withChecks(readiness, await probeOne(context, runtime, { disposal, signal }))
+      const provider = context.providers.get(readiness.runtime)
+      if (provider?.probe === undefined || !readiness.ready) return readiness
+      return withChecks(readiness, await probeOne(context, provider, { disposal, signal }))
     }),
   )
 }
 
 const probeOne = async (
   context: EngineContext,
-  runtime: Runtime,
+  provider: Provider,
   { disposal, signal }: { disposal: Disposal; signal: AbortSignal },
 ): Promise<Check[]> => {
-  const machine = await recordMachine(context, runtime)
+  const machine = await recordMachine(context, provider)
   const deadline = createDeadline([signal, context.closing], context.config.supervision.provisioning * 1000)
   let known: Record<string, unknown> = {}
   const remember = (details: Record<string, unknown>): Promise<void> => {
@@ -38,7 +38,7 @@ const probeOne = async (
     return context.store.updateMachine(machine.id, { details: known })
   }
   try {
-    const checks = await runtime.probe!({ machine, remember, signal: deadline.signal })
+    const checks = await provider.probe!({ machine, remember, signal: deadline.signal })
     return [...checks, ...(await waitUntilGone(disposal.dispose(machine)))]
   } catch (error) {
     void disposal.dispose(machine)

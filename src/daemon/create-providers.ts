@@ -5,15 +5,15 @@ import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Cluster } from '../nodes/cluster.ts'
-import type { Blobs, Runtime } from '../ports.ts'
-import { type BatchOptions, createBatchRuntime } from '../providers/batch/batch-runtime.ts'
-import { createHostRuntime } from '../providers/host/host-runtime.ts'
-import { misconfiguredProxmox } from '../providers/proxmox/misconfigured-runtime.ts'
-import { createSandboxRuntime } from '../providers/sandbox/sandbox-runtime.ts'
-import { createSshRuntime } from '../providers/ssh/ssh-runtime.ts'
+import type { Blobs, Provider } from '../ports.ts'
+import { type BatchOptions, createBatchProvider } from '../providers/batch/batch-provider.ts'
+import { createHostProvider } from '../providers/host/host-provider.ts'
+import { misconfiguredProxmox } from '../providers/proxmox/misconfigured-provider.ts'
+import { createSandboxProvider } from '../providers/sandbox/sandbox-provider.ts'
+import { createSshProvider } from '../providers/ssh/ssh-provider.ts'
 import { isConfigured } from '../proxmox/proxmox-settings.ts'
 
-export interface RuntimesOptions {
+export interface ProvidersOptions {
   readonly home: Home
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
@@ -25,20 +25,20 @@ export interface RuntimesOptions {
   readonly batch: BatchOptions
 }
 
-/** Creates every runtime that the configuration enables. */
-export const createRuntimes = async (options: RuntimesOptions): Promise<Runtime[]> => {
+/** Creates every provider that the configuration enables. */
+export const createProviders = async (options: ProvidersOptions): Promise<Provider[]> => {
   const { config } = options
   return [
     ...(config.proxmox.enabled && isConfigured(options.env) ? [await proxmox(options)] : []),
     ...(config.sandbox.enabled ? [sandbox(options)] : []),
-    ...(config.host.allow ? [createHostRuntime(local(options))] : []),
+    ...(config.host.allow ? [createHostProvider(local(options))] : []),
     ...nodes(options),
-    createBatchRuntime(options.batch),
+    createBatchProvider(options.batch),
   ]
 }
 
-/** Loaded only when a cluster is configured. An invalid setting must not disable the other runtimes. */
-const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOptions): Promise<Runtime> => {
+/** Loaded only when a cluster is configured. An invalid setting must not disable the other providers. */
+const proxmox = async ({ home, config, env, blobs, log, onCall }: ProvidersOptions): Promise<Provider> => {
   try {
     const { proxmoxFromConfig } = await import('../providers/proxmox/proxmox-from-config.ts')
     return await proxmoxFromConfig({
@@ -60,8 +60,8 @@ const proxmox = async ({ home, config, env, blobs, log, onCall }: RuntimesOption
   }
 }
 
-/** Options that both runtimes of this computer share. */
-const local = ({ home, config, blobs, log }: RuntimesOptions) => ({
+/** Options that both providers of this computer share. */
+const local = ({ home, config, blobs, log }: ProvidersOptions) => ({
   stateDir: home.stateDir,
   blobs,
   limit: config.limits.running,
@@ -77,17 +77,17 @@ const local = ({ home, config, blobs, log }: RuntimesOptions) => ({
 })
 
 /** Isolated jobs on nodes, and routed commands, which run on nodes without isolation. */
-const nodes = (options: RuntimesOptions): Runtime[] => {
+const nodes = (options: ProvidersOptions): Provider[] => {
   const { cluster } = options
   const { blobs, keep, graceSeconds } = local(options)
   const keyFile = join(options.home.stateDir, 'cluster', 'memo.key')
   const common = { cluster, blobs, keep, graceSeconds, keyFile }
-  return [createSshRuntime(common), createSshRuntime({ ...common, routed: true })]
+  return [createSshProvider(common), createSshProvider({ ...common, routed: true })]
 }
 
-const sandbox = (options: RuntimesOptions): Runtime => {
+const sandbox = (options: ProvidersOptions): Provider => {
   const { defaults, limits, sandbox } = options.config
-  return createSandboxRuntime({
+  return createSandboxProvider({
     ...local(options),
     defaults: {
       cpu: defaults.cpu,

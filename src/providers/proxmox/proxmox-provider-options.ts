@@ -3,7 +3,7 @@ import type { Blobs } from '../../ports.ts'
 import type { Logger } from '../../proxmox/logger.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 
-export interface ProxmoxRuntimeOptions {
+export interface ProxmoxProviderOptions {
   readonly proxmox: Proxmox
   readonly blobs: Blobs
   readonly log: Logger

@@ -1,12 +1,12 @@
 import { createDeadline } from '../jobs/deadline.ts'
-import type { Clock, Readiness, Runtime } from '../ports.ts'
+import type { Clock, Provider, Readiness } from '../ports.ts'
 
 export interface ReadinessCache {
   /** Returns the cached result of the last check. */
   known(name: string): Readiness | undefined
-  /** Checks all runtimes now, in parallel. */
+  /** Checks all providers now, in parallel. */
   checkAll(signal: AbortSignal): Promise<Readiness[]>
-  /** Repeats old failed checks; true when a runtime has become ready. */
+  /** Repeats old failed checks; true when a provider has become ready. */
   recheck(signal: AbortSignal): Promise<boolean>
 }
 
@@ -15,39 +15,39 @@ const CHECK_TIMEOUT_MS = 30_000
 const CACHE_MS = 5_000
 
 export const createReadinessCache = (
-  runtimes: ReadonlyMap<string, Runtime>,
+  providers: ReadonlyMap<string, Provider>,
   clock: Clock,
 ): ReadinessCache => {
   const known = new Map<string, Readiness>()
   const checkedAt = new Map<string, number>()
-  const check = async (runtime: Runtime, signal: AbortSignal): Promise<Readiness> => {
+  const check = async (provider: Provider, signal: AbortSignal): Promise<Readiness> => {
     const deadline = createDeadline([signal], CHECK_TIMEOUT_MS)
-    const readiness = await runtime
+    const readiness = await provider
       .check(deadline.signal)
-      .catch((error: unknown) => failedCheck(runtime.name, error))
+      .catch((error: unknown) => failedCheck(provider.name, error))
       .finally(deadline.clear)
-    known.set(runtime.name, readiness)
-    checkedAt.set(runtime.name, clock.monotonic())
+    known.set(provider.name, readiness)
+    checkedAt.set(provider.name, clock.monotonic())
     return readiness
   }
   return {
     known: name => known.get(name),
     checkAll: signal =>
-      Promise.all([...runtimes.values()].filter(isAwake).map(runtime => check(runtime, signal))),
+      Promise.all([...providers.values()].filter(isAwake).map(provider => check(provider, signal))),
     recheck: async signal => {
-      const notReady = [...runtimes.values()].filter(
-        runtime =>
-          isAwake(runtime) &&
-          known.get(runtime.name)?.ready === false &&
-          clock.monotonic() - (checkedAt.get(runtime.name) ?? 0) > CACHE_MS,
+      const notReady = [...providers.values()].filter(
+        provider =>
+          isAwake(provider) &&
+          known.get(provider.name)?.ready === false &&
+          clock.monotonic() - (checkedAt.get(provider.name) ?? 0) > CACHE_MS,
       )
-      const answers = await Promise.all(notReady.map(runtime => check(runtime, signal)))
+      const answers = await Promise.all(notReady.map(provider => check(provider, signal)))
       return answers.some(({ ready }) => ready)
     },
   }
 }
 
-export const isAwake = (runtime: Runtime): boolean => runtime.dormant !== true
+export const isAwake = (provider: Provider): boolean => provider.dormant !== true
 
 const failedCheck = (runtime: string, error: unknown): Readiness => ({
   runtime,

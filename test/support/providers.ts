@@ -10,8 +10,8 @@ import type {
   CommandSpec,
   Machine,
   Outcome,
+  Provider,
   Run,
-  Runtime,
   Sink,
   SinkBatch,
   StopReason,
@@ -19,7 +19,7 @@ import type {
 import { blobsWithoutStore } from './blobs.ts'
 
 /** Where a runtime comes from, as data: a test can make it here and in another process. */
-export interface RuntimeSubject {
+export interface ProviderSubject {
   /** Below dist/. */
   readonly module: string
   readonly factory: string
@@ -27,7 +27,7 @@ export interface RuntimeSubject {
 }
 
 /** For a runtime around parts of the test's own. */
-export type RuntimeMaker = (stateDir: string, blobs: Blobs) => Runtime
+export type ProviderMaker = (stateDir: string, blobs: Blobs) => Provider
 
 export const DIST = new URL('../../dist/', import.meta.url)
 
@@ -108,7 +108,7 @@ export interface Launched {
 export interface Harness {
   readonly stateDir: string
   readonly blobs: Blobs
-  readonly runtime: Runtime
+  readonly provider: Provider
   /** The command is `bash -c task` unless told otherwise. */
   launch(
     input: ManifestInput,
@@ -128,12 +128,12 @@ export interface Harness {
   dispose(): Promise<void>
 }
 
-export const createHarness = async (subject: RuntimeSubject | RuntimeMaker): Promise<Harness> => {
+export const createHarness = async (subject: ProviderSubject | ProviderMaker): Promise<Harness> => {
   const stateDir = mkdtempSync(join(tmpdir(), 'deputy-runtime-'))
   const blobs = blobsWithoutStore(join(stateDir, 'blobs'))
-  const make = (): Promise<Runtime> | Runtime =>
-    typeof subject === 'function' ? subject(stateDir, blobs) : makeRuntime(subject, stateDir, blobs)
-  let runtime = await make()
+  const make = (): Promise<Provider> | Provider =>
+    typeof subject === 'function' ? subject(stateDir, blobs) : makeProvider(subject, stateDir, blobs)
+  let provider = await make()
   const machines: Machine[] = []
 
   /** As the engine keeps it with the machine's record. */
@@ -167,16 +167,16 @@ export const createHarness = async (subject: RuntimeSubject | RuntimeMaker): Pro
   const harness: Harness = {
     stateDir,
     blobs,
-    get runtime() {
-      return runtime
+    get provider() {
+      return provider
     },
     launch: async (input, command, kept, job) => {
       const manifest = parseManifest(input)
       const id = newId()
-      const machine = kept ?? { id: newId(), runtime: runtime.name, jobId: id, details: {} }
+      const machine = kept ?? { id: newId(), runtime: provider.name, jobId: id, details: {} }
       if (kept === undefined) {
         machines.push(machine)
-        await runtime.provision({
+        await provider.provision({
           machine,
           manifest,
           remember: rememberFor(machine),
@@ -184,38 +184,38 @@ export const createHarness = async (subject: RuntimeSubject | RuntimeMaker): Pro
         })
       }
       return begin({ job: { ...jobRecord(id, manifest), ...job }, manifest, machine }, 0, run =>
-        runtime.start({ ...run, command: commandOf(manifest, command) }),
+        provider.start({ ...run, command: commandOf(manifest, command) }),
       )
     },
     run: async (input, command) => {
       const launched = await harness.launch(input, command)
       const outcome = await launched.outcome
-      await runtime.destroy(launched.machine, AbortSignal.timeout(30_000))
+      await provider.destroy(launched.machine, AbortSignal.timeout(30_000))
       return { outcome, sink: launched.sink }
     },
     reattach: (parts, position) =>
       begin(parts, position, async run => {
-        const found = await runtime.attach(run)
+        const found = await provider.attach(run)
         if (found.kind === 'unfinished') throw new Error('the machine was never provisioned')
         return found
       }),
     restart: async () => {
-      await runtime.close()
-      runtime = await make()
+      await provider.close()
+      provider = await make()
     },
     dispose: async () => {
-      for (const machine of machines) await runtime.destroy(machine, AbortSignal.timeout(30_000))
-      await runtime.close()
+      for (const machine of machines) await provider.destroy(machine, AbortSignal.timeout(30_000))
+      await provider.close()
       rmSync(stateDir, { recursive: true, force: true })
     },
   }
   return harness
 }
 
-const makeRuntime = async (subject: RuntimeSubject, stateDir: string, blobs: Blobs): Promise<Runtime> => {
+const makeProvider = async (subject: ProviderSubject, stateDir: string, blobs: Blobs): Promise<Provider> => {
   const module = (await import(new URL(subject.module, DIST).href)) as Record<
     string,
-    (options: Record<string, unknown>) => Runtime
+    (options: Record<string, unknown>) => Provider
   >
   return module[subject.factory]!({ ...subject.options, stateDir, blobs })
 }
@@ -234,14 +234,14 @@ export const commandOf = (manifest: Manifest, given: Partial<CommandSpec> = {}):
 /** Starts a job in a process of its own, which can then be killed as a daemon is. */
 export const launchElsewhere = async (
   harness: Harness,
-  subject: RuntimeSubject,
+  subject: ProviderSubject,
   input: ManifestInput,
 ): Promise<
   Pick<Launched, 'job' | 'manifest' | 'machine'> & { seen: string; position: number; kill(): Promise<void> }
 > => {
   const manifest = parseManifest(input)
   const id = newId()
-  const machine: Machine = { id: newId(), runtime: harness.runtime.name, jobId: id, details: {} }
+  const machine: Machine = { id: newId(), runtime: harness.provider.name, jobId: id, details: {} }
   const parts = { job: jobRecord(id, manifest), manifest, machine }
   const order = { ...parts, subject, stateDir: harness.stateDir, command: commandOf(manifest) }
   const child = spawn(

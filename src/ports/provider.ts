@@ -6,7 +6,7 @@ import type { AttachRequest, Outcome, Run } from './run.ts'
  * A source of machines. The engine records a machine before it calls `provision`, and deletes the record only after
  * `destroy` has resolved. `list` returns what really exists, so that the engine can compare both after a crash.
  */
-export interface Runtime {
+export interface Provider {
   readonly name: string
   /** How many jobs run at once. */
   readonly limit: number
@@ -18,7 +18,7 @@ export interface Runtime {
    */
   probe?(request: ProvisionRequest): Promise<readonly Check[]>
   /**
-   * Whether the runtime could ever run this manifest. The user sees the reason. Must be cheap: called at every
+   * Whether the provider could ever run this manifest. The user sees the reason. Must be cheap: called at every
    * dispatch.
    */
   fits(manifest: Manifest): Fit
@@ -62,7 +62,7 @@ export interface Runtime {
   poolKind?(manifest: Manifest): string | undefined
   /** Age at which a pool machine is replaced; absent means never. */
   readonly poolAgeSeconds?: number
-  /** The runtime has nothing to run on at present. It is neither offered nor checked, but still cleans up. */
+  /** The provider has nothing to run on at present. It is neither offered nor checked, but still cleans up. */
   readonly dormant?: boolean
   /** `attach` can find out whether a command has started even if this computer lost its own record of the start. */
   readonly remembersStart?: boolean

@@ -9,13 +9,13 @@ import { begin, clean, never, run, useLab } from '../../support/begin-lab.ts'
 import { hasCurl } from '../../support/curl.ts'
 import { type TestEngine, until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
-import type { Lab, LabOptions } from '../../support/proxmox-runtime.ts'
+import type { Lab, LabOptions } from '../../support/proxmox-provider.ts'
 
 describe.skipIf(!hasCurl)('a job in a VM', () => {
   it.each(['iso', 'http'] as const)(
     'runs from clone to destroy with %s injection, and tells how long each phase took',
     async injection => {
-      const { lab, engine } = await begin({ runtime: { injection } })
+      const { lab, engine } = await begin({ provider: { injection } })
       const view = await run(engine, { task: 'echo hello; echo oops >&2; exit 3' })
       expect(view).toMatchObject({ status: 'failed', exit_code: 3, runtime: 'proxmox' })
       const result = await engine.deputy.result(view.job_id, {})
@@ -38,7 +38,7 @@ describe.skipIf(!hasCurl)('a job in a VM', () => {
     const began = Date.now()
     const clock = { ...systemClock, now: () => began + Math.floor((Date.now() - began) / 20) }
     const proxmox = createProxmox(parseSettings(lab.emulator.env()), { clock })
-    const engine = await lab.open(lab.makeRuntime({ proxmox }), {
+    const engine = await lab.open(lab.makeProvider({ proxmox }), {
       config: config => {
         config.supervision.cleanup = 600
       },
@@ -107,7 +107,7 @@ describe.skipIf(!hasCurl)('a job in a VM', () => {
   })
 
   it('many at once share the slots and leave nothing behind', async () => {
-    const { lab, engine } = await begin({ runtime: { limit: 4 } })
+    const { lab, engine } = await begin({ provider: { limit: 4 } })
     const jobs = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         engine.deputy.submit({ task: `echo job ${i}`, runtime: 'proxmox' }, 'test'),
@@ -124,7 +124,7 @@ describe.skipIf(!hasCurl)('a job in a VM', () => {
 
 describe('a job in a VM without a network', () => {
   it.each(['agent', 'iso'] as const)('reports through the guest agent, seeded by %s', async injection => {
-    const { lab, engine } = await begin({ runtime: { injection, channel: 'agent' } })
+    const { lab, engine } = await begin({ provider: { injection, channel: 'agent' } })
     const view = await run(engine, {
       task: 'cat in.txt; seq 1 60000; echo "ünï→" >&2; printf done > result.txt; exit 4',
       files: [{ path: 'in.txt', text: `${'x'.repeat(120_000)}\n` }],
@@ -146,7 +146,7 @@ describe('a job in a VM without a network', () => {
 
 describe.skipIf(!hasCurl)('when the cluster misbehaves', () => {
   it('an id that somebody else took means the next id', async () => {
-    const { lab, engine } = await begin({ runtime: { vmids: { first: 100_000, last: 100_003 } } })
+    const { lab, engine } = await begin({ provider: { vmids: { first: 100_000, last: 100_003 } } })
     lab.emulator.faults.addTask({
       type: 'qmclone',
       step: 'allocate',
@@ -186,7 +186,7 @@ describe.skipIf(!hasCurl)('when the cluster misbehaves', () => {
   })
 
   it('a storage that is full ends the job with the words of Proxmox VE', async () => {
-    const { lab, engine } = await begin({ runtime: { template: '9001' } })
+    const { lab, engine } = await begin({ provider: { template: '9001' } })
     lab.emulator.state.storages.get('local-lvm')!.total = 1
     const view = await run(engine, { task: 'true', retries: 0 })
     expect(view.status).toBe('failed')
@@ -263,7 +263,7 @@ describe.skipIf(!hasCurl)('when the cluster misbehaves', () => {
     lab.emulator.state.vms.set(100_500, foreign)
     expect((await run(engine, { task: 'true' })).status).toBe('success')
     await until(() => lab.machines().length === 1 && lab.seeds().length === 0, 'ours is gone', 30_000)
-    const found = await lab.makeRuntime().list(never)
+    const found = await lab.makeProvider().list(never)
     expect(found).toEqual([])
     expect(lab.emulator.state.vms.has(100_500)).toBe(true)
   })
@@ -328,7 +328,7 @@ describe.skipIf(!hasCurl)('when rights, templates or locks go away', () => {
 describe.skipIf(!hasCurl)('what nobody knows of', () => {
   it('is found by another daemon of the same installation, and removed with its seed', async () => {
     const lab = await useLab()
-    const lost = lab.makeRuntime()
+    const lost = lab.makeProvider()
     const machine = {
       id: '018f0000-0000-7000-8000-00000000000a',
       runtime: 'proxmox',
@@ -337,9 +337,9 @@ describe.skipIf(!hasCurl)('what nobody knows of', () => {
     }
     await lost.provision({ machine, remember: async () => {}, signal: AbortSignal.timeout(30_000) })
     expect(lab.machines()).toHaveLength(1)
-    const stranger = lab.makeRuntime({ owner: 'other' })
+    const stranger = lab.makeProvider({ owner: 'other' })
     expect(await stranger.list(never)).toEqual([])
-    const heir = lab.makeRuntime()
+    const heir = lab.makeProvider()
     const [found] = await heir.list(never)
     expect(found).toMatchObject({
       id: machine.id,
@@ -349,12 +349,12 @@ describe.skipIf(!hasCurl)('what nobody knows of', () => {
     await heir.destroy({ ...machine, details: found!.details }, AbortSignal.timeout(30_000))
     expect(lab.machines()).toEqual([])
     expect(lab.seeds()).toEqual([])
-    for (const runtime of [lost, stranger, heir]) await runtime.close()
+    for (const provider of [lost, stranger, heir]) await provider.close()
   })
 
   it('a seed image without a machine is found and removed too', async () => {
     const lab = await useLab()
-    const runtime = lab.makeRuntime()
+    const provider = lab.makeProvider()
     const id = '018f0000-0000-7000-8000-00000000000b'
     const proxmox = createProxmox(parseSettings(lab.emulator.env()))
     await proxmox.upload({
@@ -372,14 +372,14 @@ describe.skipIf(!hasCurl)('what nobody knows of', () => {
       file: Buffer.from('x'),
     })
     await proxmox.close()
-    const found = await runtime.list(never)
+    const found = await provider.list(never)
     expect(found.map(machine => machine.id)).toEqual([id])
-    await runtime.destroy(
+    await provider.destroy(
       { id, runtime: 'proxmox', jobId: null, details: found[0]!.details },
       AbortSignal.timeout(30_000),
     )
     expect(lab.seeds().map(volume => volume.volid)).toEqual(['seeds:iso/debian.iso'])
-    await runtime.close()
+    await provider.close()
   })
 })
 
@@ -387,7 +387,7 @@ describe.skipIf(!hasCurl)('after the daemon', () => {
   it('was restarted, a running job goes on: no output is lost and none comes twice', async () => {
     const lab = await useLab()
     const callback = { host: '127.0.0.1', port: await freePort() }
-    const first = lab.makeRuntime({ callback })
+    const first = lab.makeProvider({ callback })
     const engine = await lab.open(first)
     const { job_id } = await engine.deputy.submit(
       { task: 'for i in $(seq 1 60); do echo line $i; sleep 0.1; done', runtime: 'proxmox' },
@@ -396,7 +396,7 @@ describe.skipIf(!hasCurl)('after the daemon', () => {
     await until(async () => (await engine.deputy.get(job_id)).output_bytes > 40, 'it prints', 30_000)
     await engine.close()
     await first.close()
-    const again = await lab.open(lab.makeRuntime({ callback }))
+    const again = await lab.open(lab.makeProvider({ callback }))
     const view = await again.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
     expect(view.status).toBe('success')
     expect((await again.deputy.result(job_id, {})).output).toBe(
@@ -406,16 +406,16 @@ describe.skipIf(!hasCurl)('after the daemon', () => {
   })
 
   it('was restarted with another heartbeat, a job hears of its end at its own pace', async () => {
-    const lab = await useLab({ runtime: { graceSeconds: 3 } })
+    const lab = await useLab({ provider: { graceSeconds: 3 } })
     lab.usePort(await freePort())
-    const first = lab.makeRuntime({ heartbeatSeconds: 9 })
+    const first = lab.makeProvider({ heartbeatSeconds: 9 })
     const engine = await lab.open(first)
     const task = 'trap "echo goodbye; exit" TERM; echo ready; while :; do sleep 0.1; done'
     const { job_id } = await engine.deputy.submit({ task, runtime: 'proxmox' }, 'test')
     await until(async () => (await engine.deputy.get(job_id)).output_bytes > 0, 'it runs', 30_000)
     await engine.close()
     await first.close()
-    const again = await lab.open(lab.makeRuntime({ heartbeatSeconds: 1 }))
+    const again = await lab.open(lab.makeProvider({ heartbeatSeconds: 1 }))
     await again.deputy.cancel(job_id, 'test')
     const view = await again.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
     expect(view.status).toBe('cancelled')
@@ -483,7 +483,7 @@ describe.skipIf(!hasCurl)('a machine that falls silent', () => {
     await until(async () => (await engine.deputy.get(job_id)).output_bytes > 0, 'it prints', 30_000)
     freeze(lab)
     await engine.close()
-    const heir = await lab.open(lab.makeRuntime())
+    const heir = await lab.open(lab.makeProvider())
     const view = await heir.deputy.wait(job_id, { timeoutMs: 40_000, signal: never })
     expect(view).toMatchObject({ status: 'failed', error: { code: 'stale' } })
     for (const phase of ['clone', 'boot', 'first_callback', 'run']) expect(view.phases).toHaveProperty(phase)
@@ -496,7 +496,7 @@ describe('a port that somebody else has', () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise(resolve => other.once('listening', resolve))
     const { port } = other.address() as { port: number }
-    const { lab, engine } = await begin({ runtime: { callback: { host: '127.0.0.1', port } } })
+    const { lab, engine } = await begin({ provider: { callback: { host: '127.0.0.1', port } } })
     const view = await run(engine, { task: 'true', retries: 0 })
     other.close()
     expect(view).toMatchObject({
@@ -563,7 +563,7 @@ describe.skipIf(!hasCurl)('while Proxmox VE does not answer', () => {
 
 describe.skipIf(!hasCurl)('a pool', () => {
   it('has a machine ready, gives it to a job, and is filled again', async () => {
-    const { lab, engine } = await begin({ runtime: { poolSize: 1 }, guests: { bootMs: 300 } })
+    const { lab, engine } = await begin({ provider: { poolSize: 1 }, guests: { bootMs: 300 } })
     await until(
       async () => (await engine.store.listMachines()).some(machine => machine.state === 'ready'),
       'one is ready',
@@ -584,7 +584,7 @@ describe.skipIf(!hasCurl)('a pool', () => {
   })
 
   it('leaves its machines alone for a job that wants more, which gets a cold one', async () => {
-    const { engine } = await begin({ runtime: { poolSize: 1 } })
+    const { engine } = await begin({ provider: { poolSize: 1 } })
     const waiting = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
     await until(async () => (await waiting()).length === 1, 'one is ready', 30_000)
     const [ready] = await waiting()
@@ -596,7 +596,7 @@ describe.skipIf(!hasCurl)('a pool', () => {
 
   it('has machines of several templates, and gives each job one of its own', async () => {
     const templates = ['agent-template', '9000']
-    const { engine } = await begin({ runtime: { poolSize: 1, poolTemplates: templates } })
+    const { engine } = await begin({ provider: { poolSize: 1, poolTemplates: templates } })
     const waiting = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
     await until(async () => (await waiting()).length === 2, 'both are ready', 30_000)
     const ready = await waiting()
@@ -618,7 +618,7 @@ describe.skipIf(!hasCurl)('a pool whose machines grow old', () => {
   }
 
   it('is renewed, and what is replaced is gone with its seed', async () => {
-    const { lab, engine } = await begin({ runtime: { poolSize: 1, poolAgeSeconds: 2 }, engine: hasty })
+    const { lab, engine } = await begin({ provider: { poolSize: 1, poolAgeSeconds: 2 }, engine: hasty })
     const ready = async () => (await engine.store.listMachines()).filter(({ state }) => state === 'ready')
     await until(async () => (await ready()).length === 1, 'one is ready', 30_000)
     const [old] = await ready()
@@ -629,7 +629,7 @@ describe.skipIf(!hasCurl)('a pool whose machines grow old', () => {
   })
 
   it('never takes a machine from a job, however often both want one', async () => {
-    const { lab, engine } = await begin({ runtime: { poolSize: 2, poolAgeSeconds: 0.3 }, engine: hasty })
+    const { lab, engine } = await begin({ provider: { poolSize: 2, poolAgeSeconds: 0.3 }, engine: hasty })
     for (let round = 0; round < 3; round++) {
       await until(
         async () => (await engine.store.listMachines()).some(({ state }) => state === 'ready'),
@@ -656,11 +656,11 @@ describe.skipIf(!hasCurl)('a pool whose machines grow old', () => {
 
 it('tells what is missing, with the command that mends it', async () => {
   const lab = await useLab()
-  const runtime = lab.makeRuntime()
-  expect(await runtime.check(never)).toMatchObject({ ready: true })
+  const provider = lab.makeProvider()
+  expect(await provider.check(never)).toMatchObject({ ready: true })
   lab.emulator.state.roles.get('DeputyJobs')!.delete('VM.PowerMgmt')
   lab.emulator.state.vms.get(9000)!.config.ide2 = 'shared:vm-9000-cloudinit,media=cdrom'
-  const { ready, checks } = await runtime.check(never)
+  const { ready, checks } = await provider.check(never)
   expect(ready).toBe(false)
   expect(checks.find(check => check.name === 'rights')).toMatchObject({
     status: 'failed',
@@ -682,7 +682,7 @@ it('tells what is missing, with the command that mends it', async () => {
   })
   expect(said('clones')).toMatchObject({ status: 'ok' })
   const elsewhere = await lab
-    .makeRuntime({ network: { firewall: true, privateAddresses: false, bridge: 'vmbr77' } })
+    .makeProvider({ network: { firewall: true, privateAddresses: false, bridge: 'vmbr77' } })
     .check(never)
   expect(elsewhere.checks.find(check => check.name === 'bridge')).toMatchObject({
     status: 'failed',
@@ -691,11 +691,11 @@ it('tells what is missing, with the command that mends it', async () => {
   })
   const { storages } = lab.emulator.state
   for (const [name, storage] of [...storages]) storages.set(name, { ...storage, type: 'lvm' })
-  expect((await runtime.check(never)).checks.find(check => check.name === 'clones')).toMatchObject({
+  expect((await provider.check(never)).checks.find(check => check.name === 'clones')).toMatchObject({
     status: 'warning',
     message: expect.stringMatching(/^every clone copies [\d.]+ GiB/),
   })
-  const absent = await lab.makeRuntime({ template: 'nothing' }).check(never)
+  const absent = await lab.makeProvider({ template: 'nothing' }).check(never)
   expect(absent.checks.find(check => check.name === 'template')).toMatchObject({
     status: 'failed',
     message: expect.stringContaining('"nothing"'),

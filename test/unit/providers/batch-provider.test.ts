@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { JobState } from '../../../src/jobs/states.ts'
 import type { Run, SinkBatch, StopReason } from '../../../src/ports.ts'
-import { type ChildJobs, createBatchRuntime } from '../../../src/providers/batch/batch-runtime.ts'
+import { type ChildJobs, createBatchProvider } from '../../../src/providers/batch/batch-provider.ts'
 
 const COMMANDS = ['first', 'second', 'third']
 
@@ -55,11 +55,11 @@ describe('the log of a batch', () => {
   it('has one line per command, even if they end in another order after a restart', async () => {
     const bench = createBench('[2/3] success: second\n')
     const written: SinkBatch[] = []
-    const runtime = createBatchRuntime({
+    const provider = createBatchProvider({
       children: () => bench.children,
       child: async (_, index) => ({ task: COMMANDS[index] }),
     })
-    const ended = runtime.attach(createRun(1, new AbortController().signal, written))
+    const ended = provider.attach(createRun(1, new AbortController().signal, written))
     for (const command of ['first', 'third', 'second']) {
       bench.end(command)
       await new Promise(resolve => setImmediate(resolve))
@@ -76,11 +76,11 @@ describe('a batch that was cancelled', () => {
     const reason: StopReason = { kind: 'cancel', by: 'test' }
     stop.abort(reason)
     const written: SinkBatch[] = []
-    const runtime = createBatchRuntime({
+    const provider = createBatchProvider({
       children: () => bench.children,
       child: async (_, index) => ({ task: COMMANDS[index] }),
     })
-    const ended = await runtime.start(createRun(0, stop.signal, written))
+    const ended = await provider.start(createRun(0, stop.signal, written))
     expect(bench.submitted).toEqual([])
     expect(ended).toMatchObject({ kind: 'exit', exit: { stopped: 'cancel' } })
     expect(textOf(written)).toContain('[3/3] not started, the batch was ended: third')
@@ -91,11 +91,11 @@ describe('a batch that was cancelled', () => {
     const stop = new AbortController()
     const reason: StopReason = { kind: 'cancel', by: 'test' }
     stop.abort(reason)
-    const runtime = createBatchRuntime({
+    const provider = createBatchProvider({
       children: () => bench.children,
       child: async (_, index) => ({ task: COMMANDS[index] }),
     })
-    await runtime.attach(createRun(0, stop.signal, []))
+    await provider.attach(createRun(0, stop.signal, []))
     expect(bench.submitted).toEqual(COMMANDS)
   })
 })

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Runtime } from '../../src/ports.ts'
-import { createProxmoxRuntime } from '../../src/providers/proxmox/proxmox-runtime.ts'
-import type { ProxmoxRuntimeOptions } from '../../src/providers/proxmox/proxmox-runtime-options.ts'
+import type { Provider } from '../../src/ports.ts'
+import { createProxmoxProvider } from '../../src/providers/proxmox/proxmox-provider.ts'
+import type { ProxmoxProviderOptions } from '../../src/providers/proxmox/proxmox-provider-options.ts'
 import { silentLogger } from '../../src/proxmox/logger.ts'
 import { createProxmox } from '../../src/proxmox/proxmox-client.ts'
 import { parseSettings } from '../../src/proxmox/proxmox-settings.ts'
@@ -15,7 +15,7 @@ import { type FastGuestOptions, fastGuests } from './pve/guests/fast.ts'
 export interface LabOptions {
   readonly emulator?: EmulatorOptions
   readonly guests?: FastGuestOptions
-  readonly runtime?: Partial<ProxmoxRuntimeOptions>
+  readonly provider?: Partial<ProxmoxProviderOptions>
   readonly engine?: Parameters<typeof startEngine>[1]
 }
 
@@ -25,8 +25,8 @@ export const openLab = async (options: LabOptions = {}) => {
   const emulator: Emulator = await startEmulator({ guests: fastGuests(options.guests), ...options.emulator })
   let callbackPort = 0
 
-  const makeRuntime = (more: Partial<ProxmoxRuntimeOptions> = {}): Runtime =>
-    createProxmoxRuntime({
+  const makeProvider = (more: Partial<ProxmoxProviderOptions> = {}): Provider =>
+    createProxmoxProvider({
       proxmox: createProxmox(parseSettings(emulator.env())),
       blobs: blobsWithoutStore(join(directory, 'blobs')),
       log: silentLogger,
@@ -47,16 +47,16 @@ export const openLab = async (options: LabOptions = {}) => {
       graceSeconds: 1,
       heartbeatSeconds: 1,
       bootSeconds: 300,
-      ...options.runtime,
+      ...options.provider,
       ...more,
     })
 
   const engines: TestEngine[] = []
   const open = async (
-    runtime: Runtime,
+    provider: Provider,
     more: Parameters<typeof startEngine>[1] = {},
   ): Promise<TestEngine> => {
-    const engine = await startEngine([runtime], {
+    const engine = await startEngine([provider], {
       ...options.engine,
       directory,
       ...more,
@@ -73,7 +73,7 @@ export const openLab = async (options: LabOptions = {}) => {
   return {
     emulator,
     directory,
-    makeRuntime,
+    makeProvider,
     open,
     /** A fixed port, so that machines find the daemon again after a restart. */
     usePort: (port: number) => {

@@ -6,9 +6,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import type { Exit, Machine, Outcome } from '../../../src/ports.ts'
-import { createHarness, type Harness, launchElsewhere, type RuntimeSubject } from '../../support/runtimes.ts'
+import {
+  createHarness,
+  type Harness,
+  launchElsewhere,
+  type ProviderSubject,
+} from '../../support/providers.ts'
 
-export interface ContractOptions extends RuntimeSubject {
+export interface ContractOptions extends ProviderSubject {
   /** Why it cannot run here. */
   readonly skip?: string | undefined
   /** What is still there of a machine that should be gone: mounts, cgroups, processes. */
@@ -24,7 +29,7 @@ export interface ContractOptions extends RuntimeSubject {
 }
 
 /** What the engine relies on. Every runtime has to pass it. */
-export const describeRuntimeContract = (name: string, options: ContractOptions): void => {
+export const describeProviderContract = (name: string, options: ContractOptions): void => {
   describe.skipIf(options.skip !== undefined)(
     `the ${name} runtime${options.skip ? ` (skipped: ${options.skip})` : ''}`,
     () => {
@@ -37,11 +42,11 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
 
       describe('running a command', () => {
         it('says what it needs and whether it is ready', async () => {
-          const readiness = await harness.runtime.check(signal())
+          const readiness = await harness.provider.check(signal())
           expect(readiness.ready).toBe(true)
-          expect(readiness.runtime).toBe(harness.runtime.name)
+          expect(readiness.runtime).toBe(harness.provider.name)
           for (const check of readiness.checks) expect(check.message).not.toBe('')
-          expect(harness.runtime.fits(parseManifest({ task: 'true' }))).toEqual({ ok: true })
+          expect(harness.provider.fits(parseManifest({ task: 'true' }))).toEqual({ ok: true })
         })
 
         it('brings back the output and the exit status', async () => {
@@ -206,7 +211,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
             for (const form of writtenForms(secret)) expect(grep(disk, form)).toEqual([])
           launched.stop('cancel')
           await launched.outcome
-          await harness.runtime.destroy(launched.machine, signal())
+          await harness.provider.destroy(launched.machine, signal())
         })
       })
 
@@ -326,7 +331,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(exitOf(await launched.outcome)).toMatchObject({ code: 0 })
           expect(launched.sink.chunks[0]).toMatchObject({ offset: 6 })
           expect(launched.sink.text()).toBe('again\n')
-          await harness.runtime.destroy(launched.machine, signal())
+          await harness.provider.destroy(launched.machine, signal())
         })
 
         it('ends it on request', async () => {
@@ -335,7 +340,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           launched.stop('cancel')
           expect(exitOf(await launched.outcome)).toMatchObject({ stopped: 'cancel' })
           expect(launched.sink.text()).toBe('on\n')
-          await harness.runtime.destroy(launched.machine, signal())
+          await harness.provider.destroy(launched.machine, signal())
         })
 
         it('kills one that ignores SIGTERM', async () => {
@@ -343,14 +348,14 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
           launched.stop('cancel')
           expect(exitOf(await launched.outcome)).toMatchObject({ stopped: 'cancel', signal: 'SIGKILL' })
-          await harness.runtime.destroy(launched.machine, signal())
+          await harness.provider.destroy(launched.machine, signal())
         })
 
         it('resolves when it is stopped immediately', async () => {
           const launched = await harness.launch({ task: 'sleep 60' })
           launched.stop('cancel')
           expect(exitOf(await launched.outcome).stopped).toBe('cancel')
-          await harness.runtime.destroy(launched.machine, signal())
+          await harness.provider.destroy(launched.machine, signal())
         })
 
         it('kills processes that the command left running', async () => {
@@ -377,7 +382,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           expect(exitOf(await again.outcome).code).toBe(0)
           expect(launched.sink.text() + again.sink.text()).toBe(LINES)
           expect(again.sink.startedAt).toHaveLength(1)
-          await harness.runtime.destroy(launched.machine, signal())
+          await harness.provider.destroy(launched.machine, signal())
         })
 
         it('survives kill -9: no output is lost or doubled, and the command ran once', async () => {
@@ -388,7 +393,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           const again = harness.reattach(other, position)
           expect(exitOf(await again.outcome).code).toBe(0)
           expect(seen + again.sink.text()).toBe(LINES)
-          await harness.runtime.destroy(other.machine, signal())
+          await harness.provider.destroy(other.machine, signal())
         })
 
         it('finds the result of a command that ended meanwhile', async () => {
@@ -417,7 +422,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
             artifacts: [{ path: 'a.txt', size: 5 }],
           })
           expect(third.sink.text()).toBe('')
-          await harness.runtime.destroy(other.machine, signal())
+          await harness.provider.destroy(other.machine, signal())
         })
 
         it('enforces the timeout while no daemon runs', async () => {
@@ -431,7 +436,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           await harness.restart()
           const again = harness.reattach(other, other.position)
           expect(exitOf(await again.outcome)).toMatchObject({ stopped: 'timeout' })
-          await harness.runtime.destroy(other.machine, signal())
+          await harness.provider.destroy(other.machine, signal())
         })
 
         it('can stop a command after it attached again', async () => {
@@ -441,14 +446,14 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           const again = harness.reattach(other, other.position)
           again.stop('cancel')
           expect(exitOf(await again.outcome)).toMatchObject({ stopped: 'cancel' })
-          await harness.runtime.destroy(other.machine, signal())
+          await harness.provider.destroy(other.machine, signal())
         })
 
         it('distinguishes a command that never started from a lost one, and starts neither', async () => {
           const manifest = parseManifest({ task: 'echo never' })
           const id = newId()
-          const machine: Machine = { id: newId(), runtime: harness.runtime.name, jobId: id, details: {} }
-          await harness.runtime.provision({
+          const machine: Machine = { id: newId(), runtime: harness.provider.name, jobId: id, details: {} }
+          await harness.provider.provision({
             machine,
             manifest,
             // As the engine does: what is not remembered cannot be destroyed.
@@ -471,8 +476,8 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
             await waitFor(() => processesWith(mark).length === 0, 'the command ends with what held it')
           const again = harness.reattach(launched, launched.sink.position)
           expect(await again.outcome).toMatchObject({ kind: 'lost' })
-          await harness.runtime.destroy(launched.machine, signal())
-          await harness.runtime.destroy(machine, signal())
+          await harness.provider.destroy(launched.machine, signal())
+          await harness.provider.destroy(machine, signal())
         })
       })
 
@@ -480,16 +485,16 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
         it('are listed while they exist, and destroyed any number of times', async () => {
           const launched = await harness.launch({ task: 'echo on; sleep 60' })
           await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
-          const ids = async () => (await harness.runtime.list(signal())).map(machine => machine.id)
+          const ids = async () => (await harness.provider.list(signal())).map(machine => machine.id)
           expect(await ids()).toContain(launched.machine.id)
           await Promise.all([
-            harness.runtime.destroy(launched.machine, signal()),
-            harness.runtime.destroy(launched.machine, signal()),
+            harness.provider.destroy(launched.machine, signal()),
+            harness.provider.destroy(launched.machine, signal()),
           ])
           expect(['exit', 'lost', 'not-started']).toContain((await launched.outcome).kind)
-          await harness.runtime.destroy(launched.machine, signal())
+          await harness.provider.destroy(launched.machine, signal())
           expect(await ids()).not.toContain(launched.machine.id)
-          expect(existsSync(join(harness.stateDir, harness.runtime.name, 'runs', launched.machine.id))).toBe(
+          expect(existsSync(join(harness.stateDir, harness.provider.name, 'runs', launched.machine.id))).toBe(
             false,
           )
         })
@@ -519,7 +524,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
             artifacts: [{ path: 'note', size: 8 }],
           })
           expect(third.sink.text()).toBe('one\ntwo\n0\n')
-          await harness.runtime.destroy(kept, signal())
+          await harness.provider.destroy(kept, signal())
           const late = await follow('cat note')
           expect(await late.outcome).toMatchObject({ kind: 'not-started', error: { code: 'not_found' } })
         })
@@ -534,7 +539,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           )
           expect(exitOf(await second.outcome)).toMatchObject({ code: 0, stopped: null })
           expect(second.sink.text()).toBe('two\n')
-          await harness.runtime.destroy(first.machine, signal())
+          await harness.provider.destroy(first.machine, signal())
         })
 
         it('run one command at a time', async () => {
@@ -555,7 +560,7 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
           )
           expect(exitOf(await third.outcome).code).toBe(0)
           expect(third.sink.text()).toBe('three\n')
-          await harness.runtime.destroy(first.machine, signal())
+          await harness.provider.destroy(first.machine, signal())
         })
 
         it('share nothing', async () => {
@@ -602,8 +607,8 @@ export const describeRuntimeContract = (name: string, options: ContractOptions):
 
       it('leaves nothing behind', async () => {
         await harness.run({ task: 'echo x' })
-        expect((await harness.runtime.list(signal())).map(machine => machine.id)).toEqual([])
-        const runs = join(harness.stateDir, harness.runtime.name, 'runs')
+        expect((await harness.provider.list(signal())).map(machine => machine.id)).toEqual([])
+        const runs = join(harness.stateDir, harness.provider.name, 'runs')
         expect(existsSync(runs) ? readdirSync(runs) : []).toEqual([])
         await waitFor(() => (options.leftovers?.(harness) ?? []).length === 0, 'nothing is left').catch(
           () => {},

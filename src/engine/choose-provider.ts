@@ -1,36 +1,36 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { didYouMean } from '../jobs/nearest.ts'
-import type { Readiness, Runtime } from '../ports.ts'
-import { isAwake } from './runtime-readiness.ts'
+import type { Provider, Readiness } from '../ports.ts'
+import { isAwake } from './provider-readiness.ts'
 
 /**
- * In order of isolation strength: `auto` picks the first runtime that is ready. `host` has no isolation and must be
+ * In order of isolation strength: `auto` picks the first provider that is ready. `host` has no isolation and must be
  * named.
  */
 const PREFERENCE = ['proxmox', 'microvm', 'sandbox', 'ssh']
 
 export interface Choices {
-  readonly runtimes: ReadonlyMap<string, Runtime>
+  readonly providers: ReadonlyMap<string, Provider>
   /** The cached readiness; undefined before the first check. */
   readiness(name: string): Readiness | undefined
 }
 
-/** Returns the runtime for a manifest; throws an error that lists why each runtime was rejected. */
-export const chooseRuntime = (manifest: Manifest, wanted: string, choices: Choices): Runtime => {
+/** Returns the provider for a manifest; throws an error that lists why each provider was rejected. */
+export const chooseProvider = (manifest: Manifest, wanted: string, choices: Choices): Provider => {
   if (wanted !== 'auto') return named(manifest, wanted, choices)
   const reasons: string[] = []
   for (const name of PREFERENCE) {
-    const runtime = choices.runtimes.get(name)
-    // Skip dormant runtimes silently, unless the job has requirements: then their reason helps the user.
-    if (runtime === undefined || (!isAwake(runtime) && manifest.requires === undefined)) continue
-    const fit = runtime.fits(manifest)
+    const provider = choices.providers.get(name)
+    // Skip dormant providers silently, unless the job has requirements: then their reason helps the user.
+    if (provider === undefined || (!isAwake(provider) && manifest.requires === undefined)) continue
+    const fit = provider.fits(manifest)
     if (!fit.ok) {
       reasons.push(`${name}: ${fit.reason}`)
       continue
     }
     const readiness = choices.readiness(name)
-    if (readiness === undefined || readiness.ready) return runtime
+    if (readiness === undefined || readiness.ready) return provider
     reasons.push(`${name}: ${firstFailure(readiness)}`)
   }
   throw new AppError(
@@ -40,10 +40,10 @@ export const chooseRuntime = (manifest: Manifest, wanted: string, choices: Choic
   )
 }
 
-const named = (manifest: Manifest, wanted: string, { runtimes }: Choices): Runtime => {
-  const runtime = runtimes.get(wanted)
-  const known = [...runtimes.values()].filter(isAwake).map(({ name }) => name)
-  if (runtime === undefined)
+const named = (manifest: Manifest, wanted: string, { providers }: Choices): Provider => {
+  const provider = providers.get(wanted)
+  const known = [...providers.values()].filter(isAwake).map(({ name }) => name)
+  if (provider === undefined)
     throw new AppError(
       'unsupported',
       `The runtime '${wanted}' is not configured${didYouMean(wanted, known) || '.'}`,
@@ -54,14 +54,14 @@ const named = (manifest: Manifest, wanted: string, { runtimes }: Choices): Runti
             : `Configured: ${['auto', ...known].join(', ')}. deputy doctor shows what each needs.`,
       },
     )
-  const fit = runtime.fits(manifest)
+  const fit = provider.fits(manifest)
   if (!fit.ok)
     throw new AppError(
       'unsupported',
       `The runtime '${wanted}' cannot run this job: ${fit.reason.replace(/\.$/, '')}.`,
       { hint: fit.hint ?? "Change that part of the manifest, or set 'runtime' to 'auto'." },
     )
-  return runtime
+  return provider
 }
 
 /** A job with requirements gets the command that shows which node meets them. */

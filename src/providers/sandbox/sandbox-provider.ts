@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import type { Blobs, Runtime } from '../../ports.ts'
+import type { Blobs, Provider } from '../../ports.ts'
 import { findCgroupRoot, removeStaleCgroups } from '../local/cgroup-root.ts'
 import { keepLimits } from '../local/keep-limits.ts'
 import { killByEnvironment } from '../local/kill-by-environment.ts'
-import { createLocalRuntime } from '../local/local-runtime.ts'
+import { createLocalProvider } from '../local/local-provider.ts'
 import { createShimPool } from '../local/shim-pool.ts'
 import type { KeepLimits, MachineLimits, ShimConfig } from '../local/shim-protocol.ts'
 import { checkSandbox } from './check-sandbox.ts'
@@ -45,7 +45,7 @@ export const SANDBOX_DEFAULTS: MachineLimits = {
 }
 
 /** Runs jobs in Linux namespaces on this computer. */
-export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
+export const createSandboxProvider = (options: SandboxOptions): Provider => {
   const defaults = { ...SANDBOX_DEFAULTS, ...options.defaults }
   const keep = keepLimits(options.keep)
   const idleSeconds = options.idleSeconds ?? 45
@@ -90,7 +90,7 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
       idleSeconds,
     }),
   })
-  const runtime = createLocalRuntime({
+  const provider = createLocalProvider({
     name: 'sandbox',
     limit: options.limit ?? 2 * availableParallelism(),
     runsDir: join(dir, 'runs'),
@@ -110,11 +110,11 @@ export const createSandboxRuntime = (options: SandboxOptions): Runtime => {
     },
   })
   return {
-    ...runtime,
+    ...provider,
     close: async () => {
       // A test sandbox that is interrupted while it boots could leave a process behind.
       await probing?.catch(() => {})
-      await runtime.close()
+      await provider.close()
     },
   }
 }

@@ -1,8 +1,8 @@
 import type { AppError } from '../../jobs/errors.ts'
-import type { Runtime } from '../../ports.ts'
+import type { Provider } from '../../ports.ts'
 
-/** A runtime for invalid settings: it refuses every job with the reason, so that the daemon can still start. */
-export const misconfiguredProxmox = (error: AppError): Runtime => {
+/** A provider for invalid settings: it refuses every job with the reason, so that the daemon can still start. */
+export const misconfiguredProxmox = (error: AppError): Provider => {
   const refuse = () => Promise.reject(error)
   return {
     name: 'proxmox',

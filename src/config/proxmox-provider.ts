@@ -15,7 +15,7 @@ export const callbackSchema = z.strictObject({
 const storage = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]*$/, 'is not the name of a storage')
 
 /** Jobs in VMs of a Proxmox VE cluster. The PROXMOX_ variables say how to reach it. */
-export const proxmoxRuntimeSchema = z.strictObject({
+export const proxmoxProviderSchema = z.strictObject({
   enabled: z.boolean().default(true).describe('Run jobs on the cluster that PROXMOX_HOST names'),
   template: z.string().min(1).default('agent-template').describe('Name or id of the template'),
   pool: z
@@ -70,5 +70,5 @@ export const proxmoxRuntimeSchema = z.strictObject({
   deletes: z.number().int().min(1).max(32).default(4).describe('Concurrent deletions per node'),
 })
 
-export type ProxmoxRuntimeConfig = z.output<typeof proxmoxRuntimeSchema>
+export type ProxmoxProviderConfig = z.output<typeof proxmoxProviderSchema>
 export type CallbackConfig = z.output<typeof callbackSchema>

@@ -6,9 +6,9 @@ import type { Cluster } from '../../../src/nodes/cluster.ts'
 import { failureError } from '../../../src/nodes/ssh/ssh-errors.ts'
 import type { Ssh } from '../../../src/nodes/ssh/ssh-session.ts'
 import type { Exit, Outcome } from '../../../src/ports.ts'
-import { createSshRuntime } from '../../../src/providers/ssh/ssh-runtime.ts'
+import { createSshProvider } from '../../../src/providers/ssh/ssh-provider.ts'
 import { followOn, hostOf, labCluster, runOn } from '../../support/labcluster.ts'
-import { createHarness, type Harness } from '../../support/runtimes.ts'
+import { createHarness, type Harness } from '../../support/providers.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
 const missing = missingForSshLab()
@@ -37,7 +37,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     }))
   const harnessOf = async (cluster: Cluster): Promise<Harness> => {
     const harness = await createHarness((stateDir, blobs) =>
-      createSshRuntime({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
+      createSshProvider({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),
     )
     open.push(harness)
     return harness
@@ -150,14 +150,14 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(first.machine.details.node).toBe('n1')
     expect(await first.outcome).toMatchObject({ kind: 'not-started' })
     const again = { id: `${first.machine.id}a`, runtime: 'node', jobId: first.job.id, details: {} }
-    await harness.runtime.provision({
+    await harness.provider.provision({
       machine: again,
       manifest: first.manifest,
       remember: async details => void Object.assign(again.details, details),
       signal,
     })
     expect(again.details).toMatchObject({ node: 'n2' })
-    await harness.runtime.destroy(again, signal)
+    await harness.provider.destroy(again, signal)
     // And nobody is sent there any more when it goes on like this.
     for (let time = 0; time < 2; time++)
       await (await harness.launch({ ...task, requires: { node: 'n1' } })).outcome
@@ -231,15 +231,15 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     const harness = await harnessOf(cluster)
     const task = 'while [ ! -e "$HOME/free" ]; do sleep 0.05; done'
     const holding = await harness.launch({ task, network: 'full', requires: { node: 'n1' } })
-    expect(harness.runtime.limit).toBe(2)
+    expect(harness.provider.limit).toBe(2)
     const waiting = harness.launch({ task: 'true', network: 'full', requires: { node: 'n1' } })
-    await waitFor(() => harness.runtime.limit === 3)
+    await waitFor(() => harness.provider.limit === 3)
     const other = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n2' } })
     expect(exitOf(await other.outcome).code).toBe(0)
     lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/free`)
     expect(exitOf(await holding.outcome).code).toBe(0)
     expect(exitOf(await (await waiting).outcome).code).toBe(0)
-    expect(harness.runtime.limit).toBe(2)
+    expect(harness.provider.limit).toBe(2)
   })
 
   it('gives its place back when it cannot be written down', async () => {
@@ -247,10 +247,10 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     const harness = await harnessOf(cluster)
     const machine = { id: 'unwritten', runtime: 'node', jobId: null, details: {} }
     const remember = (): Promise<void> => Promise.reject(new Error('no room in the store'))
-    await expect(harness.runtime.provision({ machine, remember, signal })).rejects.toThrow('no room')
+    await expect(harness.provider.provision({ machine, remember, signal })).rejects.toThrow('no room')
     expect(cluster.slots.inUse('n1') + cluster.slots.inUse('n2')).toBe(0)
     // It has nothing anywhere, so no node is asked.
-    await harness.runtime.destroy(machine, AbortSignal.abort())
+    await harness.provider.destroy(machine, AbortSignal.abort())
   })
 
   it('is found on the nodes that answer while another does not', async () => {
@@ -259,10 +259,10 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     const harness = await harnessOf(cluster)
     const launched = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n2' } })
     await launched.outcome
-    const found = await harness.runtime.list(signal)
+    const found = await harness.provider.list(signal)
     expect(found.map(({ id }) => id)).toContain(launched.machine.id)
     const isGone = (node: string) =>
-      harness.runtime.isGone?.({ id: 'm', runtime: 'node', jobId: null, details: { node } }, signal)
+      harness.provider.isGone?.({ id: 'm', runtime: 'node', jobId: null, details: { node } }, signal)
     expect(await Promise.all(['n1', 'n2', 'off'].map(isGone))).toEqual([true, true, false])
   })
 })

@@ -4,7 +4,7 @@ import { toAppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { JobState } from '../../jobs/states.ts'
 import { isTerminal } from '../../jobs/states.ts'
-import type { AttachRequest, Exit, Outcome, Runtime, StopReason } from '../../ports.ts'
+import type { AttachRequest, Exit, Outcome, Provider, StopReason } from '../../ports.ts'
 
 /** The part of `Deputy` that a batch needs. */
 export interface ChildJobs {
@@ -42,7 +42,7 @@ const WAIT_MS = 30_000
  * A batch is a job that runs other jobs. It has no machine: it submits its children, each with an idempotency
  * key so that a restarted daemon finds them again, and waits until all have ended.
  */
-export const createBatchRuntime = (options: BatchOptions): Runtime => ({
+export const createBatchProvider = (options: BatchOptions): Provider => ({
   name: 'batch',
   limit: options.limit ?? 100,
   // The batch runs in this process; each child has its own watchdog.

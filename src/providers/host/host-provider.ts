@@ -2,10 +2,10 @@ import { availableParallelism, totalmem, userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'
-import type { Blobs, Fit, Readiness, Runtime } from '../../ports.ts'
+import type { Blobs, Fit, Provider, Readiness } from '../../ports.ts'
 import { keepLimits } from '../local/keep-limits.ts'
 import { killByEnvironment } from '../local/kill-by-environment.ts'
-import { createLocalRuntime, limitsOf } from '../local/local-runtime.ts'
+import { createLocalProvider, limitsOf } from '../local/local-provider.ts'
 import { createShimPool } from '../local/shim-pool.ts'
 import type { KeepLimits, MachineLimits } from '../local/shim-protocol.ts'
 import { unmetLocalRequirement } from '../local/unmet-local-requirement.ts'
@@ -23,14 +23,14 @@ export interface HostOptions {
 
 const IDLE_SECONDS = 45
 
-/** The host runtime enforces no limits; requests are only compared with what the computer has. */
+/** The host provider enforces no limits; requests are only compared with what the computer has. */
 const NO_LIMITS: MachineLimits = { memory: 0, disk: 0, cpu: 0, processes: 0 }
 
 /** Runs jobs as plain processes of this user. Must be enabled in the configuration; every result says so. */
-export const createHostRuntime = (options: HostOptions): Runtime => {
+export const createHostProvider = (options: HostOptions): Provider => {
   const dir = join(options.stateDir, 'host')
   const shims = join(dir, 'shims')
-  return createLocalRuntime({
+  return createLocalProvider({
     name: 'host',
     limit: options.limit ?? 2 * availableParallelism(),
     runsDir: join(dir, 'runs'),

@@ -1,8 +1,8 @@
 import type { Artifact } from '../../../src/jobs/job.ts'
-import type { Exit, Outcome, Run, Runtime } from '../../../src/ports.ts'
+import type { Exit, Outcome, Provider, Run } from '../../../src/ports.ts'
 
 /** A runtime whose commands are played by the test: it prints what it is told and ends when it is told. */
-export interface ScriptedRuntime extends Runtime {
+export interface ScriptedProvider extends Provider {
   /** Resolves when the job's command has started. */
   started(jobId: string): Promise<Playing>
 }
@@ -13,7 +13,9 @@ export interface Playing {
   exit(code: number, artifacts?: readonly Artifact[]): void
 }
 
-export const createScriptedRuntime = (options: { limit?: number; ready?: boolean } = {}): ScriptedRuntime => {
+export const createScriptedProvider = (
+  options: { limit?: number; ready?: boolean } = {},
+): ScriptedProvider => {
   const playing = new Map<string, Playing>()
   const waiting = new Map<string, ((playing: Playing) => void)[]>()
 

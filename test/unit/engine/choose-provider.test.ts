@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { chooseRuntime } from '../../../src/engine/choose-runtime.ts'
+import { chooseProvider } from '../../../src/engine/choose-provider.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
-import { misconfiguredProxmox } from '../../../src/providers/proxmox/misconfigured-runtime.ts'
+import { misconfiguredProxmox } from '../../../src/providers/proxmox/misconfigured-provider.ts'
 
 const choose = (manifest: Record<string, unknown>, wanted: string): AppError => {
   const proxmox = misconfiguredProxmox(
     new AppError('invalid', 'PROXMOX_SSL_MODE is "foo".', { hint: 'Take strict or verify.' }),
   )
   try {
-    chooseRuntime(parseManifest({ task: 'true', ...manifest }), wanted, {
-      runtimes: new Map([['proxmox', proxmox]]),
+    chooseProvider(parseManifest({ task: 'true', ...manifest }), wanted, {
+      providers: new Map([['proxmox', proxmox]]),
       readiness: () => undefined,
     })
   } catch (error) {

@@ -1,5 +1,5 @@
 import { AppError, toAppError } from '../../jobs/errors.ts'
-import type { Run, Runtime } from '../../ports.ts'
+import type { Provider, Run } from '../../ports.ts'
 import { type CallbackServer, createCallbackServer } from './callback-server.ts'
 import { checkProxmox } from './check-proxmox.ts'
 import { createMachineDestroyer } from './destroy-machine.ts'
@@ -10,7 +10,7 @@ import { type Details, detailsOf, movedTo } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { probeMachine } from './probe-machine.ts'
 import { createProvisioner, wantedBy } from './provision-vm.ts'
-import type { ProxmoxRuntimeOptions } from './proxmox-runtime-options.ts'
+import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { concludeFromRecord, runVmJob } from './run-vm-job.ts'
 import { createSeedImages } from './seed-images.ts'
 import { createSessions } from './sessions.ts'
@@ -19,24 +19,24 @@ import { firewallFor } from './vm-egress.ts'
 import { canReuseMachine, warmTemplateFor } from './warm-machine.ts'
 
 /** Jobs in VMs cloned from a template, with an API token and nothing else. */
-export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime => {
-  const { proxmox, log } = runtime
+export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provider => {
+  const { proxmox, log } = provider
   const sessions = createSessions(() => proxmox.clock.now())
-  const callbackServer = createCallbackServer(runtime, sessions)
-  const seedImages = createSeedImages(runtime)
-  const provisioner = createProvisioner({ runtime, sessions, seedImages, ...callbackServer })
+  const callbackServer = createCallbackServer(provider, sessions)
+  const seedImages = createSeedImages(provider)
+  const provisioner = createProvisioner({ provider, sessions, seedImages, ...callbackServer })
   const dispose = createMachineDestroyer({
-    runtime,
+    provider,
     callbackServer,
     seedImages,
     onGone: provisioner.vmids.release,
   })
   const reaches: NodeReaches = new Map()
-  const parts = { runtime, sessions, callbackServer, provisioner, reaches }
+  const parts = { provider, sessions, callbackServer, provisioner, reaches }
   let provisioning = 0
 
-  const provision: Runtime['provision'] = async request => {
-    const wanted = wantedBy(request.manifest, runtime, request.kind)
+  const provision: Provider['provision'] = async request => {
+    const wanted = wantedBy(request.manifest, provider, request.kind)
     if (await canReuseMachine(parts, request, wanted)) return
     // Open the listener before cloning: a machine that cannot report is useless.
     await callbackServer.ready()
@@ -59,7 +59,7 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
   /** Applies the network of the command. A follow-up job without a network setting keeps that of the machine. */
   const withNetwork = async (run: Run, details: Details): Promise<Details> => {
     if (run.manifest.machine !== undefined && run.manifest.network === undefined) return details
-    const network = firewallFor(run.command.network, runtime)
+    const network = firewallFor(run.command.network, provider)
     if (network === details.network) return details
     await provisioner.protect(details, network, run.detach)
     await run.remember({ network })
@@ -68,13 +68,13 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
 
   return {
     name: 'proxmox',
-    limit: runtime.limit,
-    poolSize: runtime.poolSize,
-    poolKinds: runtime.poolTemplates ?? [runtime.template],
-    poolKind: manifest => warmTemplateFor(manifest, runtime),
-    ...(runtime.poolAgeSeconds !== undefined && { poolAgeSeconds: runtime.poolAgeSeconds }),
-    check: signal => checkProxmox(runtime, callbackServer, signal),
-    fits: manifest => fitsProxmox(manifest, runtime),
+    limit: provider.limit,
+    poolSize: provider.poolSize,
+    poolKinds: provider.poolTemplates ?? [provider.template],
+    poolKind: manifest => warmTemplateFor(manifest, provider),
+    ...(provider.poolAgeSeconds !== undefined && { poolAgeSeconds: provider.poolAgeSeconds }),
+    check: signal => checkProxmox(provider, callbackServer, signal),
+    fits: manifest => fitsProxmox(manifest, provider),
 
     provision: request => counted(() => provision(request)),
     probe: request => counted(() => probeMachine(parts, request)),
@@ -111,11 +111,11 @@ export const createProxmoxRuntime = (runtime: ProxmoxRuntimeOptions): Runtime =>
     },
 
     where: ({ details: { vmid, node } }) => (vmid === undefined ? undefined : `VM ${vmid} on ${node}`),
-    list: signal => listMachines(runtime, signal),
+    list: signal => listMachines(provider, signal),
     isGone: async (machine, signal) => {
       const { vmid } = detailsOf(machine)
       if (vmid === undefined || (await isVmidFree(proxmox, vmid, signal))) return true
-      const { owner, pool, vmids } = runtime
+      const { owner, pool, vmids } = provider
       return isTaken(proxmox, { machineId: machine.id, vmid, owner, pool, vmids }, signal)
     },
     recall: machines => {
@@ -157,11 +157,11 @@ const rethrowRetryable = (thrown: unknown): never => {
 
 /** A follow-up job needs the named machine, because only that machine has its workspace. */
 const requireAlive = async (
-  { runtime, callbackServer }: { runtime: ProxmoxRuntimeOptions; callbackServer: CallbackServer },
+  { provider, callbackServer }: { provider: ProxmoxProviderOptions; callbackServer: CallbackServer },
   run: Run,
   details: Details,
 ): Promise<Details> => {
-  const found = await locateVm(runtime.proxmox, details, run.detach)
+  const found = await locateVm(provider.proxmox, details, run.detach)
   if (found.kind === 'hidden')
     throw new AppError(
       'unavailable',

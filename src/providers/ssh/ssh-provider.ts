@@ -3,7 +3,7 @@ import { AppError } from '../../jobs/errors.ts'
 import { type Cluster, createCluster } from '../../nodes/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../nodes/inventory.ts'
 import type { Placement } from '../../nodes/node-chooser.ts'
-import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
+import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Provider, Run } from '../../ports.ts'
 import { listWorkspaces } from '../../runner/client.ts'
 import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
 import { contextKey } from '../../runner/sealed-context.ts'
@@ -25,7 +25,7 @@ import { createFailures, provision, reserve } from './provision-node.ts'
 import { clusterLimit, fitsCluster } from './unmet-node-requirement.ts'
 import { createReleaser } from './workspace-releaser.ts'
 
-export interface SshRuntimeOptions {
+export interface SshProviderOptions {
   readonly cluster: Cluster
   readonly blobs: Blobs
   readonly keep?: Partial<KeepLimits>
@@ -34,12 +34,12 @@ export interface SshRuntimeOptions {
   readonly routed?: boolean
   /** Seals the context of runs on their nodes; created when missing. */
   readonly keyFile: string
-  /** Whether the cluster ends with the runtime; several may share one. */
+  /** Whether the cluster ends with the provider; several may share one. */
   readonly ownsCluster?: boolean
 }
 
 /** Jobs on the user's own machines. `ssh` keeps them apart where the node can; `node` runs routed commands. */
-export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
+export const createSshProvider = (options: SshProviderOptions): Provider => {
   const { cluster, blobs, routed = false } = options
   const name = routed ? 'node' : 'ssh'
   const places = new Map<string, Place & Pick<Placement, 'release'>>()
@@ -245,15 +245,15 @@ export const createSshRuntime = (options: SshRuntimeOptions): Runtime => {
   }
 }
 
-/** Creates the runtime and its cluster from plain configuration. */
-export const openSshRuntime = (
-  options: Omit<SshRuntimeOptions, 'cluster' | 'keyFile'> & {
+/** Creates the provider and its cluster from plain configuration. */
+export const openSshProvider = (
+  options: Omit<SshProviderOptions, 'cluster' | 'keyFile'> & {
     stateDir: string
     cluster: ClusterConfigInput
     owner?: string
   },
-): Runtime =>
-  createSshRuntime({
+): Provider =>
+  createSshProvider({
     ...options,
     keyFile: join(options.stateDir, 'memo.key'),
     ownsCluster: true,

@@ -1,9 +1,9 @@
 import { AppError } from '../../src/jobs/errors.ts'
 import type { Manifest } from '../../src/jobs/manifest.ts'
-import type { AttachRequest, Exit, Fit, FoundMachine, Outcome, Run, Runtime } from '../../src/ports.ts'
+import type { AttachRequest, Exit, Fit, FoundMachine, Outcome, Provider, Run } from '../../src/ports.ts'
 
 /** Stands for machines that live on other computers: a test decides when each step happens and how it ends. */
-export interface ScriptedRuntime extends Runtime {
+export interface ScriptedProvider extends Provider {
   readonly calls: string[]
   readonly existing: Map<string, FoundMachine>
   /** Runs that were started and are not over. */
@@ -39,10 +39,10 @@ export const exitWith = (exit: Partial<Exit> = {}): Exit => ({
   ...exit,
 })
 
-export const createScriptedRuntime = (
+export const createScriptedProvider = (
   name: string,
   options: { limit?: number; poolSize?: number; poolAgeSeconds?: number; auto?: boolean } = {},
-): ScriptedRuntime => {
+): ScriptedProvider => {
   const calls: string[] = []
   const existing = new Map<string, FoundMachine>()
   const runs = new Map<string, ScriptedRun>()
@@ -85,7 +85,7 @@ export const createScriptedRuntime = (
       if (options.auto) run.finish()
     })
 
-  const runtime: ScriptedRuntime = {
+  const provider: ScriptedProvider = {
     name,
     limit: options.limit ?? 2,
     ...(options.poolSize !== undefined && { poolSize: options.poolSize }),
@@ -99,7 +99,7 @@ export const createScriptedRuntime = (
       error: new AppError('unavailable', `nothing holds ${request.job.id}`),
     }),
     attachTo: () => {
-      runtime.onAttach = begin
+      provider.onAttach = begin
     },
     started: jobId =>
       new Promise(resolve => {
@@ -109,7 +109,7 @@ export const createScriptedRuntime = (
       }),
     failNext: (step, error) => failures.set(step, error),
     check: async () => ({ runtime: name, ready: true, checks: [] }),
-    fits: (_: Manifest) => runtime.fit,
+    fits: (_: Manifest) => provider.fit,
     provision: async ({ machine, remember, manifest }) => {
       calls.push(`provision ${manifest === undefined ? 'for the pool' : 'for a job'}`)
       trip('provision')
@@ -124,7 +124,7 @@ export const createScriptedRuntime = (
     },
     attach: request => {
       calls.push('attach')
-      return runtime.onAttach(request)
+      return provider.onAttach(request)
     },
     destroy: async machine => {
       calls.push('destroy')
@@ -134,5 +134,5 @@ export const createScriptedRuntime = (
     list: async () => [...existing.values()],
     close: async () => {},
   }
-  return runtime
+  return provider
 }

@@ -5,7 +5,16 @@ import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { givenInWorkspace } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
-import type { AttachRequest, Blobs, Exit, FoundMachine, Machine, Outcome, Run, Runtime } from '../../ports.ts'
+import type {
+  AttachRequest,
+  Blobs,
+  Exit,
+  FoundMachine,
+  Machine,
+  Outcome,
+  Provider,
+  Run,
+} from '../../ports.ts'
 import { type FollowResult, followShim, resultFromFiles } from './follow-shim.ts'
 import { readResult } from './job-state-files.ts'
 import { toLocalError } from './local-error.ts'
@@ -13,7 +22,7 @@ import type { ShimLink } from './shim-link.ts'
 import type { ShimPool } from './shim-pool.ts'
 import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './shim-protocol.ts'
 
-export interface LocalRuntimeOptions {
+export interface LocalProviderOptions {
   readonly name: string
   readonly limit: number
   /** Directory for the logs and results of runs. */
@@ -23,14 +32,14 @@ export interface LocalRuntimeOptions {
   readonly defaults: MachineLimits
   readonly keep: KeepLimits
   readonly graceSeconds: number
-  readonly check: Runtime['check']
-  readonly fits: Runtime['fits']
+  readonly check: Provider['check']
+  readonly fits: Provider['fits']
   /** `root`: `files` may be below /tmp; `workspace`: only below the workspace. */
   readonly filesLayout: 'root' | 'workspace'
 }
 
-/** Implements what the sandbox and host runtimes share: shims, logs, results, files. */
-export const createLocalRuntime = (options: LocalRuntimeOptions): Runtime => {
+/** Implements what the sandbox and host providers share: shims, logs, results, files. */
+export const createLocalProvider = (options: LocalProviderOptions): Provider => {
   const { pool, blobs } = options
   const machineDir = (id: string) => join(options.runsDir, id)
   const jobDir = (run: AttachRequest) => join(machineDir(run.machine.id), run.job.id)
@@ -160,7 +169,7 @@ const releaseShim = (link: ShimLink, run: Run): void => {
   if (run.manifest.machine === undefined) link.machineId = null
 }
 
-const makeSpec = async (run: Run, dir: string, options: LocalRuntimeOptions): Promise<StartSpec> => {
+const makeSpec = async (run: Run, dir: string, options: LocalProviderOptions): Promise<StartSpec> => {
   const { manifest, command } = run
   const blob = manifest.workspace?.blob
   const base = blob === undefined ? null : options.blobs.path(blob)
