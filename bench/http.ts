@@ -18,7 +18,7 @@ const SUBMITS = 6000
 const BODY = JSON.stringify({ task: 'echo hello', labels: { bench: 'submit' } })
 
 /** Durable submits over the socket. One job holds the only slot, so that nothing but submitting happens. */
-export const submits: Bench['run'] = async () => {
+const submits: Bench['run'] = async () => {
   const daemon = await startDaemon({ DEPUTY_MAX_RUNNING: '1', DEPUTY_MAX_QUEUE: '1000000' })
   const echo = await startEcho()
   try {
@@ -51,7 +51,7 @@ export const submits: Bench['run'] = async () => {
 }
 
 /** Signs of life of many machines at once: tiny durable writes that share their flushes. */
-export const heartbeats: Bench['run'] = async () => {
+const heartbeats: Bench['run'] = async () => {
   const directory = mkdtempSync(join(tmpdir(), 'deputy-bench-store-'))
   const store = openStore(join(directory, 'deputy.db'))
   try {
@@ -85,7 +85,7 @@ export const heartbeats: Bench['run'] = async () => {
 const FINISHED = 100_000
 
 /** Looking at jobs when there are a hundred thousand of them. */
-export const lookups: Bench['run'] = async () => {
+const lookups: Bench['run'] = async () => {
   let ids: string[] = []
   const fill = async (home: Home): Promise<void> => {
     const store = openStore(join(home.stateDir, 'deputy.db'))

@@ -21,7 +21,6 @@ export type {
   Inserted,
   JobChanges,
   JobQuery,
-  MoveOptions,
   NewEvent,
   NewJob,
   OutputWrite,

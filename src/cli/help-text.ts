@@ -60,6 +60,7 @@ const wrapped = (text: string): string =>
     }, [])
     .join('\n')
 
+/** @public The generated reference lists flags in the same form. */
 export const flagLabel = (name: string, spec: FlagSpec): string => {
   const short = spec.short === undefined ? '    ' : `-${spec.short}, `
   const value = spec.type === 'boolean' ? '' : ` ${spec.value ?? spec.choices?.join('|') ?? 'VALUE'}`

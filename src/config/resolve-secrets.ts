@@ -7,7 +7,7 @@ import { ownProperty } from '../jobs/own-property.ts'
 import type { Secrets } from '../ports.ts'
 
 /** Source of a secret: `env:NAME`, `file:/path`, `cmd:program arg…`, or an argv array. */
-export type SecretSource = string | readonly string[]
+type SecretSource = string | readonly string[]
 
 const run = promisify(execFile)
 const MAX_BYTES = 1024 * 1024

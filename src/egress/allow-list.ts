@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-export type Verdict = { readonly ok: true } | { readonly ok: false; readonly reason: string }
+type Verdict = { readonly ok: true } | { readonly ok: false; readonly reason: string }
 
 export interface AllowList {
   /** Whether a job may connect to this host. */

@@ -14,7 +14,7 @@ export interface ConsoleSessions {
   scopeOf(session: string): 'full' | 'console' | undefined
 }
 
-export interface Grant {
+interface Grant {
   readonly secret: string
   /** Milliseconds of the wall clock. */
   readonly expiresAt: number

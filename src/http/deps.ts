@@ -46,7 +46,7 @@ export interface ApprovalPlan {
   readonly approved: boolean
 }
 
-export interface CommandRequest {
+interface CommandRequest {
   readonly command: string
   readonly requires: {
     readonly os?: string
@@ -78,7 +78,7 @@ export interface DaemonInfo {
   reload(): NodesChange
 }
 
-export interface NodesChange {
+interface NodesChange {
   readonly added: readonly string[]
   readonly removed: readonly string[]
   readonly changed: readonly string[]
@@ -93,13 +93,10 @@ export interface SettingView {
   readonly origin: string
 }
 
-export type McpHandler = (
-  request: Request,
-  caller: { readonly readOnly: boolean },
-) => Response | Promise<Response>
+type McpHandler = (request: Request, caller: { readonly readOnly: boolean }) => Response | Promise<Response>
 
 /** The methods of a pino logger that this module uses. */
-export interface Log {
+interface Log {
   error(details: object, message: string): void
   warn(details: object, message: string): void
 }

@@ -24,7 +24,7 @@ export interface Call {
   readonly origin: string
 }
 
-export interface RouteDocs {
+interface RouteDocs {
   readonly method: Method
   /** In OpenAPI notation: `/api/jobs/{id}`. A trailing `{path}` may contain slashes. */
   readonly path: string

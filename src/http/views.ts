@@ -18,7 +18,7 @@ const artifact = z.looseObject({
   size: count,
 })
 
-export const summarySchema = z.looseObject({
+const summarySchema = z.looseObject({
   job_id: z.uuid(),
   status: stateSchema,
   task: z.string().describe('First line of the task'),
@@ -99,7 +99,7 @@ export const outputPageSchema = z.looseObject({
   done: z.boolean().describe('The job is finished and this was the end of its output'),
 })
 
-export const eventSchema = z.looseObject({
+const eventSchema = z.looseObject({
   seq: count,
   job_id: z.uuid(),
   at: time,

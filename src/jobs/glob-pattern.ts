@@ -4,7 +4,7 @@
  * any number of directories, and at the end everything inside. A backslash escapes the next character.
  */
 export type GlobPattern = readonly Segment[]
-export type Segment = typeof ANY_DEPTH | readonly Token[]
+type Segment = typeof ANY_DEPTH | readonly Token[]
 
 /** A character code, a wildcard (STAR or ANY), or a character class. */
 type Token = number | CharacterClass

@@ -53,7 +53,7 @@ export interface JobError {
   readonly hint?: string
 }
 
-export type JobErrorCode =
+type JobErrorCode =
   | 'exit_code'
   | 'signal'
   | 'limit'
@@ -87,7 +87,7 @@ export interface JobOutcome {
 }
 
 /** A computer, and why the scheduler chose it. */
-export interface Placement {
+interface Placement {
   readonly node: string
   readonly because: string
 }

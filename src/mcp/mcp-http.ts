@@ -21,7 +21,7 @@ export interface McpHttpOptions {
   readonly onerror?: (error: Error) => void
 }
 
-export interface McpCaller {
+interface McpCaller {
   /** The token has the read-only scope: only tools that change nothing are served, whatever the request selects. */
   readonly readOnly: boolean
 }

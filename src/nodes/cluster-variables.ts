@@ -135,7 +135,7 @@ const unknownNode = (name: string, nodes: readonly ClusterNode[]): string => {
   return `${name} does not match a node${close ? `; did you mean ${close}?` : ''}`
 }
 
-/** Name and key of every variable, for the reference documentation. */
+/** @public Name and key of every variable, for the reference documentation. */
 export const CLUSTER_VARIABLES: readonly (readonly [string, string])[] = Object.entries(SETTINGS).map(
   ([name, { key }]) => [name, key],
 )

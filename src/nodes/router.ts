@@ -76,7 +76,7 @@ export const route = (candidates: readonly Candidate[], request: RouteRequest): 
 }
 
 /** Between about -1 and 1.5. Half the weight replaces a measurement that is missing or out of date. */
-export const scoreOf = (candidate: Candidate, request: RouteRequest): number => {
+const scoreOf = (candidate: Candidate, request: RouteRequest): number => {
   const { measurement } = candidate
   const free = 1 - candidate.running / candidate.maxTasks
   let score = WEIGHTS.tasks * free + (5 - candidate.priority) * 0.04

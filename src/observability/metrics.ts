@@ -6,17 +6,17 @@ export interface Metrics {
   render(): Promise<string>
 }
 
-export type Labels = Readonly<Record<string, string>>
+type Labels = Readonly<Record<string, string>>
 
-export interface Counter {
+interface Counter {
   add(labels?: Labels, by?: number): void
 }
 
-export interface Histogram {
+interface Histogram {
   observe(seconds: number, labels?: Labels): void
 }
 
-export interface GaugeSample {
+interface GaugeSample {
   readonly labels?: Labels
   readonly value: number
 }

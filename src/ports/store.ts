@@ -143,7 +143,7 @@ export interface EventBody {
 }
 
 /** The last event of a job whose machine is destroyed. */
-export interface DestructionReport {
+interface DestructionReport {
   readonly jobId: string
   readonly phases: NonNullable<JobChanges['phases']>
   readonly event: NewEvent
@@ -165,7 +165,7 @@ export interface JobQuery {
   readonly before?: string
 }
 
-export interface MoveOptions {
+interface MoveOptions {
   /** Allowed current states. */
   readonly from?: readonly JobState[]
   /** The write need not survive a power cut, because the event is reported again after one. */

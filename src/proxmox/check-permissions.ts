@@ -2,7 +2,7 @@ import type { CallOptions, Request } from './api-request.ts'
 import { agentPrivileges, type PrivilegeScope, privilegeTable } from './privileges.ts'
 import { pveumLines } from './pveum.ts'
 
-export interface MissingPrivileges {
+interface MissingPrivileges {
   readonly path: string
   readonly privileges: readonly string[]
   readonly why: string

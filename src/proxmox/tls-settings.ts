@@ -6,7 +6,7 @@ import { type Environment, readVariable } from './env-variables.ts'
  * fingerprint is pinned; the name is not checked, because the CA of a cluster only signs its own nodes.
  * insecure: accepts any certificate.
  */
-export type TlsMode = 'strict' | 'verify' | 'insecure'
+type TlsMode = 'strict' | 'verify' | 'insecure'
 
 export interface TlsSettings {
   readonly mode: TlsMode
@@ -27,7 +27,7 @@ export const parseTlsSettings = (env: Environment): TlsSettings => {
   return ca === undefined ? { mode, fingerprints } : { mode, ca, fingerprints }
 }
 
-export const parseFingerprint = (text: string): string => {
+const parseFingerprint = (text: string): string => {
   const hex = text
     .replace(/^sha-?256[:= ]/i, '')
     .replaceAll(':', '')

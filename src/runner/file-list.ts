@@ -2,7 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import { isSafePath } from '../jobs/paths.ts'
 import type { Channel } from './channel.ts'
 
-export interface WorkspaceFile {
+interface WorkspaceFile {
   path: string
   type: 'file' | 'link' | 'other'
   size: number

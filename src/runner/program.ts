@@ -5,7 +5,7 @@ import type { Request } from './frames.ts'
 const PARTS = ['main', 'processes', 'hold', 'start', 'follow', 'clean-up', 'files']
 
 /** The POSIX runner as one text, without comments and indentation: it travels with every request. */
-export const runnerProgram = (): string => {
+const runnerProgram = (): string => {
   program ??= PARTS.map(part => readFileSync(new URL(`./program/${part}.sh`, import.meta.url), 'utf8'))
     .join('')
     .replace(/^\s*(?:#.*)?\n/gm, '')

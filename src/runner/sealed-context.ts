@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 
 /** What a later daemon must know of a run before it shows any output. It is stored with the run, sealed. */
-export const runContext = z.object({
+const runContext = z.object({
   secrets: z.array(z.string()),
   format: z.enum(['text', 'claude-stream-json']),
   isolation: z.array(z.string()),

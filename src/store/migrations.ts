@@ -107,7 +107,7 @@ const MIGRATIONS: readonly string[] = [
   'create table known_time (id integer primary key check (id = 1), at integer not null)',
 ]
 
-export const SCHEMA_VERSION = MIGRATIONS.length
+const SCHEMA_VERSION = MIGRATIONS.length
 
 /** Upgrades a database, or rejects one that a newer Deputy has written. */
 export const migrate = (database: Database, path: string): void => {

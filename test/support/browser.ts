@@ -18,7 +18,7 @@ export interface Browser extends Page {
   close(): Promise<void>
 }
 
-export interface Page {
+interface Page {
   open(url: string): Promise<void>
   /** Runs an expression in the page and gives its value. */
   run<T>(expression: string): Promise<T>

@@ -7,7 +7,7 @@ import { removeDirectory } from './remove-directory.ts'
 
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
-export interface Finished {
+interface Finished {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
@@ -15,7 +15,7 @@ export interface Finished {
   readonly bytes: Buffer
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly input?: string
   readonly cwd?: string
   readonly env?: NodeJS.ProcessEnv
@@ -36,7 +36,7 @@ export interface TestCli {
   close(): Promise<void>
 }
 
-export interface Started {
+interface Started {
   readonly child: ChildProcess
   readonly finished: Promise<Finished>
   /** What it has printed to stdout so far. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-export interface Tools {
+interface Tools {
   readonly node: string
   readonly conformance: string
   readonly inspector: string

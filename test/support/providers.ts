@@ -29,9 +29,9 @@ export interface ProviderSubject {
 /** For a runtime around parts of the test's own. */
 export type ProviderMaker = (stateDir: string, blobs: Blobs) => Provider
 
-export const DIST = new URL('../../dist/', import.meta.url)
+const DIST = new URL('../../dist/', import.meta.url)
 
-export interface RecordingSink extends Sink {
+interface RecordingSink extends Sink {
   readonly chunks: OutputChunk[]
   readonly batches: SinkBatch[]
   readonly progress: string[]
@@ -43,7 +43,7 @@ export interface RecordingSink extends Sink {
   until(condition: (sink: RecordingSink) => boolean, what: string): Promise<void>
 }
 
-export const createSink = (position = 0, remember?: Run['remember']): RecordingSink => {
+const createSink = (position = 0, remember?: Run['remember']): RecordingSink => {
   const watchers = new Set<() => void>()
   const ring = () => {
     for (const watcher of [...watchers]) watcher()
@@ -220,7 +220,7 @@ const makeProvider = async (subject: ProviderSubject, stateDir: string, blobs: B
   return module[subject.factory]!({ ...subject.options, stateDir, blobs })
 }
 
-export const commandOf = (manifest: Manifest, given: Partial<CommandSpec> = {}): CommandSpec => ({
+const commandOf = (manifest: Manifest, given: Partial<CommandSpec> = {}): CommandSpec => ({
   argv: ['bash', '-c', manifest.task],
   env: manifest.env ?? {},
   secrets: {},

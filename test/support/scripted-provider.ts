@@ -15,7 +15,7 @@ export interface ScriptedProvider extends Provider {
   attachTo(runs: ReadonlyMap<string, ScriptedRun>): void
 }
 
-export interface ScriptedRun {
+interface ScriptedRun {
   readonly request: Run | AttachRequest
   print(text: string): Promise<void>
   finish(exit?: Partial<Exit>): void

@@ -5,7 +5,7 @@ export interface FilePatch {
   readonly lines: readonly PatchLine[]
 }
 
-export interface PatchLine {
+interface PatchLine {
   readonly kind: 'added' | 'removed' | 'hunk' | 'same' | 'note'
   readonly text: string
 }

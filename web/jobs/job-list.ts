@@ -15,8 +15,6 @@ const REFRESH_MS = 300
 /** More changed jobs than this below the first page: read all of the list again. */
 const SINGLE_READS = 20
 
-export type JobList = ReturnType<typeof createJobList>
-
 /** Jobs that match a filter, newest first: read page by page as they are looked at, and kept up to date. */
 export const createJobList = (filter: Filter, stop: AbortSignal) => {
   const jobs = signal<readonly JobSummary[]>([])
@@ -85,7 +83,7 @@ export const createJobList = (filter: Filter, stop: AbortSignal) => {
 }
 
 /** The newest jobs anew, and below them what was read before. */
-export const mergeFirstPage = (known: readonly JobSummary[], page: JobPage): JobSummary[] => {
+const mergeFirstPage = (known: readonly JobSummary[], page: JobPage): JobSummary[] => {
   const last = page.jobs.at(-1)
   if (last === undefined || page.next_cursor === null) return [...page.jobs]
   const place = known.findIndex(job => job.job_id === last.job_id)

@@ -194,7 +194,7 @@ export const isPortable = (path: string): boolean =>
   !path.includes('\0') &&
   path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 
-export const digest = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')
+const digest = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')
 
 const hashFile = async (path: string): Promise<string> => {
   const hash = createHash('sha256')

@@ -12,7 +12,7 @@ export type CgroupRoot =
     }
   | { readonly version: 2; readonly path: string; readonly controllers: readonly string[] }
 
-export interface CgroupLimits {
+interface CgroupLimits {
   readonly memory: number
   readonly processes: number
   readonly cpu: number

@@ -3,7 +3,7 @@ import { constants, openSync, unlinkSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 
-export interface OutputPipe {
+interface OutputPipe {
   readonly reader: Socket
   /** Passed to the child. Close it in this process after the spawn. */
   readonly writeFd: number

@@ -8,7 +8,7 @@ export interface FirewallPlan {
   readonly rules: readonly Rule[]
 }
 
-export interface Rule {
+interface Rule {
   readonly action: 'ACCEPT' | 'DROP'
   readonly dest?: string
   readonly proto?: 'tcp' | 'udp'

@@ -7,7 +7,7 @@ export interface Identity {
   readonly tokenHash: string
 }
 
-export const TAG = 'deputy'
+const TAG = 'deputy'
 
 export const nameOf = (machineId: string): string => `deputy-${machineId}`
 export const tagsOf = (owner: string): string => `${TAG};${ownerTag(owner)}`

@@ -45,7 +45,7 @@ export interface Details {
   readonly finished?: Finished
 }
 
-export interface CollectedFiles {
+interface CollectedFiles {
   readonly artifacts: readonly { path: string; sha256: string; size: number }[]
   readonly skipped: readonly { path: string; reason: string }[]
   readonly patch: { readonly sha256: string; readonly size: number } | null

@@ -6,7 +6,7 @@ import { createJobOutput, type HeldOutput, type JobOutput } from '../local/job-o
 import type { Details } from './machine-details.ts'
 import type { Reading } from './sealed-output-state.ts'
 
-export interface Frame {
+interface Frame {
   readonly stream: OutputStream
   readonly offset: number
   readonly data: Buffer

@@ -27,13 +27,13 @@ export interface FromConfig {
   readonly onCall?: ProxmoxProviderOptions['onCall']
 }
 
-export type OpenOptions = Omit<ProxmoxProviderOptions, 'proxmox' | 'log'> & {
+type OpenOptions = Omit<ProxmoxProviderOptions, 'proxmox' | 'log'> & {
   readonly env: FromConfig['env']
   readonly log?: Logger
   readonly cacheDir?: string | undefined
 }
 
-/** Opens the provider for the cluster named in the environment. */
+/** @public Opens the provider for the cluster named in the environment; the contract tests load it by name. */
 export const openProxmoxProvider = ({
   env,
   log = silentLogger,

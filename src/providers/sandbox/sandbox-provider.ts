@@ -37,7 +37,7 @@ export interface SandboxOptions {
 
 const MIB = 2 ** 20
 
-export const SANDBOX_DEFAULTS: MachineLimits = {
+const SANDBOX_DEFAULTS: MachineLimits = {
   memory: 2048 * MIB,
   disk: 1024 * MIB,
   cpu: availableParallelism(),

@@ -7,7 +7,7 @@ export interface ScriptedProvider extends Provider {
   started(jobId: string): Promise<Playing>
 }
 
-export interface Playing {
+interface Playing {
   print(text: string | Uint8Array, stream?: 'stdout' | 'stderr'): Promise<void>
   progress(text: string): Promise<void>
   exit(code: number, artifacts?: readonly Artifact[]): void

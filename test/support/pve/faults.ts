@@ -14,7 +14,7 @@ export interface RequestFault {
   readonly loseAnswer?: boolean
 }
 
-export interface TaskFault {
+interface TaskFault {
   readonly type: string
   readonly step?: string
   /** Only for this guest. */

@@ -14,7 +14,7 @@ export interface Context {
   readonly file: Buffer | undefined
 }
 
-export type Permission =
+type Permission =
   | { readonly user: 'world' | 'all' }
   /** Placeholders in the path are filled from the parameters. */
   | { readonly check: readonly [path: string, privileges: readonly string[]]; readonly any?: boolean }

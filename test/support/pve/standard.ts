@@ -76,7 +76,7 @@ const addStorages = (state: State): void => {
   state.storages.set('seeds', { id: 'seeds', type: 'dir', content: ['iso'], shared: false, total: 10 * GIB })
 }
 
-export const addTemplate = (
+const addTemplate = (
   state: State,
   { vmid, node, name, storage }: { vmid: number; node: string; name: string; storage: string },
 ): void => {

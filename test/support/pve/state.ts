@@ -67,13 +67,13 @@ export interface Firewall {
   rules: Record<string, string | number>[]
 }
 
-export interface User {
+interface User {
   password: string | undefined
   enable: boolean
   tokens: Map<string, { secret: string; privsep: boolean }>
 }
 
-export interface Acl {
+interface Acl {
   readonly path: string
   /** A user or a token id. */
   readonly who: string

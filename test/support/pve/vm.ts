@@ -66,13 +66,13 @@ export const drivesOf = (config: Readonly<Record<string, string>>): Drive[] =>
       return { key, volid, props, cdrom: props.media === 'cdrom', cloudinit: isCloudinit(volid) }
     })
 
-export const isCloudinit = (volid: string): boolean => /[-/:]cloudinit(\.|$)/.test(volid)
+const isCloudinit = (volid: string): boolean => /[-/:]cloudinit(\.|$)/.test(volid)
 
 export const volumeOf = (state: State, volid: string, node: string): Volume | undefined =>
   state.volumes.get(volumeKey(state, volid, node))
 
 /** The same name on two nodes is two volumes unless the storage is shared. */
-export const volumeKey = (state: State, volid: string, node: string): string => {
+const volumeKey = (state: State, volid: string, node: string): string => {
   const storage = state.storages.get(volid.split(':')[0]!)
   return storage?.shared ? volid : `${node}|${volid}`
 }

@@ -24,7 +24,7 @@ export interface GuestDriver {
   destroyed?(vmid: number): Promise<void>
 }
 
-export interface Clone {
+interface Clone {
   readonly from: number
   readonly to: number
   readonly full: boolean

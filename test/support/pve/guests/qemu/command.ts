@@ -23,7 +23,7 @@ export interface CommandOptions {
 export const AGENT_PORT = 'agent'
 export const monitorSocket = (directory: string): string => join(directory, 'monitor')
 export const agentSocket = (directory: string): string => join(directory, 'agent')
-export const consoleLog = (directory: string): string => join(directory, 'console')
+const consoleLog = (directory: string): string => join(directory, 'console')
 
 /** The kernel is told what an emulated processor should not spend time on. */
 const KERNEL_LINE =

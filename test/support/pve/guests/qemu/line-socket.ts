@@ -1,11 +1,11 @@
 import { createServer, type Socket } from 'node:net'
 
-export interface LineSocket {
+interface LineSocket {
   write(bytes: Buffer | string): void
   close(): void
 }
 
-export interface LineHandlers {
+interface LineHandlers {
   readonly line: (line: Buffer) => void
   readonly end: () => void
 }
