@@ -1,4 +1,9 @@
 #!/usr/bin/env node
-import { runMain } from './run-main.ts'
+import { runFormerServer } from './former-server.ts'
 
-await runMain(['mcp', ...process.argv.slice(2)])
+await runFormerServer({
+  toolsets: 'default',
+  dotenv: true,
+  // Its jobs ran in VMs of the configured cluster, on a disk of this size.
+  defaults: { DEFAULT_VM_TEMPLATE: 'agent-template', DEFAULT_DISK: '10G' },
+})

@@ -4,6 +4,7 @@ import type { Manifest } from '../jobs/manifest.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 import { ownProperty } from '../jobs/own-property.ts'
 import { WORKSPACE } from '../jobs/paths.ts'
+import { PROGRESS_MARK } from '../output/progress-scanner.ts'
 import type { CommandSpec } from '../ports.ts'
 import { redirectingVariable } from './redirecting-variables.ts'
 
@@ -34,7 +35,14 @@ export const planCommand = (manifest: Manifest, context: PlanContext): CommandPl
   if (passedSecrets.length > 0) refuseRedirects(manifest, plan)
   return {
     ...plan,
-    env: { ...plan.env, ...manifest.env, DEPUTY_JOB_ID: context.jobId, DEPUTY_WORKSPACE: WORKSPACE },
+    env: {
+      // Before the manifest's: a job may set its own.
+      DEPUTY_PROGRESS: PROGRESS_MARK,
+      ...plan.env,
+      ...manifest.env,
+      DEPUTY_JOB_ID: context.jobId,
+      DEPUTY_WORKSPACE: WORKSPACE,
+    },
     secretNames: passedSecrets,
     network: manifest.network ?? plan.network,
     timeoutSeconds: context.timeoutSeconds,

@@ -52,16 +52,20 @@ const compileAlternatives = (glob: string): readonly GlobPattern[] | string => {
     return `expands to more than ${MAX_EXPANDED} characters`
   const patterns: GlobPattern[] = []
   for (const alternative of expanded) {
-    const pattern = compileGlob(anchored(alternative))
-    if (pattern === undefined) return "has a '[' without ']', or ends in a backslash"
-    patterns.push(pattern)
+    for (const glob of anchored(alternative)) {
+      const pattern = compileGlob(glob)
+      if (pattern === undefined) return "has a '[' without ']', or ends in a backslash"
+      patterns.push(pattern)
+    }
   }
   return patterns
 }
 
-const anchored = (glob: string): string => {
-  const relative = glob.replace(/^\/work\//, '').replace(/^\.?\//, '')
+const anchored = (glob: string): string[] => {
+  const relative = glob.replace(/^\/work(space)?\//, '').replace(/^\.?\//, '')
   // A directory means everything in it.
   const inside = relative.endsWith('/') ? `${relative}**` : relative
-  return inside.includes('/') ? inside : `**/${inside}`
+  const whole = inside.includes('/') ? inside : `**/${inside}`
+  // A plain name may be a directory, too. `src/*` must not match more than the files in src.
+  return /[*?[\\]/.test(whole.slice(whole.lastIndexOf('/'))) ? [whole] : [whole, `${whole}/**`]
 }

@@ -2,6 +2,8 @@ import { LIMITS } from './limits.ts'
 
 /** Path of the workspace inside every machine. */
 export const WORKSPACE = '/work'
+/** A link to it, for manifests written for mcp-delegation-server. */
+export const WORKSPACE_ALIAS = '/workspace'
 
 /** Returns why a path of `files` is refused, or undefined when it is valid. */
 export const pathProblem = (path: string): string | undefined => {
@@ -36,8 +38,9 @@ export const givenInWorkspace = (files: readonly { path: string }[] = []): strin
 
 const absoluteTarget = (path: string): FileTarget | undefined => {
   const normal = `/${clean(path)}`
-  if (normal.startsWith(`${WORKSPACE}/`))
-    return { root: 'workspace', relative: normal.slice(WORKSPACE.length + 1) }
+  for (const directory of [WORKSPACE, WORKSPACE_ALIAS])
+    if (normal.startsWith(`${directory}/`))
+      return { root: 'workspace', relative: normal.slice(directory.length + 1) }
   if (normal.startsWith('/tmp/')) return { root: 'tmp', relative: normal.slice('/tmp/'.length) }
   return undefined
 }

@@ -13,7 +13,9 @@ export const hideDormantTools = (
 ): void => {
   const refresh = (): void => {
     const awake = new Set(
-      selected.toolsets.filter(isActive).flatMap(({ tools }) => tools.map(({ name }) => name)),
+      selected.toolsets
+        .filter(toolset => isActive(toolset) || selected.named.has(toolset.name))
+        .flatMap(({ tools }) => tools.map(({ name }) => name)),
     )
     let changed = false
     for (const [name, handle] of handles) {

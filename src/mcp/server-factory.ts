@@ -66,7 +66,10 @@ export const createServerFactory = (options: McpOptions): ServerFactory => {
         },
         instructions: instructions({
           context: options.instructionsContext(options.settings ?? []),
-          selected: { ...selected, toolsets: selected.toolsets.filter(isActive) },
+          selected: {
+            ...selected,
+            toolsets: selected.toolsets.filter(one => isActive(one) || selected.named.has(one.name)),
+          },
           available: available.filter(isActive),
           readOnly,
         }),

@@ -29,6 +29,8 @@ export interface Selected {
   readonly tools: readonly Tool[]
   /** One sentence for each unknown toolset: a wrong name must not stop the server. */
   readonly problems: readonly string[]
+  /** Toolsets that the client asked for by name. They are served even while they are dormant. */
+  readonly named: ReadonlySet<string>
 }
 
 export const selectTools = (available: readonly Toolset[], selection: Selection): Selected => {
@@ -43,7 +45,7 @@ export const selectTools = (available: readonly Toolset[], selection: Selection)
   // A tool can belong to several toolsets.
   const chosen = new Map(toolsets.flatMap(toolset => toolset.tools).map(tool => [tool.name, tool]))
   const tools = [...chosen.values()].flatMap(tool => (selection.readOnly ? withoutChanges(tool) : [tool]))
-  return { toolsets, tools, problems }
+  return { toolsets, tools, problems, named: new Set(selection.toolsets) }
 }
 
 const withoutChanges = (tool: Tool): Tool[] => {

@@ -1,6 +1,6 @@
 import { matchesPattern } from './command-pattern.ts'
 import { commandsOf } from './policy/command-policy.ts'
-import { isWrapper } from './policy/wrappers.ts'
+import { baseName, isWrapper } from './policy/wrappers.ts'
 import { isQuery, underlyingCommand } from './underlying-command.ts'
 
 interface Classification {
@@ -34,9 +34,49 @@ export const classify = (
       continue
     const because = offload.find(entry => matchesPattern(underlying, entry) || matchesPattern(argv, entry))
     if (because !== undefined) return { place: 'offload', because }
+    if (lists.offload === undefined && isTestRun(underlying)) return { place: 'offload', because: 'test' }
   }
   return { place: 'local', because: undefined }
 }
+
+/** `rake test`, `./manage.py test`: the word is a subcommand, not a file. */
+const isTestRun = ([program = '', subcommand]: readonly string[]): boolean =>
+  subcommand === 'test' && !TAKES_FILES.has(baseName(program))
+
+const TAKES_FILES = new Set([
+  ...[
+    '[',
+    'awk',
+    'chmod',
+    'chown',
+    'cp',
+    'diff',
+    'du',
+    'export',
+    'file',
+    'git',
+    'grep',
+    'kill',
+    'less',
+    'ln',
+  ],
+  ...[
+    'mkdir',
+    'mv',
+    'nano',
+    'pgrep',
+    'pkill',
+    'printf',
+    'rm',
+    'rmdir',
+    'sed',
+    'set',
+    'sort',
+    'source',
+    'stat',
+  ],
+  ...['su', 'tee', 'test', 'touch', 'tree', 'unset', 'vi', 'vim', 'wc', '.'],
+])
 
 const DEFAULT_LOCAL: readonly string[] = ['ls', 'pwd', 'cd', 'echo', 'cat', 'head', 'tail', 'which', 'type']
 

@@ -18,17 +18,20 @@ export const applyClusterEnvironment = (
   const next: ClusterConfig = structuredClone(config)
   const origins: Record<string, string> = {}
   const warnings: string[] = []
+  const nodeVariables: [string, string][] = []
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith('CLUSTER_') || value === undefined || value === '') continue
     const setting = SETTINGS[name]
     if (setting) {
       setting.apply(next, value, name)
       origins[setting.key] = name
-    } else if (/_(?:HOST|IP)$/.test(name)) {
-      const origin = applyNodeVariable(next, name, value)
-      if (origin) origins[origin] = name
-      else warnings.push(unknownNode(name, next.nodes))
-    }
+    } else if (NODE_VARIABLE.test(name)) nodeVariables.push([name, value])
+  }
+  // HOST first: it adds a node that the other variables change.
+  for (const [name, value] of nodeVariables.sort(([a], [b]) => endOf(a) - endOf(b))) {
+    const key = applyNodeVariable(next, name, value)
+    if (key === undefined) warnings.push(unknownNode(name, next.nodes))
+    else origins[key] = name
   }
   return { config: parseWithOrigins(next, origins), origins, warnings }
 }
@@ -111,16 +114,39 @@ const SETTINGS: Record<string, Setting> = {
   }),
 }
 
-/** CLUSTER_MAC_STUDIO_HOST and CLUSTER_MACSTUDIO_HOST both set the host of `mac-studio`; aliases work the same way. */
+const NODE_VARIABLE = /^CLUSTER_(.+)_(HOST|IP|USER)$/
+const NODE_KEYS = [
+  { end: 'HOST', key: 'host' },
+  { end: 'IP', key: 'fallback' },
+  { end: 'USER', key: 'user' },
+] as const
+
+const endOf = (name: string): number => NODE_KEYS.findIndex(({ end }) => name.endsWith(`_${end}`))
+
+/**
+ * CLUSTER_MAC_STUDIO_HOST and CLUSTER_MACSTUDIO_HOST both set the host of `mac-studio`; aliases work the same way. A
+ * host adds an unknown node; so does an address, unless its name looks like a slip. Returns the key that was set.
+ */
 const applyNodeVariable = (config: ClusterConfig, name: string, value: string): string | undefined => {
-  const match = /^CLUSTER_(.+)_(HOST|IP)$/.exec(name)!
-  const index = config.nodes.findIndex(node => variableNames(node).has(match[1]!))
+  const { end, key } = NODE_KEYS[endOf(name)]!
+  const wanted = NODE_VARIABLE.exec(name)![1]!
+  const index = config.nodes.findIndex(node => variableNames(node).has(wanted))
   const node = config.nodes[index]
-  if (!node) return undefined
-  const key = match[2] === 'HOST' ? 'host' : 'fallback'
-  node[key] = value
-  return `nodes[${index}].${key}`
+  if (node) {
+    node[key] = value
+    return `nodes[${index}].${key}`
+  }
+  const isSlip = nearest(
+    wanted,
+    config.nodes.flatMap(known => [...variableNames(known)]),
+  )
+  if (end === 'USER' || (end === 'IP' && isSlip)) return undefined
+  const id = wanted.toLowerCase().replaceAll('_', '-')
+  config.nodes.push({ ...EMPTY_NODE, id, host: value })
+  return `nodes[${config.nodes.length - 1}].host`
 }
+
+const EMPTY_NODE = { aliases: [], labels: {}, capabilities: [], specialties: [], priority: 5 }
 
 const variableNames = (node: ClusterNode): Set<string> => {
   const names = [node.id, ...node.aliases].map(name => name.toUpperCase())
@@ -129,7 +155,7 @@ const variableNames = (node: ClusterNode): Set<string> => {
 
 const unknownNode = (name: string, nodes: readonly ClusterNode[]): string => {
   const known = nodes.flatMap(node =>
-    ['HOST', 'IP'].flatMap(end => [...variableNames(node)].map(n => `CLUSTER_${n}_${end}`)),
+    NODE_KEYS.flatMap(({ end }) => [...variableNames(node)].map(n => `CLUSTER_${n}_${end}`)),
   )
   const close = nearest(name, known)
   return `${name} does not match a node${close ? `; did you mean ${close}?` : ''}`

@@ -1,6 +1,7 @@
 import { LIMITS } from '../jobs/limits.ts'
 
-const MARK = '::progress::'
+export const PROGRESS_MARK = '::progress::'
+const MARK = PROGRESS_MARK
 
 /** Finds `::progress:: text` lines in one stream. They stay in the output. */
 export const createProgressScanner = (onProgress: (text: string) => void): ((chunk: Buffer) => void) => {

@@ -25,6 +25,8 @@ export interface RoutedCommand {
   /** Part of a batch: prefer nodes. */
   spread?: boolean
   cwd?: string | undefined
+  /** Directory of the client on this computer: local commands run there when the request names none. */
+  clientDirectory?: string | undefined
   timeoutSeconds?: number | undefined
   env?: Readonly<Record<string, string>> | undefined
 }
@@ -52,10 +54,11 @@ export interface Plan {
 export const planRouted = async (request: RoutedCommand, routing: Routing): Promise<Plan> => {
   const { cluster } = routing
   const decision = await decide(request, routing)
+  const directory = request.cwd ?? (decision.place === 'local' ? request.clientDirectory : undefined)
   assertAllowed(request.command, {
     // On a node, the user is checked when the node is known.
     root: decision.place === 'local' && routing.isRoot,
-    ...(request.cwd !== undefined && { cwd: request.cwd }),
+    ...(directory !== undefined && { cwd: directory }),
     ...(request.env !== undefined && { env: request.env }),
     deny: cluster.config.policy.deny,
     disable: cluster.config.policy.disable,
@@ -72,9 +75,7 @@ export const planRouted = async (request: RoutedCommand, routing: Routing): Prom
   if (decision.place === 'local') {
     // A local command runs in the directory itself, not in a copy.
     const task =
-      request.cwd === undefined
-        ? request.command
-        : `cd ${shellQuote(request.cwd)} || exit\n${request.command}`
+      directory === undefined ? request.command : `cd ${shellQuote(directory)} || exit\n${request.command}`
     return {
       manifest: { ...common, task, runtime: 'host', labels },
       autoRouted: false,

@@ -19,6 +19,8 @@ breath=1
 export LC_ALL=C
 
 mkdir -p "$home" "$run" "$work" "$root/tmp"
+# Tasks written for mcp-delegation-server use this name.
+[ -e "$root/workspace" ] || ln -s work "$root/workspace" 2>/dev/null
 # Allow only one runner: two would take each other's work.
 mkdir "$run/lock" 2>/dev/null || exit 0
 

@@ -40,7 +40,7 @@ export const bwrapCall = (options: BwrapOptions): BwrapCall => {
         ? ['--size', String(options.limits.disk), '--perms', mode, '--tmpfs', target]
         : ['--bind', `${options.diskDir}/${name}`, target, '--chmod', mode, target],
     ),
-    ...['--chdir', '/work'],
+    ...['--symlink', 'work', '/workspace', '--chdir', '/work'],
     ...options.topMounts.flatMap(item => mountArgs(item, addFd)),
     // Last: until here / and /dev are writable and have no size limit.
     ...['--remount-ro', '/dev', '--remount-ro', '/'],

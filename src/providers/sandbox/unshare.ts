@@ -57,7 +57,7 @@ const setupScript = (options: UnshareOptions): string =>
     // One file system is bound to four places; the last covers its mount point.
     `mount -t tmpfs -o ${diskOptions(options.limits.disk)} tmpfs tmp || fail "a disk cannot be mounted"`,
     'mkdir -m 1777 tmp/shm tmp/tmp; mkdir -m 755 tmp/work; mkdir -m 700 tmp/home',
-    'mount --bind tmp/shm dev/shm; mount --bind tmp/home home/job; mount --bind tmp/work work; mount --bind tmp/tmp tmp',
+    'mount --bind tmp/shm dev/shm; mount --bind tmp/home home/job; mount --bind tmp/work work; ln -s work workspace; mount --bind tmp/tmp tmp',
     makeDirectories(directoriesOf(options.topMounts)),
     ...options.topMounts.flatMap(mountLines),
     ...(options.hostNetwork ? [] : ['ip link set lo up 2>/dev/null || true']),

@@ -48,7 +48,7 @@ for d in bin sbin lib lib64 lib32; do
   if [ -L "/$d" ]; then set -- "$@" --symlink "usr/$d" "/$d"; elif [ -d "/$d" ]; then set -- "$@" --ro-bind "/$d" "/$d"; fi
 done
 for f in ${SHOWN.join(' ')}; do [ -e "/etc/$f" ] && set -- "$@" --ro-bind "$(readlink -f "/etc/$f")" "/etc/$f"; done
-set -- "$@" --proc /proc --ro-bind /proc/sys /proc/sys --dev /dev --tmpfs /dev/shm --tmpfs /tmp --dir /home --bind "$b" /work --chdir /work --remount-ro /dev --remount-ro /
+set -- "$@" --proc /proc --ro-bind /proc/sys /proc/sys --dev /dev --tmpfs /dev/shm --tmpfs /tmp --dir /home --bind "$b" /work --symlink work /workspace --chdir /work --remount-ro /dev --remount-ro /
 for v in $(compgen -e); do case ' ${keep} ' in *" $v "*) ;; *) unset "$v" ;; esac; done
 export HOME=/work PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin DEPUTY_WORKSPACE=/work
 ${start} "$@" -- sh -c 'exec "$@"' sh "\${command[@]}"

@@ -91,9 +91,9 @@ describe.skipIf(skip)('packed and installed elsewhere with scripts off', () => {
     expect(files.filter(path => /^(src|test|bench|scripts|\.ci)\/|\.map$/.test(path))).toEqual([])
   })
 
-  it('offers both commands', () => {
+  it('has its command and the names of the servers it replaces', () => {
     expect(readdirSync(join(directory, 'node_modules/.bin'))).toEqual(
-      expect.arrayContaining(['deputy', 'mcp-delegation-server']),
+      expect.arrayContaining(['deputy', 'mcp-delegation-server', 'cluster-execution-mcp', 'proxmox-mcp']),
     )
   })
 

@@ -36,6 +36,8 @@ describe('a command is offloaded by its first words', () => {
     'docker run --rm image ps',
     'npm ci',
     'npm run list',
+    './manage.py test',
+    'rake test',
   ])('%j runs on a node', command => expect(classify(command).place).toBe('offload'))
 
   it.each([
@@ -48,6 +50,10 @@ describe('a command is offloaded by its first words', () => {
     'cat Makefile',
     'mkdir build && cd build',
     'test -f x',
+    'mkdir test',
+    'grep test file',
+    'git checkout test',
+    'echo latest',
     'go version',
     'grep x file',
     'awk "{print}" cargo.txt',

@@ -167,6 +167,21 @@ describe('the CLUSTER_* variables', () => {
     expect(warnings).toEqual([])
   })
 
+  it('add a node for the host or address of an unknown one', () => {
+    const { config, origins, warnings } = applyClusterEnvironment(base, {
+      CLUSTER_INFERENCE_IP: '192.168.1.8',
+      CLUSTER_INFERENCE_USER: 'ann',
+      CLUSTER_INFERENCE_HOST: 'server.local',
+      CLUSTER_GPU_BOX_IP: '10.0.0.9',
+    })
+    expect(config.nodes.slice(base.nodes.length)).toMatchObject([
+      { id: 'inference', host: 'server.local', fallback: '192.168.1.8', user: 'ann' },
+      { id: 'gpu-box', host: '10.0.0.9' },
+    ])
+    expect(origins[`nodes[${base.nodes.length}].host`]).toBe('CLUSTER_INFERENCE_HOST')
+    expect(warnings).toEqual([])
+  })
+
   it('warn about a node that does not exist', () => {
     const { warnings } = applyClusterEnvironment(base, { CLUSTER_MACPRO52_IP: '10.0.0.3' })
     expect(warnings).toEqual(['CLUSTER_MACPRO52_IP does not match a node; did you mean CLUSTER_MACPRO51_IP?'])

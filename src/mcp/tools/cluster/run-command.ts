@@ -53,7 +53,7 @@ export const runCommand = async (
   waitSeconds: number,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const plan = await planRouted(request, tools)
+  const plan = await planRouted({ ...request, clientDirectory: context.directories[0] }, tools)
   const job = await context.deputy.submit(plan.manifest, context.origin, {
     directories: context.directories,
   })

@@ -8,6 +8,7 @@ export const describeJob = (job: JobView): Record<string, unknown> =>
     job_id: job.job_id,
     status: job.status,
     progress: job.progress,
+    output_tail: job.output_tail,
     queue_position: job.queue_position,
     runtime: job.runtime,
     machine_id: job.machine_id,

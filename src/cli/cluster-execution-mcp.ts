@@ -1,0 +1,4 @@
+#!/usr/bin/env node
+import { runFormerServer } from './former-server.ts'
+
+await runFormerServer({ toolsets: 'cluster' })

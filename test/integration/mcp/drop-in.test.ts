@@ -1,0 +1,161 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { CLI, newHome, removeDirectory } from '../../support/daemon.ts'
+import { until } from '../../support/engine.ts'
+import { type Bridge, bridgeEnv, stopDaemonOf, talkTo } from '../../support/mcp/bridge.ts'
+
+/** Starts the program that the configuration of a client for another system names, as that client would. */
+const startServer = (
+  program: string,
+  { directory, cwd, env = {} }: { directory: string; cwd: string; env?: Record<string, string> },
+): Bridge => {
+  const file = join(CLI, '..', `${program}.js`)
+  return talkTo(
+    spawn(process.execPath, [file], { cwd, env: bridgeEnv(directory, env), stdio: ['pipe', 'pipe', 'pipe'] }),
+  )
+}
+
+const directories: string[] = []
+const bridges: Bridge[] = []
+
+const fresh = (): string => {
+  directories.push(realpathSync(newHome()))
+  return directories.at(-1)!
+}
+
+const open = async (
+  program: string,
+  options: { directory: string; cwd?: string; env?: Record<string, string> },
+): Promise<Bridge> => {
+  const bridge = startServer(program, { cwd: options.directory, ...options })
+  bridges.push(bridge)
+  await bridge.initialize()
+  return bridge
+}
+
+const call = async (bridge: Bridge, name: string, args: object = {}): Promise<Record<string, unknown>> => {
+  const { result } = await bridge.ask('tools/call', { name, arguments: args })
+  const { isError, content } = result as { isError?: boolean; content: { text: string }[] }
+  return isError ? { isError, text: content[0]!.text } : JSON.parse(content[0]!.text)
+}
+
+const toolNames = async (bridge: Bridge): Promise<string[]> => {
+  const { result } = await bridge.ask('tools/list')
+  return (result as { tools: { name: string }[] }).tools.map(tool => tool.name)
+}
+
+afterEach(async () => {
+  for (const bridge of bridges) bridge.process.kill('SIGKILL')
+  await Promise.all(bridges.splice(0).map(bridge => bridge.ended))
+})
+
+afterAll(async () => {
+  for (const directory of directories) {
+    await stopDaemonOf(directory)
+    removeDirectory(directory)
+  }
+})
+
+describe('mcp-delegation-server', () => {
+  it('runs the examples of its README, which use /workspace', async () => {
+    const bridge = await open('mcp-delegation-server', { directory: fresh() })
+    expect(await toolNames(bridge)).toEqual(
+      expect.arrayContaining(['submit_job', 'get_job_status', 'get_job_result', 'cancel_job', 'list_jobs']),
+    )
+    const base64 = (text: string): string => Buffer.from(text).toString('base64')
+    const manifest = {
+      task: 'npm test',
+      agentType: 'script',
+      agent: { command: "bash -c 'cd /workspace && npm install && npm test'" },
+      files: [
+        { path: '/workspace/code.py', content: base64('print(7)\n') },
+        {
+          path: '/workspace/package.json',
+          content: base64(JSON.stringify({ scripts: { test: 'cat /workspace/code.py && pwd' } })),
+        },
+      ],
+      artifacts: ['/workspace/*.py'],
+      timeout: 300,
+    }
+    const submitted = await call(bridge, 'submit_job', { manifest })
+    const result = await call(bridge, 'get_job_result', { job_id: submitted.job_id, wait_seconds: 50 })
+    expect(result).toMatchObject({ status: 'success', exit_code: 0, artifacts: [{ path: 'code.py' }] })
+    expect(result.output).toContain('print(7)\n/work')
+  })
+
+  it('shows the output so far for streaming, and only the progress for detailed', async () => {
+    const bridge = await open('mcp-delegation-server', { directory: directories[0]! })
+    const task = 'echo first; echo "$DEPUTY_PROGRESS half"; sleep 600'
+    const status = async (statusMode: string): Promise<Record<string, unknown>> => {
+      const { job_id } = await call(bridge, 'submit_job', { manifest: { task, statusMode } })
+      let job = await call(bridge, 'get_job_status', { job_id })
+      await until(async () => {
+        job = await call(bridge, 'get_job_status', { job_id })
+        return job.progress === 'half'
+      }, 'its progress')
+      await call(bridge, 'cancel_job', { job_id })
+      return job
+    }
+    expect(await status('streaming')).toMatchObject({ output_tail: expect.stringContaining('first\n') })
+    expect(await status('detailed')).not.toHaveProperty('output_tail')
+  })
+
+  it('reads .env in the working directory, but only settings that it had there', async () => {
+    const directory = fresh()
+    const cwd = join(directory, 'project')
+    mkdirSync(cwd)
+    writeFileSync(
+      join(cwd, '.env'),
+      'DEFAULT_TIMEOUT=77\nDEFAULT_MEMORY=512M\nDEPUTY_ALLOW_HOST=true\nCLUSTER_EVIL_HOST=evil.example\n',
+    )
+    const bridge = await open('mcp-delegation-server', { directory, cwd, env: { DEFAULT_MEMORY: '1G' } })
+    const { job_id } = await call(bridge, 'submit_job', { manifest: 'true' })
+    expect(await call(bridge, 'get_job_status', { job_id, wait_seconds: 50 })).toMatchObject({
+      timeout_seconds: 77,
+    })
+    const refused = await call(bridge, 'submit_job', { manifest: { task: 'true', runtime: 'host' } })
+    expect(refused).toMatchObject({ isError: true, text: expect.stringContaining('host') })
+    expect(await toolNames(bridge)).not.toContain('cluster_bash')
+  })
+})
+
+describe('cluster-execution-mcp', () => {
+  it('lists its four tools without any node, and says how to add one', async () => {
+    const bridge = await open('cluster-execution-mcp', { directory: fresh() })
+    expect((await toolNames(bridge)).sort()).toEqual([
+      'cluster_bash',
+      'cluster_status',
+      'offload_to',
+      'parallel_execute',
+    ])
+    const answer = await call(bridge, 'cluster_bash', { command: 'make -j8 all' })
+    expect(answer).toMatchObject({ isError: true, text: expect.stringContaining('deputy nodes add') })
+  })
+
+  it('runs simple commands in the directory of the client when the user allows it', async () => {
+    const directory = fresh()
+    const cwd = join(directory, 'project')
+    mkdirSync(cwd)
+    writeFileSync(join(cwd, 'here.txt'), '')
+    const env = { DEPUTY_ALLOW_HOST: 'true', CLUSTER_CPU_THRESHOLD: '100', CLUSTER_LOAD_THRESHOLD: '10000' }
+    const bridge = await open('cluster-execution-mcp', {
+      directory,
+      cwd,
+      env: { ...env, CLUSTER_MEMORY_THRESHOLD: '100' },
+    })
+    expect(await call(bridge, 'cluster_bash', { command: 'ls' })).toMatchObject({
+      success: true,
+      stdout: 'here.txt\n',
+      auto_routed: false,
+    })
+  })
+
+  it('has the nodes of its variables', async () => {
+    const env = { CLUSTER_MACPRO51_HOST: '127.0.0.51', CLUSTER_INFERENCE_IP: '127.0.0.8' }
+    const bridge = await open('cluster-execution-mcp', { directory: fresh(), env })
+    const { nodes } = await call(bridge, 'cluster_status')
+    expect(nodes).toMatchObject({ macpro51: expect.anything(), inference: expect.anything() })
+  })
+})
