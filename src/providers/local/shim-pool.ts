@@ -5,6 +5,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { compiledFile } from '../../files/compiled-file.ts'
 import { AppError } from '../../jobs/errors.ts'
+import { hasOneDisk, mountNamespace } from '../sandbox/job-disks.ts'
 import { connectShim, type ShimLink } from './shim-link.ts'
 import type { ShimConfig } from './shim-protocol.ts'
 
@@ -186,16 +187,17 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
 const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const log = openSync(join(dir, 'shims.log'), 'a', 0o600)
-    const child = spawn(
-      process.execPath,
-      [
-        '--max-old-space-size=256',
-        '--max-semi-space-size=1',
-        compiledFile('providers/local/shim.js'),
-        JSON.stringify(config),
-      ],
-      { cwd: '/', detached: true, stdio: ['ignore', 'pipe', log], env: shimEnv() },
-    )
+    const argv = [
+      ...(hasOneDisk(config.backend) ? mountNamespace(config.uid) : []),
+      ...[process.execPath, '--max-old-space-size=256', '--max-semi-space-size=1'],
+      ...[compiledFile('providers/local/shim.js'), JSON.stringify(config)],
+    ]
+    const child = spawn(argv[0]!, argv.slice(1), {
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', 'pipe', log],
+      env: shimEnv(),
+    })
     closeSync(log)
     const timer = setTimeout(() => {
       child.kill('SIGKILL')

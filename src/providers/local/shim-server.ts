@@ -3,11 +3,12 @@ import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import { planHost } from '../host/plan-host.ts'
+import { createJobDisks, hasOneDisk } from '../sandbox/job-disks.ts'
 import { planSandbox, type SandboxShape } from '../sandbox/plan-sandbox.ts'
 import { type JobRun, runJob } from './job-run.ts'
 import { saveResult } from './job-state-files.ts'
 import { toLocalError } from './local-error.ts'
-import { bootMachine, type LocalMachine } from './local-machine.ts'
+import { bootMachine, type LaunchPlan, type LocalMachine } from './local-machine.ts'
 import { createPipeFactory } from './output-pipes.ts'
 import { helperScript } from './runner-script.ts'
 import {
@@ -45,6 +46,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   rmSync(ownDir, { recursive: true, force: true })
   mkdirSync(ownDir, { mode: 0o700 })
   const openPipe = createPipeFactory(ownDir)
+  const disks = hasOneDisk(config.backend) ? createJobDisks(config.uid) : null
 
   const sockets = new Set<Socket>()
   let machineId: string | null = null
@@ -78,12 +80,15 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
 
   const boot = (shape: SandboxShape): LocalMachine => {
     const name = `${config.id}-${boots++}`
-    const plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name) : planHost(config, name)
+    const disk = disks?.take(shape.limits.disk) ?? null
+    let plan: LaunchPlan | undefined
     try {
+      plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name, disk) : planHost(config, name)
       return bootMachine(plan, openPipe)
     } catch (error) {
       // The home was removed: remove the cgroup, which lies outside it.
-      void plan.cgroup?.remove()
+      void plan?.cgroup?.remove()
+      disk?.release()
       throw error
     }
   }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { AppError } from '../../jobs/errors.ts'
-import { isSystemPath, type MountEntry, STAGING_DIRS, WRITABLE_DIRS } from './system-mounts.ts'
+import { isSystemPath, type MountEntry, STAGING_DIRS } from './system-mounts.ts'
 
 export interface LaunchPrefixOptions {
   /** Files of the cgroup to join. */
@@ -8,8 +8,6 @@ export interface LaunchPrefixOptions {
   /** The user to become; null to stay. */
   readonly uid: number | null
   readonly mounts: readonly MountEntry[]
-  /** tmpfs options for the writable directories; null when the sandbox mounts them itself. */
-  readonly disk: string | null
 }
 
 export interface LaunchPrefix {
@@ -17,35 +15,24 @@ export interface LaunchPrefix {
   readonly argv: readonly string[]
   /** The mounts, with sources that the job's user can access. */
   readonly mounts: readonly MountEntry[]
-  /** Contains the writable directories, if `disk` is set. */
-  readonly stagingDir: string
 }
 
 /**
- * Builds the command that prepares the sandbox: it joins the cgroup, mounts the disk of the job, and becomes the
- * job's user. The disk is one file system, so that one limit of size and files applies to all writable directories;
- * bubblewrap alone can only limit each directory.
+ * Builds the command that prepares the sandbox: it joins the cgroup and becomes the job's user.
  *
  * A root daemon also mounts programs and sockets from directories that the job's user cannot enter, such as /root.
  * They are bound into a staging directory that everybody can enter, in a private mount namespace.
  */
-export const launchPrefix = ({ joinFiles, uid, mounts, disk }: LaunchPrefixOptions): LaunchPrefix => {
+export const launchPrefix = ({ joinFiles, uid, mounts }: LaunchPrefixOptions): LaunchPrefix => {
   const hidden =
     uid === null
       ? []
       : mounts.flatMap(item => (item.kind === 'bind' && !isSystemPath(item.source) ? [item] : []))
-  const needsStaging = disk !== null || hidden.length > 0
+  const needsStaging = hidden.length > 0
   const stagingDir = needsStaging ? findStagingDir(mounts) : ''
   const stagedPaths = new Map(hidden.map((item, index) => [item.source, `${stagingDir}/${index}`]))
-  const unshare = [
-    'unshare',
-    // An ordinary user may mount in a user namespace only.
-    ...(uid === null ? ['--user', '--map-root-user'] : []),
-    ...['--mount', '--propagation', 'private', '--'],
-  ]
-  const owner = uid ?? 0
   const stagingArgs = [
-    ...[stagingDir, disk ?? 'mode=755,size=1m', disk === null ? '' : String(owner), String(hidden.length)],
+    ...[stagingDir, String(hidden.length)],
     ...hidden.flatMap(item => [item.isDirectory ? 'd' : 'f', item.source]),
   ]
   const script = [JOIN_CGROUPS, ...(needsStaging ? [MOUNT_STAGING] : []), 'exec "$@"'].join('\n')
@@ -55,7 +42,7 @@ export const launchPrefix = ({ joinFiles, uid, mounts, disk }: LaunchPrefixOptio
   ]
   return {
     argv: [
-      ...(needsStaging ? unshare : []),
+      ...(needsStaging ? ['unshare', '--mount', '--propagation', 'private', '--'] : []),
       ...(needsStaging || joinFiles.length > 0 ? setUp : []),
       ...dropPrivileges(uid),
     ],
@@ -63,7 +50,6 @@ export const launchPrefix = ({ joinFiles, uid, mounts, disk }: LaunchPrefixOptio
       const staged = item.kind === 'bind' ? stagedPaths.get(item.source) : undefined
       return staged === undefined || item.kind !== 'bind' ? item : { ...item, source: staged }
     }),
-    stagingDir,
   }
 }
 
@@ -76,9 +62,8 @@ const dropPrivileges = (uid: number | null): string[] => {
 const JOIN_CGROUPS = 'n=$1; shift; while [ $n -gt 0 ]; do echo $$ >"$1" || exit 97; shift; n=$((n-1)); done'
 
 const MOUNT_STAGING = [
-  'set -e; dir=$1 options=$2 owner=$3 n=$4; shift 4; i=0',
-  'mount -t tmpfs -o "$options" tmpfs "$dir"; cd "$dir"',
-  `[ -z "$owner" ] || install -d -m 1777 -o $owner -g $owner ${WRITABLE_DIRS.map(({ name }) => name).join(' ')}`,
+  'set -e; dir=$1 n=$2; shift 2; i=0',
+  'mount -t tmpfs -o mode=755,size=1m tmpfs "$dir"',
   'while [ $i -lt $n ]; do',
   'if [ "$1" = d ]; then mkdir "$dir/$i"; else : >"$dir/$i"; fi',
   'mount --bind "$2" "$dir/$i"; shift 2; i=$((i+1)); done',

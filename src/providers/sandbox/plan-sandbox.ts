@@ -5,10 +5,11 @@ import type { LaunchPlan } from '../local/local-machine.ts'
 import type { Backend, MachineLimits, ShimConfig } from '../local/shim-protocol.ts'
 import { bwrapCall, SYSTEM_PATH } from './bwrap.ts'
 import { egressSetup } from './egress-setup.ts'
+import type { JobDisk } from './job-disks.ts'
 import { launchPrefix } from './launch-prefix.ts'
 import { programMounts } from './program-mounts.ts'
 import { seccompFilter } from './seccomp.ts'
-import { diskOptions, type MountEntry, systemMounts, WRITABLE_DIRS } from './system-mounts.ts'
+import { type MountEntry, systemMounts, WRITABLE_DIRS } from './system-mounts.ts'
 import { unshareCommand } from './unshare.ts'
 
 export interface SandboxShape {
@@ -24,21 +25,24 @@ const FIRST_FD = 6
 /** Set in the environment of the launcher and of bubblewrap's init, not of the job, to find them after a failed boot. */
 export const SANDBOX_VARIABLE = 'DEPUTY_BOX'
 
-/** Plans how this shim starts a sandbox of this shape. */
-export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: string): LaunchPlan => {
+/** Plans how this shim starts a sandbox of this shape. Without a disk the sandbox mounts its writable directories itself. */
+export const planSandbox = (
+  config: ShimConfig,
+  shape: SandboxShape,
+  name: string,
+  disk: JobDisk | null,
+): LaunchPlan => {
   const programs = programMounts(shape.programs)
   const hostNetwork = shape.network === 'full'
   const egress =
     shape.proxySocket === undefined ? undefined : egressSetup(shape.proxySocket, [...shape.network])
   const mounts = systemMounts(hostNetwork)
   const { backend } = config
-  const bindsDisk = backend.type === 'bwrap' && backend.oneDisk
   const cgroup = config.cgroup === null ? null : createCgroup(config.cgroup, `${config.cgroupPrefix}${name}`)
   const entry = launchPrefix({
     joinFiles: cgroup?.joinFiles ?? [],
     uid: config.uid,
     mounts: [...mounts, ...programs.mounts, ...(egress?.mounts ?? [])],
-    disk: bindsDisk ? diskOptions(shape.limits.disk) : null,
   })
   const seccomp = seccompFilter({ memoryCounted: cgroup?.enforces.memory ?? false })
   const build = builderOf(
@@ -48,7 +52,7 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
     mounts: entry.mounts.slice(0, mounts.length),
     topMounts: entry.mounts.slice(mounts.length),
     limits: shape.limits,
-    diskDir: bindsDisk ? entry.stagingDir : null,
+    diskDir: disk?.dir ?? null,
     hostNetwork,
   })
   return {
@@ -63,8 +67,8 @@ export const planSandbox = (config: ShimConfig, shape: SandboxShape, name: strin
     hasPidNamespace: true,
     ...(egress === undefined ? {} : { helper: egress.command }),
     killAfterFailedBoot: () => killByEnvironment(SANDBOX_VARIABLE, `${config.cgroupPrefix}${name}`),
-    diskPaths:
-      backend.type === 'bwrap' && !backend.oneDisk ? WRITABLE_DIRS.map(part => part.target) : ['/work'],
+    cleanUp: () => disk?.release(),
+    diskPaths: backend.type === 'bwrap' && disk === null ? WRITABLE_DIRS.map(part => part.target) : ['/work'],
     jobEnv: {
       PATH: [SYSTEM_PATH, ...programs.path].join(':'),
       HOME: '/home/job',

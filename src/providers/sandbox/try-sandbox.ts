@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import type { Backend } from '../local/shim-protocol.ts'
+import { DISKS_DIR, diskSetUp, hasOneDisk } from './job-disks.ts'
 import { planSandbox } from './plan-sandbox.ts'
 
 const MIB = 2 ** 20
@@ -18,6 +19,7 @@ export const trySandbox = (
   { prefix, uid, signal }: TrySandboxOptions,
 ): Promise<string | null> =>
   new Promise(resolve => {
+    const disk = hasOneDisk(backend) ? { dir: `${DISKS_DIR}/0`, release: () => {} } : null
     const plan = planSandbox(
       {
         ...{ id: 'trial', dir: '/', runtime: 'sandbox', backend, cgroup: null, cgroupPrefix: prefix, uid },
@@ -29,8 +31,10 @@ export const trySandbox = (
         limits: { memory: 64 * MIB, disk: MIB, cpu: 1, processes: 32 },
       },
       String(process.pid),
+      disk,
     )
-    const child = spawn(plan.argv[0]!, plan.argv.slice(1), {
+    const argv = [...(disk === null ? [] : diskSetUp(uid, MIB)), ...plan.argv]
+    const child = spawn(argv[0]!, argv.slice(1), {
       cwd: '/',
       env: plan.env,
       signal,

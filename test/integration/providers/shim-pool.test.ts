@@ -45,6 +45,20 @@ describe('shims', () => {
     expect(leftovers(harness)).toEqual([])
   })
 
+  it('give each job an empty disk, and keep none that a job has filled', async () => {
+    const harness = await createHarness({ ...subject, options: { ...subject.options, spare: 1 } })
+    const disks = () =>
+      shims(harness.stateDir).map(line => mountsOf(line).match(/ \/sys\/kernel\/\d+ /g)?.length ?? 0)
+    const look = 'find /work /tmp /home/job /dev/shm; stat -c %a /home/job; '
+    const leftBehind = ['chmod 755 /home/job', 'touch /tmp/file', 'mkdir -p /work/a/b']
+    for (const leave of [...leftBehind, ...leftBehind]) {
+      const { sink } = await harness.run({ task: look + leave })
+      expect(sink.text()).toBe('/work\n/tmp\n/home/job\n/dev/shm\n700\n')
+    }
+    await waitFor(() => disks().every(count => count <= 1), 'each has the disk of its machine only')
+    await harness.dispose()
+  })
+
   it('leave no files: the next daemon finishes an interrupted clean-up', async () => {
     const harness = await createHarness(subject)
     const half = join(harness.stateDir, 'sandbox/shims/0badcafe.d')
@@ -194,6 +208,15 @@ describe('a job that has a shim of its own', () => {
     await harness.dispose()
   })
 })
+
+/** The mounts that a process sees; what has ended sees none. */
+const mountsOf = (process: string): string => {
+  try {
+    return readFileSync(`/proc/${/\d+/.exec(process)?.[0]}/mountinfo`, 'utf8')
+  } catch {
+    return ''
+  }
+}
 
 /** All that a process could write to, as text; what has ended has nothing. */
 const memoryOf = (process: string): string => {
