@@ -1,12 +1,21 @@
 import { constants } from 'node:os'
 
-/** A shell reports a signal as 128 + n. Only the numbers that every system shares are named. */
-export const signalOf = (code: number): { code: number; signal: string | null } => ({
+/** A shell reports a signal as 128 + n. */
+export const signalOf = (
+  code: number,
+  names: ReadonlyMap<number, string> = SHARED_SIGNALS,
+): { code: number; signal: string | null } => ({
   code,
-  signal: code > 128 ? (NAMES.get(code - 128) ?? null) : null,
+  signal: code > 128 ? (names.get(code - 128) ?? null) : null,
 })
 
-const NAMES = new Map(
+/** Signals of this computer. */
+export const LOCAL_SIGNALS: ReadonlyMap<number, string> = new Map(
+  Object.entries(constants.signals).map(([name, number]) => [number, name]),
+)
+
+/** Signals that have the same number on every system. */
+const SHARED_SIGNALS: ReadonlyMap<number, string> = new Map(
   (
     [
       'SIGHUP',

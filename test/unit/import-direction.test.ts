@@ -31,8 +31,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // The proxy that keeps a job to its list of domains: for every provider, and knowing none.
   egress: [],
   guest: ['jobs', 'ports', 'egress'],
-  // The protocol and its client side know no provider; the form of a run still lies with the local ones.
-  runner: ['jobs', 'ports', 'output', 'files', 'providers/local'],
+  // The protocol and its client side know no provider.
+  runner: ['jobs', 'ports', 'output', 'files'],
   providers: [
     'ports',
     'jobs',

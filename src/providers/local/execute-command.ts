@@ -1,3 +1,4 @@
+import { LOCAL_SIGNALS, signalOf } from '../../runner/signals.ts'
 import type { DiskUse } from './disk-use.ts'
 import type { JobOutput } from './job-output.ts'
 import type { LocalMachine } from './local-machine.ts'
@@ -73,26 +74,7 @@ const forwardOutput = (machine: LocalMachine, output: JobOutput): void => {
 
 export const exitStatus = (end: CommandEnd): { code: number | null; signal: string | null } => {
   if (end.code === null) return { code: null, signal: 'SIGKILL' }
-  return { code: end.code, signal: end.code > 128 ? (SIGNALS[end.code - 128] ?? null) : null }
-}
-
-/** Signals that plausibly end a job. A shell reports them as 128 + n. */
-const SIGNALS: Readonly<Record<number, string>> = {
-  1: 'SIGHUP',
-  2: 'SIGINT',
-  3: 'SIGQUIT',
-  4: 'SIGILL',
-  6: 'SIGABRT',
-  7: 'SIGBUS',
-  8: 'SIGFPE',
-  9: 'SIGKILL',
-  11: 'SIGSEGV',
-  13: 'SIGPIPE',
-  14: 'SIGALRM',
-  15: 'SIGTERM',
-  24: 'SIGXCPU',
-  25: 'SIGXFSZ',
-  31: 'SIGSYS',
+  return signalOf(end.code, LOCAL_SIGNALS)
 }
 
 const SHUTDOWN_MS = 2000

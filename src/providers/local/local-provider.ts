@@ -15,12 +15,13 @@ import type {
   Provider,
   Run,
 } from '../../ports.ts'
+import type { KeepLimits } from '../../runner/keep-limits.ts'
 import { type FollowResult, followShim, resultFromFiles } from './follow-shim.ts'
 import { readResult } from './job-state-files.ts'
 import { toLocalError } from './local-error.ts'
 import type { ShimLink } from './shim-link.ts'
 import type { ShimPool } from './shim-pool.ts'
-import type { CollectedFile, KeepLimits, MachineLimits, ShimExit, StartSpec } from './shim-protocol.ts'
+import type { CollectedFile, MachineLimits, ShimExit, StartSpec } from './shim-protocol.ts'
 
 export interface LocalProviderOptions {
   readonly name: string

@@ -1,4 +1,4 @@
-import { isEnvName, quote } from './shell-quote.ts'
+import { shellQuote as quote } from '../../runner/shell-words.ts'
 
 /**
  * The runner is a plain `sh` inside the machine that reads shell commands of the shim from a socket. Fd 3 carries
@@ -45,6 +45,8 @@ const limitLines = (limits: JobScriptOptions['limits']): string[] => [
   // Applies to one process; `watchUsage` limits the sum.
   ...(limits.dataBytes === undefined ? [] : [`ulimit -d ${Math.ceil(limits.dataBytes / 1024)} 2>/dev/null`]),
 ]
+
+const isEnvName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
 /** dash and ash say -p, bash says -u. */
 const processLimit = (processes: number | undefined): string[] =>

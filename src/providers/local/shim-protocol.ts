@@ -2,18 +2,11 @@ import type { Socket } from 'node:net'
 import type { ErrorBody } from '../../jobs/errors.ts'
 import type { SkippedArtifact, Usage } from '../../jobs/job.ts'
 import type { CommandSpec, StopReason } from '../../ports.ts'
+import type { KeepLimits } from '../../runner/keep-limits.ts'
 import type { CgroupRoot } from './cgroups.ts'
 
 /** Messages between the daemon and a shim: one JSON object a line, over a Unix socket in a private directory. */
 export const PROTOCOL_VERSION = 1
-
-export interface KeepLimits {
-  readonly head: number
-  readonly tail: number
-  readonly artifactFiles: number
-  readonly artifactBytes: number
-  readonly patchBytes: number
-}
 
 export interface MachineLimits {
   readonly memory: number

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { quote } from '../local/shell-quote.ts'
+import { shellQuote as quote } from '../../runner/shell-words.ts'
 import type { MachineLimits } from '../local/shim-protocol.ts'
 import { SYSTEM_PATH } from './bwrap.ts'
 import { diskOptions, JOB_UID, type MountEntry, STAGING_DIRS } from './system-mounts.ts'
