@@ -6,7 +6,6 @@ import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Cluster } from '../nodes/cluster.ts'
 import type { Blobs, Provider } from '../ports.ts'
-import { type BatchOptions, createBatchProvider } from '../providers/batch/batch-provider.ts'
 import { createHostProvider } from '../providers/host/host-provider.ts'
 import { misconfiguredProxmox } from '../providers/proxmox/misconfigured-provider.ts'
 import { createSandboxProvider } from '../providers/sandbox/sandbox-provider.ts'
@@ -22,7 +21,6 @@ export interface ProvidersOptions {
   /** Called for every request that a machine sends to the guest listener. */
   readonly onCall: (kind: string, status: number) => void
   readonly cluster: Cluster
-  readonly batch: BatchOptions
 }
 
 /** Creates every provider that the configuration enables. */
@@ -33,7 +31,6 @@ export const createProviders = async (options: ProvidersOptions): Promise<Provid
     ...(config.sandbox.enabled ? [sandbox(options)] : []),
     ...(config.host.allow ? [createHostProvider(local(options))] : []),
     ...nodes(options),
-    createBatchProvider(options.batch),
   ]
 }
 

@@ -118,17 +118,13 @@ const run = async (
     log,
     onCall: (kind, status) => callbacks.add({ kind, status: String(status) }),
     cluster: cluster.cluster,
-    batch: {
-      children: () => deputy,
-      child: cluster.child,
-      dormant: () => cluster.cluster.nodes.length === 0,
-    },
   })
   const engine = createEngine({
     store,
     blobs,
     ballast,
     providers,
+    batchChild: cluster.child,
     clock: systemClock,
     secrets,
     config,

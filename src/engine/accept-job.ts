@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
 import type { CheckDirectory } from '../jobs/allowed-directories.ts'
-import { batchCommand, parseBatch } from '../jobs/batch-command.ts'
+import { BATCH, batchCommand, parseBatch } from '../jobs/batch-command.ts'
 import { AppError } from '../jobs/errors.ts'
 import { newId } from '../jobs/ids.ts'
 import { WORKSPACE_LABEL } from '../jobs/labels.ts'
@@ -111,6 +111,7 @@ const refuseFullDisk = ({ ballast }: EngineContext): void => {
 
 const providerFor = async (context: EngineContext, manifest: Manifest): Promise<string> => {
   if (manifest.machine !== undefined) return keptProvider(context, manifest.machine)
+  if (manifest.runtime === BATCH) return checkBatch(manifest)
   const wanted = manifest.runtime === 'auto' ? context.config.defaults.runtime : manifest.runtime
   const choose = (): string =>
     chooseProvider(manifest, wanted, { providers: context.providers, readiness: context.readiness.known })
@@ -122,6 +123,13 @@ const providerFor = async (context: EngineContext, manifest: Manifest): Promise<
     if (!(await context.readiness.recheck(context.closing))) throw error
     return choose()
   }
+}
+
+const checkBatch = ({ agent }: Manifest): string => {
+  if (parseBatch(agent?.command) !== undefined) return BATCH
+  throw new AppError('unsupported', "The job is no batch: its 'agent.command' is not a list of commands.", {
+    hint: "Set agentType to 'custom' and agent.command to ['parallel', '--', 'first command', …], or change 'runtime'.",
+  })
 }
 
 const keptProvider = async ({ store }: EngineContext, id: string): Promise<string> => {
@@ -143,7 +151,7 @@ const withRealDirectories = async (
   if (workspace?.path !== undefined)
     return { ...manifest, workspace: { ...workspace, path: await checkDirectory(workspace.path) } }
   // The daemon itself submits the jobs of a batch later, so their directory is checked now.
-  const batch = runtime === 'batch' ? parseBatch(agent?.command) : undefined
+  const batch = runtime === BATCH ? parseBatch(agent?.command) : undefined
   if (batch?.cwd === undefined) return manifest
   const command = batchCommand({ ...batch, cwd: await checkDirectory(batch.cwd) })
   return { ...manifest, agent: { ...agent, command } }

@@ -6,17 +6,33 @@ import type { EngineContext } from './engine-context.ts'
 import type { Disposal } from './machine-disposal.ts'
 import { nextState, type Transition } from './next-state.ts'
 import { retryWrite } from './retry-write.ts'
-import { superviseJob } from './supervise-job.ts'
+import type { BatchOptions } from './run-batch.ts'
+import { superviseBatch, superviseJob } from './supervise-job.ts'
 
 /** The jobs that this daemon currently supervises. */
 export interface ActiveJobs {
   run(job: Job, manifest: Manifest, machine: MachineRecord, mode: 'start' | 'attach'): Promise<void>
+  /** A batch has no machine. */
+  runBatch(job: Job, manifest: Manifest, mode: 'start' | 'attach'): Promise<void>
   /** Stops a supervised job; false when this daemon does not supervise it. */
   stop(jobId: string, reason: StopReason): boolean
   count(runtime: string): number
   has(jobId: string): boolean
   /** Resolves when no job is supervised any more. */
   idle(): Promise<void>
+}
+
+interface ActiveJobsOptions {
+  readonly disposal: Disposal
+  readonly batches: BatchOptions
+  onFree(): void
+}
+
+interface Ended {
+  readonly job: Job
+  readonly manifest: Manifest
+  readonly outcome: Exclude<Outcome, { kind: 'detached' }>
+  readonly stopReason: StopReason | null
 }
 
 interface Active {
@@ -26,8 +42,7 @@ interface Active {
 
 export const createActiveJobs = (
   context: EngineContext,
-  disposal: Disposal,
-  onFree: () => void,
+  { disposal, batches, onFree }: ActiveJobsOptions,
 ): ActiveJobs => {
   const active = new Map<string, Active>()
   /** Counted by provider, because every claim asks and thousands of jobs may be active. */
@@ -36,57 +51,81 @@ export const createActiveJobs = (
     counts.set(runtime, (counts.get(runtime) ?? 0) + by)
   }
 
-  const finish = async (
-    job: Job,
-    manifest: Manifest,
-    machine: MachineRecord,
-    outcome: Outcome,
-    stopReason: StopReason | null,
-  ) => {
-    if (outcome.kind === 'detached') return
-    const { store, clock, fault } = context
-    const now = clock.now()
+  /** Stores the next state of the job and, in the same transaction, that of its machine. */
+  const settle = async (
+    { job, manifest, outcome, stopReason }: Ended,
+    writeMachine: () => Promise<MachineRecord | undefined>,
+  ): Promise<MachineRecord | undefined> => {
+    const { store, clock } = context
     const current = (await store.getJob(job.id)) ?? job
-    const transition = nextState(current, manifest, outcome, { now, stopReason })
+    const transition = nextState(current, manifest, outcome, { now: clock.now(), stopReason })
+    const machine = await storeOutcome(context, job.id, transition, writeMachine)
+    context.fault('settled')
+    context.changes.emit({ jobId: job.id, kind: 'state' })
+    return machine
+  }
+
+  const finish = async (ended: Ended, machine: MachineRecord): Promise<void> => {
+    const { manifest, outcome } = ended
+    const { store } = context
     // A follow-up job that fails must not destroy the machine that the user keeps.
     const keep =
       manifest.machine !== undefined || (outcome.kind === 'exit' && manifest.lifecycle === 'persistent')
-    const condemned = await storeOutcome(context, job.id, transition, () =>
+    const condemned = await settle(ended, () =>
       keep
         ? store.updateMachine(machine.id, kept(context, manifest, machine)).then(() => undefined)
         : store.condemnMachine(machine.id),
     )
-    fault('settled')
-    context.changes.emit({ jobId: job.id, kind: 'state' })
     if (!keep) void disposal.dispose(condemned ?? machine)
   }
 
-  const run: ActiveJobs['run'] = (job, manifest, machine, mode) => {
-    const provider = context.providers.get(machine.runtime) as Provider
+  /** Keeps the job among the active ones until `supervise` has ended and `end` has stored how. */
+  const track = (
+    job: Job,
+    supervise: (stop: AbortController) => Promise<Outcome>,
+    end: (outcome: Ended['outcome'], stopReason: StopReason | null) => Promise<unknown>,
+  ): Promise<void> => {
     const stop = new AbortController()
     const work = async (): Promise<void> => {
       // The user may have cancelled between the claim and now, before this job could be stopped.
       const current = await context.store.getJob(job.id)
       if (current !== undefined && current.cancelRequestedAt !== null && !stop.signal.aborted)
         stop.abort({ kind: 'cancel', by: 'the user' } satisfies StopReason)
-      const outcome = await superviseJob(context, { job, manifest, machine, provider, mode, stop })
-      const stopReason = stop.signal.aborted ? (stop.signal.reason as StopReason) : null
-      await finish(job, manifest, machine, outcome, stopReason)
+      const outcome = await supervise(stop)
+      if (outcome.kind === 'detached') return
+      await end(outcome, stop.signal.aborted ? (stop.signal.reason as StopReason) : null)
     }
     const done = work()
       .catch(error => context.log.error({ job: job.id, err: error }, 'cannot finish a job'))
       .finally(() => {
         active.delete(job.id)
-        addToCount(machine.runtime, -1)
+        addToCount(job.runtime, -1)
         onFree()
       })
     active.set(job.id, { stop, done })
-    addToCount(machine.runtime, 1)
+    addToCount(job.runtime, 1)
     return done
   }
 
+  const run: ActiveJobs['run'] = (job, manifest, machine, mode) => {
+    const provider = context.providers.get(machine.runtime) as Provider
+    return track(
+      job,
+      stop => superviseJob(context, { job, manifest, machine, provider, mode, stop }),
+      (outcome, stopReason) => finish({ job, manifest, outcome, stopReason }, machine),
+    )
+  }
+
+  const runBatch: ActiveJobs['runBatch'] = (job, manifest, mode) =>
+    track(
+      job,
+      stop => superviseBatch(context, batches, { job, manifest, mode, stop }),
+      (outcome, stopReason) => settle({ job, manifest, outcome, stopReason }, async () => undefined),
+    )
+
   return {
     run,
+    runBatch,
     stop: (jobId, reason) => {
       const entry = active.get(jobId)
       if (entry === undefined) return false

@@ -1,3 +1,4 @@
+import { BATCH } from '../jobs/batch-command.ts'
 import { newId } from '../jobs/ids.ts'
 import type { Provider, Reservation } from '../ports.ts'
 import type { ActiveJobs } from './active-jobs.ts'
@@ -18,6 +19,9 @@ export interface Dispatcher {
 
 /** Retries become due without an event, so the queues are also checked at this interval. */
 const POLL_MS = 500
+
+/** Batches only wait for their jobs; the limit bounds how many of these are submitted at once. */
+const BATCH_SLOTS = 100
 
 export const createDispatcher = (context: EngineContext, activeJobs: () => ActiveJobs): Dispatcher => {
   let polling: Promise<void> | undefined
@@ -61,11 +65,23 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
     }
   }
 
+  const fillBatches = async (): Promise<void> => {
+    const { store, clock, closing } = context
+    while (!closing.aborted && activeJobs().count(BATCH) < BATCH_SLOTS && store.waiting(BATCH) > 0) {
+      const job = await store.claimBatch(clock.now())
+      if (job === undefined) return
+      context.fault('claimed')
+      context.changes.emit({ jobId: job.id, kind: 'state' })
+      const manifest = await store.getManifest(job.id)
+      if (manifest !== undefined) void activeJobs().runBatch(job, manifest, 'start')
+    }
+  }
+
   const poll = async (inserting: Provider | undefined): Promise<void> => {
     if (inserting) await fill(inserting, true)
     do {
       again = false
-      await Promise.all([...context.providers.values()].map(provider => fill(provider)))
+      await Promise.all([fillBatches(), ...[...context.providers.values()].map(provider => fill(provider))])
     } while (again && !context.closing.aborted)
   }
 

@@ -16,6 +16,7 @@ import type { PlanContext } from './plan-command.ts'
 import { createReadinessCache, isAwake } from './provider-readiness.ts'
 import { outputOperations, readOperations } from './read-operations.ts'
 import { recover } from './recover.ts'
+import type { BatchOptions } from './run-batch.ts'
 import { createSweeper } from './sweeper.ts'
 import { jobOperations, machineOperations } from './write-operations.ts'
 
@@ -24,6 +25,8 @@ export interface EngineOptions {
   readonly blobs: Blobs
   readonly ballast?: Ballast
   readonly providers: readonly Provider[]
+  /** Returns the manifest for one command of a batch. Throws when the command is not allowed. */
+  readonly batchChild: BatchOptions['child']
   readonly clock: Clock
   readonly secrets: Secrets
   readonly config: Config
@@ -61,9 +64,13 @@ export const createEngine = (options: EngineOptions): Engine => {
   const dispatcher = createDispatcher(context, (): ActiveJobs => activeJobs)
   const pool = createPool(context, disposal)
   let recovered = false
-  const activeJobs = createActiveJobs(context, disposal, () => {
-    dispatcher.wake()
-    if (recovered) pool.refill()
+  const activeJobs = createActiveJobs(context, {
+    disposal,
+    batches: { children: () => deputy, child: options.batchChild },
+    onFree: () => {
+      dispatcher.wake()
+      if (recovered) pool.refill()
+    },
   })
   const sweeper = createSweeper(context, { activeJobs, disposal, pool })
 

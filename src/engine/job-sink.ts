@@ -19,8 +19,8 @@ export interface JobSink extends Sink {
 
 export interface SinkOptions {
   readonly job: Job
-  /** Merges details into the machine record and returns the machine to be written. */
-  addDetails(details: Readonly<Record<string, unknown>>): Machine
+  /** Merges details into the machine record and returns the machine to be written; absent without a machine. */
+  addDetails?(details: Readonly<Record<string, unknown>>): Machine
   onStarted(): void
   /** The provider can report the start again after a power cut, so the write need not be flushed at once. */
   readonly lazyStart?: boolean | undefined
@@ -96,7 +96,8 @@ export const createSink = (
       changes.emit({ jobId: job.id, kind: 'state' })
     },
     async write({ remember, ...batch }) {
-      const also = { ...(remember && { machine: addDetails(remember) }), ...takeHeartbeat() }
+      const machine = remember && addDetails?.(remember)
+      const also = { ...(machine && { machine }), ...takeHeartbeat() }
       await retryWrite(context, () => store.appendOutput(job.id, { ...batch, ...also }, keep))
       position = batch.position
       fault('output')

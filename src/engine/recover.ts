@@ -1,3 +1,5 @@
+import { BATCH } from '../jobs/batch-command.ts'
+import type { Job } from '../jobs/job.ts'
 import type { ActiveJobs } from './active-jobs.ts'
 import type { EngineContext } from './engine-context.ts'
 import type { Disposal } from './machine-disposal.ts'
@@ -17,10 +19,20 @@ export const recover = async (
   for (const provider of providers.values())
     provider.recall?.([...machines.values()].filter(machine => machine.runtime === provider.name))
 
+  const stopIfCancelled = (job: Job): void => {
+    if (job.cancelRequestedAt !== null) activeJobs.stop(job.id, { kind: 'cancel', by: 'an earlier request' })
+  }
+
   for (const job of await store.activeJobs()) {
     const machine = job.machineId === null ? undefined : machines.get(job.machineId)
     const manifest = await store.getManifest(job.id)
     const at = clock.now()
+    if (job.runtime === BATCH && manifest !== undefined) {
+      await store.update(job.id, {}, { type: 'reattached', at, data: {} })
+      void activeJobs.runBatch(job, manifest, 'attach')
+      stopIfCancelled(job)
+      continue
+    }
     if (machine === undefined || manifest === undefined || !providers.has(machine.runtime)) {
       const reason =
         machine === undefined
@@ -41,7 +53,7 @@ export const recover = async (
     )
     await store.update(job.id, {}, { type: 'reattached', at, data: { machine: machine.id } })
     void activeJobs.run(job, manifest, machine, 'attach')
-    if (job.cancelRequestedAt !== null) activeJobs.stop(job.id, { kind: 'cancel', by: 'an earlier request' })
+    stopIfCancelled(job)
   }
 
   for (const machine of machines.values()) {

@@ -4,8 +4,9 @@ import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { AttachRequest, Machine, Outcome, Provider, StopReason } from '../ports.ts'
 import type { EngineContext } from './engine-context.ts'
-import { createSink, type JobSink } from './job-sink.ts'
+import { createSink, type JobSink, type SinkOptions } from './job-sink.ts'
 import { planCommand, withNetwork } from './plan-command.ts'
+import { type BatchOptions, runBatch } from './run-batch.ts'
 import { checkSecretUse, secretUse } from './secret-policy.ts'
 import { createWatchdog } from './watchdog.ts'
 
@@ -20,22 +21,53 @@ export interface Supervised {
 }
 
 /** Supervises one job from provisioning to the exit of its command. Never throws: every failure becomes an outcome. */
-export const superviseJob = async (context: EngineContext, supervised: Supervised): Promise<Outcome> => {
-  const { job, stop } = supervised
-  const watchdog = createWatchdog(context, job, stop)
+export const superviseJob = (context: EngineContext, supervised: Supervised): Promise<Outcome> => {
+  const { job, stop, provider } = supervised
   const tracked = trackDetails(supervised.machine)
-  const sink = createSink(context, {
+  return supervise(context, {
     job,
+    stop,
     addDetails: tracked.add,
-    onStarted: watchdog.started,
-    lazyStart: supervised.provider.remembersStart,
+    lazyStart: provider.remembersStart,
+    mustSendHeartbeats: provider.outlivesSilence !== true,
+    work: sink => provisionAndRun(context, { ...supervised, tracked, sink }),
   })
-  if (supervised.provider.outlivesSilence !== true) watchdog.watch(sink)
+}
+
+/** Supervises a batch. It runs in this process and sends no heartbeats; each of its jobs is supervised as well. */
+export const superviseBatch = (
+  context: EngineContext,
+  batches: BatchOptions,
+  { job, manifest, mode, stop }: Omit<Supervised, 'machine' | 'provider'>,
+): Promise<Outcome> =>
+  supervise(context, {
+    job,
+    stop,
+    mustSendHeartbeats: false,
+    work: sink =>
+      runBatch(
+        batches,
+        { job, manifest, sink, stop: stop.signal, detach: context.closing },
+        mode === 'attach',
+      ),
+  })
+
+interface Supervision extends Pick<SinkOptions, 'addDetails' | 'lazyStart'> {
+  readonly job: Job
+  readonly stop: AbortController
+  readonly mustSendHeartbeats: boolean
+  work(sink: JobSink): Promise<Outcome>
+}
+
+const supervise = async (
+  context: EngineContext,
+  { job, stop, mustSendHeartbeats, work, ...sinkOptions }: Supervision,
+): Promise<Outcome> => {
+  const watchdog = createWatchdog(context, job, stop)
+  const sink = createSink(context, { job, onStarted: watchdog.started, ...sinkOptions })
+  if (mustSendHeartbeats) watchdog.watch(sink)
   try {
-    const outcome = await Promise.race([
-      provisionAndRun(context, { ...supervised, tracked, sink }),
-      watchdog.gaveUp,
-    ])
+    const outcome = await Promise.race([work(sink), watchdog.gaveUp])
     context.fault('exited')
     return outcome
   } catch (thrown) {

@@ -1,3 +1,6 @@
+/** The `runtime` of a batch. The engine runs batches itself, so no provider has this name. */
+export const BATCH = 'batch'
+
 /** A batch, encoded as the command of a job: `parallel --timeout=300 --cwd=/work -- first second…`. */
 export interface Batch {
   readonly commands: readonly string[]

@@ -27,6 +27,8 @@ export interface Store {
   oldestPending(): Promise<number | null>
   /** Claims the next pending job of a provider and records its machine, in one transaction. */
   claim(request: ClaimRequest): Promise<{ job: Job; machine: MachineRecord } | undefined>
+  /** Claims the next pending batch, which needs no machine. */
+  claimBatch(now: number): Promise<Job | undefined>
   /** Moves a job to another state; false when the current state (or `from`) does not allow it. */
   move(
     id: string,

@@ -1,9 +1,9 @@
-import { batchCommand, parseBatch } from '../jobs/batch-command.ts'
+import { BATCH, batchCommand, parseBatch } from '../jobs/batch-command.ts'
 import { INDEX_LABEL } from '../jobs/labels.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
 import { planRouted, type Routing } from './plan-routed.ts'
 
-/** The job of a whole batch: the batch runtime submits one child job per command and waits for all of them. */
+/** The job of a whole batch: the engine submits one child job per command and waits for all of them. */
 export const batchManifest = (batch: {
   commands: readonly string[]
   requires: NonNullable<ManifestInput['requires']>
@@ -13,7 +13,7 @@ export const batchManifest = (batch: {
   task: `${batch.commands.length} commands in parallel: ${batch.commands.slice(0, 3).join(' | ').slice(0, 200)}`,
   agentType: 'custom',
   agent: { command: batchCommand(batch) },
-  runtime: 'batch',
+  runtime: BATCH,
   network: 'full',
   requires: batch.requires,
   // The timeout applies to each child, and children may run one after the other.

@@ -1,3 +1,4 @@
+import { BATCH } from '../jobs/batch-command.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
@@ -173,23 +174,12 @@ export const oldestPending = (database: Database): number | null => {
 
 /** Writes the machine record with the claim, so that a machine is recorded before it is created. */
 export const claim = (database: Database, request: ClaimRequest) => {
-  const candidate = database.get(
-    `select * from jobs
-     where completed_at is null and state = 'pending' and runtime = ?1 and (not_before <= ?2 or not_before > ?2 + 300000)
-       and (wants_machine is null or exists (select 1 from machines m where m.id = wants_machine and m.state in ('kept', 'ready')))
-     order by priority desc, seq limit 1`,
-    request.runtime,
-    request.now,
-  )
-  if (candidate === undefined) return undefined
-  const pending = toJob(candidate)
+  const pending = nextPending(database, request.runtime, request.now)
+  if (pending === undefined) return undefined
   const { id } = pending
   const machineId = pending.wantsMachine ?? takePoolMachine(database, id, request) ?? request.machineId
   const details = machineId === request.machineId ? reserve(database, id, request) : {}
-  const change = { machineId, provisioningAt: request.now, attempts: pending.attempts + 1 }
-  const data = { reason: 'a slot is free', machine: machineId }
-  move(database, id, 'provisioning', change, { at: request.now, data })
-  const job: Job = { ...pending, ...change, state: 'provisioning' }
+  const job = startProvisioning(database, pending, { machineId, now: request.now })
   const machine = insertMachine(database, {
     id: machineId,
     runtime: request.runtime,
@@ -203,6 +193,34 @@ export const claim = (database: Database, request: ClaimRequest) => {
     lastError: null,
   })
   return { job, machine }
+}
+
+export const claimBatch = (database: Database, now: number): Job | undefined => {
+  const pending = nextPending(database, BATCH, now)
+  return pending && startProvisioning(database, pending, { machineId: null, now })
+}
+
+const nextPending = (database: Database, runtime: string, now: number): Job | undefined => {
+  const row = database.get(
+    `select * from jobs
+     where completed_at is null and state = 'pending' and runtime = ?1 and (not_before <= ?2 or not_before > ?2 + 300000)
+       and (wants_machine is null or exists (select 1 from machines m where m.id = wants_machine and m.state in ('kept', 'ready')))
+     order by priority desc, seq limit 1`,
+    runtime,
+    now,
+  )
+  return row && toJob(row)
+}
+
+const startProvisioning = (
+  database: Database,
+  pending: Job,
+  { machineId, now }: { machineId: string | null; now: number },
+): Job => {
+  const change = { machineId, provisioningAt: now, attempts: pending.attempts + 1 }
+  const data = { reason: 'a slot is free', ...(machineId !== null && { machine: machineId }) }
+  move(database, pending.id, 'provisioning', change, { at: now, data })
+  return { ...pending, ...change, state: 'provisioning' }
 }
 
 const reserve = (database: Database, jobId: string, request: ClaimRequest): Record<string, unknown> => {

@@ -105,6 +105,11 @@ const MIGRATIONS: readonly string[] = [
   create index blob_holds_blob on blob_holds (sha256);
   `,
   'create table known_time (id integer primary key check (id = 1), at integer not null)',
+  // A batch has no machine any more.
+  `
+  update jobs set machine_id = null where runtime = 'batch';
+  delete from machines where runtime = 'batch';
+  `,
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { JobOutcome } from '../jobs/job.ts'
+import type { Job, JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { isTerminal, type JobState, STATES } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
@@ -44,6 +44,11 @@ const createStore = (database: Database): Store => {
     if (from !== undefined) counts[from] -= 1
     if (to !== undefined) counts[to] += 1
   }
+  const countClaim = (job: Job | undefined): void => {
+    if (job === undefined) return
+    countMove('pending', job.state)
+    queue.moved({ ...job, state: 'pending' }, job)
+  }
 
   return {
     insertJob: job =>
@@ -74,16 +79,16 @@ const createStore = (database: Database): Store => {
     endedSince: async since => jobs.endedSince(database, since),
     oldestPending: async () => jobs.oldestPending(database),
 
-    claim: request =>
-      writer
-        .write(db => jobs.claim(db, request))
-        .then(claimed => {
-          if (claimed !== undefined) {
-            countMove('pending', 'provisioning')
-            queue.moved({ ...claimed.job, state: 'pending' }, claimed.job)
-          }
-          return claimed
-        }),
+    claim: async request => {
+      const claimed = await writer.write(db => jobs.claim(db, request))
+      countClaim(claimed?.job)
+      return claimed
+    },
+    claimBatch: async now => {
+      const claimed = await writer.write(db => jobs.claimBatch(db, now))
+      countClaim(claimed)
+      return claimed
+    },
     move: async (id, to, change, event, { from, lazy } = {}) => {
       const work = (db: Database) => {
         const result = jobs.move(db, id, to, change, event, from)

@@ -48,7 +48,7 @@ export interface TestEngine extends Engine {
 }
 
 export interface EngineSettings
-  extends Partial<Pick<EngineOptions, 'checkDirectory' | 'fault' | 'log' | 'secrets'>> {
+  extends Partial<Pick<EngineOptions, 'batchChild' | 'checkDirectory' | 'fault' | 'log' | 'secrets'>> {
   readonly directory?: string
   readonly config?: (config: Config) => void
   readonly clock?: TestClock
@@ -81,6 +81,7 @@ export const startEngine = async (
     store: counted,
     blobs: createBlobs(join(directory, 'blobs'), store),
     providers,
+    batchChild: options.batchChild ?? (async () => ({})),
     clock,
     secrets: options.secrets ?? createSecrets({}, {}),
     config,

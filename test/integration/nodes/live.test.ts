@@ -81,7 +81,7 @@ describe.skipIf(missing !== undefined)(
       expect(added.stdout, added.stderr).toContain('The daemon knows.')
       await bridge.next('the news', message => message.method === 'notifications/tools/list_changed')
       expect(await tools()).toContain('cluster_bash')
-      expect(await runtimes()).toEqual(expect.arrayContaining(['ssh', 'node', 'batch']))
+      expect(await runtimes()).toEqual(expect.arrayContaining(['ssh', 'node']))
       const run = await cli.run(['run', '--node', 'one', '--', 'echo', 'at once'])
       expect(run, run.stderr).toMatchObject({ code: 0, stdout: 'at once\n' })
       const settings = await cli.json<{ path: string; value: unknown }[]>([

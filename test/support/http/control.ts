@@ -39,6 +39,7 @@ export const startControl = async (options: ControlOptions = {}) => {
     store,
     blobs,
     providers: [provider],
+    batchChild: async () => ({}),
     clock: { now: () => Date.now(), monotonic: () => performance.now() },
     secrets: createSecrets({}, {}),
     config,

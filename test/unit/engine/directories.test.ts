@@ -5,7 +5,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createDirectoryGuard } from '../../../src/files/directory-guard.ts'
 import { batchCommand } from '../../../src/jobs/batch-command.ts'
 import { begin } from '../../support/begin-engine.ts'
-import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 let files: string
 
@@ -27,8 +26,7 @@ describe('the directory of a batch', () => {
   })
 
   it('is checked for the client at submit, although its commands are submitted later', async () => {
-    const provider = createScriptedProvider('batch')
-    const { deputy, store } = await begin([provider], { checkDirectory: guard() })
+    const { deputy, store } = await begin([], { checkDirectory: guard() })
     const directories = [join(files, 'project')]
     symlinkSync(join(files, 'other'), join(files, 'project/link'))
     for (const cwd of [join(files, 'other'), join(files, 'project/link'), '/etc'])

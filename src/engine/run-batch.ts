@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseBatch } from '../../jobs/batch-command.ts'
-import { toAppError } from '../../jobs/errors.ts'
-import type { Manifest } from '../../jobs/manifest.ts'
-import type { JobState } from '../../jobs/states.ts'
-import { isTerminal } from '../../jobs/states.ts'
-import type { AttachRequest, Exit, Outcome, Provider, StopReason } from '../../ports.ts'
+import { parseBatch } from '../jobs/batch-command.ts'
+import { toAppError } from '../jobs/errors.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import type { JobState } from '../jobs/states.ts'
+import { isTerminal } from '../jobs/states.ts'
+import type { AttachRequest, Exit, Outcome, StopReason } from '../ports.ts'
 
 /** The part of `Deputy` that a batch needs. */
 export interface ChildJobs {
@@ -27,13 +27,12 @@ interface ChildView {
   readonly exit_code: number | null
 }
 
+export type BatchRun = Pick<AttachRequest, 'job' | 'manifest' | 'sink' | 'stop' | 'detach'>
+
 export interface BatchOptions {
   children(): ChildJobs
   /** Returns the manifest for one command. Throws when the command is not allowed. */
   child(manifest: Manifest, index: number): Promise<unknown>
-  readonly limit?: number
-  /** True while there is no node to run the children on. */
-  dormant?(): boolean
 }
 
 const WAIT_MS = 30_000
@@ -42,40 +41,9 @@ const WAIT_MS = 30_000
  * A batch is a job that runs other jobs. It has no machine: it submits its children, each with an idempotency
  * key so that a restarted daemon finds them again, and waits until all have ended.
  */
-export const createBatchProvider = (options: BatchOptions): Provider => ({
-  name: 'batch',
-  limit: options.limit ?? 100,
-  // The batch runs in this process; each child has its own watchdog.
-  outlivesSilence: true,
-  get dormant() {
-    return options.dormant?.() ?? false
-  },
-  check: async () => ({
-    runtime: 'batch',
-    ready: true,
-    checks: [{ name: 'batch', status: 'ok', message: 'runs lists of commands on the nodes' }],
-  }),
-  fits: manifest =>
-    commandsOf(manifest) === undefined
-      ? {
-          ok: false,
-          reason: "a batch is a list of commands: agentType custom, agent.command ['parallel', '--', …]",
-        }
-      : { ok: true },
-  provision: async () => {},
-  start: run => runBatch(options, run, false),
-  attach: run => runBatch(options, run, true),
-  destroy: async () => {},
-  list: async () => [],
-  close: async () => {},
-})
-
-const commandsOf = (manifest: Manifest): readonly string[] | undefined =>
-  parseBatch(manifest.agent?.command)?.commands
-
-const runBatch = async (
+export const runBatch = async (
   options: BatchOptions,
-  run: AttachRequest,
+  run: BatchRun,
   /** The children may exist already. Submitting them again finds them, so that they can be cancelled, too. */
   isRestart: boolean,
 ): Promise<Outcome> => {
@@ -153,7 +121,7 @@ const waitForEnd = async (children: ChildJobs, id: string, detach: AbortSignal):
 const LOG_BYTES = 1024 * 1024
 
 /** Children whose line is already in the log. After a restart they may end in another order. */
-const loggedChildren = async (children: ChildJobs, run: AttachRequest): Promise<Set<number>> => {
+const loggedChildren = async (children: ChildJobs, run: BatchRun): Promise<Set<number>> => {
   const written = new Set<number>()
   if (run.sink.position === 0) return written
   const { pieces } = await children.output(run.job.id, {
@@ -168,7 +136,7 @@ const loggedChildren = async (children: ChildJobs, run: AttachRequest): Promise<
 
 /** Writes one line per child, once, in the order in which they end. */
 const createLog = (
-  run: AttachRequest,
+  run: BatchRun,
   written: ReadonlySet<number>,
 ): ((index: number, text: string, progress: string) => Promise<void>) => {
   let position = run.sink.position
@@ -188,7 +156,7 @@ const createLog = (
   }
 }
 
-const exitOf = (run: AttachRequest, startedAt: number, code: number): Exit => ({
+const exitOf = (run: BatchRun, startedAt: number, code: number): Exit => ({
   code,
   signal: null,
   stopped: run.stop.aborted ? (run.stop.reason as StopReason).kind : null,

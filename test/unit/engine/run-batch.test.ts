@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest'
+import { type BatchRun, type ChildJobs, runBatch } from '../../../src/engine/run-batch.ts'
+import { batchCommand } from '../../../src/jobs/batch-command.ts'
+import type { JobState } from '../../../src/jobs/states.ts'
+import type { SinkBatch, StopReason } from '../../../src/ports.ts'
+import { begin } from '../../support/begin-engine.ts'
+import { type TestEngine, until } from '../../support/engine.ts'
+import { createScriptedProvider } from '../../support/scripted-provider.ts'
+
+const COMMANDS = ['first', 'second', 'third']
+
+interface Bench {
+  children: ChildJobs
+  submitted: string[]
+  end(command: string): void
+}
+
+/** Jobs that end when the test says so. */
+const createBench = (log = ''): Bench => {
+  const ends = new Map<string, () => void>()
+  const gates = new Map(COMMANDS.map(id => [id, new Promise<void>(resolve => ends.set(id, resolve))]))
+  const submitted: string[] = []
+  const children: ChildJobs = {
+    submit: async manifest => {
+      const { task } = manifest as { task: string }
+      submitted.push(task)
+      return { job_id: task, status: 'pending' as JobState }
+    },
+    wait: async id => {
+      await gates.get(id)
+      return { job_id: id, status: 'success', exit_code: 0 }
+    },
+    cancel: async id => ends.get(id)?.(),
+    output: async () => ({ pieces: [{ data: Buffer.from(log) }], next_cursor: log.length }),
+  }
+  return { children, submitted, end: id => ends.get(id)?.() }
+}
+
+const createRun = (position: number, stop: AbortSignal, written: SinkBatch[]): BatchRun => {
+  const run: unknown = {
+    job: { id: 'batch', origin: 'test', startedAt: 1, outputBytes: 0 },
+    manifest: { agent: { command: ['parallel', '--', ...COMMANDS] } },
+    sink: {
+      position,
+      started: async () => {},
+      heartbeat: () => {},
+      write: async (batch: SinkBatch) => void written.push(batch),
+    },
+    stop,
+    detach: new AbortController().signal,
+  }
+  return run as BatchRun
+}
+
+const textOf = (batches: readonly SinkBatch[]): string =>
+  batches.map(batch => Buffer.concat(batch.chunks.map(chunk => chunk.data)).toString()).join('')
+
+const BATCH = {
+  task: 'three commands',
+  agentType: 'custom',
+  agent: { command: batchCommand({ commands: COMMANDS }) },
+  runtime: 'batch',
+  statusMode: 'detailed',
+}
+
+const batchChild = async (_: unknown, index: number) => ({ task: COMMANDS[index], runtime: 'other' })
+
+const childrenOf = async ({ deputy }: TestEngine, parent: string): Promise<Map<string, string>> => {
+  const { jobs } = await deputy.list({ parent })
+  return new Map(jobs.map(job => [job.task, job.job_id]))
+}
+
+describe('a batch', () => {
+  it('has no machine: its commands are jobs, and it ends with the last of them', async () => {
+    const provider = createScriptedProvider('other', { limit: 3 })
+    const engine = await begin([provider], { batchChild })
+    const { job_id } = await engine.deputy.submit(BATCH, 'test')
+    await until(async () => (await childrenOf(engine, job_id)).size === 3, 'the commands are submitted')
+    const children = await childrenOf(engine, job_id)
+    const runs = await Promise.all(COMMANDS.map(command => provider.started(children.get(command)!)))
+    const machines = await engine.deputy.machines()
+    expect(machines.map(machine => machine.job_id).sort()).toEqual([...children.values()].sort())
+    for (const run of runs.slice(1)) run.finish({})
+    await until(async () => (await engine.deputy.get(job_id)).progress === '2 of 3 done', 'two have ended')
+    runs[0]!.finish({ code: 3 })
+    const ended = await engine.deputy.wait(job_id, {
+      timeoutMs: 10_000,
+      signal: new AbortController().signal,
+    })
+    expect(ended).toMatchObject({ status: 'failed', exit_code: 1, machine_id: null })
+  })
+
+  it('continues after a restart of the daemon with the jobs that it has submitted', async () => {
+    const provider = createScriptedProvider('other', { limit: 3 })
+    const first = await begin([provider], { batchChild })
+    const { job_id } = await first.deputy.submit(BATCH, 'test')
+    await until(async () => (await childrenOf(first, job_id)).size === 3, 'the commands are submitted')
+    const children = await childrenOf(first, job_id)
+    await Promise.all([...children.values()].map(id => provider.started(id)))
+    await first.close()
+
+    const next = createScriptedProvider('other', { limit: 3 })
+    next.attachTo(provider.runs)
+    const second = await begin([next], { batchChild, directory: first.directory })
+    for (const id of children.values()) (await next.started(id)).finish({})
+    const ended = await second.deputy.wait(job_id, {
+      timeoutMs: 10_000,
+      signal: new AbortController().signal,
+    })
+    expect(ended).toMatchObject({ status: 'success' })
+    expect(await childrenOf(second, job_id)).toEqual(children)
+  })
+
+  it('is refused when it is not a list of commands', async () => {
+    const { deputy } = await begin([])
+    const agent = { command: ['true'] }
+    await expect(deputy.submit({ ...BATCH, agent }, 'test')).rejects.toMatchObject({ code: 'unsupported' })
+  })
+})
+
+describe('the log of a batch', () => {
+  it('has one line per command, even if they end in another order after a restart', async () => {
+    const bench = createBench('[2/3] success: second\n')
+    const written: SinkBatch[] = []
+    const options = {
+      children: () => bench.children,
+      child: async (_: unknown, index: number) => ({ task: COMMANDS[index] }),
+    }
+    const ended = runBatch(options, createRun(1, new AbortController().signal, written), true)
+    for (const command of ['first', 'third', 'second']) {
+      bench.end(command)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    expect(await ended).toMatchObject({ kind: 'exit', exit: { code: 0 } })
+    expect(textOf(written)).toBe('[1/3] success: first\n[3/3] success: third\n')
+  })
+})
+
+describe('a batch that was cancelled', () => {
+  it('starts no more commands', async () => {
+    const bench = createBench()
+    const stop = new AbortController()
+    const reason: StopReason = { kind: 'cancel', by: 'test' }
+    stop.abort(reason)
+    const written: SinkBatch[] = []
+    const options = {
+      children: () => bench.children,
+      child: async (_: unknown, index: number) => ({ task: COMMANDS[index] }),
+    }
+    const ended = await runBatch(options, createRun(0, stop.signal, written), false)
+    expect(bench.submitted).toEqual([])
+    expect(ended).toMatchObject({ kind: 'exit', exit: { stopped: 'cancel' } })
+    expect(textOf(written)).toContain('[3/3] not started, the batch was ended: third')
+  })
+
+  it('cancels its commands if it was cancelled while the daemon was down', async () => {
+    const bench = createBench()
+    const stop = new AbortController()
+    const reason: StopReason = { kind: 'cancel', by: 'test' }
+    stop.abort(reason)
+    const options = {
+      children: () => bench.children,
+      child: async (_: unknown, index: number) => ({ task: COMMANDS[index] }),
+    }
+    await runBatch(options, createRun(0, stop.signal, []), true)
+    expect(bench.submitted).toEqual(COMMANDS)
+  })
+})
