@@ -175,7 +175,7 @@ describe('closing', () => {
     })
     const begin = performance.now()
     await Promise.all([listener.close(200), listener.close(200)])
-    expect(performance.now() - begin).toBeLessThan(5000)
+    expect(performance.now() - begin).toBeLessThan(20_000)
     await cut
   })
 })

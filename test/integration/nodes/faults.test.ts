@@ -312,7 +312,7 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     lab.nodes[1]!.cut()
     const started = performance.now()
     const all = await cluster.status({ force: true })
-    expect(performance.now() - started).toBeLessThan(4000)
+    expect(performance.now() - started).toBeLessThan(20_000)
     lab.nodes[1]!.mend()
     expect(all.map(status => status.health === 'unreachable')).toEqual([false, true, false])
     expect(all[1]?.reason).toContain('n2')

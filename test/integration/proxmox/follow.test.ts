@@ -224,7 +224,7 @@ describe('a job in a machine that is not heard of', () => {
     const began = performance.now()
     job.finish(0)
     expect(await job.outcome).toMatchObject({ kind: 'exit' })
-    expect(performance.now() - began).toBeLessThan(5000)
+    expect(performance.now() - began).toBeLessThan(20_000)
   })
 
   it('goes on when its machine is moved to another node, and is followed there', async () => {

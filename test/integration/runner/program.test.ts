@@ -251,7 +251,7 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
     const { stdout } = await run({ id, command: 'for i in $(seq 1 3000); do echo "line $i"; done' })
     const started = performance.now()
     expect(await attach(id, 5)).toBe(stdout.slice(5))
-    expect(performance.now() - started).toBeLessThan(5000)
+    expect(performance.now() - started).toBeLessThan(10_000)
   })
 
   // Without /proc only descendants and the group can be found on this system.

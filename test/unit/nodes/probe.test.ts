@@ -164,7 +164,9 @@ describe.skipIf(process.platform === 'win32').each(SHELLS)('the probe on macOS, 
     const directory = mkdtempSync(join(tmpdir(), 'deputy-mac-'))
     for (const [name, body] of Object.entries(MAC_TOOLS))
       writeFileSync(join(directory, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 })
-    const program = PROBE_PROGRAM.replaceAll('/proc/', '/nowhere/')
+    // Functions, because a busybox that is built so prefers its own tools to those in PATH.
+    const tools = Object.keys(MAC_TOOLS).map(name => `${name}() { '${join(directory, name)}' "$@"; }\n`)
+    const program = tools.join('') + PROBE_PROGRAM.replaceAll('/proc/', '/nowhere/')
     const argv = shell === 'busybox' ? ['sh'] : shell === 'zsh' ? ['--emulate', 'sh'] : []
     const output = execFileSync(shell, argv, {
       input: program,
@@ -229,7 +231,7 @@ describe('the node monitor', () => {
     const started = performance.now()
     const nodes = ['a', 'hang', 'down', ...Array.from({ length: 40 }, (_, i) => `n${i}`)].map(node)
     const all = await watch.check(nodes)
-    expect(performance.now() - started).toBeLessThan(2000)
+    expect(performance.now() - started).toBeLessThan(10_000)
     expect(all.find(({ id }) => id === 'a')).toMatchObject({
       health: 'healthy',
       latencyMs: 4,
@@ -257,8 +259,9 @@ describe('the node monitor', () => {
   it('keeps the timeout when more nodes hang than there are slots', async () => {
     const watch = monitor(() => new Promise(() => undefined), { parallel: 2 })
     const started = performance.now()
-    const all = await watch.check(Array.from({ length: 20 }, (_, i) => node(`h${i}`)))
-    expect(performance.now() - started).toBeLessThan(2000)
+    // One after the other they would take 20 seconds.
+    const all = await watch.check(Array.from({ length: 200 }, (_, i) => node(`h${i}`)))
+    expect(performance.now() - started).toBeLessThan(10_000)
     expect(all.every(({ health }) => health === 'unreachable')).toBe(true)
   })
 
