@@ -1,11 +1,13 @@
 import { useSignal } from '@preact/signals'
 import { isConnected } from './api.ts'
+import { ComparePage } from './compare/page.tsx'
 import { JobPage } from './job/page.tsx'
 import { JobsPage } from './jobs/page.tsx'
 import { useKeys } from './keys.ts'
 import { Login } from './login.tsx'
 import { OverviewPage } from './overview/page.tsx'
 import { Dialog } from './parts.tsx'
+import { ReviewPage } from './review/page.tsx'
 import { go, place } from './router.ts'
 import { session } from './session.ts'
 import { SubmitPage } from './submit/page.tsx'
@@ -86,6 +88,8 @@ const Console = () => {
 
 const Page = ({ first, id }: { first: string; id: string | undefined }) => {
   if (first === 'jobs') return id === undefined ? <JobsPage /> : <JobPage key={id} id={id} />
+  if (first === 'review' && id !== undefined) return <ReviewPage key={id} id={id} />
+  if (first === 'compare') return <ComparePage key={place.value.query.get('jobs') ?? ''} />
   if (first === 'new') return <SubmitPage key={place.value.query.get('from') ?? ''} />
   if (first === 'system') return <SystemPage />
   return <OverviewPage />
@@ -100,6 +104,7 @@ const KEYS = [
   ['Enter', 'open the job'],
   ['x', 'select the job'],
   ['o, l, n', 'overview, list of jobs, new job'],
+  ['j, k, v, s', 'in a review: next and previous file, viewed, side by side'],
   ['w', 'wrap the lines of a log'],
   ['e', 'go to the first error of a log'],
   ['?', 'this help'],

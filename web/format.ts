@@ -28,3 +28,5 @@ export const formatAge = (iso: string, now: number): string => {
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`
   return `${Math.floor(seconds / 86_400)} d ago`
 }
+
+export const formatCost = (dollars: number): string => `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`

@@ -9,6 +9,7 @@ import { requireProcessLimits } from '../config/process-limits.ts'
 import { createSecrets } from '../config/resolve-secrets.ts'
 import { missingSettings } from '../config/setting-names.ts'
 import { createEngine } from '../engine/engine.ts'
+import { applyPatch } from '../files/apply-patch.ts'
 import { createDirectoryGuard } from '../files/directory-guard.ts'
 import { packDirectory } from '../files/pack-directory.ts'
 import { createControlApp } from '../http/app.ts'
@@ -131,6 +132,7 @@ const run = async (
     log,
     locate: program => locateProgram(program, env.PATH),
     pack: packDirectory,
+    applyPatch,
     checkDirectory: createDirectoryGuard({
       own: ownDirectories(home),
       allow: config.workspaces.allow,

@@ -168,7 +168,8 @@ const withWorkspace = async (
   if (workspace?.path !== undefined) {
     const maxBytes = parseSize(context.config.limits.upload)
     const blob = await context.blobs.put(pack(workspace.path), maxBytes, jobId)
-    const labels = { [WORKSPACE_LABEL]: workspace.path.slice(0, 256), ...manifest.labels }
+    // The last one wins: the directory that was read, whatever the client calls it.
+    const labels = { ...manifest.labels, [WORKSPACE_LABEL]: workspace.path.slice(0, 256) }
     return {
       ...manifest,
       workspace: { blob: blob.sha256, patch: workspace.patch },

@@ -1,6 +1,7 @@
 import type { AllowedDirectories } from '../jobs/allowed-directories.ts'
 import type { Artifact, JobError, JobEvent, Phases, SkippedArtifact, Usage } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
+import type { Verdict } from '../jobs/review.ts'
 import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Readiness } from '../ports.ts'
 
@@ -30,6 +31,14 @@ export interface Deputy {
   artifacts(id: string): Promise<readonly Artifact[]>
   openArtifact(id: string, path: string): Promise<OpenArtifact>
   openPatch(id: string): Promise<OpenArtifact>
+  /** What a person has made of a job's changes. */
+  review(id: string): Promise<ReviewView>
+  markViewed(id: string, path: string, isViewed: boolean): Promise<ReviewView>
+  /** Applies the patch to the directory that the workspace was copied from, wholly or not at all. */
+  applyChanges(id: string, by: string): Promise<ReviewView>
+  rejectChanges(id: string, by: string, comment?: string): Promise<ReviewView>
+  /** Submits a job that continues with the changes so far and the comment. */
+  handBack(id: string, by: string, comment: string): Promise<ReviewView>
   /** Stores an input (a workspace tar) for a later submit. The sweeper removes unused ones. */
   putBlob(source: AsyncIterable<Uint8Array>): Promise<{ sha256: string; size: number }>
   machines(): Promise<MachineView[]>
@@ -180,6 +189,21 @@ export interface OpenArtifact {
   readonly sha256: string
   readonly size: number
   read(range?: { start: number; end: number }): AsyncIterable<Uint8Array>
+}
+
+export interface ReviewView {
+  readonly job_id: string
+  /** The directory that the workspace was copied from, when it is on the computer of the daemon. */
+  readonly directory: string | null
+  readonly viewed: readonly string[]
+  readonly decision: {
+    readonly verdict: Verdict
+    readonly by: string
+    readonly at: string
+    readonly comment: string | null
+    readonly directory: string | null
+    readonly follow_up: string | null
+  } | null
 }
 
 export interface MachineView {

@@ -16,6 +16,7 @@ import type { PlanContext } from './plan-command.ts'
 import { createReadinessCache, isAwake } from './provider-readiness.ts'
 import { outputOperations, readOperations } from './read-operations.ts'
 import { recover } from './recover.ts'
+import { type ApplyPatch, reviewOperations } from './review-operations.ts'
 import type { BatchOptions } from './run-batch.ts'
 import { createSweeper } from './sweeper.ts'
 import { jobOperations, machineOperations } from './write-operations.ts'
@@ -34,6 +35,7 @@ export interface EngineOptions {
   readonly locate: PlanContext['locate']
   readonly pack: PackDirectory
   readonly checkDirectory: CheckDirectory
+  readonly applyPatch: ApplyPatch
   readonly fault?: EngineContext['fault']
 }
 
@@ -76,10 +78,12 @@ export const createEngine = (options: EngineOptions): Engine => {
 
   const lookup = createJobLookup(context)
   const parts = { lookup, local: options, activeJobs, dispatcher, disposal }
+  const operations = jobOperations(context, parts)
   const deputy: Deputy = {
     ...readOperations(context, lookup),
     ...outputOperations(context, lookup),
-    ...jobOperations(context, parts),
+    ...operations,
+    ...reviewOperations(context, { lookup, local: options, submit: operations.submit }),
     ...machineOperations(context, parts),
     onChange: context.changes.onChange,
   }

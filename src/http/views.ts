@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ERROR_TABLE, type ErrorCode } from '../jobs/errors.ts'
+import { VERDICTS } from '../jobs/review.ts'
 import { STATES, TERMINAL_STATES } from '../jobs/states.ts'
 
 /**
@@ -115,6 +116,26 @@ export const eventListSchema = z.looseObject({
 export const artifactListSchema = z.looseObject({ artifacts: z.array(artifact) })
 
 export const blobSchema = z.looseObject({ sha256, size: count })
+
+export const reviewSchema = z.looseObject({
+  job_id: z.uuid(),
+  directory: z
+    .string()
+    .nullable()
+    .describe('Where the workspace was copied from, when that is on the computer of the daemon'),
+  may_apply: z.boolean().describe('Whether this caller may have the patch applied there'),
+  viewed: z.array(z.string()).describe('Files that the reviewer has marked'),
+  decision: z
+    .looseObject({
+      verdict: z.enum(VERDICTS),
+      by: z.string(),
+      at: time,
+      comment: z.string().nullable(),
+      directory: z.string().nullable(),
+      follow_up: z.string().nullable().describe('The job that continues the work'),
+    })
+    .nullable(),
+})
 
 export const approvalSchema = z.looseObject({
   id: z.string(),

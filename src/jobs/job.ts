@@ -145,3 +145,4 @@ export type EventType =
   | 'retry'
   | 'reattached'
   | 'warning'
+  | 'review'

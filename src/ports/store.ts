@@ -1,5 +1,6 @@
 import type { EventType, Job, JobEvent, OutputChunk } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
+import type { Review } from '../jobs/review.ts'
 import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Machine, MachineRecord } from './machine.ts'
 import type { ReserveRequest } from './provider.ts'
@@ -47,6 +48,10 @@ export interface Store {
 
   events(query: { jobId?: string; after: number; limit: number }): Promise<JobEvent[]>
   lastEvent(): Promise<number>
+
+  getReview(id: string): Promise<Review | undefined>
+  /** Replaces a review in one transaction, together with an event. */
+  changeReview(id: string, change: (review: Review) => Review, event?: NewEvent): Promise<Review>
 
   insertMachine(machine: MachineRecord): Promise<void>
   getMachine(id: string): Promise<MachineRecord | undefined>

@@ -296,7 +296,7 @@ export const deleteJob = (
     )
     .map(row => String(row.sha256))
   database.run('delete from blob_holds where holder = ?', id)
-  for (const table of ['output', 'events', 'artifacts', 'manifests'])
+  for (const table of ['output', 'events', 'artifacts', 'manifests', 'reviews'])
     database.run(`delete from ${table} where job_id = ?`, id)
   database.run(
     `delete from jobs where id = ? and state in (${TERMINAL_STATES.map(s => `'${s}'`).join(', ')})`,

@@ -110,6 +110,7 @@ const MIGRATIONS: readonly string[] = [
   update jobs set machine_id = null where runtime = 'batch';
   delete from machines where runtime = 'batch';
   `,
+  'create table reviews (job_id text primary key, body text not null) without rowid',
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

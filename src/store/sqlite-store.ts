@@ -20,6 +20,7 @@ import {
   releaseBlobs,
   releaseStaleBlobs,
 } from './retention.ts'
+import { changeReview, getReview } from './reviews-table.ts'
 
 /** Opens the database and creates or upgrades it. The daemon lock guarantees that only one process does so. */
 export const openStore = (path: string): Store => {
@@ -113,6 +114,9 @@ const createStore = (database: Database): Store => {
 
     events: async query => readEvents(database, query),
     lastEvent: async () => lastEvent(database),
+
+    getReview: async id => getReview(database, id),
+    changeReview: (id, change, event) => writer.write(db => changeReview(db, id, change, event)),
 
     insertMachine: machine => writer.write(db => void machines.insertMachine(db, machine)),
     getMachine: async id => machines.getMachine(database, id),

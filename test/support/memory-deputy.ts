@@ -170,6 +170,11 @@ export const createMemoryDeputy = (): MemoryDeputy => {
       }
     },
     openPatch: refuse,
+    review: refuse,
+    markViewed: refuse,
+    applyChanges: refuse,
+    rejectChanges: refuse,
+    handBack: refuse,
     putBlob: refuse,
     machines: async () => [],
     destroyMachine: refuse,

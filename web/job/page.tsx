@@ -11,7 +11,6 @@ import { JobActions } from './actions.tsx'
 import { Artifacts } from './artifacts.tsx'
 import { Events } from './events.tsx'
 import { Facts } from './facts.tsx'
-import { PatchView } from './patch-view.tsx'
 import { TaskView } from './task-view.tsx'
 import { Timeline } from './timeline.tsx'
 
@@ -95,7 +94,6 @@ const Tabs = ({ id, result }: { id: string; result: JobResult | undefined }) => 
     ['log', 'Log'],
     ['task', 'Task'],
     ['artifacts', count > 0 ? `Artifacts ${count}` : 'Artifacts'],
-    ['changes', 'Changes'],
     ['events', 'Events'],
   ] as const
   return (
@@ -110,10 +108,10 @@ const Tabs = ({ id, result }: { id: string; result: JobResult | undefined }) => 
             {title}
           </a>
         ))}
+        <a href={`#/review/${id}`}>Review</a>
       </nav>
       {tab === 'task' && <TaskView id={id} />}
       {tab === 'artifacts' && <Artifacts id={id} result={result} />}
-      {tab === 'changes' && <PatchView id={id} result={result} />}
       {tab === 'events' && <Events id={id} />}
       {tab === 'log' && <LogView id={id} />}
     </>

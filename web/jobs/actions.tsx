@@ -3,6 +3,7 @@ import type { JobSummary } from '../../src/engine/deputy.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
 import { ask } from '../api.ts'
 import { Confirm, Problem, type Question } from '../parts.tsx'
+import { go } from '../router.ts'
 import { runAgain } from '../run-again.ts'
 
 interface Props {
@@ -52,6 +53,14 @@ export const Actions = ({ selected, jobs, onDone }: Props) => {
           <button type="button" disabled={isBusy.value} onClick={() => void each(chosen, runAgain)}>
             Run again
           </button>
+          {chosen.length > 1 && (
+            <button
+              type="button"
+              onClick={() => go(`#/compare?jobs=${chosen.map(job => job.job_id).join(',')}`)}
+            >
+              Compare
+            </button>
+          )}
           <button
             type="button"
             class="danger"

@@ -1,10 +1,8 @@
-import { realpath, stat } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import type { Client } from '../../client/daemon-client.ts'
 import { ownDirectories } from '../../config/home.ts'
 import { packDirectory } from '../../files/pack-directory.ts'
 import { refuseOwnDirectory } from '../../files/refuse-own-directory.ts'
-import { AppError } from '../../jobs/errors.ts'
+import { workspaceDirectory } from '../../files/workspace-directory.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import type { Context } from '../context.ts'
 import { createStatusLine } from '../terminal/status-line.ts'
@@ -32,20 +30,4 @@ export const uploadWorkspace = async (
   } finally {
     await line.stop()
   }
-}
-
-/** Resolves links, and refuses the root and the home: uploading them is almost always a mistake. */
-export const workspaceDirectory = async (directory: string): Promise<string> => {
-  const top = await realpath(directory).catch(() => undefined)
-  if (top === undefined || !(await stat(top)).isDirectory())
-    throw new AppError('invalid', `The workspace ${directory} is not a directory.`)
-  if (top === '/' || top === (await realpath(homedir()).catch(() => undefined)))
-    throw new AppError(
-      'invalid',
-      `The workspace ${directory} is ${top === '/' ? 'the whole disk' : 'your home'}.`,
-      {
-        hint: 'Give the directory of one project: --workspace DIR',
-      },
-    )
-  return top
 }

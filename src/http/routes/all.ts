@@ -13,6 +13,7 @@ import { machineRoutes } from './machines.ts'
 import { mcpRoutes } from './mcp.ts'
 import { openApiRoute } from './openapi.ts'
 import { outputRoutes } from './output.ts'
+import { reviewRoutes } from './reviews.ts'
 import { webRoutes } from './web.ts'
 
 export const controlRoutes = (deps: ControlDeps, sessions: ConsoleSessions): Route[] => {
@@ -21,6 +22,7 @@ export const controlRoutes = (deps: ControlDeps, sessions: ConsoleSessions): Rou
     ...outputRoutes(deps),
     ...eventRoutes(deps),
     ...artifactRoutes(deps),
+    ...reviewRoutes(deps),
     ...machineRoutes(deps),
     ...(deps.cluster ? clusterRoutes(deps.cluster, deps) : []),
     ...approvalRoutes(deps.approvals),

@@ -8,6 +8,7 @@ import { loadConfig } from '../../../src/config/load.ts'
 import { createSecrets } from '../../../src/config/resolve-secrets.ts'
 import type { Deputy } from '../../../src/engine/deputy.ts'
 import { createEngine } from '../../../src/engine/engine.ts'
+import { applyPatch } from '../../../src/files/apply-patch.ts'
 import { createControlApp } from '../../../src/http/app.ts'
 import type { ControlDeps } from '../../../src/http/deps.ts'
 import { listenLoopback, listenUnix } from '../../../src/http/listen.ts'
@@ -46,6 +47,7 @@ export const startControl = async (options: ControlOptions = {}) => {
     log: pino({ level: 'silent' }),
     locate: () => undefined,
     pack: async function* () {},
+    applyPatch,
     checkDirectory: async path => path,
   })
   await engine.start()

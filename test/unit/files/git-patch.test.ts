@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { applyPatch } from '../../../src/cli/patch/apply.ts'
+import { applyPatch } from '../../../src/files/apply-patch.ts'
 import { gitPatch, type PatchedFile, type PatchedState } from '../../../src/files/git-patch.ts'
 
 const hasGit = (() => {

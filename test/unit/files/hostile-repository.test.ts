@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { applyPatch } from '../../../src/cli/patch/apply.ts'
+import { applyPatch } from '../../../src/files/apply-patch.ts'
 import { gitPatch } from '../../../src/files/git-patch.ts'
 import { packDirectory } from '../../../src/files/pack-directory.ts'
 import { has } from '../../support/has.ts'

@@ -345,7 +345,9 @@ describe('a database of an earlier version', () => {
     await store.close()
     const database = openDatabase(path)
     database.exec('drop index jobs_queue_until; alter table jobs drop column queue_until')
-    database.exec('alter table jobs drop column output_base; drop table blob_holds; drop table known_time')
+    database.exec(
+      'alter table jobs drop column output_base; drop table blob_holds; drop table known_time; drop table reviews',
+    )
     database.exec(`
       drop table output;
       create table output (

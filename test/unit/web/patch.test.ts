@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parsePatch } from '../../../web/job/patch.ts'
+import { pairLines, parsePatch } from '../../../web/review/patch.ts'
 
 const PATCH = `diff --git a/a.txt b/a.txt
 index 1..2 100644
@@ -34,4 +34,21 @@ it('reads a patch file by file', () => {
 it('finds no files in what is no patch', () => {
   expect(parsePatch('')).toEqual([])
   expect(parsePatch('hello\nworld')).toEqual([])
+})
+
+it('numbers the lines of both sides and puts a replaced line beside its replacement', () => {
+  const [first] = parsePatch(PATCH)
+  expect(first?.lines.map(({ before, after }) => [before, after])).toEqual([
+    [undefined, undefined],
+    [1, 1],
+    [2, undefined],
+    [undefined, 2],
+    [undefined, 3],
+  ])
+  expect(pairLines(first?.lines ?? []).map(({ left, right }) => [left?.text, right?.text])).toEqual([
+    ['@@ -1,2 +1,3 @@', '@@ -1,2 +1,3 @@'],
+    ['one', 'one'],
+    ['two', '2'],
+    [undefined, '--- not a header'],
+  ])
 })

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { chmod, lstat, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { applyPatch as applyHunks } from 'diff'
-import { blobId } from '../../files/git-patch.ts'
-import { readRegularFile } from '../../files/regular-file.ts'
-import { AppError } from '../../jobs/errors.ts'
-import { workspaceDirectory } from '../workspace/upload.ts'
-import { type FileChange, parseChanges } from './parse.ts'
+import { AppError } from '../jobs/errors.ts'
+import { blobId } from './git-patch.ts'
+import { type FileChange, parseChanges } from './parse-patch.ts'
+import { readRegularFile } from './regular-file.ts'
+import { workspaceDirectory } from './workspace-directory.ts'
 
 interface Write {
   readonly path: string

@@ -13,11 +13,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { applyPatch } from '../../../src/cli/patch/apply.ts'
-import { parseChanges } from '../../../src/cli/patch/parse.ts'
 import { showPatch } from '../../../src/cli/patch/show.ts'
 import { createColors } from '../../../src/cli/terminal/colors.ts'
+import { applyPatch } from '../../../src/files/apply-patch.ts'
 import { gitPatch } from '../../../src/files/git-patch.ts'
+import { parseChanges } from '../../../src/files/parse-patch.ts'
 
 const scratch = (files: Record<string, string> = {}): string => {
   const directory = mkdtempSync(join(tmpdir(), 'deputy-patch-'))

@@ -1,7 +1,7 @@
 import { parsePatch, type StructuredPatch } from 'diff'
-import { AppError } from '../../jobs/errors.ts'
-import { isGitInternal } from '../../jobs/paths.ts'
-import { type BinaryChange, parseBinary } from './binary.ts'
+import { AppError } from '../jobs/errors.ts'
+import { isGitInternal } from '../jobs/paths.ts'
+import { type BinaryChange, parseBinary } from './binary-patch.ts'
 
 /** What a patch does to one file, with paths relative to the workspace. */
 export interface FileChange {

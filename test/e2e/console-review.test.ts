@@ -1,0 +1,169 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
+import { removeDirectory, startDaemon, type TestDaemon } from '../support/daemon.ts'
+
+const reason = BROWSER === undefined ? ' (skipped: no chromium in the PATH to look at it with)' : ''
+
+describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () => {
+  let daemon: TestDaemon
+  let browser: Browser
+  let workspace: string
+
+  beforeAll(async () => {
+    daemon = await startDaemon({ env: { DEPUTY_ALLOW_HOST: '1', DEPUTY_RUNTIME: 'host' } })
+    workspace = join(daemon.directory, 'project')
+    mkdirSync(join(workspace, 'src'), { recursive: true })
+    writeFileSync(join(workspace, 'src/a.ts'), 'const one = 1\nconst two = "2"\n')
+    writeFileSync(join(workspace, 'b.txt'), 'same\n')
+    browser = await startBrowser()
+    await browser.show({ width: 1280, height: 800 })
+    // The user ran `deputy open` on a terminal, so this session may approve.
+    await browser.open(await daemon.client.consoleUrl({ mayApprove: true }))
+    await browser.until(`document.querySelector('.tiles')`)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await daemon.kill()
+    removeDirectory(daemon.directory)
+  })
+
+  const changed = async (task: string, more: Record<string, unknown> = {}): Promise<string> => {
+    const workspaceRequest = { path: workspace, patch: true }
+    const { job_id } = await daemon.client.submit({ task, workspace: workspaceRequest, ...more })
+    await daemon.client.wait(job_id, { timeoutMs: 60_000, signal: AbortSignal.timeout(60_000) })
+    return job_id
+  }
+  const review = async (id: string): Promise<void> => {
+    await browser.run(`location.hash = '#/review/${id}'`)
+    await browser.until(`document.querySelector('.review .diff') && location.hash.includes('${id}')`)
+  }
+  const click = (text: string, within = 'main') =>
+    browser.run(
+      `[...document.querySelectorAll(${JSON.stringify(`${within} button, ${within} label`)})].find(b => b.innerText.startsWith(${JSON.stringify(text)})).click()`,
+    )
+  const texts = (selector: string) =>
+    browser.run<string[]>(
+      `[...document.querySelectorAll(${JSON.stringify(selector)})].map(e => e.innerText.trim())`,
+    )
+
+  it('shows the changes inline and side by side, in colours, and remembers what was viewed', async () => {
+    const id = await changed(`sed -i 's/two = "2"/two = 2 \\/\\/ <b>/' src/a.ts; echo more >> b.txt`)
+    await review(id)
+    expect(await texts('.file-tree .name')).toEqual(['b.txt', 'a.ts'])
+    expect(await texts('#file-1 td.removed')).toEqual(['-const two = "2"'])
+    expect(await texts('#file-1 .added .tok-keyword')).toEqual(['const'])
+    expect(await texts('#file-1 .added .tok-comment')).toEqual(['// <b>'])
+    await click('Side by side')
+    await browser.until(`document.querySelector('table.split')`)
+    expect(await browser.run('location.hash')).toContain('layout=split')
+    expect(
+      await browser.run(
+        `(row => [...row.children].map(cell => cell.innerText))([...document.querySelectorAll('#file-1 tr')].find(r => r.querySelector('.removed')))`,
+      ),
+    ).toEqual(['2', '-const two = "2"', '2', '+const two = 2 // <b>'])
+    await click('Viewed', '#file-0')
+    await browser.until(`document.body.innerText.includes('1 of 2 viewed')`)
+    await browser.run('location.reload()')
+    await browser.until(`document.body?.innerText.includes('1 of 2 viewed')`)
+    expect(await browser.run(`document.querySelector('#file-0 .diff')`)).toBe(null)
+  })
+
+  it('applies the changes to the workspace after asking, and records it', async () => {
+    const id = await changed('echo approved >> b.txt')
+    await review(id)
+    await click('Approve and apply')
+    await browser.until(
+      `document.querySelector('dialog[open]')?.innerText.includes(${JSON.stringify(workspace)})`,
+    )
+    await click('Apply', 'dialog[open]')
+    await browser.until(`document.querySelector('.verdict.applied')`)
+    expect(readFileSync(join(workspace, 'b.txt'), 'utf8')).toBe('same\napproved\n')
+    const events = await daemon.client.events(id)
+    expect(events.at(-1)).toMatchObject({ type: 'review', data: { verdict: 'applied', by: 'console' } })
+  })
+
+  it('says that the patch does not apply any more, and changes nothing', async () => {
+    const id = await changed('echo late >> b.txt')
+    writeFileSync(join(workspace, 'b.txt'), 'written meanwhile\n')
+    await review(id)
+    await click('Approve and apply')
+    await browser.until(`document.querySelector('dialog[open] .danger')`)
+    await click('Apply', 'dialog[open]')
+    await browser.until(`document.querySelector('.problem')?.innerText.includes('does not apply')`)
+    expect(readFileSync(join(workspace, 'b.txt'), 'utf8')).toBe('written meanwhile\n')
+    // The browser itself reports the 409.
+    browser.complaints.length = 0
+  })
+
+  it('hands the changes back to the agent with a comment, as a job that has them', async () => {
+    const agent = {
+      agentType: 'custom',
+      agent: { command: 'cp .deputy/previous.patch seen.txt 2>/dev/null || echo first > seen.txt' },
+    }
+    const id = await changed('write seen.txt', agent)
+    await review(id)
+    await browser.run(`{
+      const field = document.querySelector('.decision textarea')
+      field.value = 'use "quotes" please'
+      field.dispatchEvent(new Event('input', { bubbles: true }))
+    }`)
+    await click('Hand back')
+    await browser.until(`document.querySelector('.verdict.handed_back a')`)
+    await browser.run(`document.querySelector('.verdict a').click()`)
+    await browser.until(`document.querySelector('h1 .badge.success')`)
+    const next = (await browser.run<string>('location.hash')).split('/').at(-1)!
+    await browser.run(`location.hash = '#/jobs/${next}?tab=task'`)
+    await browser.until(`document.querySelector('.code')?.innerText.includes('use "quotes" please')`)
+    await review(next)
+    // Neither the patch that it was given nor its directory is among its own changes.
+    expect(await texts('.file-tree .name')).toEqual(['seen.txt'])
+    expect((await texts('td.added')).join('\n')).toContain('++first')
+  })
+
+  it('lets a session that is not of a terminal copy the command, and not write', async () => {
+    const id = await changed('echo x > c.txt')
+    const other = await startBrowser()
+    try {
+      await other.open(await daemon.client.consoleUrl({ mayApprove: false }))
+      await other.until(`document.querySelector('.tiles')`)
+      await other.run(`location.hash = '#/review/${id}'`)
+      await other.until(
+        `document.querySelector('.decision .command')?.innerText.includes('deputy patch --apply ${workspace} ${id}')`,
+      )
+      const status = await other.run(`fetch('/api/jobs/${id}/review', {
+        method: 'POST',
+        headers: { authorization: 'Bearer ' + sessionStorage['deputy-session'], 'content-type': 'application/json' },
+        body: JSON.stringify({ action: 'apply' }),
+      }).then(response => response.status)`)
+      expect(status).toBe(403)
+    } finally {
+      await other.close()
+    }
+  })
+
+  it('compares jobs with the same task and picks one', async () => {
+    const ids = await Promise.all([
+      changed('# attempt\necho one; echo 1 > pick.txt'),
+      changed('# attempt\necho two; seq 2 > pick.txt; exit 3'),
+    ])
+    await browser.run(`location.hash = '#/jobs?q=attempt'`)
+    await browser.until(`document.querySelectorAll('.job-row').length === 2`)
+    await browser.run(`document.querySelectorAll('.job-row input').forEach(box => box.click())`)
+    await browser.until(`document.querySelector('.actions')?.innerText.includes('Compare')`)
+    await click('Compare', '.actions')
+    await browser.until(`document.body.innerText.includes('1 file, +2 −0')`)
+    await browser.until(`document.body.innerText.includes('1 file, +1 −0')`)
+    expect((await texts('.member .code')).sort()).toEqual(['one', 'two'])
+    expect((await texts('.member .facts div:first-child')).sort()).toEqual(['Exit\n0', 'Exit\n3'])
+    await browser.run(
+      `[...document.querySelectorAll('.member')].find(m => m.innerText.includes('+1 −0')).querySelector('.primary').click()`,
+    )
+    await browser.until(`document.querySelector('dialog[open] .danger')`)
+    await click('Pick', 'dialog[open]')
+    await browser.until(`location.hash === '#/review/${ids[0]}'`)
+    expect((await daemon.client.events(ids[1])).at(-1)).toMatchObject({ data: { verdict: 'rejected' } })
+    expect(browser.complaints).toEqual([])
+  })
+})
