@@ -2,13 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { patchThread } from '../../src/files/patch-thread.ts'
 import { startGuestListener } from '../../src/guest/listener.ts'
 import { GUEST_LIMITS } from '../../src/guest/rate-limiter.ts'
 import { hashToken } from '../../src/guest/token-hash.ts'
-import { KEPT } from '../../src/jobs/limits.ts'
 import type { Outcome, Provider, Run } from '../../src/ports.ts'
-import { createCollection } from '../../src/providers/proxmox/collect-vm-files.ts'
 import { createJobHandler } from '../../src/providers/proxmox/job-handler.ts'
 import type { Details } from '../../src/providers/proxmox/machine-details.ts'
 import { createOutputReceiver } from '../../src/providers/proxmox/output-receiver.ts'
@@ -48,17 +45,8 @@ const follow = (run: Run): Promise<Outcome> =>
         keep: outputState.keep,
         now: Date.now,
       }),
-      collection: createCollection({
-        jobId: run.job.id,
-        manifest: run.manifest,
-        blobs,
-        caps: { ...KEPT },
-        work: patchThread,
-        batchBytes: 2 ** 20,
-        startedAt: () => startedAt,
-        store: async () => {},
-        onBytes: () => {},
-      }),
+      files: { files: async () => [], receive: async () => [] },
+      collected: () => ({ artifacts: [], skipped: [], patch: null }),
       outlivesJob: false,
       now: Date.now,
       withStart: outputState.sealed,

@@ -81,7 +81,24 @@ export const readListing = (
     source.resume()
   })
 
-const RECORD = /^(\S) (\d{1,15}) ([0-7]{1,5}) (-?\d{1,15})(?:\.\d+)? (.+)$/s
+/** Parses the same list, complete or not; a list without the empty record at its end is truncated. */
+export const parseListing = (bytes: Buffer): Listing => {
+  const files: ListedFile[] = []
+  let unnamed = 0
+  let from = 0
+  for (let end = bytes.indexOf(0); end !== -1; end = bytes.indexOf(0, from)) {
+    if (end === from) return { files, truncated: false, unnamed }
+    if (files.length === MAX_ENTRIES) break
+    const record = decode(bytes.subarray(from, end))
+    const file = record === undefined ? undefined : parseRecord(record)
+    if (record === undefined) unnamed++
+    if (file !== undefined) files.push(file)
+    from = end + 1
+  }
+  return { files, truncated: true, unnamed }
+}
+
+const RECORD = /^(\S) (\d{1,15}) ([0-7]{1,5}) (-?\d{1,15})(?:\.\d*)? (.+)$/s
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 const parseRecord = (record: string): ListedFile | undefined => {

@@ -40,32 +40,22 @@ export interface ChangeCandidates {
 }
 
 /** Finds files that may have changed, from a listing of the workspace. */
-export const findCandidates = ({ base, startedAt, ...final }: FinalWorkspace): ChangeCandidates =>
-  filterCandidates(final, {
-    wasFile: path => base.files.has(path),
-    isUnchanged: file =>
-      file.type === 'file'
-        ? looksUnchanged(file, base.files.get(file.path), startedAt)
-        : isSameLink(file, base.links.get(file.path)),
-  })
-
-/** The initial state of a workspace, for the comparison. */
-export interface InitialWorkspace {
-  /** Whether the path was a regular file. */
-  wasFile(path: string): boolean
-  isUnchanged(file: ListedFile): boolean
-}
-
-/** Like `findCandidates`, for callers that know the initial state from another source. */
-export const filterCandidates = (
-  { listing, ignores, given }: Pick<FinalWorkspace, 'listing' | 'ignores' | 'given'>,
-  { wasFile, isUnchanged }: InitialWorkspace,
-): ChangeCandidates => {
+export const findCandidates = ({
+  listing,
+  base,
+  ignores,
+  given,
+  startedAt,
+}: FinalWorkspace): ChangeCandidates => {
+  const isUnchanged = (file: ListedFile): boolean =>
+    file.type === 'file'
+      ? looksUnchanged(file, base.files.get(file.path), startedAt)
+      : isSameLink(file, base.links.get(file.path))
   const isIgnoredFile = ignoreCheck(ignores)
   const known = new Set(given)
   const skipped: SkippedArtifact[] = []
   const files = listing.files.filter(file => {
-    const old = wasFile(file.path)
+    const old = base.files.has(file.path)
     if (isGitInternal(file.path) || known.has(file.path)) return false
     if (!old && isIgnoredFile(file.path)) return false
     if (file.type === 'file') return !isUnchanged(file)

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { createDeadline } from '../jobs/deadline.ts'
 import { json, readBody, text } from './http-replies.ts'
 import type { JobHandler, MachineHandler } from './machine-handler.ts'
-import { encodeNames, exitQuery, outputQuery, parseFileList } from './protocol.ts'
+import { exitQuery, outputQuery } from './protocol.ts'
 
 export interface Exchange {
   readonly machine: MachineHandler
@@ -45,7 +45,7 @@ export const handleGuest = async (
     case 'GET inputs':
       return sendInput(job, response, Number(rest))
     case 'POST files':
-      return names(response, await job.files(parseFileList(await readBody(request, MAX_FILE_LIST))))
+      return names(response, await job.files(await readBody(request, MAX_FILE_LIST)))
     case 'PUT files':
       return names(response, await job.receive(request))
     case 'POST exit': {
@@ -104,6 +104,6 @@ const position = (response: ServerResponse, { next, order }: { next: number; ord
   text(response, 200, `${next} ${order}`)
 
 const names = (response: ServerResponse, paths: readonly string[]): void =>
-  text(response, 200, encodeNames(paths))
+  text(response, 200, paths.map(path => `${path}\0`).join(''))
 
 const fields = (query: string): Record<string, string> => Object.fromEntries(new URLSearchParams(query))

@@ -1,4 +1,4 @@
-import type { CompletePayload, ExitReport, FileList, StatusPayload } from './protocol.ts'
+import type { CompletePayload, ExitReport, StatusPayload } from './protocol.ts'
 
 export type Order = 'run' | 'stop'
 
@@ -28,8 +28,8 @@ export interface JobHandler {
   }): Promise<{ next: number; order: Order }>
   heartbeat(): Order
   input(index: number): AsyncIterable<Uint8Array> | undefined
-  /** Takes the list of files of the machine; resolves with the paths to send. */
-  files(list: FileList): Promise<readonly string[]>
+  /** Takes the list of files of the machine (see `parseListing`); resolves with the paths to send. */
+  files(list: Buffer): Promise<readonly string[]>
   /** Takes a tar of the requested files; resolves with the paths to send next. */
   receive(tar: AsyncIterable<Uint8Array>): Promise<readonly string[]>
   exit(report: ExitReport): Promise<'wait' | 'poweroff'>

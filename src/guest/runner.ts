@@ -1,3 +1,4 @@
+import { runnerPart } from '../runner/program-part.ts'
 import { AGENT_TRANSPORT } from './runner/agent-transport.ts'
 import { COMMAND } from './runner/command.ts'
 import { FILES } from './runner/files.ts'
@@ -31,6 +32,7 @@ export const RUNNER = [
   PREPARE_JOB,
   STOP_JOB,
   OUTPUT,
+  runnerPart('list-and-pack'),
   FILES,
   JOB,
   MAIN_LOOP,

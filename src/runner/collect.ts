@@ -1,72 +1,96 @@
-import { selectArtifacts } from '../files/select-artifacts.ts'
+import type { Listing } from '../files/file-listing.ts'
+import type { PatchTasks } from '../files/patch-tasks.ts'
+import { patchThread } from '../files/patch-thread.ts'
+import { type Selection, selectArtifacts } from '../files/select-artifacts.ts'
 import type { Artifact, BlobRef, SkippedArtifact } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { Blobs } from '../ports.ts'
-import type { Channel } from './channel.ts'
-import { listFiles } from './file-list.ts'
+import { listFiles, type WorkspaceSource } from './file-list.ts'
+import { createFileReceiver } from './file-receiver.ts'
 import type { KeepLimits } from './keep-limits.ts'
-import { fetchPatch } from './patch.ts'
-import { readFiles } from './read-files.ts'
+import { type FetchedPatch, fetchPatch, noPatch } from './patch.ts'
 
-export interface CollectRequest {
-  channel: Channel
-  workspace: string
-  blobs: Blobs
-  jobId: string
-  manifest: Manifest
-  keep: KeepLimits
-  signal: AbortSignal
+export interface CollectionOptions {
+  readonly blobs: Blobs
+  readonly jobId: string
+  readonly manifest: Manifest
+  readonly keep: Pick<KeepLimits, 'artifactFiles' | 'artifactBytes' | 'patchBytes'>
+  /** When the command started, in milliseconds. */
+  startedAt(): number
+  /** How much to ask for at once. */
+  readonly batchBytes?: number
+  readonly tasks?: PatchTasks
 }
 
 export interface Collected {
-  artifacts: Artifact[]
-  skippedArtifacts: SkippedArtifact[]
-  patch: BlobRef | null
+  readonly artifacts: readonly Artifact[]
+  readonly skippedArtifacts: readonly SkippedArtifact[]
+  readonly patch: BlobRef | null
 }
+
+/** Memory for the .gitignore files of a workspace. */
+const IGNORE_BYTES = 16 * 1024 * 1024
+const MAX_SKIPPED = 100
 
 /** Whether a job leaves anything besides its output. */
 export const leavesFiles = ({ artifacts = [], workspace }: Manifest): boolean =>
   artifacts.length > 0 || workspace?.patch === true
 
-/** The result when nothing was, or nothing could be, collected. */
-export const nothingCollected = (reason?: string): Collected => ({
-  artifacts: [],
-  skippedArtifacts: reason === undefined ? [] : [{ path: '.', reason }],
-  patch: null,
-})
+/**
+ * Brings back the artifacts and the patch of a job. After a lost connection `fetch` is called again; files that were
+ * received are not requested again.
+ */
+export const createCollection = (options: CollectionOptions) => {
+  const { manifest, keep, tasks = patchThread } = options
+  const wantsPatch = manifest.workspace?.patch === true
+  const receiver = createFileReceiver({
+    blobs: options.blobs,
+    jobId: options.jobId,
+    memoryBytes: IGNORE_BYTES + 2 * keep.patchBytes,
+    storeBytes: keep.artifactBytes,
+    batchBytes: options.batchBytes ?? Number.POSITIVE_INFINITY,
+  })
+  let listing: Listing | undefined
+  let selection: Selection = { wanted: [], skipped: [] }
+  let patch: FetchedPatch | undefined
 
-/** Brings back the artifacts and the patch of a job. */
-export const collect = async (request: CollectRequest): Promise<Collected> => {
-  const { manifest, keep } = request
-  const listing = await listFiles(request)
-  const caps = { files: keep.artifactFiles, bytes: keep.artifactBytes }
-  const selection = selectArtifacts(listing, manifest.artifacts ?? [], caps)
-  const fetched = await fetchArtifacts(request, selection.wanted)
-  const patch =
-    manifest.workspace?.patch === true ? await fetchPatch(request, listing) : { ref: null, skipped: [] }
   return {
-    artifacts: fetched.artifacts,
-    skippedArtifacts: [...selection.skipped, ...fetched.skipped, ...patch.skipped],
-    patch: patch.ref,
+    async fetch(source: WorkspaceSource): Promise<void> {
+      listing = await listFiles(source)
+      const caps = { files: keep.artifactFiles, bytes: keep.artifactBytes }
+      selection = selectArtifacts(listing, manifest.artifacts ?? [], caps)
+      await receiver.fetch(source, selection.wanted, () => ({ into: 'store' }))
+      if (wantsPatch)
+        patch ??= await fetchPatch({
+          ...options,
+          source,
+          receiver,
+          listing,
+          tasks,
+          startedAt: options.startedAt(),
+        })
+    },
+
+    /** What has arrived so far, and why the rest has not. */
+    result(problem = 'the machine did not list its files'): Collected {
+      if (!leavesFiles(manifest)) return { artifacts: [], skippedArtifacts: [], patch: null }
+      if (listing === undefined)
+        return { artifacts: [], skippedArtifacts: [{ path: '.', reason: problem }], patch: null }
+      const artifacts: Artifact[] = []
+      const skipped: SkippedArtifact[] = [...selection.skipped]
+      for (const { path } of selection.wanted) {
+        const file = receiver.received.get(path)
+        if (file) artifacts.push({ path, sha256: file.sha256, size: file.size })
+        else skipped.push({ path, reason: receiver.refused.get(path) ?? 'it did not arrive' })
+      }
+      const made = patch ?? (wantsPatch ? noPatch('the changed files did not arrive') : undefined)
+      return {
+        artifacts,
+        skippedArtifacts: [...skipped, ...(made?.skipped ?? [])].slice(0, MAX_SKIPPED),
+        patch: made?.ref ?? null,
+      }
+    },
   }
 }
 
-/** The stream is not trusted: only names that were asked for, only once, only files, never more than announced. */
-const fetchArtifacts = async (
-  request: CollectRequest,
-  wanted: readonly { path: string; size: number }[],
-): Promise<{ artifacts: Artifact[]; skipped: SkippedArtifact[] }> => {
-  const artifacts: Artifact[] = []
-  const skipped: SkippedArtifact[] = []
-  const expected = new Map(wanted.map(file => [file.path, file]))
-  await readFiles({ ...request, paths: [...expected.keys()] }, async (path, entry) => {
-    const file = expected.get(path)
-    expected.delete(path)
-    if (!file) return
-    if (entry.type !== 'file') skipped.push({ path, reason: 'it is no file any more' })
-    else if (entry.size > file.size) skipped.push({ path, reason: 'it grew while it was collected' })
-    else artifacts.push({ path, ...(await request.blobs.put(entry.content, file.size, request.jobId)) })
-  })
-  for (const path of expected.keys()) skipped.push({ path, reason: 'it could not be read in the workspace' })
-  return { artifacts: artifacts.sort((a, b) => (a.path < b.path ? -1 : 1)), skipped }
-}
+export type Collection = ReturnType<typeof createCollection>

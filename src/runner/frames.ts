@@ -57,10 +57,10 @@ export const requestSchema = z.discriminatedUnion('kind', [
   /** Ends every run of a workspace and deletes the workspace. */
   z.object({ kind: z.literal('release'), workspace: id }),
   z.object({ kind: z.literal('workspaces') }),
-  /** Lists the files of a workspace, or of the copy of what it began with. */
-  z.object({ kind: z.literal('files'), workspace: id, base: flag }),
+  /** Lists the files of a workspace. */
+  z.object({ kind: z.literal('files'), workspace: id }),
   /** A tar of some of them. This answer and that of `files` are the last ones on their channel. */
-  z.object({ kind: z.literal('read'), workspace: id, base: flag, argv: z.array(text) }),
+  z.object({ kind: z.literal('read'), workspace: id, argv: z.array(text) }),
 ])
 
 const ofRun = z.object({ run: id })

@@ -1,92 +1,138 @@
-import { gitPatch, type PatchedState } from '../files/git-patch.ts'
-import { filterCandidates, ignoreFilesOf } from '../files/workspace-changes.ts'
+import type { BaseTree } from '../files/base-tree.ts'
+import type { ListedFile, Listing } from '../files/file-listing.ts'
+import type { PatchTasks } from '../files/patch-tasks.ts'
+import { changesOf, hasCertainlyChanged, ignoreFilesOf } from '../files/workspace-changes.ts'
+import { AppError, toAppError } from '../jobs/errors.ts'
 import type { BlobRef, SkippedArtifact } from '../jobs/job.ts'
-import { givenInWorkspace, isGitInternal } from '../jobs/paths.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import { givenInWorkspace } from '../jobs/paths.ts'
 import { formatSize } from '../jobs/sizes.ts'
-import type { CollectRequest } from './collect.ts'
-import { type BaseListing, listBase, type WorkspaceListing } from './file-list.ts'
-import { readFiles } from './read-files.ts'
+import type { Blobs } from '../ports.ts'
+import type { WorkspaceSource } from './file-list.ts'
+import { type FileReceiver, once } from './file-receiver.ts'
+
+export interface FetchPatchOptions {
+  readonly source: WorkspaceSource
+  readonly receiver: FileReceiver
+  readonly listing: Listing
+  readonly blobs: Blobs
+  readonly jobId: string
+  readonly manifest: Manifest
+  readonly keep: { readonly artifactBytes: number; readonly patchBytes: number }
+  readonly tasks: PatchTasks
+  /** When the command started, in milliseconds. */
+  readonly startedAt: number
+}
 
 export interface FetchedPatch {
-  ref: BlobRef | null
-  skipped: SkippedArtifact[]
+  readonly ref: BlobRef | null
+  readonly skipped: readonly SkippedArtifact[]
 }
 
-const EMPTY: BaseListing = { files: new Set(), links: new Set() }
-
-/** What a command changed in its workspace, compared with the copy of what it began with. */
-export const fetchPatch = async (
-  request: CollectRequest,
-  listing: WorkspaceListing,
-): Promise<FetchedPatch> => {
-  const { keep, manifest } = request
-  const before = manifest.workspace?.blob ? await listBase(request) : EMPTY
-  const given = givenInWorkspace(manifest.files)
-  const ignores = await readIgnores(request, listing)
-  const suspects = filterCandidates(
-    { listing, ignores, given },
-    {
-      wasFile: path => before.files.has(path),
-      // A file that is not in the base is new, even where a renamed directory left its times alone.
-      isUnchanged: ({ path, type }) =>
-        !listing.changed.has(path) && (type === 'link' ? before.links : before.files).has(path),
-    },
-  )
-  const bytes = suspects.files.reduce((sum, file) => sum + file.size, 0)
-  if (bytes > 2 * keep.patchBytes) return tooLarge(`the changed files have ${formatSize(bytes)}`)
-  const paths = suspects.files.map(file => file.path)
-  const gone = goneOf(before, listing, given)
-  const after = await readStates(request, false, paths)
-  const old = await readStates(request, true, [...gone, ...paths.filter(path => before.files.has(path))])
-  const files = [...new Set([...gone, ...paths])].map(path => ({
-    path,
-    before: old.get(path) ?? null,
-    after: after.get(path) ?? null,
-  }))
-  const text = gitPatch(files, keep.patchBytes)
-  if (text === undefined) return tooLarge(`it has more than ${formatSize(keep.patchBytes)}`)
-  const ref = text.length === 0 ? null : await request.blobs.put(once(text), keep.patchBytes, request.jobId)
-  return { ref, skipped: [...suspects.skipped] }
+/** What a command changed in its workspace, compared with the tar that the workspace started from. */
+export const fetchPatch = async (options: FetchPatchOptions): Promise<FetchedPatch> => {
+  const { source, receiver, listing } = options
+  await receiver.fetch(source, ignoreFilesOf(listing), () => ({ into: 'memory' }))
+  let candidates: Candidates
+  try {
+    candidates = await findCandidates(options)
+  } catch (error) {
+    return noPatch(toAppError(error).message)
+  }
+  const { files, base } = candidates
+  await receiver.fetch(source, files, file => ({ into: 'memory', known: unchangedDigest(file, base) }))
+  try {
+    const ref = await makePatch(options, candidates)
+    return { ref, skipped: [...candidates.skipped, ...refusedFiles(files, receiver.refused)] }
+  } catch (error) {
+    return noPatch(toAppError(error).message)
+  }
 }
 
-/** An incomplete list does not show what was deleted. */
-const goneOf = (before: BaseListing, listing: WorkspaceListing, given: readonly string[]): string[] => {
-  if (listing.truncated) return []
-  const there = new Set(listing.files.filter(file => file.type === 'file').map(file => file.path))
-  return [...before.files].filter(path => !there.has(path) && !given.includes(path) && !isGitInternal(path))
-}
-
-const tooLarge = (reason: string): FetchedPatch => ({
+export const noPatch = (reason: string): FetchedPatch => ({
   ref: null,
   skipped: [{ path: '.', reason: `no patch: ${reason}` }],
 })
 
-/** What the workspace's own .gitignore files say now. */
-const readIgnores = async (
-  request: CollectRequest,
-  listing: WorkspaceListing,
-): Promise<{ path: string; text: string }[]> => {
-  const found = ignoreFilesOf(listing).map(file => file.path)
-  const states = await readStates(request, false, found)
-  return [...states].map(([path, { content }]) => ({ path, text: content.toString('utf8') }))
+interface Candidates {
+  readonly files: readonly ListedFile[]
+  readonly skipped: readonly SkippedArtifact[]
+  readonly base: BaseTree
 }
 
-const readStates = async (
-  request: CollectRequest,
-  base: boolean,
-  paths: readonly string[],
-): Promise<Map<string, PatchedState>> => {
-  const states = new Map<string, PatchedState>()
-  const wanted = new Set(paths)
-  await readFiles({ ...request, base, paths }, async (path, entry) => {
-    if (!wanted.has(path) || entry.type !== 'file') return
-    const chunks: Uint8Array[] = []
-    for await (const chunk of entry.content) chunks.push(chunk)
-    states.set(path, { content: Buffer.concat(chunks), executable: (entry.mode & 0o111) !== 0 })
+const findCandidates = async (options: FetchPatchOptions): Promise<Candidates> => {
+  const { listing, receiver, manifest, keep, startedAt } = options
+  const ignores: { path: string; text: string }[] = []
+  for (const { path } of ignoreFilesOf(listing)) {
+    const content = await receiver.received.get(path)?.content?.()
+    if (content !== undefined) ignores.push({ path, text: content.toString('utf8') })
+  }
+  const given = givenInWorkspace(manifest.files)
+  const candidates = await options.tasks.candidates({
+    listing,
+    ignores,
+    given,
+    basePath: basePathOf(options),
+    startedAt,
   })
-  return states
+  const { files, base } = candidates
+  // Files that may be unchanged can be as large as the whole workspace; certain changes must fit into the patch.
+  const changed = sum(files.filter(file => hasCertainlyChanged(file, base.files.get(file.path))))
+  if (changed > 2 * keep.patchBytes) throw tooMuch(changed)
+  if (sum(files) > keep.artifactBytes) throw tooMuch(sum(files))
+  return candidates
 }
 
-async function* once(data: Buffer): AsyncGenerator<Uint8Array> {
-  yield data
+const makePatch = async (
+  options: FetchPatchOptions,
+  { files, base }: Candidates,
+): Promise<BlobRef | null> => {
+  const { listing, receiver, keep, blobs } = options
+  const collected = files.flatMap(({ path }) => {
+    const file = receiver.received.get(path)
+    return file === undefined ? [] : [{ path, sha256: file.sha256, size: file.size }]
+  })
+  const changes = changesOf({ listing, base }, files, collected)
+  if (changes.bytes > 2 * keep.patchBytes) throw tooMuch(changes.bytes)
+  const contents = new Map<string, Uint8Array>()
+  for (const { path, after } of changes.files) {
+    if (after === null) continue
+    const content = await receiver.received.get(path)?.content?.()
+    if (content === undefined) throw tooMuch(changes.bytes)
+    contents.set(path, content)
+  }
+  const maxBytes = keep.patchBytes
+  const text = await options.tasks.patch({
+    basePath: basePathOf(options),
+    changes: changes.files,
+    contents,
+    maxBytes,
+  })
+  if (text === undefined) throw new AppError('too_large', `it has more than ${formatSize(maxBytes)}`)
+  return text.length === 0 ? null : blobs.put(once(text), text.length, options.jobId)
 }
+
+const basePathOf = ({ manifest, blobs }: FetchPatchOptions): string | null => {
+  const blob = manifest.workspace?.blob
+  return blob === undefined ? null : blobs.path(blob)
+}
+
+/** The digest that a file has if nothing about it has changed. */
+const unchangedDigest = (file: ListedFile, { files }: BaseTree): string | undefined => {
+  const old = files.get(file.path)
+  return hasCertainlyChanged(file, old) ? undefined : old?.sha256
+}
+
+const refusedFiles = (
+  files: readonly ListedFile[],
+  refused: ReadonlyMap<string, string>,
+): SkippedArtifact[] =>
+  files.flatMap(({ path }) => {
+    const reason = refused.get(path)
+    return reason === undefined ? [] : [{ path, reason }]
+  })
+
+const sum = (files: readonly ListedFile[]): number => files.reduce((total, file) => total + file.size, 0)
+
+const tooMuch = (bytes: number): AppError =>
+  new AppError('too_large', `the changed files have ${formatSize(bytes)}`)

@@ -1,12 +1,12 @@
-import { readFileSync } from 'node:fs'
 import { encodeRequest } from './codec.ts'
 import type { Request } from './frames.ts'
+import { runnerPart } from './program-part.ts'
 
-const PARTS = ['main', 'processes', 'hold', 'start', 'follow', 'clean-up', 'files']
+const PARTS = ['main', 'processes', 'hold', 'start', 'follow', 'clean-up', 'list-and-pack', 'files']
 
 /** The POSIX runner as one text, without comments and indentation: it travels with every request. */
 const runnerProgram = (): string => {
-  program ??= PARTS.map(part => readFileSync(new URL(`./program/${part}.sh`, import.meta.url), 'utf8'))
+  program ??= PARTS.map(runnerPart)
     .join('')
     .replace(/^\s*(?:#.*)?\n/gm, '')
     .replace(/^ +/gm, '')

@@ -1,63 +1,52 @@
-import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { extract } from 'tar-stream'
-import type { Channel } from './channel.ts'
+import { createDeadline } from '../jobs/deadline.ts'
+import type { WorkspaceSource } from './file-list.ts'
+import { readTarFiles, type VisitFile } from './tar-files.ts'
 
-export interface ReadFilesRequest {
-  channel: Channel
-  workspace: string
-  /** From the copy of what the workspace began with. */
-  base?: boolean
-  paths: readonly string[]
-  signal: AbortSignal
-}
-
-export interface ReadFile {
-  type: string
-  size: number
-  mode: number
-  content: AsyncIterable<Uint8Array>
+export interface ReadFilesRequest extends WorkspaceSource {
+  readonly paths: readonly string[]
+  /** The size of the tar that the machine may send. */
+  readonly limit: number
 }
 
 /** Files of a workspace, one after the other; throws when the machine does not deliver all of the tar. */
-export const readFiles = async (
-  { channel, workspace, base = false, paths, signal }: ReadFilesRequest,
-  onFile: (path: string, file: ReadFile) => Promise<void>,
-): Promise<void> => {
+export const readFiles = async (request: ReadFilesRequest, visit: VisitFile): Promise<void> => {
+  const { channel, workspace, paths, limit } = request
   if (paths.length === 0) return
   const received = new PassThrough()
-  const tar = extract()
+  const failed = new AbortController()
+  const exchanging = createDeadline([request.signal, failed.signal])
   const exchanged = channel
-    .exchange([{ kind: 'read', workspace, base, argv: paths.map(path => `./${path}`) }], {
-      signal,
-      onAnswer: (answer, data) => void (answer.kind === 'tar' && received.write(data)),
-      ready: () => (received.writableNeedDrain ? once(received, 'drain').then(() => undefined) : undefined),
+    .exchange([{ kind: 'read', workspace, argv: paths.map(path => `./${path}`) }], {
+      signal: exchanging.signal,
+      onAnswer: (answer, data) => void (answer.kind === 'tar' && !received.destroyed && received.write(data)),
+      ready: () => (received.writableNeedDrain && !received.destroyed ? drained(received) : undefined),
     })
     .then(({ cut }) => {
       if (cut) throw cut
-      received.end()
+      if (!received.destroyed) received.end()
     })
-    .catch(
-      (error: unknown) => void received.destroy(error instanceof Error ? error : new Error(String(error))),
-    )
-  const fed = pipeline(received, tar)
-  // The loop below reports it.
-  fed.catch(() => undefined)
-  for await (const item of tar) {
-    const { header } = item
-    await onFile(header.name.replace(/^\.\//, ''), {
-      type: header.type ?? 'file',
-      size: header.size ?? 0,
-      mode: header.mode ?? 0o644,
-      content: bytes(item),
-    })
-    item.resume()
+  exchanged.catch((error: unknown) => {
+    received.destroy(error instanceof Error ? error : new Error(String(error)))
+  })
+  try {
+    await readTarFiles(received, limit, visit)
+    await exchanged
+  } catch (error) {
+    // Also when the machine would go on sending: nobody reads it.
+    received.destroy()
+    failed.abort(error)
+    throw error
+  } finally {
+    exchanging.clear()
   }
-  await fed
-  await exchanged
 }
 
-async function* bytes(stream: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
-  for await (const chunk of stream) if (chunk instanceof Uint8Array) yield chunk
-}
+const drained = (stream: PassThrough): Promise<void> =>
+  new Promise(resolve => {
+    const done = () => {
+      stream.off('drain', done).off('close', done)
+      resolve()
+    }
+    stream.on('drain', done).on('close', done)
+  })

@@ -5,7 +5,7 @@ import { redactNames } from '../output/redact-names.ts'
 import type { AttachRequest, Blobs, Exit, Outcome, StopReason } from '../ports.ts'
 import type { RunnerHost } from './channel.ts'
 import { readContext, type StartRequest, stopRun } from './client.ts'
-import { type Collected, collect, leavesFiles, nothingCollected } from './collect.ts'
+import { type Collected, createCollection, leavesFiles } from './collect.ts'
 import { type FollowedEnd, followRun } from './follow-run.ts'
 import type { KeepLimits } from './keep-limits.ts'
 import { createOutputReport, type OutputReport } from './output-report.ts'
@@ -117,10 +117,10 @@ const conclude = async (options: RunOptions, ending: Ending): Promise<Outcome> =
     return ending.stopped ? stoppedBeforeStart(options) : { kind: 'not-started', error: end.error }
   if (end.kind === 'lost') return end
   const running = performance.now()
-  const collected = await collectWithRetries(options)
   const stopped = end.how === 'timeout' ? 'timeout' : end.how === 'stop' ? (ending.stopped ?? 'cancel') : null
   const endedAt = end.endedAt || Date.now()
   const startedAt = ending.startedAt ?? (end.startedAt || endedAt)
+  const collected = await collectWithRetries(options, startedAt)
   const agent = ending.report.agent()
   const exit: Exit = {
     ...signalOf(end.code),
@@ -140,9 +140,19 @@ const conclude = async (options: RunOptions, ending: Ending): Promise<Outcome> =
   return { kind: 'exit', exit }
 }
 
-const collectWithRetries = async ({ host, run, blobs, keep }: RunOptions): Promise<Collected> => {
+const collectWithRetries = async (
+  { host, run, blobs, keep }: RunOptions,
+  startedAt: number,
+): Promise<Collected> => {
   const { manifest, machine } = run
-  if (!leavesFiles(manifest)) return nothingCollected()
+  const collection = createCollection({
+    blobs,
+    keep,
+    manifest,
+    jobId: run.job.id,
+    startedAt: () => startedAt,
+  })
+  if (!leavesFiles(manifest)) return collection.result()
   const deadline = createDeadline([run.detach], COLLECT_MS)
   const { signal } = deadline
   let pause = FIRST_PAUSE_MS
@@ -150,20 +160,13 @@ const collectWithRetries = async ({ host, run, blobs, keep }: RunOptions): Promi
     for (;;) {
       try {
         const channel = await host.connect(signal)
-        return await collect({
-          channel,
-          workspace: machine.id,
-          blobs,
-          jobId: run.job.id,
-          manifest,
-          keep,
-          signal,
-        })
+        await collection.fetch({ channel, workspace: machine.id, signal })
+        return collection.result()
       } catch (error) {
         // The next daemon collects: the machine knows that the command has ended.
         if (run.detach.aborted) throw error
         const { message, retryable } = toAppError(error)
-        if (signal.aborted || !retryable) return nothingCollected(message)
+        if (signal.aborted || !retryable) return collection.result(message)
         await sleep(pause, undefined, { signal }).catch(() => undefined)
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
       }

@@ -2,14 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type ListedFile, parseListing } from '../../src/files/file-listing.ts'
 import { type GuestListener, startGuestListener } from '../../src/guest/listener.ts'
 import type { JobHandler, MachineHandler } from '../../src/guest/machine-handler.ts'
 import { encodeSpec, type GuestSpec } from '../../src/guest/order-format.ts'
-import type { ExitReport, ListedFile } from '../../src/guest/protocol.ts'
+import type { ExitReport } from '../../src/guest/protocol.ts'
 import { RUNNER } from '../../src/guest/runner.ts'
 import { type CallbackAddress, callbackText } from '../../src/guest/seed.ts'
-import { readTarFiles } from '../../src/guest/tar-files.ts'
 import { hashToken } from '../../src/guest/token-hash.ts'
+import { readTarFiles } from '../../src/runner/tar-files.ts'
 
 export const TOKEN = 'token-of-the-machine-0123456789'
 
@@ -77,9 +78,10 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
             yield state.inputs[index]!
           })(),
     files: async list => {
-      state.listed = [...list.files]
-      state.listComplete = !list.truncated
-      return state.wanted.filter(path => !state.artifacts.has(path))
+      const { files, truncated } = parseListing(list)
+      state.listed = [...files]
+      state.listComplete = !truncated
+      return state.wanted.filter(path => !state.artifacts.has(path)).map(path => `./${path}`)
     },
     receive: async tar => {
       await readTarFiles(tar, 2 ** 30, async ({ path }, content) => {
@@ -88,7 +90,7 @@ export const createMemoryMachine = (spec: Partial<GuestSpec> & Pick<GuestSpec, '
         state.artifacts.set(path, Buffer.concat(chunks))
       })
       state.uploads++
-      return state.wantedNext.filter(path => !state.artifacts.has(path))
+      return state.wantedNext.filter(path => !state.artifacts.has(path)).map(path => `./${path}`)
     },
     exit: async report => {
       state.exit = report

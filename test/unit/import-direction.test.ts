@@ -30,7 +30,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   // The proxy that keeps a job to its list of domains: for every provider, and knowing none.
   egress: [],
-  guest: ['jobs', 'ports', 'egress'],
+  guest: ['jobs', 'ports', 'egress', 'runner/program-part'],
   // The protocol and its client side know no provider.
   runner: ['jobs', 'ports', 'output', 'files'],
   providers: [

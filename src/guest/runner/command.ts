@@ -48,8 +48,8 @@ limits='ulimit -c 0; echo 500 2>/dev/null >/proc/self/oom_score_adj;'
 # The parent of the job. It does not wait for it until told to: as long as the job is a zombie, the kernel
 # tells exactly how it ended. The order comes later, and only then is there a job.
 hold() {
-  # shellcheck disable=SC2086 # $drop and $signals are words, or none.
-  setsid $drop /usr/bin/env $signals -i \
+  # shellcheck disable=SC2086 # $as_job and $signals are words, or none.
+  setsid $as_job /usr/bin/env $signals -i \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \
     /bin/sh -c "$limits $become" <"$run/order" >"$run/out" 2>"$run/err" 8>&- 9>&- &
@@ -76,7 +76,7 @@ look() {
 
 # Ends what the command left running, and waits until nothing more can be printed.
 sweep() {
-  if [ -n "$drop" ] && [ "$keep" = 0 ]; then $drop /bin/sh -c 'kill -s KILL -- -1' 2>/dev/null; fi
+  if [ -n "$as_job" ] && [ "$keep" = 0 ]; then $as_job /bin/sh -c 'kill -s KILL -- -1' 2>/dev/null; fi
   now
   end=$((now + 5))
   while now && [ "$now" -lt "$end" ]; do

@@ -12,7 +12,7 @@ fetch_inputs() {
       *.gz) unzip=-z ;;
     esac
     # shellcheck disable=SC2086 # Words, or none.
-    if ! $drop tar -x $unzip -p -f - -C "$target" <"$home/input.tar" 8>&- 9>&-; then
+    if ! $as_job tar -x $unzip -p -f - -C "$target" <"$home/input.tar" 8>&- 9>&-; then
       insist POST "jobs/$job/refused" --data-binary "an input could not be unpacked"
       return 1
     fi
@@ -21,24 +21,10 @@ fetch_inputs() {
   done
 }
 
-# Everything but directories. Without GNU find its format is made by hand.
-list_files() {
-  if find / -maxdepth 0 -printf '' 2>/dev/null; then
-    $drop find . -xdev ! -type d -printf '%y %s %m %T@ %P\0'
-  else
-    # shellcheck disable=SC2016 # It is for another shell to expand.
-    $drop find . -xdev ! -type d -exec sh -c '
-      for f; do
-        if [ -L "$f" ]; then t=l; elif [ -f "$f" ]; then t=f; else t=o; fi
-        printf "%s %s %s\0" "$t" "$(stat -c "%s %a %Y" "$f")" "\${f#./}"
-      done' sh {} +
-  fi
-}
-
 # The daemon chooses from the list, and every answer names what it wants next. It knows what it has: after a cut
 # the list is sent again, and only what is missing is asked for. An empty record says that the list is whole.
 send_files() {
-  (cd "$work" && list_files && printf '\0') 2>/dev/null | head -c 8388608 >"$run/files"
+  (cd "$work" && list_details && printf '\0') | head -c 8388608 >"$run/files"
   tries=0
   while [ "$tries" -lt 20 ]; do
     insist POST "jobs/$job/files" --max-time 600 -H 'Content-Type: application/octet-stream' \
@@ -52,11 +38,7 @@ send_files() {
 
 # Sends one tar, read with the rights of the job. True when the answer has come; it takes the place of the names.
 send_wanted() {
-  # GNU tar would read a backslash in a name as an escape.
-  literal=--no-unquote
-  tar "$literal" --help >/dev/null 2>&1 || literal=
-  # shellcheck disable=SC2086 # Words, or none.
-  (cd "$work" && $drop xargs -0 tar $literal -c -f - <"$run/wanted") 2>/dev/null |
+  (cd "$work" && pack <"$run/wanted") |
     {
       api PUT "jobs/$job/files" --max-time 3600 -T - -o "$run/wanted.new"
       # What is refused is not sent again.

@@ -3,7 +3,7 @@ import { sh } from './sh.ts'
 /** The ordinary user that the job runs as. */
 export const JOB_USER = sh`
 prepare_user() {
-  drop=
+  as_job=
   # A shell ignores these signals in background jobs, and an exec'd program inherits ignored signals.
   signals=--default-signal=INT,QUIT
   /usr/bin/env "$signals" true 2>/dev/null || signals=
@@ -13,9 +13,9 @@ prepare_user() {
   uid=$(id -u "$user") gid=$(id -g "$user")
   chown "$uid:$gid" "$work"
   if command -v setpriv >/dev/null 2>&1; then
-    drop="setpriv --reuid=$uid --regid=$gid --clear-groups --no-new-privs"
+    as_job="setpriv --reuid=$uid --regid=$gid --clear-groups --no-new-privs"
   elif command -v runuser >/dev/null 2>&1; then
-    drop="runuser -u $user --"
+    as_job="runuser -u $user --"
   else
     log 'neither setpriv nor runuser: the job would run as root'
     return 1

@@ -11,7 +11,7 @@ prepare_room() {
   : >"$home/stderr"
   # Named pipes: the command may reopen and truncate /dev/stdout, which must not truncate the stored output.
   mkfifo "$run/release" "$run/order" "$run/out" "$run/err"
-  [ -z "$drop" ] || chown "$uid:$gid" "$run/out" "$run/err"
+  [ -z "$as_job" ] || chown "$uid:$gid" "$run/out" "$run/err"
   cat "$run/out" >>"$home/stdout" &
   out_cat=$!
   cat "$run/err" >>"$home/stderr" &

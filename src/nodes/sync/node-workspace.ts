@@ -16,28 +16,19 @@ interface WorkspaceRequest {
 /** Relative to the home directory on the node. */
 export const workspaceDirectory = (owner: string, id: string): string => `.cache/deputy/${owner}/work/${id}`
 
-/** Copies a synchronised tree to the workspace of a command. The stamp marks the time: later changes are the command's. */
-export const fillWorkspace = async (
-  request: WorkspaceRequest & { key: string | undefined; keepBase?: boolean },
-): Promise<void> => {
+/** Copies a synchronised tree to the workspace of a command, with the times of its files: a patch compares them. */
+export const fillWorkspace = async (request: WorkspaceRequest & { key: string }): Promise<void> => {
   const work = `"$HOME/${workspaceDirectory(request.owner, request.id)}"`
-  const tree =
-    request.key === undefined ? undefined : `"$HOME/${treeDirectory(request.owner, request.key)}/${TREE}"`
-  const copyTo = (place: string): string =>
-    `rm -rf ${place}; mkdir -p ${place} && { cp -a --reflink=auto ${tree}/. ${place}/ 2>/dev/null || cp -Rp ${tree}/. ${place}/; }`
-  const base = request.keepBase && tree !== undefined ? `${copyTo(`${work}.base`)} && ` : ''
-  const copy = tree === undefined ? `mkdir -p ${work}` : `touch ${tree}/../used; ${base}${copyTo(work)}`
-  await expectDone(
-    request,
-    `umask 077; ${copy} && touch ${work}.stamp && { sleep 0.02 2>/dev/null || sleep 1; }`,
-  )
+  const tree = `"$HOME/${treeDirectory(request.owner, request.key)}/${TREE}"`
+  const copy = `{ cp -a --reflink=auto ${tree}/. ${work}/ 2>/dev/null || cp -Rp ${tree}/. ${work}/; }`
+  await expectDone(request, `umask 077; touch ${tree}/../used; rm -rf ${work}; mkdir -p ${work} && ${copy}`)
 }
 
 /** Unpacks an archive into the workspace and overwrites existing files. */
 export const unpackInto = (request: WorkspaceRequest & { archive: AsyncIterable<unknown> }): Promise<void> =>
   expectDone(
     request,
-    `umask 077; w="$HOME/${workspaceDirectory(request.owner, request.id)}"; mkdir -p "$w" && tar -xpof - -C "$w" && touch "$w.stamp"`,
+    `umask 077; w="$HOME/${workspaceDirectory(request.owner, request.id)}"; mkdir -p "$w" && tar -xpof - -C "$w"`,
     request.archive,
   )
 

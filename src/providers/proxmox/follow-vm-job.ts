@@ -1,16 +1,15 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Exit, Outcome, StopReason } from '../../ports.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
-import { type Collected, withoutSecrets } from './collect-vm-files.ts'
+import { signalOf } from '../../runner/signals.ts'
 import { stopVm, type Target } from './destroy-vm.ts'
 import { locateVm } from './locate-vm.ts'
-import { type Details, detailsOf, type Finished } from './machine-details.ts'
+import { type CollectedFiles, type Details, detailsOf, type Finished } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { outlivesJob } from './outlives-job.ts'
 import type { OutputReceiver } from './output-receiver.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Sessions } from './sessions.ts'
-import { signalName } from './signal-name.ts'
 import { networkIsolation } from './vm-isolation.ts'
 
 export interface FollowVmJobOptions {
@@ -36,7 +35,7 @@ export interface FollowVmJobOptions {
   /** What the job may reach through our proxy. */
   readonly domains?: readonly string[]
   /** The files that have arrived, however far they came. */
-  collected(): Collected
+  collected(): CollectedFiles
   /** Called when the machine is found on another node. */
   moved(node: string): Promise<void>
   readonly handOverMs?: number
@@ -199,13 +198,12 @@ const cutOff = async ({
   const now = provider.proxmox.clock.now()
   // What never started was not killed either.
   const report = { code: 0, signal: state.startedAt === undefined ? 0 : 9, ended: '' as const }
-  const files =
-    state.startedAt === undefined ? EMPTY : withoutSecrets(rest.collected(), outputReceiver.redact)
+  const files = state.startedAt === undefined ? NO_FILES : rest.collected()
   const finished: Finished = { jobId: run.job.id, report, endedAt: now, ...files }
   return { kind: 'exit', exit: toExit({ provider, run, details, state, outputReceiver, ...rest }, finished) }
 }
 
-const EMPTY: Collected = { artifacts: [], skipped: [], patch: null }
+const NO_FILES: CollectedFiles = { artifacts: [], skipped: [], patch: null }
 
 const targetOf = (
   { owner, pool, vmids }: FollowVmJobOptions['provider'],
@@ -225,7 +223,7 @@ const toExit = (
   return {
     // As a shell reports it.
     code: report.signal === 0 ? report.code : 128 + report.signal,
-    signal: report.signal === 0 ? null : signalName(report.signal),
+    signal: report.signal === 0 ? null : signalOf(128 + report.signal).signal,
     stopped,
     startedAt,
     endedAt,

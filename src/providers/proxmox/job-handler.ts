@@ -6,16 +6,16 @@ import type { CompletePayload, ExitReport } from '../../guest/protocol.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
 import type { AttachRequest, Blobs } from '../../ports.ts'
-import { type Collection, withoutSecrets } from './collect-vm-files.ts'
-import { watched } from './file-receiver.ts'
-import type { Details, Finished } from './machine-details.ts'
+import type { CollectedFiles, Details, Finished } from './machine-details.ts'
 import type { OutputReceiver, Told } from './output-receiver.ts'
 
 export interface JobHandlerOptions {
   readonly run: AttachRequest
   readonly outputReceiver: OutputReceiver
   readonly blobs: Blobs
-  readonly collection: Collection
+  readonly files: Pick<JobHandler, 'files' | 'receive'>
+  /** The files that have arrived so far. */
+  collected(): CollectedFiles
   /** Whether the machine waits for more work after this job. */
   readonly outlivesJob: boolean
   now(): number
@@ -35,7 +35,8 @@ export const createJobHandler = ({
   run,
   outputReceiver,
   blobs,
-  collection,
+  files,
+  collected,
   outlivesJob,
   now,
   withStart,
@@ -61,7 +62,7 @@ export const createJobHandler = ({
         jobId: run.job.id,
         report,
         endedAt: now(),
-        ...withoutSecrets(collection.result(), outputReceiver.redact),
+        ...collected(),
       }
       await outputReceiver.end(last, { finished })
       onFinished(finished)
@@ -110,8 +111,7 @@ export const createJobHandler = ({
       const input = inputsOf(run.manifest, blobs)[index]
       return input && watched(input.content(), onInput)
     },
-    files: list => collection.list(list),
-    receive: tar => collection.receive(tar),
+    ...files,
     exit: async report => {
       await finish(report)
       return outlivesJob ? 'wait' : 'poweroff'
@@ -132,6 +132,13 @@ export const createJobHandler = ({
 const codeOf = ({ status, exit_code }: CompletePayload): number => {
   const code = Number.isInteger(exit_code) && exit_code >= 0 && exit_code <= 255 ? exit_code : 255
   return status === 'failed' && code === 0 ? 1 : code
+}
+
+async function* watched(source: AsyncIterable<Uint8Array>, onBytes: () => void): AsyncGenerator<Uint8Array> {
+  for await (const chunk of source) {
+    onBytes()
+    yield chunk
+  }
 }
 
 export interface Input {

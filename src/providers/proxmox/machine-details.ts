@@ -1,5 +1,7 @@
 import type { ExitReport } from '../../guest/protocol.ts'
+import { redactNames } from '../../output/redact-names.ts'
 import type { Machine } from '../../ports.ts'
+import type { Collected } from '../../runner/collect.ts'
 
 /** The stored record of a machine. It holds no secret: only the hash of the token. */
 export interface Details {
@@ -45,11 +47,21 @@ export interface Details {
   readonly finished?: Finished
 }
 
-interface CollectedFiles {
+export interface CollectedFiles {
   readonly artifacts: readonly { path: string; sha256: string; size: number }[]
   readonly skipped: readonly { path: string; reason: string }[]
   readonly patch: { readonly sha256: string; readonly size: number } | null
 }
+
+/** The record of what was collected. File names are shown as output is, so secrets in them are redacted. */
+export const toRecord = (
+  { artifacts, skippedArtifacts, patch }: Collected,
+  redact: (text: string) => string,
+): CollectedFiles => ({
+  artifacts: redactNames(artifacts, redact),
+  skipped: redactNames(skippedArtifacts, redact),
+  patch,
+})
 
 /** Stored before the result is acknowledged to the machine. */
 export interface Finished extends CollectedFiles {

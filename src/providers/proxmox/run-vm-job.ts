@@ -1,15 +1,14 @@
 import { basename } from 'node:path'
-import { patchThread } from '../../files/patch-thread.ts'
 import type { Work } from '../../guest/machine-handler.ts'
 import { encodeSpec } from '../../guest/order-format.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { KEPT } from '../../jobs/limits.ts'
 import type { AttachRequest, Outcome, Run } from '../../ports.ts'
+import { createCollection, leavesFiles } from '../../runner/collect.ts'
 import type { CallbackServer } from './callback-server.ts'
-import { createCollection, wantsFiles, withoutSecrets } from './collect-vm-files.ts'
 import { type FollowVmJobOptions, followVmJob } from './follow-vm-job.ts'
 import { createJobHandler, inputsOf } from './job-handler.ts'
-import { type Details, movedTo } from './machine-details.ts'
+import { type Details, movedTo, toRecord } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { outlivesJob } from './outlives-job.ts'
 import { createOutputReceiver } from './output-receiver.ts'
@@ -17,6 +16,7 @@ import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { createSealedOutputState } from './sealed-output-state.ts'
 import type { Sessions } from './sessions.ts'
 import { openEgress } from './vm-egress.ts'
+import { createVmFileChannel } from './vm-file-channel.ts'
 
 export interface VmJobOptions {
   readonly provider: ProxmoxProviderOptions
@@ -76,15 +76,16 @@ export const runVmJob = async (
       jobId: run.job.id,
       manifest: run.manifest,
       blobs: provider.blobs,
-      caps: { patchBytes: KEPT.patchBytes, ...provider.keep },
-      work: patchThread,
+      keep: { patchBytes: KEPT.patchBytes, ...provider.keep },
       batchBytes: provider.channel === 'agent' ? LETTER_BYTES : BATCH_BYTES,
       startedAt: () => state.startedAt ?? began,
-      earlier: details.collected?.jobId === run.job.id ? details.collected : undefined,
-      store: collected =>
-        run.remember({
-          collected: { jobId: run.job.id, ...withoutSecrets(collected, outputReceiver.redact) },
-        }),
+    })
+    const stored = details.collected?.jobId === run.job.id ? details.collected : undefined
+    const collected = () => stored ?? toRecord(collection.result(), outputReceiver.redact)
+    const files = createVmFileChannel({
+      collection,
+      complete: stored !== undefined,
+      store: () => run.remember({ collected: { jobId: run.job.id, ...collected() } }),
       onBytes: () => {
         state.filesAt = now()
         run.sink.heartbeat()
@@ -94,7 +95,8 @@ export const runVmJob = async (
       run,
       outputReceiver,
       blobs: provider.blobs,
-      collection,
+      files,
+      collected,
       onInput: () => {
         session.lastContact = now()
       },
@@ -137,7 +139,7 @@ export const runVmJob = async (
       ...{ sessions, run, details, outputReceiver, state, phases, present, moved },
       provider: { ...provider, heartbeatSeconds },
       ...(egress.domains && { domains: egress.domains }),
-      collected: () => collection.result(),
+      collected,
       reaches,
     })
   } finally {
@@ -205,7 +207,7 @@ const workFor = (
     graceSeconds: provider.graceSeconds,
     heartbeatSeconds: provider.heartbeatSeconds,
     inputs,
-    wantsFiles: wantsFiles(manifest),
+    wantsFiles: leavesFiles(manifest),
     continues: manifest.machine !== undefined,
     outlivesJob: outlivesJob({ manifest }),
   })

@@ -41,7 +41,7 @@ export const isolatedScript = (request: IsolationRequest): string => {
     : 'exec bwrap'
   return `w="$HOME"/${shellQuote(request.workspace)}
 b=$w
-${request.root ? `mkdir -p /run/deputy/m && chown -R ${request.uid}:${request.uid} "$w" || exit 126\n[ -e "$w.stamp" ] && touch "$w.stamp" && sleep 0.02\nfor f in /proc/$$/fd/1 /proc/$$/fd/2; do [ -p "$f" ] && chown ${request.uid} "$f"; done\nb=/run/deputy/m` : ''}
+${request.root ? `mkdir -p /run/deputy/m && chown -R ${request.uid}:${request.uid} "$w" || exit 126\nfor f in /proc/$$/fd/1 /proc/$$/fd/2; do [ -p "$f" ] && chown ${request.uid} "$f"; done\nb=/run/deputy/m` : ''}
 command=("$@")
 set -- ${shellJoin(flags)}
 for d in bin sbin lib lib64 lib32; do

@@ -32,7 +32,7 @@ export const placeInputs = async (request: InputsRequest): Promise<void> => {
     await request.serialize(`${target.id} ${key}`, async () => {
       const source = tarSource(() => request.blobs.read(blob))
       await pushTree({ ...where, key, source }).catch(explainTar)
-      await fillWorkspace({ ...where, key, keepBase: manifest.workspace?.patch === true })
+      await fillWorkspace({ ...where, key })
     })
   }
   const files = manifest.files ?? []

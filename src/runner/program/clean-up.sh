@@ -46,9 +46,9 @@ release() {
     [ -z "$left" ] || break
   done
   if [ -z "$left" ]; then
-    set -- "$work/$workspace" "$work/$workspace.base" "$work/$workspace.stamp"
+    set -- "$work/$workspace"
     # A command may have taken its own rights away.
-    rm -rf "$@" 2>/dev/null || { chmod -R u+rwX "$1" && rm -rf "$@"; } 2>/dev/null || left=0
+    rm -rf "$1" 2>/dev/null || { chmod -R u+rwX "$1" && rm -rf "$1"; } 2>/dev/null || left=0
   fi
   echo "released workspace=$workspace left='$left'"
   # A request that was on its way for a day does not arrive any more.
@@ -60,7 +60,7 @@ release() {
 list_workspaces() {
   for d in "$work"/*/; do
     d=${d%/}
-    case $d in *.base | */\*) continue ;; esac
+    case $d in */\*) continue ;; esac
     echo "workspace workspace=${d##*/} createdAt=$(modified "$d")"
   done
 }

@@ -12,7 +12,7 @@
 umask 077
 LC_ALL=C
 export LC_ALL
-version=1 oldest=1 refused='' runs='' claims=''
+version=1 oldest=1 refused='' runs='' claims='' as_job=''
 PATH="$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 for d in /opt/homebrew/bin "$HOME/.local/bin" "$HOME/.cargo/bin"; do
   [ -d "$d" ] && case ":$PATH:" in *":$d:"*) ;; *) PATH="$PATH:$d" ;; esac
@@ -43,7 +43,7 @@ request() {
 
 # Sets a variable for each setting of a request. A new setting that this runner does not know is ignored.
 settings() {
-  run='' workspace='' from=0 base=0
+  run='' workspace='' from=0
   while [ $# -gt 0 ]; do
     case $1 in
       version=*) theirs=${1#*=} ;;
@@ -57,7 +57,6 @@ settings() {
       keepHead=*) head=${1#*=} ;;
       keepTail=*) tail=${1#*=} ;;
       context=*) sealed=${1#*=} ;;
-      base=*) base=${1#*=} ;;
       env=* | --) break ;;
     esac
     shift

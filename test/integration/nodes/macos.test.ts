@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/nodes/cluster.ts'
@@ -46,23 +46,28 @@ describe.skipIf(missing !== undefined)('a node with the tools of a BSD and no /p
     writeFileSync(join(source, 'run.sh'), '#!/bin/sh\n', { mode: 0o755 })
     symlinkSync('a b.txt', join(source, 'link'))
     await pushTree({ ...where, key: 'k', source: directorySource(source) })
-    await fillWorkspace({ ...where, key: 'k', keepBase: true })
+    await fillWorkspace({ ...where, key: 'k' })
     const ran = await runOn(cluster, 'n1', {
       id,
       command: "echo two >> 'a b.txt'; echo out; echo err >&2; exit 7",
     })
     expect(ran).toMatchObject({ end: { kind: 'exit', code: 7 }, stdout: 'out\n', stderr: 'err\n' })
     const channel = await channelTo(cluster, 'n1')
-    const { files, changed } = await listFiles({ channel, workspace: id, signal })
-    expect(files.sort((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
-      { path: 'a b.txt', type: 'file', size: 8, mode: 0o644 },
-      { path: 'link', type: 'link', size: 7, mode: expect.any(Number) },
-      { path: 'run.sh', type: 'file', size: 10, mode: 0o755 },
+    const { files } = await listFiles({ channel, workspace: id, signal })
+    expect([...files].sort((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
+      { path: 'a b.txt', type: 'file', size: 8, mode: 0o644, modified: expect.any(Number) },
+      { path: 'link', type: 'link', size: 7, mode: expect.any(Number), modified: expect.any(Number) },
+      {
+        path: 'run.sh',
+        type: 'file',
+        size: 10,
+        mode: 0o755,
+        modified: Math.floor(statSync(join(source, 'run.sh')).mtimeMs / 1000),
+      },
     ])
-    expect([...changed]).toEqual(['a b.txt'])
     const read: string[] = []
     const paths = ['a b.txt', 'run.sh']
-    await readFiles({ channel, workspace: id, paths, signal }, async (path, { size }) => {
+    await readFiles({ channel, workspace: id, paths, limit: 1e6, signal }, async ({ path, size }) => {
       read.push(`${path} ${size}`)
     })
     expect(read).toEqual(['a b.txt 8', 'run.sh 10'])

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell scripts
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
@@ -13,7 +13,7 @@ import {
   releaseWorkspaces,
   stopRun,
 } from '../../../src/runner/client.ts'
-import { listBase, listFiles } from '../../../src/runner/file-list.ts'
+import { listFiles } from '../../../src/runner/file-list.ts'
 import { runnerScript } from '../../../src/runner/program.ts'
 import { readFiles } from '../../../src/runner/read-files.ts'
 import { has } from '../../support/has.ts'
@@ -436,29 +436,25 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
   it('has its files listed and read', async () => {
     const id = newId()
     const names = ['plain', 'a b', "it's", '-rf', 'ünïcode', ...(hasProc ? ['new\nline'] : [])]
-    mkdirSync(runner.at('work', `${id}.base`), { recursive: true })
-    writeFileSync(runner.at('work', `${id}.base`, 'old'), 'old')
     const command = `mkdir sub; ln -s plain link; for f in "$@"; do printf "%s" "$f" > "$f"; done; echo x > sub/deep; chmod 755 sub/deep`
     const start = startOf({ id, command })
     await followOn(runner, id, { start: { ...start, argv: [...start.argv, 'bash', ...names] } })
     const listing = await listFiles({ channel, workspace: id, signal })
     expect(listing.files.map(({ path }) => path).sort()).toEqual([...names, 'link', 'sub/deep'].sort())
-    expect(listing.files).toContainEqual({ path: 'sub/deep', type: 'file', size: 2, mode: 0o755 })
+    expect(listing.truncated).toBe(false)
+    const modified = Math.floor(statSync(runner.at('work', id, 'sub', 'deep')).mtimeMs / 1000)
+    expect(listing.files).toContainEqual({ path: 'sub/deep', type: 'file', size: 2, mode: 0o755, modified })
     expect(listing.files.find(({ path }) => path === 'link')?.type).toBe('link')
     const read = new Map<string, string>()
     await readFiles(
-      { channel, workspace: id, paths: [...names, 'gone'], signal },
-      async (path, { content }) => {
+      { channel, workspace: id, paths: [...names, 'gone'], limit: 1e6, signal },
+      async ({ path }, content) => {
         const chunks: Uint8Array[] = []
         for await (const chunk of content) chunks.push(chunk)
         read.set(path, Buffer.concat(chunks).toString())
       },
     )
     expect(read).toEqual(new Map(names.map(name => [name, name])))
-    expect(await listBase({ channel, workspace: id, signal })).toEqual({
-      files: new Set(['old']),
-      links: new Set(),
-    })
     await expect(listFiles({ channel, workspace: 'none', signal })).rejects.toThrow('none is not there')
   })
 
@@ -496,10 +492,10 @@ it.skipIf(!has('shellcheck'))(
   'shellcheck has nothing to say about the runner (skipped where it is missing)',
   () => {
     const directory = new URL('../../../src/runner/program/', import.meta.url)
-    const program = ['main', 'processes', 'hold', 'start', 'follow', 'clean-up', 'files']
+    const program = ['main', 'processes', 'hold', 'start', 'follow', 'clean-up', 'list-and-pack', 'files']
       .map(part => readFileSync(new URL(`${part}.sh`, directory), 'utf8'))
       .join('')
-    expect(readdirSync(directory)).toHaveLength(7)
+    expect(readdirSync(directory)).toHaveLength(8)
     expect(spawnSync('shellcheck', ['--shell=sh', '-'], { input: program, encoding: 'utf8' }).stdout).toBe('')
   },
 )

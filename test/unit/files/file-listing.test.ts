@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readListing } from '../../../src/files/file-listing.ts'
+import { parseListing, readListing } from '../../../src/files/file-listing.ts'
 
 describe('the listing of a workspace', () => {
   const list = (...chunks: (string | Buffer)[]) => {
@@ -63,6 +63,47 @@ describe('the listing of a workspace', () => {
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async bytes => {
         const result = await list(Buffer.from(bytes), '\0\0')
         for (const file of result.files) expect(file.path.split('/')).not.toContain('..')
+      }),
+    )
+  })
+})
+
+describe('the listing of a workspace that is received as a whole', () => {
+  it('is read as find writes it, with fractions of seconds or without', () => {
+    const list = 'f 12 644 1700000000.5000000000 a b\0l 3 777 17 link\0p 0 600 -5.0 new\nline\0\0'
+    expect(parseListing(Buffer.from(list))).toEqual({
+      files: [
+        { path: 'a b', type: 'file', size: 12, mode: 0o644, modified: 1_700_000_000 },
+        { path: 'link', type: 'link', size: 3, mode: 0o777, modified: 17 },
+        { path: 'new\nline', type: 'other', size: 0, mode: 0o600, modified: -5 },
+      ],
+      truncated: false,
+      unnamed: 0,
+    })
+  })
+
+  it('is known to be cut when its end is missing', () => {
+    expect(parseListing(Buffer.from('f 1 644 1 a\0f 1 644 1 b'))).toMatchObject({
+      files: [{ path: 'a' }],
+      truncated: true,
+    })
+    expect(parseListing(Buffer.alloc(0))).toMatchObject({ files: [], truncated: true })
+  })
+
+  it('leaves out ways to elsewhere and what is no record, and counts names that are no UTF-8', () => {
+    const records = ['f 1 644 1 ../x', 'f 1 644 1 /etc/passwd', 'f 1 644 1 a/../../x', 'f -1 644 1 x', 'junk']
+    const bytes = Buffer.concat([
+      Buffer.from(records.map(record => `${record}\0`).join('')),
+      Buffer.from('f 1 644 1 bad\xff\0', 'latin1'),
+      Buffer.from('\0'),
+    ])
+    expect(parseListing(bytes)).toEqual({ files: [], truncated: false, unnamed: 1 })
+  })
+
+  it('survives any bytes', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), bytes => {
+        for (const { path } of parseListing(Buffer.from(bytes)).files) expect(path).not.toMatch(/^\/|\.\./)
       }),
     )
   })

@@ -41,8 +41,8 @@ const REQUESTS: readonly Request[] = [
   { kind: 'bar', run: 'm1.j1' },
   { kind: 'release', workspace: 'm1' },
   { kind: 'workspaces' },
-  { kind: 'files', workspace: 'm1', base: true },
-  { kind: 'read', workspace: 'm1', base: false, argv: ["./it's", './a b'] },
+  { kind: 'files', workspace: 'm1' },
+  { kind: 'read', workspace: 'm1', argv: ["./it's", './a b'] },
 ]
 
 const ANSWERS: readonly Answer[] = [

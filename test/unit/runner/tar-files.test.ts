@@ -1,54 +1,6 @@
-import fc from 'fast-check'
 import { pack } from 'tar-stream'
 import { describe, expect, it } from 'vitest'
-import { encodeNames, parseFileList } from '../../../src/guest/protocol.ts'
-import { readTarFiles, type SentFile } from '../../../src/guest/tar-files.ts'
-
-describe('the list of a workspace', () => {
-  it('is read as find writes it, with fractions of seconds or without', () => {
-    const list = 'f 12 644 1700000000.5000000000 a b\0l 3 777 17 link\0p 0 600 -5.0 new\nline\0\0'
-    expect(parseFileList(Buffer.from(list))).toEqual({
-      files: [
-        { path: 'a b', type: 'file', size: 12, mode: 0o644, modified: 1_700_000_000 },
-        { path: 'link', type: 'link', size: 3, mode: 0o777, modified: 17 },
-        { path: 'new\nline', type: 'other', size: 0, mode: 0o600, modified: -5 },
-      ],
-      truncated: false,
-      unnamed: 0,
-    })
-  })
-
-  it('is known to be cut when its end is missing', () => {
-    expect(parseFileList(Buffer.from('f 1 644 1 a\0f 1 644 1 b'))).toMatchObject({
-      files: [{ path: 'a' }],
-      truncated: true,
-    })
-    expect(parseFileList(Buffer.alloc(0))).toMatchObject({ files: [], truncated: true })
-  })
-
-  it('leaves out ways to elsewhere and what is no record, and counts names that are no UTF-8', () => {
-    const records = ['f 1 644 1 ../x', 'f 1 644 1 /etc/passwd', 'f 1 644 1 a/../../x', 'f -1 644 1 x', 'junk']
-    const bytes = Buffer.concat([
-      Buffer.from(records.map(record => `${record}\0`).join('')),
-      Buffer.from('f 1 644 1 bad\xff\0', 'latin1'),
-      Buffer.from('\0'),
-    ])
-    expect(parseFileList(bytes)).toEqual({ files: [], truncated: false, unnamed: 1 })
-  })
-
-  it('survives any bytes', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 300 }), bytes => {
-        for (const { path } of parseFileList(Buffer.from(bytes)).files) expect(path).not.toMatch(/^\/|\.\./)
-      }),
-    )
-  })
-
-  it('is answered with names that are no options and end with NUL', () => {
-    expect(encodeNames(['-rf', 'a\nb'])).toBe('./-rf\0./a\nb\0')
-    expect(encodeNames([])).toBe('')
-  })
-})
+import { readTarFiles, type SentFile } from '../../../src/runner/tar-files.ts'
 
 type Entry = Parameters<ReturnType<typeof pack>['entry']>[0]
 

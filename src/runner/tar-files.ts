@@ -3,7 +3,7 @@ import { extract } from 'tar-stream'
 import { AppError } from '../jobs/errors.ts'
 import { formatSize } from '../jobs/sizes.ts'
 
-/** One thing in a tar from a machine. Nothing of it is trusted. */
+/** An entry of a tar from a machine. The machine is not trusted. */
 export interface SentFile {
   readonly path: string
   readonly type: 'file' | 'hard-link' | 'other'
@@ -12,18 +12,17 @@ export interface SentFile {
   readonly sameAs: string
 }
 
-/**
- * Reads a tar that a machine sends, one entry after another, and never more than `limit` bytes of it. Whatever a
- * visitor leaves unread is skipped. Nothing is written anywhere: where contents go is the visitor's choice.
- */
+export type VisitFile = (file: SentFile, content: AsyncIterable<Uint8Array>) => Promise<void>
+
+/** Reads at most `limit` bytes of a tar, one entry after another. Content that the visitor does not read is skipped. */
 export const readTarFiles = async (
   source: AsyncIterable<Uint8Array>,
   limit: number,
-  visit: (file: SentFile, content: AsyncIterable<Uint8Array>) => Promise<void>,
+  visit: VisitFile,
 ): Promise<void> => {
   const tar = extract()
   const filled = pipeline(metered(source, limit), tar)
-  filled.catch(() => {}) // The loop below meets the same error.
+  filled.catch(() => {}) // The loop below throws the same error.
   try {
     for await (const entry of tar) {
       const { name, type, size, linkname } = entry.header
@@ -57,4 +56,4 @@ async function* metered(source: AsyncIterable<Uint8Array>, limit: number): Async
 const plain = (name: string): string => name.replace(/^(\.\/)+/, '')
 
 const broken = (cause: unknown): AppError =>
-  new AppError('invalid', `The machine sent no whole tar: ${(cause as Error).message}.`, { cause })
+  new AppError('invalid', `The machine sent an incomplete tar: ${(cause as Error).message}.`, { cause })

@@ -4,14 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pack } from 'tar-stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Listing } from '../../../../src/files/file-listing.ts'
 import { patchTasks } from '../../../../src/files/patch-tasks.ts'
-import type { FileList } from '../../../../src/guest/protocol.ts'
 import { type ManifestInput, parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { Blobs } from '../../../../src/ports.ts'
-import {
-  type CollectionOptions,
-  createCollection,
-} from '../../../../src/providers/proxmox/collect-vm-files.ts'
+import { createVmFileChannel } from '../../../../src/providers/proxmox/vm-file-channel.ts'
+import { type CollectionOptions, createCollection } from '../../../../src/runner/collect.ts'
 import { blobsWithoutStore } from '../../../support/blobs.ts'
 
 let directory: string
@@ -57,7 +55,7 @@ async function* cutAfter(
   }
 }
 
-const listOf = (files: Record<string, number | [size: number, mode: number]>, more = {}): FileList => ({
+const listOf = (files: Record<string, number | [size: number, mode: number]>, more = {}): Listing => ({
   files: Object.entries(files).map(([path, what]) => {
     const [size, mode] = typeof what === 'number' ? [what, 0o644] : what
     return { path, type: 'file' as const, size, mode, modified: 5 }
@@ -67,19 +65,38 @@ const listOf = (files: Record<string, number | [size: number, mode: number]>, mo
   ...more,
 })
 
-const collect = (manifest: Partial<ManifestInput>, more: Partial<CollectionOptions> = {}) =>
-  createCollection({
+const encode = ({ files, truncated }: Listing): Buffer =>
+  Buffer.from(
+    `${files.map(({ size, mode, modified, path }) => `f ${size} ${mode.toString(8)} ${modified} ${path}\0`).join('')}${truncated ? '' : '\0'}`,
+  )
+
+/** A machine that sends its list and its files. */
+const collect = (manifest: Partial<ManifestInput>, more: Partial<CollectionOptions> = {}) => {
+  const collection = createCollection({
     jobId: 'job',
     manifest: parseManifest({ task: 'x', ...manifest }),
     blobs,
-    caps: { artifactFiles: 10, artifactBytes: 100_000, patchBytes: 20_000 },
-    work: patchTasks,
-    batchBytes: 1e6,
+    keep: { artifactFiles: 10, artifactBytes: 100_000, patchBytes: 20_000 },
+    tasks: patchTasks,
     startedAt: () => 1_000_000,
-    store: async () => {},
-    onBytes: () => {},
     ...more,
   })
+  let isStored = false
+  const store = async () => {
+    isStored = true
+  }
+  const channel = createVmFileChannel({ collection, complete: false, store, onBytes: () => {} })
+  const plain = (names: readonly string[]) => names.map(name => name.replace(/^\.\//, ''))
+  return {
+    list: async (list: Listing) => plain(await channel.files(encode(list))),
+    receive: async (tar: AsyncIterable<Uint8Array>) => plain(await channel.receive(tar)),
+    isStored: () => isStored,
+    result: () => {
+      const { skippedArtifacts: skipped, ...rest } = collection.result()
+      return { ...rest, skipped }
+    },
+  }
+}
 
 const read = async (sha256: string): Promise<string> => {
   const parts: Uint8Array[] = []
@@ -97,6 +114,7 @@ describe('the files of a machine', () => {
     expect(await collection.receive(tarOf({ './out.txt': 'out\n' }))).toEqual(['.gitignore'])
     expect(await collection.receive(tarOf({ './.gitignore': '*.log\n' }))).toEqual(['edit.txt', 'keep.txt'])
     expect(await collection.receive(tarOf({ './edit.txt': 'new\n', './keep.txt': 'kept\n' }))).toEqual([])
+    expect(collection.isStored()).toBe(true)
     const { artifacts, patch, skipped } = collection.result()
     expect(artifacts).toEqual([
       { path: 'out.txt', size: 4, sha256: createHash('sha256').update('out\n').digest('hex') },
@@ -243,7 +261,7 @@ describe('the files of a machine', () => {
     const silent = collect({ artifacts: ['*'] }).result()
     expect(silent).toMatchObject({
       artifacts: [],
-      skipped: [{ path: '.', reason: expect.stringContaining('told nothing') }],
+      skipped: [{ path: '.', reason: expect.stringContaining('did not list') }],
     })
     expect(collect({}).result()).toEqual({ artifacts: [], skipped: [], patch: null })
   })
