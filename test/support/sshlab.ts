@@ -346,7 +346,7 @@ const freePort = (host: string): Promise<number> =>
 export const waitFor = async (
   condition: () => boolean | Promise<boolean>,
   complaint: () => string = () => 'the condition did not come true',
-  deadlineMs = 20_000,
+  deadlineMs = 30_000,
 ): Promise<void> => {
   const end = Date.now() + deadlineMs
   while (!(await condition())) {

@@ -32,7 +32,7 @@ it('starts the browser with a private file that leads there, never with the code
   writeFileSync(browser, `#!/bin/sh\nprintf '%s' "$*" > '${told}.part' && mv '${told}.part' '${told}'\n`)
   chmodSync(browser, 0o755)
   const { stdout } = await cli.run(['open'], { env: { BROWSER: browser } })
-  await until(async () => existsSync(told), 'the browser was started', 10_000)
+  await until(async () => existsSync(told), 'the browser was started')
   const file = fileURLToPath(readFileSync(told, 'utf8'))
   expect(readFileSync(file, 'utf8')).toContain(`content="0;url=${stdout.trim()}"`)
   expect(statSync(file).mode & 0o777).toBe(0o600)

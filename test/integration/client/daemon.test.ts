@@ -33,7 +33,7 @@ describe.skipIf(missing)('the client and the real daemon', () => {
   it('agree on raw output, pages and events', async () => {
     const id = await finished({ task: "printf 'a\\377b'; exit 3" })
     expect(await collect((await client.rawOutput(id)).bytes)).toBe('a\xffb')
-    const page = await client.output(id, { cursor: 1, signal: AbortSignal.timeout(10_000) })
+    const page = await client.output(id, { cursor: 1, signal: AbortSignal.timeout(30_000) })
     expect(page).toMatchObject({ done: true, next_cursor: 3, status: 'failed' })
     const events = await client.events(id)
     expect(events.map(event => event.type)).toEqual(expect.arrayContaining(['submitted', 'state']))

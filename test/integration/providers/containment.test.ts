@@ -101,7 +101,7 @@ raise SystemExit(5)
       launched.sink.batches.push = () => 0
       const exit = exitOf(await launched.outcome)
       clearInterval(watch)
-      await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
+      await harness.provider.destroy(launched.machine, AbortSignal.timeout(30_000))
       expect(exit.code).toBe(0)
       // Flat is what matters here, in a process full of other things; the daemon's own figure is in the benchmarks.
       expect(most - before).toBeLessThan(128 * MIB)

@@ -41,7 +41,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       fill()
       expect(exitOf(await launched.outcome).code).toBe(5)
       rmSync(join(disk, 'ballast'))
-      await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
+      await harness.provider.destroy(launched.machine, AbortSignal.timeout(30_000))
     })
 
     it('keeps the result of a job that ends while no daemon runs', async () => {
@@ -57,7 +57,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       expect(existsSync(join(dir, 'exit.json'))).toBe(false)
       expect(exitOf(await harness.reattach(launched, launched.sink.position).outcome).code).toBe(6)
       rmSync(join(disk, 'ballast'))
-      await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
+      await harness.provider.destroy(launched.machine, AbortSignal.timeout(30_000))
     })
 
     it('lets no job start, with a retryable error', async () => {

@@ -141,7 +141,7 @@ time.sleep(1); x = bytearray(100 << 20); time.sleep(60)" ${mark} >/dev/null 2>&1
           expect(exitOf(await kept.outcome).code).toBe(0)
           await waitFor(() => processesWith(mark).length > 0, 'it has started')
           await waitFor(() => processesWith(mark).length === 0, 'it is ended')
-          await harness.provider.destroy(kept.machine, AbortSignal.timeout(10_000))
+          await harness.provider.destroy(kept.machine, AbortSignal.timeout(30_000))
         })
       })
 

@@ -91,7 +91,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       const again = harness.reattach(launched, launched.sink.position)
       expect(exitOf(await again.outcome).code).toBe(0)
       expect(launched.sink.text() + again.sink.text()).toBe('on\nhello from /late\n')
-      await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
+      await harness.provider.destroy(launched.machine, AbortSignal.timeout(30_000))
     })
 
     it('still works in a kept machine after its job was stopped', async () => {
@@ -105,7 +105,7 @@ for (const { name, subject, skip } of SANDBOXES.slice(0, 2))
       const second = await harness.launch({ task, machine: first.machine.id }, {}, first.machine)
       expect(exitOf(await second.outcome).code).toBe(0)
       expect(second.sink.text()).toBe('hello from /kept\n')
-      await harness.provider.destroy(first.machine, AbortSignal.timeout(10_000))
+      await harness.provider.destroy(first.machine, AbortSignal.timeout(30_000))
     })
 
     it('ends with the proxy gone and the tunnel closed', async () => {

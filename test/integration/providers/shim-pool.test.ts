@@ -79,7 +79,7 @@ describe('shims', () => {
     expect(shims(harness.stateDir).length).toBeGreaterThanOrEqual(5)
     for (const job of burst) job.stop('cancel')
     await Promise.all(burst.map(({ outcome }) => outcome))
-    for (const { machine } of burst) await harness.provider.destroy(machine, AbortSignal.timeout(10_000))
+    for (const { machine } of burst) await harness.provider.destroy(machine, AbortSignal.timeout(30_000))
     await waitFor(() => shims(harness.stateDir).length === 1, 'only the spare one is left')
     const { outcome, sink } = await harness.run({ task: 'echo fine' })
     expect(exitOf(outcome).code).toBe(0)
@@ -97,7 +97,7 @@ describe('shims', () => {
     expect(holding()).toHaveLength(1)
     job.stop('cancel')
     await job.outcome
-    await harness.provider.destroy(job.machine, AbortSignal.timeout(10_000))
+    await harness.provider.destroy(job.machine, AbortSignal.timeout(30_000))
     await waitFor(() => holding().length === 0, 'the secret is gone')
     await harness.dispose()
   })
@@ -176,7 +176,7 @@ describe('a job that has a shim of its own', () => {
     expect(await answer).toMatchObject({ type: 'refused', error: { code: 'conflict' } })
     expect(readdirSync(dir)).toEqual([])
     link.disconnect()
-    await harness.provider.destroy(launched.machine, AbortSignal.timeout(10_000))
+    await harness.provider.destroy(launched.machine, AbortSignal.timeout(30_000))
     await harness.dispose()
   })
 
@@ -190,7 +190,7 @@ describe('a job that has a shim of its own', () => {
     const { outcome, sink } = await harness.launch({ task: 'echo ran' }, {}, machine, job)
     expect(await outcome).toMatchObject({ kind: 'lost', error: { code: 'conflict' } })
     expect(sink.text()).toBe('')
-    await harness.provider.destroy(machine, AbortSignal.timeout(10_000))
+    await harness.provider.destroy(machine, AbortSignal.timeout(30_000))
     await harness.dispose()
   })
 

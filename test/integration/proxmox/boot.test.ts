@@ -19,7 +19,7 @@ describe.skipIf(!hasCurl)('a machine that boots', () => {
     const { lab, engine } = await begin({ provider: { injection } })
     const { job_id } = await engine.deputy.submit({ task: 'echo x; sleep 60', runtime: 'proxmox' }, 'test')
     await until(async () => (await engine.deputy.get(job_id)).status === 'running', 'it runs', 30_000)
-    await until(() => hasBooted(lab.machines()[0]!.vmid), 'the boot is over', 5000)
+    await until(() => hasBooted(lab.machines()[0]!.vmid), 'the boot is over')
     expect((await engine.deputy.get(job_id)).status).toBe('running')
     await engine.deputy.cancel(job_id, 'test')
     await clean(lab)

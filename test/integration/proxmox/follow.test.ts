@@ -293,7 +293,7 @@ describe('a job in a machine that is not heard of', () => {
       expect(job.asked('/status/stop'), `${seconds} s`).toBe(0)
     }
     await job.pass(6)
-    await until(() => job.asked('/status/stop') > 0, 'it is cut off', 5_000)
+    await until(() => job.asked('/status/stop') > 0, 'it is cut off')
     expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'timeout' } })
     expect(job.vm.status).toBe('stopped')
   })
@@ -305,7 +305,7 @@ describe('a job in a machine that is not heard of', () => {
     await job.pass(12)
     expect(job.asked('/status/stop')).toBe(0)
     await job.pass(4)
-    await until(() => job.asked('/status/stop') > 0, 'it is cut off', 5_000)
+    await until(() => job.asked('/status/stop') > 0, 'it is cut off')
     expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'timeout' } })
   })
 

@@ -6,7 +6,7 @@ import { parseListing, readListing } from '../../../src/files/file-listing.ts'
 describe('the listing of a workspace', () => {
   const list = (...chunks: (string | Buffer)[]) => {
     const stream = new PassThrough()
-    const result = readListing(stream, AbortSignal.timeout(5000))
+    const result = readListing(stream, AbortSignal.timeout(30_000))
     for (const chunk of chunks) stream.write(chunk)
     stream.end()
     return result

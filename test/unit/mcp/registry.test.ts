@@ -19,7 +19,7 @@ const tool = (name: string, annotations = reads()) =>
 
 const context = {
   directories: [],
-  signal: AbortSignal.timeout(10_000),
+  signal: AbortSignal.timeout(30_000),
   origin: 'test',
 }
 

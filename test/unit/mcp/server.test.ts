@@ -13,7 +13,7 @@ const call = async (
 }
 
 const until = async (condition: () => boolean, what: string) => {
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + 30_000
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`waited too long for ${what}`)
     await new Promise(resolve => setTimeout(resolve, 10))
