@@ -9,6 +9,8 @@ export interface Home {
   readonly cacheDir: string
   readonly runtimeDir: string
   readonly configFile: string
+  /** Certificates of Proxmox hosts that the user trusts. */
+  readonly trustedHosts: string
   readonly socket: string
   readonly log: string
 }
@@ -34,6 +36,7 @@ export const resolveHome = (env: Readonly<Record<string, string | undefined>>): 
     cacheDir,
     runtimeDir,
     configFile: join(configDir, 'config.yaml'),
+    trustedHosts: join(configDir, 'proxmox-hosts'),
     socket: join(runtimeDir, SOCKET),
     log: join(stateDir, 'daemon.log'),
   }

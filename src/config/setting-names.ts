@@ -14,12 +14,23 @@ export const settingNames = (env: Readonly<Record<string, string | undefined>>):
     .sort()
     .slice(0, MOST)
 
-/** A sentence about the settings that the client has and the daemon lacks; undefined when none is missing. */
+/** Sentences about the settings that the client has and the daemon lacks. */
 export const missingSettings = (
   front: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-): string | undefined => {
+): string[] => {
   const missing = front.filter(name => SETTING.test(name) && (env[name] ?? '') === '')
-  if (missing.length === 0) return undefined
-  return `This client sets ${missing.slice(0, 8).join(', ')}, but the daemon was started without them. The user should run 'deputy daemon restart' in a shell that sets them.`
+  const shared = missing.filter(name => !name.startsWith('PROXMOX_'))
+  const restart = "The user should run 'deputy daemon restart' in a shell that sets them."
+  return [
+    ...(shared.length > 0
+      ? [
+          `This client sets ${shared.slice(0, 8).join(', ')}, but the daemon was started without them. ${restart}`,
+        ]
+      : []),
+    // The Proxmox tools of a session use its own settings.
+    ...(missing.includes('PROXMOX_HOST')
+      ? [`Jobs cannot run in VMs: the daemon was started without PROXMOX_HOST. ${restart}`]
+      : []),
+  ]
 }

@@ -42,6 +42,7 @@ const proxmox = async ({ home, config, env, blobs, log, onCall }: ProvidersOptio
       env,
       stateDir: home.stateDir,
       cacheDir: join(home.cacheDir, 'proxmox'),
+      trustFile: home.trustedHosts,
       proxmox: config.proxmox,
       callback: config.callback,
       defaults: config.defaults,

@@ -1,12 +1,16 @@
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type Home, ownDirectories } from '../config/home.ts'
+import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
+import type { SessionToolsets } from '../mcp/mcp-service.ts'
 import { type ClusterTools, createClusterToolset } from '../mcp/tools/cluster/cluster-toolset.ts'
 import { jobsToolset } from '../mcp/tools/jobs/jobs-toolset.ts'
-import type { Approvals } from '../mcp/tools/proxmox/policy/pending-approvals.ts'
+import { type Approvals, createApprovals } from '../mcp/tools/proxmox/policy/pending-approvals.ts'
 import type { Toolset } from '../mcp/toolset.ts'
+import type { Environment } from '../proxmox/env-variables.ts'
 import { isConfigured, parseSettings } from '../proxmox/proxmox-settings.ts'
 
 export interface ToolsetsOptions {
@@ -21,18 +25,83 @@ export interface Toolsets {
   readonly available: Toolset[]
   /** Problems with the settings of a toolset, as sentences for the MCP client. */
   readonly notes: string[]
-  /** Calls to the cluster that wait for the user's approval; absent without a cluster. */
-  readonly approvals?: Approvals
+  /** Toolsets for a client with Proxmox settings of its own; undefined when the daemon's are the same. */
+  forSession(environment: Environment): Promise<SessionToolsets> | undefined
+  /** Calls to any cluster that wait for the user's approval. */
+  readonly approvals: Pick<Approvals, 'list' | 'approve'>
   close(): Promise<void>
 }
 
 const NOT_CONFIGURED =
   'Proxmox VE is not configured: set PROXMOX_HOST and an API token in the environment of the daemon.'
+/** Each holds connections to a cluster, for as long as the daemon runs. */
+const MAX_ENVIRONMENTS = 16
+
+interface Made extends SessionToolsets {
+  readonly available: Toolset[]
+  readonly notes: string[]
+  readonly approvals?: Approvals
+  close(): Promise<void>
+}
 
 /** Creates every toolset; a client chooses among them when it connects. */
 export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets> => {
+  const { home, env, log } = options
+  const own = await makeToolsets(options)
+  const sessions = new Map<string, Promise<Made>>()
+  const approvals: Approvals[] = own.approvals ? [own.approvals] : []
+
+  const makeSession = async (environment: Environment): Promise<Made> => {
+    const others = Object.entries(env).filter(([name]) => !name.startsWith('PROXMOX_'))
+    const session = { ...Object.fromEntries(others), ...environment }
+    const made = await makeToolsets({ ...options, env: session, config: loadConfig(home, session).config })
+    if (made.approvals) approvals.push(made.approvals)
+    return made
+  }
+
+  return {
+    available: own.available,
+    notes: own.notes,
+    approvals: mergeApprovals(approvals),
+    forSession: environment => {
+      if (!isConfigured(environment)) return undefined
+      if (Object.entries(environment).every(([name, value]) => env[name] === value)) return undefined
+      const key = createHash('sha256')
+        .update(JSON.stringify(Object.entries(environment).sort()))
+        .digest('hex')
+      const known = sessions.get(key)
+      if (known !== undefined) return known
+      if (sessions.size >= MAX_ENVIRONMENTS)
+        return Promise.resolve({ available: own.available, notes: [TOO_MANY] })
+      const made = makeSession(environment).catch((error: unknown) => {
+        const { message } = toAppError(error)
+        log.error({ err: error }, 'cannot use the settings of a client')
+        return { ...own, notes: [`The settings of this client are not used: ${message}`] }
+      })
+      sessions.set(key, made)
+      return made
+    },
+    close: async () => {
+      await own.close()
+      for (const session of sessions.values()) await (await session).close()
+    },
+  }
+}
+
+const TOO_MANY =
+  'Too many clients have had Proxmox settings of their own, so those of the daemon count. The user should run: deputy daemon restart'
+
+const mergeApprovals = (all: readonly Approvals[]): Toolsets['approvals'] => ({
+  list: () => all.flatMap(approvals => approvals.list()),
+  approve: id => {
+    const owner = all.find(approvals => approvals.list().some(plan => plan.id === id))
+    return (owner ?? createApprovals()).approve(id)
+  },
+})
+
+const makeToolsets = async (options: ToolsetsOptions): Promise<Made> => {
   const own = [jobsToolset, createClusterToolset(options.cluster)]
-  const nothing: Toolsets = { available: own, notes: [], close: async () => {} }
+  const nothing: Made = { available: own, notes: [], close: async () => {} }
   if (!isConfigured(options.env)) return { ...nothing, notes: [NOT_CONFIGURED] }
   try {
     const { toolsets, approvals, close } = await proxmox(options)
@@ -51,7 +120,10 @@ const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
     import('../proxmox/proxmox-client.ts'),
     import('../mcp/tools/proxmox/create-toolsets.ts'),
   ])
-  const client = createProxmox(parseSettings(env), { logger: log, cacheDir: join(home.cacheDir, 'proxmox') })
+  const client = createProxmox(parseSettings(env, home.trustedHosts), {
+    logger: log,
+    cacheDir: join(home.cacheDir, 'proxmox'),
+  })
   const { toolsets, approvals } = createProxmoxToolsets({
     api: client,
     config: config.proxmoxTools,

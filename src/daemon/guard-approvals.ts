@@ -7,7 +7,10 @@ import type { Approvals } from '../mcp/tools/proxmox/policy/pending-approvals.ts
  * Refuses approvals while a job runs on this computer without isolation. Such a job has the user's rights and could
  * approve the request of its own agent.
  */
-export const guardApprovals = (approvals: Approvals, deputy: Pick<Deputy, 'list'>): ApprovalFront => ({
+export const guardApprovals = (
+  approvals: Pick<Approvals, 'list' | 'approve'>,
+  deputy: Pick<Deputy, 'list'>,
+): ApprovalFront => ({
   list: approvals.list,
   approve: async id => {
     for (const status of ['running', 'provisioning'] as const) {

@@ -153,12 +153,13 @@ const run = async (
   const mcp = createMcpService({
     deputy,
     available: toolsets.available,
+    sessionToolsets: toolsets.forSession,
     version: VERSION,
     instructionsContext: settings => ({
       runtimes: engine.readiness(),
       agents: Object.keys(config.agents),
       secrets: secrets.names(),
-      notes: [...toolsets.notes, ...[missingSettings(settings, env)].filter(note => note !== undefined)],
+      notes: [...toolsets.notes, ...missingSettings(settings, env)],
     }),
     onerror: error => log.error({ err: error }, 'MCP tool failed'),
     onrefused: error => log.debug({ err: error }, 'MCP'),
@@ -188,7 +189,7 @@ const run = async (
       status: signal => cluster.status(deputy, signal),
       submit: (command, origin, options) => submitRouted(cluster, deputy, command, origin, options),
     },
-    ...(toolsets.approvals && { approvals: guardApprovals(toolsets.approvals, deputy) }),
+    approvals: guardApprovals(toolsets.approvals, deputy),
     tokens: await ensureTokens(home.stateDir),
     allowedHosts: config.http.allowedHosts,
     mcp: (request, access) => mcp.http.fetch(request, access),

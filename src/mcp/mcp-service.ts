@@ -1,16 +1,25 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Environment } from '../proxmox/env-variables.ts'
 import type { ServerFactory } from './bridge-client.ts'
 import { createMcpHttp, type McpHttp } from './mcp-http.ts'
 import { createMcpUpgrade } from './mcp-upgrade.ts'
 import { createServerFactory, type McpOptions } from './server-factory.ts'
-import type { Selection } from './toolset.ts'
+import type { Selection, Toolset } from './toolset.ts'
 import { selectionKey } from './toolset-selection.ts'
 import { createUpdates } from './updates.ts'
 
 export interface McpDependencies extends Omit<McpOptions, 'toolsets' | 'readOnly' | 'settings'> {
   /** Called with errors of the transport. They are usually caused by clients. */
   readonly onrefused?: (error: Error) => void
+  /** Toolsets with the client's own Proxmox settings; undefined where the daemon's are the same. */
+  sessionToolsets?(environment: Environment): Promise<SessionToolsets> | undefined
+}
+
+export interface SessionToolsets {
+  readonly available: readonly Toolset[]
+  /** Problems with the settings, one sentence each. */
+  readonly notes: readonly string[]
 }
 
 /** The MCP endpoints of the daemon. */
@@ -38,11 +47,24 @@ export const createMcpService = (dependencies: McpDependencies): McpService => {
     if (factories.size < MAX_FACTORIES) factories.set(key, factory)
     return factory
   }
+  const sessionFactory = (selection: Selection, environment: Environment): ServerFactory => {
+    const own = dependencies.sessionToolsets?.(environment)
+    if (own === undefined) return factoryFor(selection)
+    const made = own.then(({ available, notes }) =>
+      createServerFactory({
+        ...dependencies,
+        ...selection,
+        available,
+        instructionsContext: settings => ({ ...dependencies.instructionsContext(settings), notes }),
+      }),
+    )
+    return async (context, bridge) => (await made)(context, bridge)
+  }
   const { deputy, version, onrefused } = dependencies
   const updates = createUpdates(deputy)
   const shared = { factoryFor, updates, ...(onrefused && { onerror: onrefused }) }
   const http = createMcpHttp(shared)
-  const upgrades = createMcpUpgrade({ ...shared, version })
+  const upgrades = createMcpUpgrade({ ...shared, factoryFor: sessionFactory, version })
   return {
     http,
     upgrade: upgrades.handle,

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Environment } from '../proxmox/env-variables.ts'
 import { bridgeClientOf, type ServerFactory } from './bridge-client.ts'
 import { type StreamOptions, serveMcpStream } from './serve-stream.ts'
+import { environmentOf } from './session-environment.ts'
 import { STOPPING_METHOD } from './stopping-notification.ts'
 import type { Selection } from './toolset.ts'
 import { selectionOf } from './toolset-selection.ts'
@@ -11,7 +13,7 @@ const UPGRADE_PROTOCOL = 'deputy-mcp'
 
 export interface UpgradeOptions extends Omit<StreamOptions, 'factory' | 'bridge'> {
   readonly version: string
-  factoryFor(selection: Selection): ServerFactory
+  factoryFor(selection: Selection, environment: Environment): ServerFactory
 }
 
 /**
@@ -36,7 +38,7 @@ export const createMcpUpgrade = (options: UpgradeOptions) => {
       const headers = { get: (name: string) => [request.headers[name] ?? null].flat()[0] ?? null }
       streams.add(socket)
       const { updates, onerror } = options
-      const factory = options.factoryFor(selectionOf(headers))
+      const factory = options.factoryFor(selectionOf(headers), environmentOf(headers))
       void serveMcpStream(socket, {
         factory,
         bridge: bridgeClientOf(headers),

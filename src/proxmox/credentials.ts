@@ -85,10 +85,9 @@ const token = ({ user, tokenUser, tokenName, secret }: Parts): Credentials => {
   return { kind: 'token', user: owner, tokenName, id: `${owner}!${tokenName}`, secret: () => secret }
 }
 
-const checkUser = (user: string | undefined): string => {
-  if (user === undefined) {
-    throw new AppError('invalid', 'PROXMOX_USER is not set.', { hint: 'Set it with its realm: deputy@pve' })
-  }
+const DEFAULT_USER = 'root@pam'
+
+const checkUser = (user = DEFAULT_USER): string => {
   if (USER.test(user)) return user
   throw new AppError('invalid', `Invalid PROXMOX_USER "${user}".`, {
     hint: user.includes('@') ? 'Write it as name@realm.' : `Add the realm: ${user}@pve or ${user}@pam`,

@@ -27,7 +27,7 @@ export const parseEndpoints = (env: Environment): Endpoint[] => {
   return endpoints.filter((one, index) => endpoints.findIndex(other => other.origin === one.origin) === index)
 }
 
-const parseEndpoint = (text: string, defaultPort: number): Endpoint => {
+export const parseEndpoint = (text: string, defaultPort: number): Endpoint => {
   if (text.startsWith('http://')) {
     throw new AppError('invalid', `PROXMOX_HOST is "${text}", but Proxmox VE speaks HTTPS only.`, {
       hint: `Use ${text.slice('http://'.length)}`,

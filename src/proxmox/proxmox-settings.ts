@@ -15,10 +15,10 @@ export interface ProxmoxSettings {
 /** pveproxy reports an unresponsive pvedaemon with 596 after 30 s. A shorter timeout would hide that. */
 const DEFAULT_TIMEOUT_MS = 45_000
 
-export const parseSettings = (env: Environment): ProxmoxSettings => ({
+export const parseSettings = (env: Environment, trustFile?: string): ProxmoxSettings => ({
   endpoints: parseEndpoints(env),
   credentials: parseCredentials(env),
-  tls: parseTlsSettings(env),
+  tls: parseTlsSettings(env, trustFile),
   timeoutMs: parseTimeout(readVariable(env, 'PROXMOX_TIMEOUT')),
 })
 

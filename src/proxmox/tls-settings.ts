@@ -14,9 +14,11 @@ export interface TlsSettings {
   readonly ca?: { readonly pem: string } | { readonly file: string }
   /** SHA-256 fingerprints as Proxmox VE prints them: upper case, with colons. */
   readonly fingerprints: readonly string[]
+  /** Certificates that the user trusts by `deputy proxmox trust`; absent when they must not count. */
+  readonly trustFile?: string
 }
 
-export const parseTlsSettings = (env: Environment): TlsSettings => {
+export const parseTlsSettings = (env: Environment, trustFile?: string): TlsSettings => {
   const ca = parseCa(readVariable(env, 'PROXMOX_SSL_CA_CERT'))
   const fingerprints = (readVariable(env, 'PROXMOX_SSL_FINGERPRINT') ?? '')
     .split(',')
@@ -24,10 +26,16 @@ export const parseTlsSettings = (env: Environment): TlsSettings => {
     .filter(text => text !== '')
     .map(parseFingerprint)
   const mode = parseMode(env, ca !== undefined || fingerprints.length > 0)
-  return ca === undefined ? { mode, fingerprints } : { mode, ca, fingerprints }
+  const isStrict = readVariable(env, 'PROXMOX_SSL_MODE')?.toLowerCase() === 'strict'
+  return {
+    mode,
+    fingerprints,
+    ...(ca !== undefined && { ca }),
+    ...(trustFile !== undefined && !isStrict && { trustFile }),
+  }
 }
 
-const parseFingerprint = (text: string): string => {
+export const parseFingerprint = (text: string): string => {
   const hex = text
     .replace(/^sha-?256[:= ]/i, '')
     .replaceAll(':', '')

@@ -11,6 +11,7 @@ import { AppError } from '../jobs/errors.ts'
 import { osCertificates } from './os-certificates.ts'
 import type { ProxmoxDetails } from './proxmox-errors.ts'
 import type { TlsSettings } from './tls-settings.ts'
+import { trustedFingerprints } from './trusted-hosts.ts'
 
 /** The trusted CAs, and the check of a connected socket. */
 export interface TlsTrust {
@@ -61,6 +62,7 @@ const judge = (socket: TLSSocket, host: string, tls: TlsSettings, ownCa: boolean
   } else if (pinned || (chained && tls.fingerprints.length === 0) || (chained && ownCa)) {
     return undefined
   }
+  if (tls.trustFile !== undefined && trustedFingerprints(tls.trustFile, host).includes(seen)) return undefined
   return untrusted(host, seen, chain, socket.getPeerCertificate(), tls)
 }
 
@@ -90,7 +92,10 @@ const untrusted = (
     'unavailable',
     `The certificate of ${host} is not trusted: ${why}; its SHA-256 fingerprint is ${seen}.`,
     {
-      hint: `Compare it with "pvenode cert info" on the node; if it is the same: PROXMOX_SSL_MODE=verify PROXMOX_SSL_FINGERPRINT=${seen}`,
+      hint:
+        tls.trustFile === undefined
+          ? `Compare it with "pvenode cert info" on the node; if it is the same: PROXMOX_SSL_MODE=verify PROXMOX_SSL_FINGERPRINT=${seen}`
+          : `Compare it with "pvenode cert info" on the node; if it is the same: deputy proxmox trust ${host} --fingerprint ${seen}`,
       retryable: false,
       details: { source: 'proxmox', kind: 'tls', fingerprint: seen } satisfies ProxmoxDetails,
     },

@@ -8,16 +8,18 @@ import { INTERRUPTED } from '../exit-status.ts'
 import { onInterrupt } from '../interrupt.ts'
 import { approveCall } from '../proxmox/approve.ts'
 import { applySetup, printSetup } from '../proxmox/setup.ts'
+import { trustCertificate } from '../proxmox/trust.ts'
 import { withCluster } from '../proxmox/with-cluster.ts'
 
 export default defineCommand({
   name: 'proxmox',
   summary: 'Prepare a Proxmox VE cluster, approve the calls of agents',
-  usage: 'approve [ID] | setup | template [flags]',
+  usage: 'approve [ID] | trust HOST | setup | template [flags]',
   description:
-    'approve shows a destructive call that an agent requests and asks you to confirm it; without an id it lists the pending calls. setup prints the commands that create a token with the rights jobs need; with --apply it runs them as the administrator in PROXMOX_USER and PROXMOX_PASSWORD. template prints how to make a template; with --image it makes one from a cloud image: it boots the image once and installs curl and qemu-guest-agent if they are missing, which needs a seed storage and a network. Ctrl-C removes the unfinished VM.',
+    'approve shows a destructive call that an agent requests and asks you to confirm it; without an id it lists the pending calls. trust shows the certificate of a host and pins it when you agree. setup prints the commands that create a token with the rights jobs need; with --apply it runs them as the administrator in PROXMOX_USER and PROXMOX_PASSWORD. template prints how to make a template; with --image it makes one from a cloud image: it boots the image once and installs curl and qemu-guest-agent if they are missing, which needs a seed storage and a network. Ctrl-C removes the unfinished VM.',
   examples: [
     ['deputy proxmox approve', 'List the pending calls of agents'],
+    ['deputy proxmox trust pve1.lan', 'Trust the self-signed certificate of a host'],
     ['deputy proxmox setup --template 9000', 'Print what an administrator types on a node'],
     ['deputy proxmox setup --template 9000 --apply', 'Do it, and print the token'],
     [
@@ -26,6 +28,11 @@ export default defineCommand({
     ],
   ],
   flags: {
+    fingerprint: {
+      type: 'string',
+      value: 'SHA256',
+      summary: 'trust: pin it without a question if it is this one',
+    },
     apply: { type: 'boolean', summary: 'setup: do it instead of printing it' },
     user: { type: 'string', value: 'USER', summary: 'setup: user of the token (deputy@pve)' },
     token: { type: 'string', value: 'NAME', summary: 'setup: name of the token (deputy)' },
@@ -43,9 +50,13 @@ export default defineCommand({
     node: { type: 'string', value: 'NODE', summary: 'template: node to make it on' },
     name: { type: 'string', value: 'NAME', summary: 'template: its name (agent-template)' },
   },
-  words: ['approve', 'setup', 'template'],
+  words: ['approve', 'trust', 'setup', 'template'],
   async run(context, { flags, args }) {
     if (args[0] === 'approve') return approveCall(context, args[1])
+    if (args[0] === 'trust') {
+      if (args[1] === undefined) throw usage('No host given. Usage: deputy proxmox trust HOST', 'proxmox')
+      return trustCertificate(context, args[1], flags.fingerprint)
+    }
     const template = flags.template ?? 9000
     const { config } = loadConfig(context.home, context.env)
     const bridge = flags.bridge ?? config.proxmox.bridge ?? 'vmbr0'
@@ -67,7 +78,7 @@ export default defineCommand({
     }
     const storage = disks?.[0] ?? 'local-lvm'
     if (args[0] !== 'template')
-      throw usage('No subcommand given. Usage: deputy proxmox approve | setup | template', 'proxmox')
+      throw usage('No subcommand given. Usage: deputy proxmox approve | trust | setup | template', 'proxmox')
     const name = flags.name ?? 'agent-template'
     if (flags.image === undefined) {
       return context.print(`${templateLines({ vmid: template, name, storage, bridge }).join('\n')}\n`)

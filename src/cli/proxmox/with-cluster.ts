@@ -10,7 +10,9 @@ export const withCluster = async <T>(
   work: (proxmox: Proxmox) => Promise<T>,
 ): Promise<T> => {
   const cacheDir = join(context.home.cacheDir, 'proxmox')
-  const proxmox = createProxmox(parseSettings(withoutToken(context.env)), { cacheDir })
+  const proxmox = createProxmox(parseSettings(withoutToken(context.env), context.home.trustedHosts), {
+    cacheDir,
+  })
   try {
     return await work(proxmox)
   } finally {

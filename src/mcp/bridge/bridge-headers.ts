@@ -1,5 +1,6 @@
 import { settingNames } from '../../config/setting-names.ts'
 import { directoryHeader } from '../bridge-client.ts'
+import { environmentHeader } from '../session-environment.ts'
 
 export interface BridgeHeaders {
   readonly headers: Readonly<Record<string, string>>
@@ -25,6 +26,7 @@ export const bridgeHeaders = (argv: readonly string[], env: NodeJS.ProcessEnv): 
       ...(settings !== '' && { 'x-deputy-settings': settings }),
       ...(toolsets !== '' && { 'x-deputy-toolsets': toolsets }),
       ...(readOnly && { 'x-deputy-read-only': '1' }),
+      ...environmentHeader(env),
       ...directoryHeader(() => process.cwd()),
     },
     problems,

@@ -17,6 +17,8 @@ export interface FromConfig {
   readonly stateDir: string
   /** For data that can be fetched again, such as the API catalogue of the cluster. */
   readonly cacheDir?: string
+  /** Certificates that the user trusts. */
+  readonly trustFile?: string
   readonly proxmox: ProxmoxProviderConfig
   readonly callback: CallbackConfig
   readonly defaults: { readonly cpu: number; readonly memory: string; readonly disk?: string | undefined }
@@ -31,6 +33,7 @@ type OpenOptions = Omit<ProxmoxProviderOptions, 'proxmox' | 'log'> & {
   readonly env: FromConfig['env']
   readonly log?: Logger
   readonly cacheDir?: string | undefined
+  readonly trustFile?: string | undefined
 }
 
 /** @public Opens the provider for the cluster named in the environment; the contract tests load it by name. */
@@ -38,13 +41,14 @@ export const openProxmoxProvider = ({
   env,
   log = silentLogger,
   cacheDir,
+  trustFile,
   ...options
 }: OpenOptions): Provider => {
   const kept = cacheDir === undefined ? {} : { cacheDir }
   return createProxmoxProvider({
     ...options,
     log,
-    proxmox: createProxmox(parseSettings(env), { logger: log, ...kept }),
+    proxmox: createProxmox(parseSettings(env, trustFile), { logger: log, ...kept }),
   })
 }
 
@@ -58,6 +62,7 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Provider> 
   return openProxmoxProvider({
     env: options.env,
     cacheDir: options.cacheDir,
+    trustFile: options.trustFile,
     blobs: options.blobs,
     log,
     ...(options.onCall && { onCall: options.onCall }),

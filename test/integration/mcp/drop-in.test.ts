@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { CLI, newHome, removeDirectory } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 import { type Bridge, bridgeEnv, stopDaemonOf, talkTo } from '../../support/mcp/bridge.ts'
+import { startCluster } from '../../support/pve.ts'
 
 /** Starts the program that the configuration of a client for another system names, as that client would. */
 const startServer = (
@@ -157,5 +159,68 @@ describe('cluster-execution-mcp', () => {
     const bridge = await open('cluster-execution-mcp', { directory: fresh(), env })
     const { nodes } = await call(bridge, 'cluster_status')
     expect(nodes).toMatchObject({ macpro51: expect.anything(), inference: expect.anything() })
+  })
+})
+
+describe('proxmox-mcp', () => {
+  it('works as its snippet stands, beside a daemon that knows no cluster', async () => {
+    const cluster = await startCluster()
+    try {
+      const directory = fresh()
+      // A client without settings starts the daemon.
+      const other = await open('mcp-delegation-server', { directory })
+      expect(await toolNames(other)).not.toContain('list_nodes')
+      const { PROXMOX_HOST, PROXMOX_TOKEN_NAME, PROXMOX_TOKEN_VALUE, PROXMOX_USER } = cluster.emulator.env()
+      const [first] = cluster.emulator.endpoints
+      const env = {
+        PROXMOX_HOST: '127.0.0.1',
+        PROXMOX_PORT: String(first!.port),
+        PROXMOX_USER: PROXMOX_USER!,
+        PROXMOX_TOKEN_NAME: PROXMOX_TOKEN_NAME!,
+        PROXMOX_TOKEN_VALUE: PROXMOX_TOKEN_VALUE!,
+        PROXMOX_SSL_MODE: 'verify',
+      }
+      expect(PROXMOX_HOST).toContain('127.0.0.1')
+      const bridge = await open('proxmox-mcp', { directory, env })
+      expect((await toolNames(bridge)).length).toBeGreaterThan(90)
+
+      const refused = await call(bridge, 'proxmox_node', { action: 'list' })
+      expect(refused.isError).toBe(true)
+      const command = /deputy (proxmox trust \S+ --fingerprint \S+)/.exec(String(refused.text))![1]!
+      // The emulator is in this process, so the command must not block it.
+      const run = async (args: string[]): Promise<{ code: number; out: string }> => {
+        const child = spawn(process.execPath, [CLI, ...args], { env: bridgeEnv(directory) })
+        let out = ''
+        for (const stream of [child.stdout, child.stderr])
+          stream.on('data', chunk => {
+            out += chunk
+          })
+        const [code] = await once(child, 'close')
+        return { code, out }
+      }
+      const words = command.split(' ')
+      const other32 = Array(32).fill('AB').join(':')
+      expect(await run([...words.slice(0, -1), other32])).toMatchObject({
+        out: expect.stringContaining('The fingerprint of 127.0.0.1'),
+      })
+      expect((await run(words.slice(0, 3))).out).toContain(`deputy ${command}`)
+      expect(await run(words)).toMatchObject({ code: 0, out: expect.stringContaining('Trusted') })
+
+      const nodes = await call(bridge, 'proxmox_node', { operation: 'list' })
+      expect(JSON.stringify(nodes)).toContain('pve1')
+      const change = await call(bridge, 'proxmox_pool', { action: 'create', poolid: 'mine' })
+      expect(change).toMatchObject({ isError: true, text: expect.stringContaining('PROXMOX_ALLOW_ELEVATED') })
+
+      // The settings of one client are not those of another.
+      expect(await toolNames(other)).not.toContain('list_nodes')
+      const elevated = await open('proxmox-mcp', {
+        directory,
+        env: { ...env, PROXMOX_ALLOW_ELEVATED: 'true' },
+      })
+      const allowed = await call(elevated, 'proxmox_pool', { action: 'create', poolid: 'mine' })
+      expect(String(allowed.text ?? '')).not.toContain('PROXMOX_ALLOW_ELEVATED')
+    } finally {
+      await cluster.close()
+    }
   })
 })

@@ -1,3 +1,4 @@
+import { changesOf } from '../../../src/mcp/tools/proxmox/action-arguments.ts'
 import type { Param } from '../../../src/mcp/tools/proxmox/table/common-params.ts'
 import type { Row, Tool } from '../../../src/mcp/tools/proxmox/table/define-row.ts'
 import { UPID } from './fake-cluster.ts'
@@ -166,7 +167,7 @@ const sample = (tool: string, name: string, param: Param): unknown => {
 /** What an action needs beside its required parameters, depending on another of them. */
 export const leastNames = (tool: Tool, action: string, row: Row): string[] => [
   ...row.required,
-  ...(ALSO[`${tool.name} ${action}`.trim()] ?? []),
+  ...(ALSO[`${tool.name} ${action}`.trim()] ?? changesOf(action, row).slice(0, 1)),
 ]
 
 const ALSO: Record<string, readonly string[]> = {

@@ -14,9 +14,12 @@ describe('settings in the environment of a front', () => {
   })
 
   it('that the daemon was started without are named with the way to give them', () => {
-    expect(missingSettings(['PROXMOX_HOST'], { PROXMOX_HOST: 'pve' })).toBeUndefined()
-    expect(missingSettings(['PROXMOX_HOST', 'ignored\nname'], {})).toMatch(
-      /sets PROXMOX_HOST, .*deputy daemon restart/,
-    )
+    expect(missingSettings(['CALLBACK_URL'], { CALLBACK_URL: 'http://x' })).toEqual([])
+    expect(missingSettings(['CALLBACK_URL', 'ignored\nname'], {})).toEqual([
+      expect.stringMatching(/sets CALLBACK_URL, .*deputy daemon restart/),
+    ])
+    expect(missingSettings(['PROXMOX_HOST', 'PROXMOX_USER'], {})).toEqual([
+      expect.stringMatching(/^Jobs cannot run in VMs: .*PROXMOX_HOST.*deputy daemon restart/),
+    ])
   })
 })

@@ -94,6 +94,12 @@ describe.each(readdirSync(join(ROOT, 'agents')))('the subagent %s', file => {
     expect(new Set(tools).size).toBe(tools.length)
   })
 
+  it('loads skills that ship with it', () => {
+    const skills = String(head.skills).split(', ')
+    expect(skills.length).toBeGreaterThan(0)
+    expect(skills.filter(name => !existsSync(join(ROOT, 'skills', name, 'SKILL.md')))).toEqual([])
+  })
+
   it('names no tool it does not have', () => {
     const named = [...body.matchAll(/`((?:proxmox_|list_nodes|get_cluster)\w*)/g)].map(match => match[1]!)
     expect(named.filter(name => !tools.includes(name))).toEqual([])
@@ -104,6 +110,13 @@ describe.each(readdirSync(join(ROOT, 'agents')))('the subagent %s', file => {
     if (file === 'monitor.md') expect(changing).toEqual([])
     else expect(changing.length).toBeGreaterThan(0)
   })
+})
+
+it.each([
+  ['monitor.md', ['proxmox_cluster_health']],
+  ['cluster-admin.md', ['proxmox_guest_migrate', 'proxmox_cluster_health']],
+])('the subagent %s has the tools %j', (file, wanted) => {
+  for (const tool of wanted) expect(text(join('agents', file))).toContain(`__${tool},`)
 })
 
 describe.each(readdirSync(join(ROOT, 'skills')))('the skill %s', name => {

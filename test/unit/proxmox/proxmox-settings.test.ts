@@ -104,6 +104,13 @@ describe('credentials', () => {
     })
   })
 
+  it('belong to root@pam when no user is set', () => {
+    expect(credentials({ PROXMOX_TOKEN_NAME: 'jobs', PROXMOX_TOKEN_VALUE: 'x' })).toMatchObject({
+      id: 'root@pam!jobs',
+    })
+    expect(credentials({ PROXMOX_PASSWORD: 'x' })).toMatchObject({ kind: 'ticket', user: 'root@pam' })
+  })
+
   it('keeps a password as it is, with its spaces', () => {
     const found = credentials({ PROXMOX_USER: 'root@pam', PROXMOX_PASSWORD: ' se cret ' })
     expect(found.kind === 'ticket' && found.password()).toBe(' se cret ')
@@ -118,7 +125,6 @@ describe('credentials', () => {
     [{}, 'No Proxmox VE credentials'],
     [{ PROXMOX_TOKEN_VALUE: 'x' }, 'no token name'],
     [{ PROXMOX_USER: 'a@pve', PROXMOX_TOKEN_NAME: 'jobs' }, 'has no value'],
-    [{ PROXMOX_TOKEN_NAME: 'jobs', PROXMOX_TOKEN_VALUE: 'x' }, 'PROXMOX_USER is not set'],
     [{ PROXMOX_USER: 'root', PROXMOX_PASSWORD: 'x' }, '"root"'],
     [{ PROXMOX_USER: 'a@pve', PROXMOX_TOKEN_ID: 'b@pve!jobs', PROXMOX_TOKEN_VALUE: 'x' }, '"b@pve"'],
     [{ PROXMOX_USER: 'a@pve', PROXMOX_TOKEN_NAME: 'j s', PROXMOX_TOKEN_VALUE: 'x' }, '"j s"'],

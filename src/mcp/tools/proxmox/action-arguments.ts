@@ -38,6 +38,36 @@ export const checkRow = (tool: Tool, action: string, row: Row, args: Args): void
       hint: usage(call, row),
     })
   }
+  const changes = changesOf(action, row)
+  if (changes.length > 0 && !changes.some(name => args[name] !== undefined)) {
+    throw new AppError('invalid', `${call} was given nothing to change.`, {
+      hint: `Give one of ${changes.join(', ')}.`,
+    })
+  }
+}
+
+/** Refuses arguments of the other kind of guest: Proxmox only answers that the parameter is unknown. */
+export const checkGuestKind = (tool: Tool, args: Args, type: unknown): void => {
+  const kind = type === 'qemu' ? 'vm' : type
+  if (kind !== 'vm' && kind !== 'lxc') return
+  const wrong = Object.keys(args).find(name => {
+    const only = tool.params[name]?.only
+    return args[name] !== undefined && only !== undefined && only !== kind
+  })
+  if (wrong === undefined) return
+  const [has, is] = kind === 'vm' ? ['containers', 'a VM'] : ['VMs', 'a container']
+  throw new AppError('invalid', `'${wrong}' is for ${has} only, and this guest is ${is}.`, {
+    hint: `Leave '${wrong}' out.`,
+  })
+}
+
+/** The optional arguments that change something; empty for an action that changes without them. */
+export const changesOf = (action: string, row: Row): string[] => {
+  const isUpdate = row.method === 'PUT' && (action.startsWith('update') || action.startsWith('set_'))
+  // The id of a pool is in the body, not in the path.
+  const names = [...pathParams(row.path), 'poolid']
+  if (!isUpdate || row.required.some(name => !names.includes(name))) return []
+  return row.optional.filter(name => !['node', 'type', 'digest', 'wait', 'append'].includes(name))
 }
 
 const usage = (call: string, row: Row): string => {

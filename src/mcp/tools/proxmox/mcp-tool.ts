@@ -9,6 +9,7 @@ import {
   type ToolOutcome,
 } from '../../tool.ts'
 import { describeTool, titleOf } from './describe-tool.ts'
+import { withFormerNames } from './former-arguments.ts'
 import { inputSchema } from './input-schema.ts'
 import { type Confirmation, ConfirmationNeeded, type Question } from './policy/confirm-call.ts'
 import type { Caller } from './policy/gate.ts'
@@ -34,8 +35,8 @@ export const toMcpTool = (service: ProxmoxService, tool: Tool): McpTool => {
   }
 }
 
-const define = (service: ProxmoxService, tool: Tool): McpTool =>
-  defineTool({
+const define = (service: ProxmoxService, tool: Tool): McpTool => {
+  const defined = defineTool({
     name: tool.name,
     title: titleOf(tool.name),
     description: describeTool(tool),
@@ -45,6 +46,8 @@ const define = (service: ProxmoxService, tool: Tool): McpTool =>
     run: async (args, context) =>
       withConfirmation(context, args, caller => runTool(service, tool, args, caller), tool.name),
   })
+  return { ...defined, call: (args, context) => defined.call(withFormerNames(tool, args), context) }
+}
 
 /** Makes Claude Code ask its user in every permission mode. The gate checks the confirmation in any case. */
 const ASK_FIRST = { 'anthropic/requiresUserInteraction': true }

@@ -1,4 +1,4 @@
-import { checkRow, chooseRow, locate, toApi } from './action-arguments.ts'
+import { checkGuestKind, checkRow, chooseRow, locate, toApi } from './action-arguments.ts'
 import { type CallSession, openCallSession } from './call-session.ts'
 import { bind } from './policy/api-operation.ts'
 import type { Caller } from './policy/gate.ts'
@@ -22,6 +22,7 @@ export const runTool = async (
   checkRow(tool, action, row, args)
   const session = openCallSession(service, { ...caller, action })
   const { place, params } = await locate(row, toApi(tool, row, args), service.guests, caller.signal)
+  checkGuestKind(tool, args, place.type ?? params.type)
   const data = row.run
     ? await row.run(withoutView({ ...params, ...place }), session)
     : await session.send(bind(row.method, row.path, place, sendable(tool, params)))

@@ -551,3 +551,63 @@ describe('the cluster', () => {
     ).rejects.toThrow("needs 'from'")
   })
 })
+
+describe('arguments as proxmox-mcp named them', () => {
+  it('take operation for action, and get where there is only one action', async () => {
+    const add = { operation: 'add', vmid: 100, disk: 'scsi1', storage: 'lvm', size: '8' }
+    expect((await act('proxmox_vm_disk', add)).sent).toBe('POST /nodes/pve1/qemu/100/config')
+    const config = { action: 'get', node: 'pve1', vmid: 100, type: 'vm' }
+    expect((await act('proxmox_guest_config', config)).reads).toMatchObject([
+      { path: '/nodes/pve1/qemu/100/config' },
+    ])
+    await expect(act('proxmox_guest_config', { ...config, action: 'set' })).rejects.toThrow("'action'")
+  })
+
+  it('take rare parameters at the top level', async () => {
+    const job = { action: 'create', starttime: '02:00', dow: 'sat', storage: 'local', all: true }
+    const rare = { ionice: 7, lockwait: 10, maxfiles: 2, quiet: true, zstd: 4, 'exclude-path': '/tmp' }
+    const { params } = await act('proxmox_cluster_backup_job', {
+      ...job,
+      ...rare,
+      options: { tmpdir: '/var/tmp' },
+    })
+    expect(params).toMatchObject({ ...rare, tmpdir: '/var/tmp' })
+    expect(
+      (await act('proxmox_storage_config', { action: 'update', storage: 'nas', smbversion: '3.0' })).params,
+    ).toEqual({ smbversion: '3.0' })
+    expect(
+      (await act('proxmox_domain', { action: 'create', realm: 'corp', type: 'ldap', secure: true })).params,
+    ).toMatchObject({ secure: true })
+  })
+})
+
+it.each([
+  [
+    'proxmox_guest_pause',
+    { vmid: 101, todisk: true },
+    "'todisk' is for VMs only, and this guest is a container.",
+  ],
+  ['proxmox_guest_resize', { vmid: 101, sockets: 2 }, "'sockets' is for VMs only"],
+  [
+    'proxmox_guest_resize',
+    { vmid: 100, swap: 512 },
+    "'swap' is for containers only, and this guest is a VM.",
+  ],
+  [
+    'proxmox_guest_snapshot',
+    { action: 'create', vmid: 101, snapname: 'ab', vmstate: true },
+    "'vmstate' is for VMs",
+  ],
+])('%s %j is refused before it is sent', async (name, args, message) => {
+  await expect(act(name, args)).rejects.toThrow(message)
+})
+
+it.each([
+  ['proxmox_pool', { action: 'update', poolid: 'web' }],
+  ['proxmox_cluster_backup_job', { action: 'update', id: 'job1' }],
+  ['proxmox_guest_resize', { vmid: 100 }],
+  ['proxmox_sdn_vnet', { action: 'update', vnet: 'vnet1', digest: 'ab12' }],
+  ['proxmox_node_config', { action: 'set_dns', node: 'pve1' }],
+])('%s %j changes nothing, which is an error', async (name, args) => {
+  await expect(act(name, args)).rejects.toThrow(/nothing to change|Nothing to change|needs/)
+})

@@ -21,13 +21,6 @@ export const cloneGuest: Composite = (args, { call }) => {
   return call('POST /nodes/{node}/{type}/{vmid}/clone', { ...rest, hostname: name })
 }
 
-export const snapshot: Composite = (args, { call }) => {
-  if (args.type === 'lxc' && args.vmstate !== undefined) {
-    throw new AppError('invalid', "'vmstate' is for VMs only: a container has no memory to save.")
-  }
-  return call('POST /nodes/{node}/{type}/{vmid}/snapshot', args)
-}
-
 /** A running container is stopped and restarted on the target node. */
 export const migrate: Composite = (args, { call }) => {
   const { 'with-local-storage': storage, 'with-local-disks': disks, online, force, ...rest } = args

@@ -9,7 +9,7 @@ const path = p.text('e.g. /vms/100', { pattern: /^\/([A-Za-z0-9_.-]+(\/[A-Za-z0-
 const expire = p.int(0, 4_102_444_800, 'epoch seconds, 0 = never')
 const USER = 'comment email firstname lastname groups expire enable'
 const DOMAIN =
-  'comment default server1 server2 port mode verify base_dn user_attr bind_dn bind_password group_filter filter capath sslversion domain issuer-url client-id client-key autocreate username-claim'
+  'comment default server1 server2 port mode secure verify base_dn user_attr bind_dn bind_password group_filter filter capath sslversion domain issuer-url client-id client-key autocreate username-claim'
 
 // biome-ignore format: it is a table
 export const access: Toolset = {
@@ -58,7 +58,7 @@ export const access: Toolset = {
 
     tool('proxmox_domain', 'Realms users log in with.', {
       realm, type: p.oneOf('pam|pve|ldap|ad|openid'), comment: p.comment, default: p.bool(), server1: p.text(), server2: p.text(),
-      port: p.int(1, 65_535), mode: p.oneOf('ldap|ldaps|ldap+starttls'), verify: p.bool('certificate'),
+      port: p.int(1, 65_535), mode: p.oneOf('ldap|ldaps|ldap+starttls'), secure: p.bool('same as mode ldaps'), verify: p.bool('certificate'),
       base_dn: p.text(), user_attr: p.text(), bind_dn: p.text(), bind_password: p.secret(undefined, { api: 'password' }), group_filter: p.text(),
       filter: p.text('users'), capath: p.text(), sslversion: p.oneOf('tlsv1|tlsv1_1|tlsv1_2|tlsv1_3'), domain: p.text('ad'),
       'issuer-url': p.text('openid'), 'client-id': p.text(), 'client-key': p.secret(), autocreate: p.bool(), 'username-claim': p.text(),

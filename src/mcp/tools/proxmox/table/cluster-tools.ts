@@ -20,6 +20,12 @@ export const cluster: Toolset = {
       update_options: elevated('PUT /cluster/options', 'options delete', done),
     }),
 
+    tool('proxmox_cluster_health', 'Quorum, high availability and recent tasks. Changes nothing.', p.paging, {
+      status: read('GET /cluster/status', '', record(), { run: clusterStatus }),
+      ha: read('GET /cluster/ha/status/current', '', rows('id type node state status crm_state request_state quorate:bool timestamp:time')),
+      tasks: read('GET /cluster/tasks', p.PAGED, rows('upid node type id user status starttime:time endtime:time')),
+    }),
+
     tool('proxmox_get_next_vmid', 'Next free VMID. Nothing is reserved.', { vmid: p.int(100, 999_999_999, 'check this one') },
       read('GET /cluster/nextid', 'vmid', record('vmid:int', data => ({ vmid: data })))),
 

@@ -15,6 +15,8 @@ export interface Param {
   readonly secret?: boolean
   /** The value is an object whose entries are sent as parameters. */
   readonly spread?: boolean
+  /** Only guests of this kind have it. */
+  readonly only?: 'vm' | 'lxc'
   /** Used by the tool itself, not sent to Proxmox. */
   readonly local?: boolean
 }

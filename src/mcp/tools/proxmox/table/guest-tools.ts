@@ -1,5 +1,5 @@
 import { createLxc, createVm } from '../composite/create-guest.ts'
-import { cloneGuest, listGuests, migrate, snapshot, updateConfig } from '../composite/guest-actions.ts'
+import { cloneGuest, listGuests, migrate, updateConfig } from '../composite/guest-actions.ts'
 import { addDisk, addMountpoint, moveDisk, removeDisk, removeMountpoint } from '../composite/guest-disk.ts'
 import { addNetwork, removeNetwork, updateNetwork } from '../composite/guest-network.ts'
 import { done, longText, record, rows, series, task } from '../shape/answer-format.ts'
@@ -63,7 +63,7 @@ export const guests: Toolset = {
     tool('proxmox_guest_delete', 'Destroy a stopped guest and its disks.', { ...guest, purge: p.bool('also from backup, replication and HA jobs'), 'destroy-unreferenced-disks': p.bool(), wait },
       destructive('DELETE /nodes/{node}/{type}/{vmid}', `${AT} purge destroy-unreferenced-disks wait`, task)),
 
-    tool('proxmox_guest_pause', 'Pause a guest; `todisk` hibernates a VM.', { ...guest, todisk: p.bool('VM only'), wait },
+    tool('proxmox_guest_pause', 'Pause a guest; `todisk` hibernates a VM.', { ...guest, todisk: p.bool('VM only', { only: 'vm' }), wait },
       elevated('POST /nodes/{node}/{type}/{vmid}/status/suspend', `${AT} todisk wait`, task)),
 
     tool('proxmox_guest_resume', 'Resume a paused guest.', { ...guest, wait },
@@ -76,7 +76,7 @@ export const guests: Toolset = {
       snapname: p.snapname, pool: p.text(), description: p.text(), wait,
     }, elevated('POST /nodes/{node}/{type}/{vmid}/clone', `${AT} newid* name hostname target full storage format snapname pool description wait`, task, { run: cloneGuest })),
 
-    tool('proxmox_guest_resize', 'Memory and cores of a guest.', { ...guest, memory: p.int(16, 4_194_304, 'MiB'), cores: p.int(1, 8192), sockets: p.int(1, 64, 'VM only'), swap: p.int(0, 4_194_304, 'MiB, container only') },
+    tool('proxmox_guest_resize', 'Memory and cores of a guest.', { ...guest, memory: p.int(16, 4_194_304, 'MiB'), cores: p.int(1, 8192), sockets: p.int(1, 64, 'VM only', { only: 'vm' }), swap: p.int(0, 4_194_304, 'MiB, container only', { only: 'lxc' }) },
       elevated('PUT /nodes/{node}/{type}/{vmid}/config', `${AT} memory cores sockets swap`, done, { run: updateConfig })),
 
     tool('proxmox_guest_config_update', 'Set or unset any configuration key.', { ...guest, config: p.spread('e.g. {"onboot":1,"tags":"web"}'), delete: p.unset, digest: p.digest },
@@ -85,7 +85,7 @@ export const guests: Toolset = {
     tool('proxmox_guest_migrate', 'Move a guest to another node.', {
       ...guest, target: p.target,
       online: p.bool('while running; a container is restarted'), force: p.bool('VM with local devices; root only'),
-      bwlimit: p.int(0, 100_000_000, 'KiB/s'), 'with-local-disks': p.bool('VM'),
+      bwlimit: p.int(0, 100_000_000, 'KiB/s'), 'with-local-disks': p.bool('VM', { only: 'vm' }),
       'with-local-storage': p.text('storage at the target', { pattern: p.storage.pattern! }), wait,
     }, elevated('POST /nodes/{node}/{type}/{vmid}/migrate', `${AT} target* online force bwlimit with-local-disks with-local-storage wait`, task, { run: migrate })),
 
@@ -93,10 +93,10 @@ export const guests: Toolset = {
       elevated('POST /nodes/{node}/{type}/{vmid}/template', `${AT} wait`, task)),
 
     tool('proxmox_guest_snapshot', 'Snapshots of a guest.', {
-      ...guest, snapname: p.snapname, description: p.text(), vmstate: p.bool('VM: with memory'),
+      ...guest, snapname: p.snapname, description: p.text(), vmstate: p.bool('VM: with memory', { only: 'vm' }),
       start: p.bool('start afterwards'), force: p.bool('remove from the configuration even if the disks fail'), wait,
     }, {
-      create: elevated('POST /nodes/{node}/{type}/{vmid}/snapshot', `${AT} snapname* description vmstate wait`, task, { run: snapshot }),
+      create: elevated('POST /nodes/{node}/{type}/{vmid}/snapshot', `${AT} snapname* description vmstate wait`, task),
       list: read('GET /nodes/{node}/{type}/{vmid}/snapshot', AT, rows('name parent snaptime:time vmstate:bool description')),
       rollback: destructive('POST /nodes/{node}/{type}/{vmid}/snapshot/{snapname}/rollback', `${AT} snapname* start wait`, task),
       delete: destructive('DELETE /nodes/{node}/{type}/{vmid}/snapshot/{snapname}', `${AT} snapname* force wait`, task),
