@@ -4,4 +4,5 @@ import { fileURLToPath } from 'node:url'
 
 const at = path => fileURLToPath(new URL(`../${path}`, import.meta.url))
 
-cpSync(at('src/runner/program'), at('dist/runner/program'), { recursive: true })
+for (const program of ['runner/program', 'guest/program'])
+  cpSync(at(`src/${program}`), at(`dist/${program}`), { recursive: true })

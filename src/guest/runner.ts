@@ -1,39 +1,26 @@
 import { runnerPart } from '../runner/program-part.ts'
-import { AGENT_TRANSPORT } from './runner/agent-transport.ts'
-import { COMMAND } from './runner/command.ts'
-import { FILES } from './runner/files.ts'
-import { JOB } from './runner/job.ts'
-import { JOB_USER } from './runner/job-user.ts'
-import { MAIN_LOOP } from './runner/main-loop.ts'
-import { OUTPUT } from './runner/output.ts'
-import { PREPARE_JOB } from './runner/prepare-job.ts'
-import { REQUESTS } from './runner/requests.ts'
-import { SETTINGS } from './runner/settings.ts'
-import { STOP_JOB } from './runner/stop-job.ts'
+import { guestPart } from './guest-part.ts'
 
-const PREAMBLE = `#!/bin/sh
-# Deputy's runner. Takes work from the callback address, runs it as an ordinary user, reports what it did.
-# Needs a POSIX shell, curl, and the usual small tools; nothing else.
-`
+/** The process that reads the order and becomes the job. */
+export const COMMAND = guestPart('command')
 
 /**
- * The program inside a machine: POSIX shell and curl. It takes work from the guest listener (see protocol.ts),
- * runs it as an ordinary user, and reports output, files and end, through any cut of the network.
- *
- * One file for the guest, put together from pieces that share their variables: functions first, the loop last.
+ * The program inside a machine: POSIX shell and curl. It takes orders from the guest listener (see protocol.ts), runs
+ * them as an ordinary user, and sends output, files and exit status through network outages. One file for the guest,
+ * put together from parts that share their variables: functions first, the main loop last.
  */
 export const RUNNER = [
-  PREAMBLE,
-  SETTINGS,
-  REQUESTS,
-  AGENT_TRANSPORT,
-  JOB_USER,
+  '#!/bin/sh\n# The runner of Deputy in a VM. Needs a POSIX shell, curl, and the usual small tools.\n',
+  guestPart('settings'),
+  guestPart('requests'),
+  guestPart('agent-transport'),
+  guestPart('job-user'),
   COMMAND,
-  PREPARE_JOB,
-  STOP_JOB,
-  OUTPUT,
+  guestPart('prepare-job'),
+  guestPart('stop-job'),
+  guestPart('output'),
   runnerPart('list-and-pack'),
-  FILES,
-  JOB,
-  MAIN_LOOP,
+  guestPart('files'),
+  guestPart('job'),
+  guestPart('main-loop'),
 ].join('\n')

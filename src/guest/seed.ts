@@ -78,7 +78,7 @@ export const seedIso = (seed: Seed): Buffer => {
 }
 
 /** The address of a machine that has no network: its requests are fetched through the guest agent. */
-export const MAILBOX = 'mailbox'
+export const AGENT_CALLBACK = 'agent'
 
 /** Four lines: address, token, pinned key, where the name is. All are of our own making and hold no white space. */
 export const callbackText = ({ url, token, pin = '-', resolve = '-' }: CallbackAddress): string => {

@@ -16,7 +16,7 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
   const { proxmox, log, callback } = provider
   const now = () => proxmox.clock.now()
   const seeds = new Map<string, Seed>()
-  const mailboxes = new Map<string, { ending: AbortController; at: { node: string; vmid: number } }>()
+  const transports = new Map<string, { ending: AbortController; at: { node: string; vmid: number } }>()
   let outer: Promise<GuestListener> | undefined
   let inner: Promise<GuestListener> | undefined
   let openedAt = now()
@@ -82,23 +82,23 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
     unpublish: (name: string): void => void seeds.delete(name),
     /** Starts the transport of a machine that reports through its guest agent. */
     startAgentTransport(machineId: string, at: { node: string; vmid: number }): void {
-      if (provider.channel !== 'agent' || mailboxes.has(machineId)) return
+      if (provider.channel !== 'agent' || transports.has(machineId)) return
       const ending = new AbortController()
-      const box = { ending, at: { ...at } }
-      mailboxes.set(machineId, box)
-      const agent = createAgentLink(proxmox, box.at)
+      const transport = { ending, at: { ...at } }
+      transports.set(machineId, transport)
+      const agent = createAgentLink(proxmox, transport.at)
       void loopback().then(({ port }) =>
         serveAgentTransport({ agent, clock: proxmox.clock, log, port, signal: ending.signal }),
       )
     },
     moved(machineId: string, node: string): void {
-      const box = mailboxes.get(machineId)
-      if (box) box.at.node = node
+      const transport = transports.get(machineId)
+      if (transport) transport.at.node = node
     },
     leave(machineId: string): void {
       sessions.drop(machineId)
-      mailboxes.get(machineId)?.ending.abort()
-      mailboxes.delete(machineId)
+      transports.get(machineId)?.ending.abort()
+      transports.delete(machineId)
     },
     /** Closes the network listener while there are no machines, to reduce the attack surface. */
     async closeWhenIdle(): Promise<void> {
@@ -108,7 +108,7 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
       await (await closing).close()
     },
     async close(): Promise<void> {
-      for (const { ending } of mailboxes.values()) ending.abort()
+      for (const { ending } of transports.values()) ending.abort()
       await (await outer)?.close()
       await (await inner)?.close()
     },

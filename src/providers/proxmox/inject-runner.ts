@@ -2,10 +2,10 @@ import { dirname } from 'node:path/posix'
 import { pinOf } from '../../guest/certificate.ts'
 import { RUNNER } from '../../guest/runner.ts'
 import {
+  AGENT_CALLBACK,
   buildSeed,
   CALLBACK_PATH,
   callbackText,
-  MAILBOX,
   RUNNER_PATH,
   type Seed,
   START_RUNNER,
@@ -52,7 +52,7 @@ export const createInjector = ({ provider, address, publish, locked }: InjectorO
 
   const callbackFor = async (token: string) => {
     const { tls } = provider.callback
-    if (provider.channel === 'agent') return { url: MAILBOX, token }
+    if (provider.channel === 'agent') return { url: AGENT_CALLBACK, token }
     const { url, resolve } = await address()
     return { url, token, ...(resolve && { resolve }), ...(tls && { pin: pinOf(tls.cert) }) }
   }

@@ -28,7 +28,7 @@ export interface VmJobOptions {
 
 /** The size of a batch of files; smaller through the guest agent, which is slow. */
 const BATCH_BYTES = 32 * 1024 * 1024
-const LETTER_BYTES = 1024 * 1024
+const AGENT_BATCH_BYTES = 1024 * 1024
 
 /** Runs a job on its machine until its end. `fresh` is set for a new run and absent after a restart. */
 export const runVmJob = async (
@@ -77,7 +77,7 @@ export const runVmJob = async (
       manifest: run.manifest,
       blobs: provider.blobs,
       keep: { patchBytes: KEPT.patchBytes, ...provider.keep },
-      batchBytes: provider.channel === 'agent' ? LETTER_BYTES : BATCH_BYTES,
+      batchBytes: provider.channel === 'agent' ? AGENT_BATCH_BYTES : BATCH_BYTES,
       startedAt: () => state.startedAt ?? began,
     })
     const stored = details.collected?.jobId === run.job.id ? details.collected : undefined

@@ -2,8 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { encodeSpec } from '../../../src/guest/order-format.ts'
-import { COMMAND } from '../../../src/guest/runner/command.ts'
-import { RUNNER } from '../../../src/guest/runner.ts'
+import { COMMAND, RUNNER } from '../../../src/guest/runner.ts'
 import { has } from '../../support/has.ts'
 
 describe('the program for a guest', () => {
@@ -68,7 +67,7 @@ describe('the program for a guest', () => {
       continues: false,
       outlivesJob: false,
     })
-    const args = [...(shell === 'busybox' ? ['sh'] : []), '-c', `${COMMAND}\neval "$become"`]
+    const args = [...(shell === 'busybox' ? ['sh'] : []), '-c', `${COMMAND}\neval "$job_script"`]
     const env = { HOME: '/', PATH: path, LANG: 'C.UTF-8' }
     return spawnSync(`/bin/${shell}`, args, { input: order, encoding: 'utf8', env }).stdout
   }

@@ -1,37 +1,35 @@
-import { sh } from './sh.ts'
+# Starts the command, reads its state, and kills what it leaves running.
 
-/** The command itself: its start, what the kernel says of it, and what it leaves running. */
-export const COMMAND = sh`
 # Runs as the job's user. Reads the order from its standard input, so that no secret is in an argument or on a
 # disk, and becomes the job.
-# shellcheck disable=SC2016 # It is for another shell to expand.
-become='
+# shellcheck disable=SC2016 # For another shell.
+job_script='
 set --
 __n="
 " __k= __e=
 while IFS= read -r __l; do
-  case $__l in +*) __v=$__v$__n\${__l#+}; continue ;; esac
-  # The line before was the last one of its value.
+  case $__l in +*) __v=$__v$__n${__l#+}; continue ;; esac
+  # The previous line was the last one of its value.
   case $__k in
     env) __e="$__e $__a"; eval "__x_$__a=\$__v" ;;
     arg) set -- "$@" "$__v" ;;
   esac
-  __k=\${__l%% *} __v=\${__l#* }
+  __k=${__l%% *} __v=${__l#* }
   case $__k in
-    env) __a=\${__v%% *} __v=\${__v#* } ;;
+    env) __a=${__v%% *} __v=${__v#* } ;;
     arg) ;;
     end) break ;;
     *) continue ;;
   esac
   case $__v in
-    =*) __v=\${__v#=} ;;
+    =*) __v=${__v#=} ;;
     *)
       __v=$(printf %s "$__v" | base64 -d; echo x)
-      __v=\${__v%x}
+      __v=${__v%x}
       ;;
   esac
 done
-# Whoever was to give the order is gone.
+# The runner has ended before it sent the order.
 [ "$__k" = end ] || exit 125
 cd "$HOME" || exit 126
 for __a in $__e; do
@@ -42,17 +40,17 @@ unset __l __n __k __a __v __e
 exec "$@" </dev/null
 '
 
-# A core would bring what is in memory onto the disk; and when memory runs out, the job shall end, not we.
+# No core dumps: they could contain secrets. When memory runs out, the kernel shall kill the job, not the runner.
 limits='ulimit -c 0; echo 500 2>/dev/null >/proc/self/oom_score_adj;'
 
-# The parent of the job. It does not wait for it until told to: as long as the job is a zombie, the kernel
-# tells exactly how it ended. The order comes later, and only then is there a job.
-hold() {
+# The parent of the job. It waits for it only when asked to: as long as the job is a zombie, /proc shows its exact exit
+# status. The process becomes the job when it receives the order.
+hold_process() {
   # shellcheck disable=SC2086 # $as_job and $signals are words, or none.
   setsid $as_job /usr/bin/env $signals -i \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \
-    /bin/sh -c "$limits $become" <"$run/order" >"$run/out" 2>"$run/err" 8>&- 9>&- &
+    /bin/sh -c "$limits $job_script" <"$run/order" >"$run/out" 2>"$run/err" 8>&- 9>&- &
   echo $! >"$run/pid"
   # A reader sees end of file only when all writers have closed the pipe.
   exec 8>&- 9<"$run/release"
@@ -62,20 +60,20 @@ hold() {
 }
 
 # Field 52 of /proc/PID/stat is the status as wait(2) gives it.
-look() {
+read_process_state() {
   if [ -z "$pid" ] || ! read -r stat 2>/dev/null <"/proc/$pid/stat"; then
-    state=Z exact=
+    state=Z wait_status=
     return
   fi
   # shellcheck disable=SC2086 # Its fields.
-  set -- \${stat##*) }
+  set -- ${stat##*) }
   state=$1
   [ $# -ge 50 ] && shift 49
-  exact=$1
+  wait_status=$1
 }
 
-# Ends what the command left running, and waits until nothing more can be printed.
-sweep() {
+# Kills what the command left running, and waits until its output is closed.
+kill_leftovers() {
   if [ -n "$as_job" ] && [ "$keep" = 0 ]; then $as_job /bin/sh -c 'kill -s KILL -- -1' 2>/dev/null; fi
   now
   end=$((now + 5))
@@ -86,4 +84,3 @@ sweep() {
   kill "$out_cat" "$err_cat" 2>/dev/null
   wait "$out_cat" "$err_cat" 2>/dev/null
 }
-`

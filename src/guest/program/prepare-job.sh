@@ -1,10 +1,8 @@
-import { sh } from './sh.ts'
+# Prepares the environment of the next job while the machine is idle.
 
-/** Prepares the environment of the next job while the machine is idle. */
-export const PREPARE_JOB = sh`
 # Prepares everything that does not depend on the job, including the process that later becomes the job. This runs
 # while the machine is idle, because starting programs takes most of the time.
-prepare_room() {
+prepare_process() {
   rm -f "$run/ended" "$run/timedout" "$run/stopped" "$run/pid" "$run/code" "$run/release" "$run/order" \
     "$run/out" "$run/err" "$home/stdout" "$home/stderr"
   : >"$home/stdout"
@@ -18,9 +16,9 @@ prepare_room() {
   err_cat=$!
   # Open for reading and writing so that open() does not block: some shells abort a blocked open when a child ends.
   exec 8<>"$run/order" 9<>"$run/release"
-  hold &
+  hold_process &
   holder=$!
-  fresh=1
+  prepared=1
 }
 
 # Succeeds if the prepared process is alive. A process left over from an earlier job may have killed it.
@@ -28,12 +26,12 @@ is_ready() {
   while [ ! -s "$run/pid" ] && kill -0 "$holder" 2>/dev/null; do sleep 0.02; done
   pid=
   [ -s "$run/pid" ] && read -r pid <"$run/pid"
-  look
+  read_process_state
   [ "$state" != Z ]
 }
 
 # Kills the remaining processes of the command and collects its exit status.
-bury() {
+reap() {
   : >"$run/ended"
   [ -z "$pid" ] || kill -s KILL -- "-$pid" 2>/dev/null
   echo >&9
@@ -41,17 +39,17 @@ bury() {
   exec 8>&- 9>&-
 }
 
-leave_room() {
-  [ "$fresh" = 1 ] || return 0
+discard_process() {
+  [ "$prepared" = 1 ] || return 0
   is_ready
-  bury
+  reap
   kill "$out_cat" "$err_cat" 2>/dev/null
   wait "$out_cat" "$err_cat" 2>/dev/null
-  fresh=0
+  prepared=0
 }
 
 # Skip the deletion in an empty work directory, as in a new machine.
-empty_work() {
+clear_workspace() {
   for entry in "$work"/* "$work"/.[!.]* "$work"/..?*; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then
       find "$work" -mindepth 1 -delete 2>/dev/null
@@ -59,4 +57,3 @@ empty_work() {
     fi
   done
 }
-`

@@ -1,7 +1,5 @@
-import { sh } from './sh.ts'
+# Stops the command on timeout or when the daemon asks for it.
 
-/** Stops the command on timeout or when the daemon asks for it. */
-export const STOP_JOB = sh`
 end_job() {
   kill -s TERM -- "-$pid" 2>/dev/null
   now
@@ -11,24 +9,23 @@ end_job() {
 }
 
 # Enforces the timeout inside the machine, so that it holds during network outages.
-watch_clock() {
-  [ "$clock" = 0 ] || return 0
-  clock=1
-  keep_time &
-  enders="$enders $!"
+start_timer() {
+  [ "$timer_started" = 0 ] || return 0
+  timer_started=1
+  enforce_timeout &
+  stoppers="$stoppers $!"
 }
 
-keep_time() {
-  while [ ! -e "$run/ended" ] && now && [ "$now" -lt "$due" ]; do sleep 0.5; done
+enforce_timeout() {
+  while [ ! -e "$run/ended" ] && now && [ "$now" -lt "$timeout_at" ]; do sleep 0.5; done
   [ -e "$run/ended" ] && return
   : >"$run/timedout"
   end_job
 }
 
-obey() {
+apply_order() {
   [ "$1" = stop ] && [ ! -e "$run/stopped" ] || return 0
   : >"$run/stopped"
   end_job &
-  enders="$enders $!"
+  stoppers="$stoppers $!"
 }
-`

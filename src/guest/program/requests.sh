@@ -1,9 +1,7 @@
-import { sh } from './sh.ts'
+# Requests to the guest listener.
 
-/** Calls to the guest listener, through any cut of the network. */
-export const REQUESTS = sh`
-# The token goes into a file of root's on a memory disk, never on a command line.
-connect() {
+# The token goes into a file of root on a tmpfs, never on a command line.
+read_callback() {
   {
     read -r url
     read -r token
@@ -21,8 +19,8 @@ connect() {
     [ "$pin" = - ] || printf '%s\n' insecure "pinnedpubkey = \"$pin\""
     [ "$resolve" = - ] || echo "resolve = \"$resolve\""
   } >"$run/curl"
-  if [ "$url" = mailbox ]; then
-    box=$run/box chunk=262144 letters=0
+  if [ "$url" = agent ]; then
+    box=$run/box chunk=262144 calls=0
     mkdir -p "$box"
   else
     unset token
@@ -34,74 +32,73 @@ connect() {
 api() {
   method=$1 path=$2
   shift 2
-  if [ "$url" = mailbox ]; then
-    mail "$@"
+  if [ "$url" = agent ]; then
+    call_through_agent "$@"
   elif body=$(curl -q -K "$run/curl" -X "$method" -w '\n%{http_code}' "$@" "$url/guest/v1/$path" 2>/dev/null 8>&- 9>&-); then
-    status=\${body##*"$nl"}
-    body=\${body%"$nl"*}
+    status=${body##*"$nl"}
+    body=${body%"$nl"*}
   else
     status=000
   fi
-  heed
+  wait_when_limited
 }
 
-# Asks for work, and says in the same breath that an order which has arrived whole is going to be obeyed: another
-# start of curl would take longer than all the rest. Sets $begun to what the daemon says to that.
-ask() {
-  begun=
-  if [ "$url" = mailbox ] || [ "$breath" = 0 ]; then
+# Fetches an order and confirms it with the same curl: starting a second curl takes longer than everything else before
+# the command. Sets $start_answer to the response to the confirmation.
+fetch_order() {
+  start_answer=
+  if [ "$url" = agent ] || [ "$can_chain" = 0 ]; then
     api GET work --max-time 90
     return
   fi
   body=$(curl -q -K "$run/curl" --fail-early --max-time 90 -w '\n%{http_code}\n' "$url/guest/v1/work" \
     --next -K "$run/curl" --max-time 20 -w '\n%{http_code}' -d '' "$url/guest/v1/begin" 2>/dev/null 8>&- 9>&-) ||
-    [ $? != 2 ] || breath=0
+    [ $? != 2 ] || can_chain=0
   case $body in
-    *"\${nl}end$nl"*)
-      # Whole, whatever became of the second call.
+    *"${nl}end$nl"*)
+      # The order is complete, even if the confirmation failed.
       status=200
-      begun=\${body#*"\${nl}end$nl$nl"200"$nl"}
-      body=\${body%%"\${nl}end$nl"*}\${nl}end$nl
+      start_answer=${body#*"${nl}end$nl$nl"200"$nl"}
+      body=${body%%"${nl}end$nl"*}${nl}end$nl
       ;;
     *)
-      status=\${body#*"$nl"}
-      status=\${status%%"$nl"*}
-      body=\${body%%"$nl"*}
-      heed
+      status=${body#*"$nl"}
+      status=${status%%"$nl"*}
+      body=${body%%"$nl"*}
+      wait_when_limited
       ;;
   esac
 }
 
-# Too many calls, and so many seconds to wait. Whoever has called calls again: nothing is lost but time.
-heed() {
+# Waits as long as the rate limiter says. The caller retries.
+wait_when_limited() {
   [ "$status" = 429 ] || return 0
   case $body in [1-9]) sleep "$body" ;; *) sleep 1 ;; esac
 }
 
 # The daemon no longer knows this machine, so nobody reads its results.
-disowned() {
+is_dismissed() {
   case $status in 401 | 403 | 404 | 410) return 0 ;; esac
   return 1
 }
 
-# Repeats until the daemon has answered; false when it disowned us, was silent for too long, or said no more often
-# than we care to ask ($most).
-insist() {
+# Repeats a request until it succeeds. Fails if the daemon does not know this machine, does not answer for
+# $give_up_seconds, or refuses the request more than $max_refusals times.
+retry_api() {
   now
-  giveup=$((now + patience)) pause=1 refusals=0
+  give_up_at=$((now + give_up_seconds)) pause=1 refusals=0
   while :; do
     api "$@"
     [ "$status" = 200 ] && return 0
-    disowned && return 1
+    is_dismissed && return 1
     case $status in
       000 | 429 | 503) ;;
       *) refusals=$((refusals + 1)) ;;
     esac
-    [ "$refusals" -le "$most" ] || return 1
+    [ "$refusals" -le "$max_refusals" ] || return 1
     now
-    [ "$now" -lt "$giveup" ] || return 1
+    [ "$now" -lt "$give_up_at" ] || return 1
     sleep "$pause"
     [ "$pause" -ge 8 ] || pause=$((pause * 2))
   done
 }
-`

@@ -1,7 +1,5 @@
-import { sh } from './sh.ts'
+# The ordinary user that the job runs as.
 
-/** The ordinary user that the job runs as. */
-export const JOB_USER = sh`
 prepare_user() {
   as_job=
   # A shell ignores these signals in background jobs, and an exec'd program inherits ignored signals.
@@ -21,4 +19,3 @@ prepare_user() {
     return 1
   fi
 }
-`

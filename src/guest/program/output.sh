@@ -1,13 +1,11 @@
-import { sh } from './sh.ts'
+# Sends the output of the command in frames.
 
-/** What the command prints, in frames that are sent until they have arrived. */
-export const OUTPUT = sh`
 size() { stat -c %s "$1" 2>/dev/null || wc -c <"$1"; }
 
 # Puts the next new bytes of a stream into a frame; false when there are none.
-cut_frame() {
+next_frame() {
   [ -s "$home/$1" ] || return 1
-  if [ "$as_it_is" = 1 ]; then
+  if [ "$send_whole_file" = 1 ]; then
     frame=$1
     return
   fi
@@ -19,28 +17,28 @@ cut_frame() {
   frame=$1
 }
 
-# Sends one frame. It is sent again until the daemon has it. False when it did not arrive.
-# The first one is a file as it is: no program has to cut it, and the answer says how much it was. If it does not
-# arrive, or is too much, it is cut like all others; the daemon knows by the offset what it has of it.
-pump() {
+# Sends one frame. Fails if it did not arrive; the next call sends it again, and the daemon recognises it by its offset.
+# The first frame is the whole file: copying a part of it would start another program. If it does not arrive or is too
+# large, it is sent in parts.
+send_output() {
   more=0
   if [ -z "$frame" ]; then
-    # What was written last goes last; but a flood on one stream must not silence the other.
+    # Send the stream that was written to last at the end, unless it fills every frame.
     # shellcheck disable=SC3013 # POSIX has it since 2024, and every shell since long before.
     if [ "$frame_length" -ge "$chunk" ]; then late=$last
     elif [ "$home/stderr" -ot "$home/stdout" ]; then late=stdout
     else late=stderr; fi
     if [ "$late" = stdout ]; then
-      cut_frame stderr || cut_frame stdout || return 0
+      next_frame stderr || next_frame stdout || return 0
     else
-      cut_frame stdout || cut_frame stderr || return 0
+      next_frame stdout || next_frame stderr || return 0
     fi
-  elif [ "$as_it_is" = tried ]; then
-    as_it_is=0
-    cut_frame "$frame"
+  elif [ "$send_whole_file" = tried ]; then
+    send_whole_file=0
+    next_frame "$frame"
   fi
-  if [ "$as_it_is" = 1 ]; then
-    as_it_is=tried frame_length=0
+  if [ "$send_whole_file" = 1 ]; then
+    send_whole_file=tried frame_length=0
     set -- -T "$home/$frame"
   else
     set -- --data-binary "@$run/frame"
@@ -48,18 +46,17 @@ pump() {
   api POST "jobs/$job/output?stream=$frame&offset=$sent" --max-time 60 \
     -H 'Content-Type: application/octet-stream' "$@"
   [ "$status" = 200 ] || return 1
-  next=\${body%% *}
-  # Whoever answers something else is not the daemon.
+  next=${body%% *}
+  # Anything but a number is not a response of the daemon.
   case $next in '' | *[!0-9]*) return 1 ;; esac
   [ $((next - sent)) -le "$frame_length" ] || frame_length=$((next - sent))
-  sent=$next more=1 last=$frame frame='' as_it_is=0
-  obey "\${body#* }"
+  sent=$next more=1 last=$frame frame='' send_whole_file=0
+  apply_order "${body#* }"
   if [ "$last" = stdout ]; then out_at=$((out_at + frame_length)); else err_at=$((err_at + frame_length)); fi
-  # What has arrived need not fill the disk.
+  # Free the disk space of output that has arrived.
   if [ "$frame_length" -ge "$chunk" ]; then
     [ "$out_at" -gt 0 ] && fallocate -p -o 0 -l "$out_at" "$home/stdout" 2>/dev/null
     [ "$err_at" -gt 0 ] && fallocate -p -o 0 -l "$err_at" "$home/stderr" 2>/dev/null
   fi
   return 0
 }
-`
