@@ -38,7 +38,6 @@ export interface FollowVmJobOptions {
   collected(): CollectedFiles
   /** Called when the machine is found on another node. */
   moved(node: string): Promise<void>
-  readonly handOverMs?: number
   /** Whether the machine is still one of ours. */
   present(): boolean
   readonly phases: Readonly<Record<string, number>>
@@ -50,7 +49,10 @@ const LOOK_MS = 10_000
 const HAND_OVER_MS = 600_000
 /** How long to wait for the final report after a stop request. */
 const LAST_WORDS_MS = 15_000
-/** A machine whose sign of life is so late does not hear us. */
+/**
+ * A machine that does not hear of a cancel within two heartbeats and this time is cut off. One heartbeat may be lost
+ * while the daemon restarts, and a busy machine sends the next one late.
+ */
 const LATE_MS = 3000
 /** And for files that are on their way when the time is over; the engine waits no longer than that. */
 const FILES_MS = 40_000
@@ -62,10 +64,15 @@ export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome>
   const { clock } = provider.proxmox
   const machineId = run.machine.id
   const wake = () => sessions.ring(machineId)
-  run.stop.addEventListener('abort', wake)
-  run.detach.addEventListener('abort', wake)
   const beganAt = clock.now()
-  let askedAt: number | undefined
+  // The deadline counts from the request, even if the machine is being looked at when it arrives.
+  let askedAt = run.stop.aborted ? beganAt : undefined
+  const onStop = () => {
+    askedAt = clock.now()
+    wake()
+  }
+  run.stop.addEventListener('abort', onStop)
+  run.detach.addEventListener('abort', wake)
   // Found again after a restart: it may be long gone.
   let lookAt = clock.now() + (state.startedAt === undefined ? LOOK_MS : 0)
   let missed = false
@@ -83,17 +90,15 @@ export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome>
         missed = true
         lookAt = 0
       }
-      if (run.stop.aborted) {
-        askedAt ??= clock.now()
-        // Before the start there is nothing to wait for; a stale machine has said its last.
-        if (
-          state.startedAt === undefined ||
+      // Before the start there is nothing to wait for; a stale machine has said its last.
+      if (
+        askedAt !== undefined &&
+        (state.startedAt === undefined ||
           reasonOf(run).kind === 'stale' ||
-          clock.now() >= deadline(options, askedAt)
-        )
-          return await cutOff(options)
-      }
-      if (state.startedAt === undefined && silence(options, beganAt) > (options.handOverMs ?? HAND_OVER_MS))
+          clock.now() >= deadline(options, askedAt))
+      )
+        return await cutOff(options)
+      if (state.startedAt === undefined && silence(options, beganAt) > HAND_OVER_MS)
         return ended(undefined, `VM ${options.details.vmid} has the job, but is not heard of any more`)
       if (clock.now() >= lookAt) {
         lookAt = clock.now() + LOOK_MS
@@ -110,7 +115,7 @@ export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome>
       await sessions.change(machineId, Math.max(50, next), run.detach)
     }
   } finally {
-    run.stop.removeEventListener('abort', wake)
+    run.stop.removeEventListener('abort', onStop)
     run.detach.removeEventListener('abort', wake)
   }
 }
@@ -130,7 +135,7 @@ const deadline = (
   const stopAt = askedAt + graceMs + LAST_WORDS_MS
   if (reasonOf(run).kind !== 'timeout')
     return toldAt === undefined
-      ? Math.min(stopAt, askedAt + Math.max(graceMs, provider.heartbeatSeconds * 1000 + LATE_MS))
+      ? Math.min(stopAt, askedAt + Math.max(graceMs, 2 * provider.heartbeatSeconds * 1000 + LATE_MS))
       : Math.min(toldAt + graceMs + LAST_WORDS_MS, askedAt + graceMs + MOST_MS)
   return filesAt === undefined
     ? stopAt

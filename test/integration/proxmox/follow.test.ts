@@ -24,8 +24,8 @@ afterEach(async () => {
 const begin = async ({
   started = true,
   lookMs = 0,
-  handOverMs = 600_000,
   graceSeconds = 0,
+  heartbeatSeconds = 1,
   stopped = undefined as StopReason | undefined,
 } = {}) => {
   const emulator = await startEmulator()
@@ -76,7 +76,7 @@ const begin = async ({
   const moves: string[] = []
   const outcome = followVmJob({
     provider: {
-      ...{ proxmox, log, graceSeconds, heartbeatSeconds: 1, owner: 'lab', pool: 'jobs' },
+      ...{ proxmox, log, graceSeconds, heartbeatSeconds, owner: 'lab', pool: 'jobs' },
       channel: 'callback',
       vmids: { first: 100_000, last: 100_999 },
     },
@@ -97,7 +97,6 @@ const begin = async ({
     phases: { clone: 5 },
     present: () => present,
     moved: async node => void moves.push(node),
-    handOverMs,
     collected: () => ({ artifacts: [], skipped: [], patch: null }),
   })
   let settled: Outcome | undefined
@@ -179,8 +178,10 @@ describe('a job in a machine that is not heard of', () => {
   })
 
   it('is tried again when a machine took the order and fell silent', async () => {
-    const job = await begin({ started: false, handOverMs: 300 })
-    job.vanish()
+    const job = await begin({ started: false })
+    await job.pass(500)
+    expect(job.settled()).toBeUndefined()
+    await job.pass(101)
     expect(await job.outcome).toMatchObject({
       kind: 'not-started',
       error: { retryable: true, message: expect.stringContaining('not heard of any more') },
@@ -268,6 +269,17 @@ describe('a job in a machine that is not heard of', () => {
     await job.pass(3)
     expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'cancel', signal: 'SIGKILL' } })
     expect(job.vm.status).toBe('stopped')
+  })
+
+  it('is not cut off when one heartbeat of its machine is lost', async () => {
+    const job = await begin({ heartbeatSeconds: 6 })
+    await until(() => job.asked('/status/current') > 0, 'it is looked at')
+    job.stop({ kind: 'cancel', by: 'the user' })
+    await job.pass(10)
+    await until(() => job.asked('/status/current') > 1, 'it is looked at again')
+    expect(job.asked('/status/stop')).toBe(0)
+    await job.pass(5)
+    expect(await job.outcome).toMatchObject({ kind: 'exit', exit: { stopped: 'cancel' } })
   })
 
   it('has its grace, and time for last words, once its machine has heard', async () => {

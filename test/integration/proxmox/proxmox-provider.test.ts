@@ -406,16 +406,18 @@ describe.skipIf(!hasCurl)('after the daemon', () => {
   })
 
   it('was restarted with another heartbeat, a job hears of its end at its own pace', async () => {
-    const lab = await useLab({ provider: { graceSeconds: 3 } })
+    const lab = await useLab()
     lab.usePort(await freePort())
-    const first = lab.makeProvider({ heartbeatSeconds: 9 })
+    // The grace of the command is long for a busy computer; that of the second daemon is short, so that it cuts off a
+    // machine with a heartbeat of 1 s before this one has sent its next.
+    const first = lab.makeProvider({ heartbeatSeconds: 8, graceSeconds: 20 })
     const engine = await lab.open(first)
     const task = 'trap "echo goodbye; exit" TERM; echo ready; while :; do sleep 0.1; done'
     const { job_id } = await engine.deputy.submit({ task, runtime: 'proxmox' }, 'test')
     await until(async () => (await engine.deputy.get(job_id)).output_bytes > 0, 'it runs', 30_000)
     await engine.close()
     await first.close()
-    const again = await lab.open(lab.makeProvider({ heartbeatSeconds: 1 }))
+    const again = await lab.open(lab.makeProvider({ heartbeatSeconds: 1, graceSeconds: 3 }))
     await again.deputy.cancel(job_id, 'test')
     const view = await again.deputy.wait(job_id, { timeoutMs: 45_000, signal: never })
     expect(view.status).toBe('cancelled')
