@@ -31,7 +31,7 @@ const PAGE_BYTES = 32 * 1024
 const WAIT_MS = 30_000
 /** Messages per second over all watchers of a job at the end of its output; output in between is joined. */
 const MESSAGES_PER_SECOND = 4000
-const KEPT_READS = 4
+const KEPT_READS = 8
 
 export const createOutputFeeds = (deputy: Pick<Deputy, 'output' | 'get'>): OutputFeeds => {
   const feeds = new Map<string, Feed>()

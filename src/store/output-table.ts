@@ -56,32 +56,31 @@ const trim = (database: Database, id: string, middle: { from: number; to: number
   database.run('update jobs set stored_bytes = stored_bytes - ? where id = ?', bytes, id)
 }
 
+/** Reads at most `maxBytes`. Rows are cut, so that a reader with small pages does not hold whole rows in memory. */
 export const readOutput = (database: Database, id: string, from: number, maxBytes: number): OutputChunk[] => {
   const chunks: OutputChunk[] = []
   let offset = startOfRow(database, id, from)
-  let taken = 0
-  // Rows are read whole: for a small page, sixteen rows of maximum size would waste a megabyte.
+  let left = maxBytes
   const rowsAtOnce = maxBytes <= MAX_ROW_BYTES ? 2 : 16
-  while (taken < maxBytes) {
+  while (left > 0) {
     const rows = database.all(
-      'select offset, stream, at, data from output where job_id = ? and offset >= ? order by offset limit ?',
+      `select offset, stream, at, length(data) as size, substr(data, max(0, ? - offset) + 1, ?) as data
+       from output where job_id = ? and offset >= ? order by offset limit ?`,
+      from,
+      left,
       id,
       offset,
       rowsAtOnce,
     )
     for (const row of rows) {
-      const chunk: OutputChunk = {
-        stream: Number(row.stream) === 1 ? 'stdout' : 'stderr',
-        offset: Number(row.offset),
-        at: Number(row.at),
-        data: bytesOf(row.data),
-      }
-      offset = chunk.offset + chunk.data.length
-      const wanted = from > chunk.offset ? cutBefore(chunk, from) : chunk
-      if (wanted.data.length === 0) continue
-      chunks.push(wanted)
-      taken += wanted.data.length
-      if (taken >= maxBytes) return chunks
+      const start = Number(row.offset)
+      offset = start + Number(row.size)
+      if (offset <= from) continue
+      const data = bytesOf(row.data).subarray(0, left)
+      const stream = Number(row.stream) === 1 ? 'stdout' : 'stderr'
+      chunks.push({ stream, offset: Math.max(start, from), at: Number(row.at), data })
+      left -= data.length
+      if (left === 0) return chunks
     }
     if (rows.length < rowsAtOnce) return chunks
   }
@@ -97,12 +96,6 @@ const startOfRow = (database: Database, id: string, from: number): number => {
   )
   return row === undefined ? from : Number(row.offset)
 }
-
-const cutBefore = (chunk: OutputChunk, from: number): OutputChunk => ({
-  ...chunk,
-  offset: from,
-  data: chunk.data.subarray(Math.min(chunk.data.length, from - chunk.offset)),
-})
 
 /** Joins adjacent chunks of one stream. */
 const merge = (chunks: readonly OutputChunk[]): readonly OutputChunk[] => {
