@@ -16,6 +16,16 @@ export interface DaemonInfo {
   readonly last_day?: Readonly<Record<string, number>>
 }
 
+/** One minute in the answer of `GET /api/history`. */
+export interface SampleView {
+  readonly at: string
+  readonly ended: Readonly<Record<string, number>>
+  readonly wait_ms: { readonly p50: number; readonly p95: number } | null
+  readonly duration_ms: { readonly p50: number; readonly p95: number } | null
+  readonly slots: Readonly<Record<string, number>>
+  readonly pending: number
+}
+
 /** Whether a process listens on the socket; costs one connect. */
 export const isListening = (socket: string): Promise<boolean> =>
   new Promise(resolve => {

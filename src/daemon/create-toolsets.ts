@@ -28,7 +28,7 @@ export interface Toolsets {
   /** Toolsets for a client with Proxmox settings of its own; undefined when the daemon's are the same. */
   forSession(environment: Environment): Promise<SessionToolsets> | undefined
   /** Calls to any cluster that wait for the user's approval. */
-  readonly approvals: Pick<Approvals, 'list' | 'approve'>
+  readonly approvals: Pick<Approvals, 'list' | 'approve' | 'refuse'>
   close(): Promise<void>
 }
 
@@ -91,13 +91,15 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
 const TOO_MANY =
   'Too many clients have had Proxmox settings of their own, so those of the daemon count. The user should run: deputy daemon restart'
 
-const mergeApprovals = (all: readonly Approvals[]): Toolsets['approvals'] => ({
-  list: () => all.flatMap(approvals => approvals.list()),
-  approve: id => {
-    const owner = all.find(approvals => approvals.list().some(plan => plan.id === id))
-    return (owner ?? createApprovals()).approve(id)
-  },
-})
+const mergeApprovals = (all: readonly Approvals[]): Toolsets['approvals'] => {
+  const ownerOf = (id: string): Approvals =>
+    all.find(approvals => approvals.list().some(plan => plan.id === id)) ?? createApprovals()
+  return {
+    list: () => all.flatMap(approvals => approvals.list()),
+    approve: id => ownerOf(id).approve(id),
+    refuse: id => ownerOf(id).refuse(id),
+  }
+}
 
 const makeToolsets = async (options: ToolsetsOptions): Promise<Made> => {
   const own = [jobsToolset, createClusterToolset(options.cluster)]

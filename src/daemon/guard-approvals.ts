@@ -8,10 +8,11 @@ import type { Approvals } from '../mcp/tools/proxmox/policy/pending-approvals.ts
  * approve the request of its own agent.
  */
 export const guardApprovals = (
-  approvals: Pick<Approvals, 'list' | 'approve'>,
+  approvals: Pick<Approvals, 'list' | 'approve' | 'refuse'>,
   deputy: Pick<Deputy, 'list'>,
 ): ApprovalFront => ({
   list: approvals.list,
+  refuse: approvals.refuse,
   approve: async id => {
     for (const status of ['running', 'provisioning'] as const) {
       const { jobs } = await deputy.list({ status, limit: 100 })

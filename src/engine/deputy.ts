@@ -2,6 +2,7 @@ import type { AllowedDirectories } from '../jobs/allowed-directories.ts'
 import type { Artifact, JobError, JobEvent, Phases, SkippedArtifact, Usage } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { Verdict } from '../jobs/review.ts'
+import type { Sample } from '../jobs/sample.ts'
 import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Readiness } from '../ports.ts'
 
@@ -52,6 +53,8 @@ export interface Deputy {
   /** Calls the listener after each durable change of any job. Returns the function that unsubscribes. */
   onChange(listener: (change: JobChange) => void): () => void
   stats(): Promise<Stats>
+  /** Figures of each minute since a time of the wall clock in milliseconds, oldest first, without quiet minutes. */
+  history(since: number): Promise<Sample[]>
 }
 
 export interface SubmitOptions {

@@ -9,6 +9,7 @@ import { createChangeNotifier } from './change-notifier.ts'
 import type { Deputy } from './deputy.ts'
 import { createDispatcher } from './dispatcher.ts'
 import type { EngineContext } from './engine-context.ts'
+import { createHistory } from './history.ts'
 import { createJobLookup } from './job-lookup.ts'
 import { createDisposal } from './machine-disposal.ts'
 import { createPool } from './machine-pool.ts'
@@ -76,6 +77,7 @@ export const createEngine = (options: EngineOptions): Engine => {
   })
   const sweeper = createSweeper(context, { activeJobs, disposal, pool })
 
+  const history = createHistory(context)
   const lookup = createJobLookup(context)
   const parts = { lookup, local: options, activeJobs, dispatcher, disposal }
   const operations = jobOperations(context, parts)
@@ -85,6 +87,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     ...operations,
     ...reviewOperations(context, { lookup, local: options, submit: operations.submit }),
     ...machineOperations(context, parts),
+    history: history.read,
     onChange: context.changes.onChange,
   }
 
@@ -98,6 +101,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       dispatcher.start()
       pool.refill()
       sweeper.start()
+      history.start()
     },
     readiness: () =>
       [...providers.values()].filter(isAwake).map(({ name }) => {

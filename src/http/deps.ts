@@ -34,6 +34,7 @@ export interface ClusterFront {
 export interface ApprovalFront {
   list(): readonly ApprovalPlan[]
   approve(id: string): Promise<ApprovalPlan>
+  refuse(id: string): ApprovalPlan
 }
 
 export interface ApprovalPlan {

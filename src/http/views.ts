@@ -193,6 +193,21 @@ export const daemonSchema = z.looseObject({
   last_day: z.record(z.enum(TERMINAL_STATES), count).describe('Jobs that ended in the last 24 hours'),
 })
 
+const quantiles = z.looseObject({ p50: z.number(), p95: z.number() }).nullable()
+
+export const historySchema = z.looseObject({
+  samples: z.array(
+    z.looseObject({
+      at: time.describe('Start of the minute'),
+      ended: z.record(z.enum(TERMINAL_STATES), count),
+      wait_ms: quantiles.describe('From submit to start, of the jobs that ended in this minute'),
+      duration_ms: quantiles,
+      slots: z.record(z.string(), count).describe('Jobs that hold a slot, by runtime'),
+      pending: count,
+    }),
+  ),
+})
+
 export const settingsSchema = z.looseObject({
   settings: z.array(
     z.looseObject({

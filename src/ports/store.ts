@@ -1,6 +1,7 @@
 import type { EventType, Job, JobEvent, OutputChunk } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { Review } from '../jobs/review.ts'
+import type { Sample } from '../jobs/sample.ts'
 import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Machine, MachineRecord } from './machine.ts'
 import type { ReserveRequest } from './provider.ts'
@@ -48,6 +49,12 @@ export interface Store {
 
   events(query: { jobId?: string; after: number; limit: number }): Promise<JobEvent[]>
   lastEvent(): Promise<number>
+
+  /** Figures of the minute that starts at `at`. */
+  measureMinute(at: number): Promise<Sample>
+  /** Stores the figures of a minute and deletes those before `keepFrom`. */
+  saveSample(sample: Sample, keepFrom: number): Promise<void>
+  samples(since: number): Promise<Sample[]>
 
   getReview(id: string): Promise<Review | undefined>
   /** Replaces a review in one transaction, together with an event. */

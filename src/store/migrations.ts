@@ -111,6 +111,7 @@ const MIGRATIONS: readonly string[] = [
   delete from machines where runtime = 'batch';
   `,
   'create table reviews (job_id text primary key, body text not null) without rowid',
+  'create table samples (at integer primary key, body text not null)',
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

@@ -21,6 +21,7 @@ import {
   releaseStaleBlobs,
 } from './retention.ts'
 import { changeReview, getReview } from './reviews-table.ts'
+import { measureMinute, readSamples, saveSample } from './samples-table.ts'
 
 /** Opens the database and creates or upgrades it. The daemon lock guarantees that only one process does so. */
 export const openStore = (path: string): Store => {
@@ -114,6 +115,10 @@ const createStore = (database: Database): Store => {
 
     events: async query => readEvents(database, query),
     lastEvent: async () => lastEvent(database),
+
+    measureMinute: async at => measureMinute(database, at),
+    saveSample: (sample, keepFrom) => writer.write(db => saveSample(db, sample, keepFrom), { lazy: true }),
+    samples: async since => readSamples(database, since),
 
     getReview: async id => getReview(database, id),
     changeReview: (id, change, event) => writer.write(db => changeReview(db, id, change, event)),

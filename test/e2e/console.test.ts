@@ -207,6 +207,21 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
     await browser.until(`document.body?.innerText.includes('No job matches')`)
   })
 
+  it('draws what happened in the last hour', async () => {
+    await goTo('#/')
+    await browser.until(`document.querySelectorAll('.chart canvas').length === 4`)
+    const { last_day } = await daemon.client.daemon()
+    await browser.until(
+      `document.querySelector('.chart [role=img]').ariaLabel === 'In the last 1 h, ${last_day?.success} jobs succeeded and ${last_day?.failed} failed.'`,
+    )
+    await browser.run(`${button('24 h')}.click()`)
+    await browser.until(
+      `document.querySelector('.chart [role=img]').ariaLabel.startsWith('In the last 24 h')`,
+    )
+    expect(await browser.run('location.hash')).toBe('#/?range=24+h')
+    await browser.until(`document.querySelector('.legend')?.innerText.includes('success')`)
+  })
+
   it('is used with the keyboard alone', async () => {
     await goTo('#/jobs')
     await browser.until(`document.querySelectorAll('.job-row').length > 3`)

@@ -170,6 +170,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
       }
     },
     openPatch: refuse,
+    history: async () => [],
     review: refuse,
     markViewed: refuse,
     applyChanges: refuse,

@@ -25,9 +25,9 @@ export const NeedsYou = () => {
   const isUnready = doctor.data.value?.ready === false
   if (waiting.length + stuck.length === 0 && !isUnready) return null
 
-  const approve = async (id: string): Promise<void> => {
+  const decide = async (id: string, method: 'POST' | 'DELETE'): Promise<void> => {
     try {
-      await ask(`/api/proxmox/approvals/${encodeURIComponent(id)}`, { method: 'POST' })
+      await ask(`/api/proxmox/approvals/${encodeURIComponent(id)}`, { method })
       await approvals.reload()
     } catch (error) {
       problem.value = error
@@ -50,20 +50,24 @@ export const NeedsYou = () => {
             <span class="soft"> until {formatTime(plan.expires_at)}</span>
           </p>
           <pre class="code">{JSON.stringify(plan.params, null, 2)}</pre>
-          <button
-            type="button"
-            class="primary"
-            onClick={() => {
-              question.value = {
-                text: `Allow ${plan.who} to call ${plan.call} once?`,
-                action: 'Approve',
-                run: () => approve(plan.id),
-              }
-            }}
-          >
-            Approve…
-          </button>
-          <span class="soft"> Do nothing to refuse: it expires.</span>
+          <div class="bar">
+            <button
+              type="button"
+              class="primary"
+              onClick={() => {
+                question.value = {
+                  text: `Allow ${plan.who} to call ${plan.call} once?`,
+                  action: 'Approve',
+                  run: () => decide(plan.id, 'POST'),
+                }
+              }}
+            >
+              Approve…
+            </button>
+            <button type="button" class="danger" onClick={() => void decide(plan.id, 'DELETE')}>
+              Refuse
+            </button>
+          </div>
         </div>
       ))}
       {stuck.map(machine => (

@@ -2,6 +2,7 @@ import type { DaemonInfo } from '../../src/client/daemon-info.ts'
 import type { JobPage, JobSummary } from '../../src/engine/deputy.ts'
 import { Age, Badge, Command, Duration, Empty, Problem } from '../parts.tsx'
 import { useEvents, useFetch } from '../use-fetch.ts'
+import { LazyCharts } from './lazy-charts.tsx'
 import { NeedsYou } from './needs-you.tsx'
 import { Nodes } from './nodes.tsx'
 
@@ -54,10 +55,13 @@ export const OverviewPage = () => {
           <Command text="deputy run -- echo hello" />
         </Empty>
       ) : (
-        <div class="halves">
-          <Short title="Running now" jobs={running.data.value?.jobs} none="Nothing runs." />
-          <Short title="Failed last" jobs={failed.data.value?.jobs} none="Nothing failed." />
-        </div>
+        <>
+          <LazyCharts />
+          <div class="halves">
+            <Short title="Running now" jobs={running.data.value?.jobs} none="Nothing runs." />
+            <Short title="Failed last" jobs={failed.data.value?.jobs} none="Nothing failed." />
+          </div>
+        </>
       )}
       <Nodes />
     </section>

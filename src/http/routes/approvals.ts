@@ -4,13 +4,12 @@ import { json } from '../respond.ts'
 import { type Call, type Route, route } from '../route.ts'
 import { approvalListSchema, approvalSchema } from '../views.ts'
 
-/** Without Proxmox nothing waits for the user. */
-const NONE: ApprovalFront = {
-  list: () => [],
-  approve: async id => {
-    throw new AppError('not_found', `No call waits under the id '${id.slice(0, 60)}'.`)
-  },
+const noCall = (id: string): never => {
+  throw new AppError('not_found', `No call waits under the id '${id.slice(0, 60)}'.`)
 }
+
+/** Without Proxmox nothing waits for the user. */
+const NONE: ApprovalFront = { list: () => [], approve: async id => noCall(id), refuse: noCall }
 
 export const approvalRoutes = (approvals: ApprovalFront = NONE): Route[] => [
   route({
@@ -33,12 +32,26 @@ export const approvalRoutes = (approvals: ApprovalFront = NONE): Route[] => [
       return json(view(await approvals.approve(call.params.id ?? '')))
     },
   }),
+
+  route({
+    method: 'DELETE',
+    path: '/api/proxmox/approvals/{id}',
+    tag: 'proxmox',
+    summary: 'Refuse a call; on the Unix socket or in the console only',
+    responses: {
+      200: { description: 'The call, which is refused until it expires', schema: approvalSchema },
+    },
+    handle: call => {
+      refuseTokens(call)
+      return json(view(approvals.refuse(call.params.id ?? '')))
+    },
+  }),
 ]
 
 /** An MCP client over HTTP has a token and must not be able to approve its own calls. */
 const refuseTokens = ({ env, scope }: Call): void => {
   if (env.listener !== 'socket' && scope !== 'console')
-    throw new AppError('denied', 'Calls cannot be approved with a token.', {
+    throw new AppError('denied', 'Calls cannot be approved or refused with a token.', {
       hint: 'Run deputy proxmox approve, or deputy open, in a terminal on the computer where the daemon runs.',
     })
 }

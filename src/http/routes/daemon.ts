@@ -1,14 +1,15 @@
 import { z } from 'zod'
-import type { DaemonInfo as DaemonView } from '../../client/daemon-info.ts'
+import type { DaemonInfo as DaemonView, SampleView } from '../../client/daemon-info.ts'
 import type { Stats } from '../../engine/deputy.ts'
 import { AppError } from '../../jobs/errors.ts'
+import type { Sample } from '../../jobs/sample.ts'
 import { isTerminal, STATES } from '../../jobs/states.ts'
 import { readJson } from '../body.ts'
 import type { ControlDeps, DaemonInfo } from '../deps.ts'
 import { json } from '../respond.ts'
-import { type Route, route } from '../route.ts'
+import { queryRoute, type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
-import { daemonSchema, doctorSchema, settingsSchema } from '../views.ts'
+import { daemonSchema, doctorSchema, historySchema, settingsSchema } from '../views.ts'
 
 const stopSchema = z.strictObject({
   if_idle: z.boolean().default(false).describe('Refuse when a job waits or runs'),
@@ -84,6 +85,26 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     },
   }),
 
+  queryRoute({
+    method: 'GET',
+    path: '/api/history',
+    tag: 'daemon',
+    summary: 'Show throughput, waits, durations and used slots, minute by minute',
+    query: z.strictObject({
+      hours: z
+        .number()
+        .min(0.1)
+        .max(7 * 24)
+        .exactOptional()
+        .describe('1 by default; a week is kept'),
+    }),
+    responses: { 200: { description: 'The minutes in which something happened', schema: historySchema } },
+    handle: async ({ query: { hours = 1 } }) => {
+      const samples = await deputy.history(Date.now() - hours * 3_600_000)
+      return json({ samples: samples.map(sampleView) })
+    },
+  }),
+
   route({
     method: 'GET',
     path: '/api/config',
@@ -93,6 +114,15 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     handle: () => json({ settings: explainConfig() }),
   }),
 ]
+
+const sampleView = ({ at, ended, wait, duration, slots, pending }: Sample): SampleView => ({
+  at: new Date(at).toISOString(),
+  ended,
+  wait_ms: wait,
+  duration_ms: duration,
+  slots,
+  pending,
+})
 
 const daemonView = (daemon: DaemonInfo, stats: Stats): DaemonView => ({
   pid: process.pid,

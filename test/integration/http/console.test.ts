@@ -56,9 +56,9 @@ it('a foreign page cannot use a code or a session', async () => {
   )
 })
 
-it('only a session that began on a terminal approves calls', async () => {
+it.each(['POST', 'DELETE'])('only a session that began on a terminal decides on calls (%s)', async method => {
   const approve = async (headers: Record<string, string>) =>
-    (await control.tcp({ method: 'POST', path: '/api/proxmox/approvals/none', headers })).status
+    (await control.tcp({ method, path: '/api/proxmox/approvals/none', headers })).status
   expect(await approve({ authorization: `Bearer ${control.tokens.full}` })).toBe(403)
   expect(await approve(await asSession())).toBe(403)
   // Nothing waits under this id; what counts is that it was looked for.

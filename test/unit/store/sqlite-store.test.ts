@@ -338,6 +338,27 @@ describe('retention', () => {
   })
 })
 
+describe('the figures of a minute', () => {
+  it('tell how jobs ended, how long they waited and ran, and who holds slots', async () => {
+    const store = open()
+    const at = 60_000
+    const done = await submit(store)
+    const { job } = (await store.claim({ runtime: 'sandbox', machineId: newId(), now: at }))!
+    expect(job.id).toBe(done)
+    await store.move(done, 'running', { startedAt: job.createdAt + 500 }, { at, data: {} })
+    const completedAt = 120_000
+    await store.move(done, 'success', { completedAt }, { at: completedAt, data: {} })
+    await submit(store)
+    const sample = await store.measureMinute(completedAt)
+    expect(sample).toMatchObject({ at: completedAt, ended: { success: 1, failed: 0 }, pending: 1, slots: {} })
+    expect(sample.wait).toEqual({ p50: 500, p95: 500 })
+    expect((await store.measureMinute(completedAt - 60_000)).ended.success).toBe(0)
+    await store.saveSample(sample, 0)
+    await store.saveSample({ ...sample, at: completedAt + 60_000 }, completedAt + 1)
+    expect((await store.samples(0)).map(one => one.at)).toEqual([completedAt + 60_000])
+  })
+})
+
 describe('a database of an earlier version', () => {
   it('is upgraded with all its jobs and their output', async () => {
     const store = open()
@@ -346,7 +367,7 @@ describe('a database of an earlier version', () => {
     const database = openDatabase(path)
     database.exec('drop index jobs_queue_until; alter table jobs drop column queue_until')
     database.exec(
-      'alter table jobs drop column output_base; drop table blob_holds; drop table known_time; drop table reviews',
+      'alter table jobs drop column output_base; drop table blob_holds; drop table known_time; drop table reviews; drop table samples',
     )
     database.exec(`
       drop table output;

@@ -262,6 +262,20 @@ describe('a plan', () => {
     expect((await call('proxmox_guest_delete', args)).data).toMatchObject({ status: 'needs_confirmation' })
   })
 
+  it('that was refused stays refused until it expires, and cannot be approved afterwards', async () => {
+    let now = 1_000_000
+    const api = createFakeCluster()
+    const { call, service } = proxmoxTools(api, { policy, now: () => now })
+    const { data } = await call('proxmox_guest_delete', args)
+    service.approvals.refuse(String(data.plan_id))
+    expect(service.approvals.list()).toEqual([])
+    await expect(call('proxmox_guest_delete', args)).rejects.toThrow('The user declined')
+    expect(() => service.approvals.approve(String(data.plan_id))).toThrow('No pending call')
+    expect(writes(api)).toEqual([])
+    now += 11 * 60_000
+    expect((await call('proxmox_guest_delete', args)).data).toMatchObject({ status: 'needs_confirmation' })
+  })
+
   it.each([
     ['another guest', { vmid: 103, node: 'pve2', type: 'lxc' }, {}],
     ['other parameters', { ...args, purge: true }, {}],

@@ -75,7 +75,13 @@ export const requireConfirmation = async (
   }
   if (confirmation.kind === 'token' && settings.confirm === 'user') {
     const { summary, guests: reached } = asked
-    const { id, expiresAt } = approvals.propose(call, { who: caller.who, summary, params, guests: reached })
+    const { id, expiresAt, refused } = approvals.propose(call, {
+      who: caller.who,
+      summary,
+      params,
+      guests: reached,
+    })
+    if (refused) throw declined(operation)
     throw new ConfirmationNeeded({ ...asked, expiresAt, planId: id })
   }
   const { token, expiresAt } = plans.issue(call)

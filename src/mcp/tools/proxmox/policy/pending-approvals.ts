@@ -11,9 +11,11 @@ export interface Plan {
   readonly guests: readonly string[]
   readonly expiresAt: number
   readonly approved: boolean
+  /** The call is refused until the plan expires, however often the caller repeats it. */
+  readonly refused: boolean
 }
 
-export type Proposal = Omit<Plan, 'id' | 'expiresAt' | 'approved'>
+export type Proposal = Omit<Plan, 'id' | 'expiresAt' | 'approved' | 'refused'>
 
 export interface ApprovalOptions {
   readonly ttlMs?: number
@@ -33,6 +35,19 @@ export const createApprovals = ({ ttlMs = 10 * 60_000, now = Date.now }: Approva
     for (const [call, plan] of plans) if (plan.expiresAt <= now()) plans.delete(call)
   }
 
+  const decide = (id: string, decision: Partial<Plan>): Plan => {
+    forgetExpired()
+    for (const [call, plan] of plans) {
+      if (plan.id !== id || plan.refused) continue
+      const decided = { ...plan, ...decision, expiresAt: now() + ttlMs }
+      plans.set(call, decided)
+      return decided
+    }
+    throw new AppError('not_found', `No pending call '${id.slice(0, 40)}'.`, {
+      hint: 'List the pending calls: deputy proxmox approve. They expire after ten minutes.',
+    })
+  }
+
   return {
     /** Returns the existing plan if the same call is repeated. */
     propose(call: string, proposal: Proposal): Plan {
@@ -46,27 +61,18 @@ export const createApprovals = ({ ttlMs = 10 * 60_000, now = Date.now }: Approva
         id: randomBytes(4).toString('hex'),
         expiresAt: now() + ttlMs,
         approved: false,
+        refused: false,
       }
       plans.set(call, plan)
       return plan
     },
     list(): Plan[] {
       forgetExpired()
-      return [...plans.values()]
+      return [...plans.values()].filter(plan => !plan.refused)
     },
     /** Allows the call once. The expiry time starts again. */
-    approve(id: string): Plan {
-      forgetExpired()
-      for (const [call, plan] of plans) {
-        if (plan.id !== id) continue
-        const approved = { ...plan, approved: true, expiresAt: now() + ttlMs }
-        plans.set(call, approved)
-        return approved
-      }
-      throw new AppError('not_found', `No pending call '${id.slice(0, 40)}'.`, {
-        hint: 'List the pending calls: deputy proxmox approve. They expire after ten minutes.',
-      })
-    },
+    approve: (id: string): Plan => decide(id, { approved: true }),
+    refuse: (id: string): Plan => decide(id, { refused: true, approved: false }),
     /** Consumes the approval: true once for each approval. */
     take(call: string): boolean {
       forgetExpired()

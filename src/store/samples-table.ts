@@ -1,0 +1,46 @@
+import { quantiles, SAMPLE_MS, type Sample } from '../jobs/sample.ts'
+import type { TerminalState } from '../jobs/states.ts'
+import type { Database } from './database.ts'
+
+/** More jobs than this in a minute do not change its quantiles. */
+const MEASURED_JOBS = 20_000
+
+/** Measures the minute that starts at `at`. */
+export const measureMinute = (database: Database, at: number): Sample => {
+  const ended = { success: 0, failed: 0, timeout: 0, cancelled: 0 }
+  const waits: number[] = []
+  const durations: number[] = []
+  for (const row of database.all(
+    `select state, created_at, started_at, completed_at from jobs
+     where completed_at >= ? and completed_at < ? limit ${MEASURED_JOBS}`,
+    at,
+    at + SAMPLE_MS,
+  )) {
+    ended[String(row.state) as TerminalState] += 1
+    if (row.started_at === null) continue
+    waits.push(Math.max(0, Number(row.started_at) - Number(row.created_at)))
+    durations.push(Math.max(0, Number(row.completed_at) - Number(row.started_at)))
+  }
+  const slots: Record<string, number> = {}
+  let pending = 0
+  for (const row of database.all(
+    'select runtime, state, count(*) as count from jobs where completed_at is null group by runtime, state',
+  ))
+    if (row.state === 'pending') pending += Number(row.count)
+    else slots[String(row.runtime)] = (slots[String(row.runtime)] ?? 0) + Number(row.count)
+  return { at, ended, wait: quantiles(waits), duration: quantiles(durations), slots, pending }
+}
+
+export const saveSample = (database: Database, sample: Sample, keepFrom: number): void => {
+  database.run(
+    'insert into samples (at, body) values (?, ?) on conflict do update set body = excluded.body',
+    sample.at,
+    JSON.stringify(sample),
+  )
+  database.run('delete from samples where at < ?', keepFrom)
+}
+
+export const readSamples = (database: Database, since: number): Sample[] =>
+  database
+    .all('select body from samples where at >= ? order by at', since)
+    .map(row => JSON.parse(String(row.body)) as Sample)
