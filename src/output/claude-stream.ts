@@ -3,6 +3,8 @@ import type { Usage } from '../jobs/job.ts'
 export interface ClaudeStream {
   push(chunk: Buffer): void
   end(): void
+  /** Whether a line is incomplete. */
+  readonly holding: boolean
   /** Bytes of an incomplete line. */
   held(): Buffer
   summary(): { usage: Usage | null; error: string | null }
@@ -113,6 +115,9 @@ export const createClaudeStream = ({ onText, onProgress, redact }: ClaudeStreamO
       held = []
       heldBytes = 0
       if (rest.length > 0) line(rest)
+    },
+    get holding() {
+      return heldBytes > 0
     },
     held: () => Buffer.concat(held),
     summary: () => ({ usage, error }),

@@ -1,12 +1,10 @@
-import type { OutputChunk, Usage } from '../jobs/job.ts'
-import { createClaudeStream } from '../output/claude-stream.ts'
-import { createProgressScanner } from '../output/progress-scanner.ts'
-import { createRedactor, createTextRedactor, secretPatterns } from '../output/redactor.ts'
+import type { OutputStream, Usage } from '../jobs/job.ts'
+import { createOutputBatch } from '../output/output-batch.ts'
 import type { Sink } from '../ports.ts'
 import type { RunContext } from './sealed-context.ts'
 
 export interface OutputReport {
-  push(stream: 'stdout' | 'stderr', data: Buffer): void
+  push(stream: OutputStream, data: Buffer): void
   /** Bytes that the runner has not kept: a gap in the offsets. */
   skip(bytes: number): void
   /** Pending while too much waits to be written. */
@@ -25,127 +23,59 @@ const HELD_BYTES = 256 * 1024
  * Writes the output of a run to the sink: redacted, with its progress lines. The position moves only when no bytes are
  * held back, so a restarted daemon asks again for exactly the bytes that were not written.
  */
-export const createOutputReport = (options: {
+export const createOutputReport = ({
+  sink,
+  context,
+  ...options
+}: {
   sink: Sink
   context: Pick<RunContext, 'secrets' | 'format'>
   outputBytes: number
   now(): number
 }): OutputReport => {
-  const { sink, now } = options
-  const patterns = secretPatterns(options.context.secrets)
-  const redact = createTextRedactor(patterns)
-  let position = sink.position
-  let offset = options.outputBytes
-  let pending: OutputChunk[] = []
-  let pendingBytes = 0
-  let progress: string | undefined
-  let lineOpen = false
-  let skipped = false
+  const { secrets, format } = context
+  const batch = createOutputBatch({ ...options, sink, secrets, format })
   let writing: Promise<void> | undefined
   let failure: unknown
   const waiters: (() => void)[] = []
 
-  const put = (stream: 'stdout' | 'stderr', data: Buffer): void => {
-    if (data.length === 0) return
-    const last = pending.at(-1)
-    const joins = last?.stream === stream && last.offset + last.data.length === offset
-    if (joins && last.data.length + data.length < MANY_BYTES) {
-      pending[pending.length - 1] = { ...last, data: Buffer.concat([last.data, data]) }
-    } else pending.push({ stream, offset, data, at: now() })
-    offset += data.length
-    pendingBytes += data.length
-  }
-
-  const onProgress = (text: string): void => {
-    progress = redact(text)
-  }
-
-  const lane = (stream: 'stdout' | 'stderr') => {
-    const redactor = createRedactor(patterns)
-    const scan = createProgressScanner(onProgress)
-    const forward = (data: Buffer): void => {
-      put(stream, data)
-      scan(data)
-    }
-    return {
-      redactor,
-      push: (chunk: Buffer) => forward(redactor.push(chunk)),
-      flush: () => {
-        forward(redactor.flush())
-        scan(Buffer.from('\n'))
-      },
-    }
-  }
-
-  const lanes = { stdout: lane('stdout'), stderr: lane('stderr') }
-  const agent =
-    options.context.format === 'claude-stream-json'
-      ? createClaudeStream({ onText: text => lanes.stdout.push(Buffer.from(text)), onProgress, redact })
-      : undefined
-
-  const isClean = (): boolean => !lanes.stdout.redactor.holding && !lanes.stderr.redactor.holding && !lineOpen
-
   const write = async (): Promise<void> => {
-    while ((pending.length > 0 || progress !== undefined || skipped) && failure === undefined) {
-      skipped = false
-      const batch = {
-        position,
-        chunks: pending,
-        outputBytes: offset,
-        ...(progress !== undefined && { progress }),
-      }
-      pending = []
-      pendingBytes = 0
-      progress = undefined
-      await sink.write(batch).catch(error => {
+    while (batch.hasNews && failure === undefined) {
+      await sink.write(batch.take()).catch(error => {
         failure = error
       })
       for (const wake of waiters.splice(0)) wake()
-      if (!isClean()) break
+      if (batch.holding) break
     }
     writing = undefined
   }
 
   const flush = (): void => {
-    if (writing === undefined && (isClean() || pendingBytes > HELD_BYTES)) writing = write()
+    if (writing === undefined && (!batch.holding || batch.pendingBytes > HELD_BYTES)) writing = write()
   }
 
   return {
     push: (stream, data) => {
-      position += data.length
-      if (stream === 'stdout' && agent) {
-        lineOpen = data.at(-1) !== 10
-        agent.push(data)
-      } else lanes[stream].push(data)
+      batch.advance(data.length)
+      batch.push(stream, data)
       flush()
     },
     skip: bytes => {
-      // The beginning of a secret cannot be completed across a gap.
-      lanes.stdout.flush()
-      lanes.stderr.flush()
-      position += bytes
-      offset += bytes
-      skipped = true
+      batch.skip(bytes)
       flush()
     },
     ready: () =>
-      pendingBytes < MANY_BYTES || failure !== undefined
+      batch.pendingBytes < MANY_BYTES || failure !== undefined
         ? undefined
         : new Promise(resolve => waiters.push(resolve)),
     end: async () => {
       await writing
-      agent?.end()
-      lanes.stdout.flush()
-      lanes.stderr.flush()
-      lineOpen = false
+      batch.end()
       writing = write()
       await writing
       if (failure !== undefined) throw failure
     },
-    redact,
-    agent: () => {
-      const told = agent?.summary() ?? { usage: null, error: null }
-      return { usage: told.usage, error: told.error === null ? null : redact(told.error) }
-    },
+    redact: batch.redact,
+    agent: batch.agentSummary,
   }
 }

@@ -11,7 +11,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ports: ['jobs'],
   version: [],
   // One pipeline each for the output and the files of a job, whatever machine they come from.
-  output: ['jobs'],
+  output: ['jobs', 'ports'],
   files: ['jobs'],
   store: ['ports', 'jobs', 'files'],
   config: ['ports', 'jobs', 'files', 'proxmox', 'nodes'],

@@ -1,6 +1,6 @@
+import type { JobOutput } from '../../output/job-output.ts'
 import { LOCAL_SIGNALS, signalOf } from '../../runner/signals.ts'
 import type { DiskUse } from './disk-use.ts'
-import type { JobOutput } from './job-output.ts'
 import type { LocalMachine } from './local-machine.ts'
 import { jobScript } from './runner-script.ts'
 import type { StartSpec } from './shim-protocol.ts'

@@ -1,9 +1,9 @@
 import { AppError } from '../../jobs/errors.ts'
+import { createJobOutput } from '../../output/job-output.ts'
 import { redactNames } from '../../output/redact-names.ts'
 import type { StopReason } from '../../ports.ts'
 import { type CollectedResults, collectResults } from './collect-results.ts'
 import { executeCommand, exitStatus, shutDownAndDrain } from './execute-command.ts'
-import { createJobOutput } from './job-output.ts'
 import { markStarted } from './job-state-files.ts'
 import { limitsHit, uncountedLimitErrors } from './limits-hit.ts'
 import { toLocalError } from './local-error.ts'
@@ -39,11 +39,12 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
   const phases: Record<string, number> = {}
   const spool = openSpool(spec.dir, spec.keep)
   const output = createJobOutput({
-    spool,
-    secrets: spec.secrets,
+    secrets: Object.values(spec.secrets),
     format: spec.format,
-    now: Date.now,
-    onWrite: onLog,
+    write: (kind, data) => {
+      spool.write(kind, data, Date.now())
+      onLog()
+    },
   })
   const collecting = new AbortController()
   let machine: LocalMachine | undefined

@@ -1,8 +1,9 @@
 import { AppError } from '../../jobs/errors.ts'
-import type { OutputChunk, OutputStream } from '../../jobs/job.ts'
+import type { OutputStream } from '../../jobs/job.ts'
+import type { HeldOutput, JobOutput } from '../../output/job-output.ts'
+import { createOutputBatch, type OutputBatch } from '../../output/output-batch.ts'
 import { REDACTED } from '../../output/redactor.ts'
 import type { Sink } from '../../ports.ts'
-import { createJobOutput, type HeldOutput, type JobOutput } from '../local/job-output.ts'
 import type { Details } from './machine-details.ts'
 import type { Reading } from './sealed-output-state.ts'
 
@@ -49,68 +50,47 @@ export const createOutputReceiver = ({
   read,
   keep,
   now,
-  ...start
+  outputBytes,
 }: OutputReceiverOptions): OutputReceiver => {
-  let position = sink.position
-  let outputBytes = start.outputBytes
-  let chunks: OutputChunk[] = []
-  let progress: string | undefined
   let last: Promise<unknown> = Promise.resolve()
-  let opened: JobOutput | undefined
+  let opened: OutputBatch | undefined
 
-  const spool = {
-    end: 0,
-    get outputBytes() {
-      return outputBytes
-    },
-    write: (kind: OutputStream | 'progress', data: Uint8Array, at: number) => {
-      if (kind === 'progress') progress = Buffer.from(data).toString('utf8')
-      else {
-        chunks.push({ stream: kind, offset: outputBytes, data, at })
-        outputBytes += data.length
-      }
-    },
-    close: () => {},
-  }
-
-  const open = (): JobOutput | undefined => {
+  const open = (): OutputBatch | undefined => {
     const reading = opened === undefined ? read() : undefined
-    if (reading) opened = createJobOutput({ ...reading, spool, now, onWrite: () => {} })
+    if (reading)
+      opened = createOutputBatch({
+        ...{ sink, outputBytes, now, format: reading.format, held: reading.held },
+        secrets: Object.values(reading.secrets),
+      })
     return opened
   }
 
-  const need = (): JobOutput => {
-    const output = open()
+  const need = (): OutputBatch => {
+    const batch = open()
     // Without the secrets nothing can be redacted. Refuse; the machine retries.
-    if (output === undefined)
+    if (batch === undefined)
       throw new AppError('unavailable', 'The secrets of the job are not available yet; retry.')
-    return output
+    return batch
   }
 
-  const flush = async (remember?: Partial<Details>): Promise<void> => {
-    // Skip empty writes: each one costs an fsync.
-    if (chunks.length === 0 && progress === undefined && position === sink.position && !remember) return
-    const batch = {
-      position,
-      chunks,
-      outputBytes,
-      ...(progress !== undefined && { progress }),
-      ...(remember && { remember }),
-    }
-    chunks = []
-    progress = undefined
-    await sink.write(batch)
+  /** Writes nothing when there is nothing new: each write costs an fsync. */
+  const write = async (batch: OutputBatch | undefined, remember?: Partial<Details>): Promise<void> => {
+    if (!batch?.hasNews && !remember) return
+    const next = batch?.take() ?? { position: sink.position, chunks: [], outputBytes }
+    await sink.write({ ...next, ...(remember && { remember }) })
   }
 
   /** Stores the held-back bytes too; without them a few bytes would be lost in a crash. */
-  const flushHolding = (output: JobOutput): Promise<void> => flush(keep(position, output.held()))
+  const writeHolding = (batch: OutputBatch): Promise<void> => write(batch, keep(batch.position, batch.held()))
 
-  const hear = (text: Told): JobOutput => {
-    const output = need()
-    if (text.output) output.stdout(Buffer.from(text.output))
-    if (text.error) output.stderr(Buffer.from(`${text.error}\n`))
-    if (text.progress) progress = output.redact(text.progress).slice(0, 1024)
-    return output
+  const positionOf = (): number => opened?.position ?? sink.position
+
+  const hear = (text: Told): OutputBatch => {
+    const batch = need()
+    if (text.output) batch.push('stdout', Buffer.from(text.output))
+    if (text.error) batch.push('stderr', Buffer.from(`${text.error}\n`))
+    if (text.progress) batch.setProgress(batch.redact(text.progress).slice(0, 1024))
+    return batch
   }
 
   /** Serializes calls: a frame that arrives twice at the same time must be taken once. */
@@ -122,7 +102,7 @@ export const createOutputReceiver = ({
 
   return {
     get position() {
-      return position
+      return positionOf()
     },
     get sawNoSpace() {
       return opened?.limitErrors.found('disk') ?? false
@@ -132,25 +112,26 @@ export const createOutputReceiver = ({
     take: ({ stream, offset, data }) =>
       queue(async () => {
         sink.heartbeat()
+        const position = positionOf()
         const known = Math.max(0, position - offset)
         const fresh = known === 0 ? data : data.subarray(Math.min(known, data.length))
         if (fresh.length === 0) return position
-        const output = need()
-        position = Math.max(position, offset) + fresh.length
-        output[stream](fresh)
-        await flushHolding(output)
-        return position
+        const batch = need()
+        batch.advance(Math.max(0, offset - position) + fresh.length)
+        batch.push(stream, fresh)
+        await writeHolding(batch)
+        return batch.position
       }),
     tell: text =>
       queue(async () => {
         sink.heartbeat()
-        await flushHolding(hear(text))
+        await writeHolding(hear(text))
       }),
     end: (last, remember) =>
       queue(async () => {
-        const output = last ? hear(last) : open()
-        output?.end()
-        await flush(remember)
+        const batch = last ? hear(last) : open()
+        batch?.end()
+        await write(batch, remember)
       }),
   }
 }

@@ -1,5 +1,5 @@
+import type { HeldOutput } from '../../output/job-output.ts'
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
-import type { HeldOutput } from '../local/job-output.ts'
 import type { Details } from './machine-details.ts'
 import { seal, unseal } from './seal.ts'
 

@@ -1,15 +1,18 @@
-import type { Usage } from '../../jobs/job.ts'
-import { createClaudeStream } from '../../output/claude-stream.ts'
-import { createProgressScanner } from '../../output/progress-scanner.ts'
-import { createRedactor, createTextRedactor, secretPatterns } from '../../output/redactor.ts'
+import type { OutputStream, Usage } from '../jobs/job.ts'
+import { createClaudeStream } from './claude-stream.ts'
 import { createLimitErrorScanner, type LimitErrorScanner } from './limit-error-scanner.ts'
-import type { Spool } from './spool.ts'
+import { createProgressScanner } from './progress-scanner.ts'
+import { createRedactor, createTextRedactor, secretPatterns } from './redactor.ts'
 
 export interface JobOutput {
   stdout(chunk: Buffer): void
   stderr(chunk: Buffer): void
-  /** Writes the bytes held back. */
+  /** Writes the bytes that may begin a secret. */
+  flush(): void
+  /** Writes all bytes held back. */
   end(): void
+  /** Whether bytes are held back. */
+  readonly holding: boolean
   /** Bytes received but not written yet; undefined when there are none. */
   held(): HeldOutput | undefined
   redact(text: string): string
@@ -27,47 +30,37 @@ export interface HeldOutput {
 }
 
 export interface JobOutputOptions {
-  readonly spool: Spool
-  readonly secrets: Readonly<Record<string, string>>
+  readonly secrets: readonly string[]
   readonly format: 'text' | 'claude-stream-json'
   /** Bytes that an earlier instance for the same job had received but not written. */
   readonly held?: HeldOutput | undefined
-  now(): number
-  onWrite(): void
+  write(kind: OutputStream | 'progress', data: Buffer): void
 }
 
-/** Writes the output of a job to its log: redacts secrets, formats agent output, extracts progress. */
-export const createJobOutput = ({
-  spool,
-  secrets,
-  format,
-  held,
-  now,
-  onWrite,
-}: JobOutputOptions): JobOutput => {
-  const patterns = secretPatterns(Object.values(secrets))
+/** Processes the output of a job: redacts secrets, formats agent output, extracts progress. */
+export const createJobOutput = ({ secrets, format, held, write }: JobOutputOptions): JobOutput => {
+  const patterns = secretPatterns(secrets)
   const redact = createTextRedactor(patterns)
   const limitErrors = createLimitErrorScanner()
 
   const progress = (text: string) => {
-    spool.write('progress', Buffer.from(redact(text)), now())
+    write('progress', Buffer.from(redact(text)))
   }
 
-  const createStream = (kind: 'stdout' | 'stderr') => {
+  const createStream = (kind: OutputStream) => {
     const redactor = createRedactor(patterns)
     const scan = createProgressScanner(progress)
-    const write = (data: Buffer) => {
+    const forward = (data: Buffer) => {
       if (data.length === 0) return
       limitErrors.scan(data)
-      spool.write(kind, data, now())
+      write(kind, data)
       scan(data)
-      onWrite()
     }
     return {
-      push: (chunk: Buffer) => write(redactor.push(chunk)),
-      held: () => redactor.held(),
+      redactor,
+      push: (chunk: Buffer) => forward(redactor.push(chunk)),
       flush: () => {
-        write(redactor.flush())
+        forward(redactor.flush())
         scan(Buffer.from('\n'))
       },
     }
@@ -80,6 +73,11 @@ export const createJobOutput = ({
       ? createClaudeStream({ onText: text => out.push(Buffer.from(text)), onProgress: progress, redact })
       : null
 
+  const flush = (): void => {
+    out.flush()
+    err.flush()
+  }
+
   if (held !== undefined) {
     out.push(held.stdout)
     err.push(held.stderr)
@@ -89,14 +87,21 @@ export const createJobOutput = ({
   return {
     stdout: chunk => (agent === null ? out.push(chunk) : agent.push(chunk)),
     stderr: chunk => err.push(chunk),
+    flush,
     end: () => {
       agent?.end()
-      out.flush()
-      err.flush()
+      flush()
     },
-    held: () => {
-      const now = { stdout: out.held(), stderr: err.held(), line: agent?.held() ?? Buffer.alloc(0) }
-      return now.stdout.length + now.stderr.length + now.line.length === 0 ? undefined : now
+    get holding() {
+      return out.redactor.holding || err.redactor.holding || (agent?.holding ?? false)
+    },
+    held() {
+      if (!this.holding) return undefined
+      return {
+        stdout: out.redactor.held(),
+        stderr: err.redactor.held(),
+        line: agent?.held() ?? Buffer.alloc(0),
+      }
     },
     redact,
     limitErrors,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimitErrorScanner } from '../../../src/providers/local/limit-error-scanner.ts'
+import { createLimitErrorScanner } from '../../../src/output/limit-error-scanner.ts'
 
 const PHRASE = 'No space left on device'
 

@@ -1,0 +1,107 @@
+import type { OutputChunk, OutputStream } from '../jobs/job.ts'
+import type { Sink, SinkBatch } from '../ports.ts'
+import { createJobOutput, type JobOutput, type JobOutputOptions } from './job-output.ts'
+
+export interface OutputBatchOptions extends Omit<JobOutputOptions, 'write'> {
+  readonly sink: Pick<Sink, 'position'>
+  /** Bytes that were stored before. */
+  readonly outputBytes: number
+  now(): number
+}
+
+export interface OutputBatch extends Pick<JobOutput, 'holding' | 'held' | 'redact' | 'limitErrors'> {
+  /** Bytes of the machine's log that were received. */
+  readonly position: number
+  /** Bytes that wait to be stored. */
+  readonly pendingBytes: number
+  push(stream: OutputStream, data: Buffer): void
+  /** Moves the position past bytes that were pushed. */
+  advance(bytes: number): void
+  /** Bytes that the machine has not kept: a gap in the offsets. */
+  skip(bytes: number): void
+  setProgress(text: string): void
+  /** Writes the bytes held back. */
+  end(): void
+  agentSummary: JobOutput['agentSummary']
+  /** Returns what was added since the last call, for the sink. */
+  take(): SinkBatch
+  /** Whether anything was added since the last call of `take`. */
+  readonly hasNews: boolean
+}
+
+/** Larger chunks are not joined, so that a reader never needs a larger buffer. */
+const MAX_CHUNK_BYTES = 512 * 1024
+
+/** Turns the output that a machine sends into redacted batches for the sink. */
+export const createOutputBatch = ({ sink, now, ...options }: OutputBatchOptions): OutputBatch => {
+  let { position } = sink
+  let taken = position
+  let offset = options.outputBytes
+  let chunks: OutputChunk[] = []
+  let pendingBytes = 0
+  let progress: string | undefined
+
+  const output = createJobOutput({
+    ...options,
+    write: (kind, data) => {
+      if (kind === 'progress') progress = data.toString('utf8')
+      else add(kind, data)
+    },
+  })
+
+  const add = (stream: OutputStream, data: Buffer): void => {
+    const last = chunks.at(-1)
+    const joins = last?.stream === stream && last.offset + last.data.length === offset
+    if (joins && last.data.length + data.length < MAX_CHUNK_BYTES)
+      chunks[chunks.length - 1] = { ...last, data: Buffer.concat([last.data, data]) }
+    else chunks.push({ stream, offset, data, at: now() })
+    offset += data.length
+    pendingBytes += data.length
+  }
+
+  return {
+    get position() {
+      return position
+    },
+    get pendingBytes() {
+      return pendingBytes
+    },
+    get holding() {
+      return output.holding
+    },
+    held: () => output.held(),
+    redact: output.redact,
+    limitErrors: output.limitErrors,
+    agentSummary: output.agentSummary,
+    get hasNews() {
+      return chunks.length > 0 || progress !== undefined || position !== taken
+    },
+    push: (stream, data) => output[stream](data),
+    advance: bytes => {
+      position += bytes
+    },
+    skip: bytes => {
+      // The beginning of a secret cannot be completed across a gap.
+      output.flush()
+      position += bytes
+      offset += bytes
+    },
+    setProgress: text => {
+      progress = text
+    },
+    end: output.end,
+    take: () => {
+      const batch = {
+        position,
+        chunks,
+        outputBytes: offset,
+        ...(progress !== undefined && { progress }),
+      }
+      chunks = []
+      pendingBytes = 0
+      progress = undefined
+      taken = position
+      return batch
+    },
+  }
+}
