@@ -35,6 +35,7 @@ export const bwrapCall = (options: BwrapOptions): BwrapCall => {
     ...['--setenv', 'PATH', SYSTEM_PATH, '--dir', '/etc', '--dir', '/run'],
     ...options.mounts.flatMap(item => mountArgs(item, addFd)),
     ...['--proc', '/proc', '--ro-bind', '/proc/sys', '/proc/sys', '--dev', '/dev'],
+    ...INIT_ENVIRONMENT.flatMap(path => ['--ro-bind-data', addFd(Buffer.alloc(0)), path]),
     ...WRITABLE_DIRS.flatMap(({ name, target, mode }) =>
       options.diskDir === null
         ? ['--size', String(options.limits.disk), '--perms', mode, '--tmpfs', target]
@@ -49,6 +50,9 @@ export const bwrapCall = (options: BwrapOptions): BwrapCall => {
   fdContents[0] = Buffer.from(args.map(arg => `${arg}\0`).join(''))
   return { args: ['--args', String(options.firstFd)], fdContents }
 }
+
+/** Bubblewrap's init keeps the environment of the launcher, which names the machine. It is hidden from the job. */
+const INIT_ENVIRONMENT = ['/proc/1/environ', '/proc/1/task/1/environ']
 
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
