@@ -90,10 +90,10 @@ const detailsFor = (tokenHash: string): Details => ({
 const count = Number(process.argv[2])
 const provider: Provider = {
   name: 'proxmox',
-  limit: count,
+  slots: count,
   check: async () => ({ runtime: 'proxmox', ready: true, checks: [] }),
   fits: () => ({ ok: true }),
-  provision: async () => {},
+  create: async () => {},
   start: follow,
   attach: async () => ({ kind: 'detached' }),
   destroy: async machine => sessions.drop(machine.id),

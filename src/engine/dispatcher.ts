@@ -31,7 +31,7 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
   const fill = async (provider: Provider, isInserting = false): Promise<void> => {
     const { store, clock } = context
     const { name } = provider
-    const hasRoom = (): boolean => !context.closing.aborted && activeJobs().count(name) < provider.limit
+    const hasRoom = (): boolean => !context.closing.aborted && activeJobs().count(name) < provider.slots
     for (let first = isInserting; hasRoom() && (first || store.waiting(name) > 0); first = false) {
       const machineId = newId(clock.now())
       let reserved: Reservation | undefined

@@ -28,7 +28,7 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
         details = { ...details, ...more }
         return store.updateMachine(id, { details })
       }
-      await provider.provision({ machine, kind, remember, signal: deadline.signal }).finally(deadline.clear)
+      await provider.create({ machine, kind, remember, signal: deadline.signal }).finally(deadline.clear)
       await store.updateMachine(id, { state: 'ready' })
     } catch (error) {
       if (context.closing.aborted) return

@@ -143,7 +143,7 @@ const provisionAndRun = async (
       .waiting(what)
       .catch(error => context.log.warn({ job: job.id, err: error }, 'cannot store what the job waits for'))
   await provider
-    .provision({
+    .create({
       machine: tracked.machine(),
       manifest: manifestWithNetwork,
       remember,

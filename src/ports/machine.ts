@@ -21,7 +21,7 @@ export interface FoundMachine {
   readonly createdAt?: number
 }
 
-export interface ProvisionRequest {
+export interface CreateRequest {
   readonly machine: Machine
   /** Absent for a pool machine, which has a kind instead. */
   readonly manifest?: Manifest

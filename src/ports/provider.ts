@@ -1,5 +1,5 @@
 import type { Manifest } from '../jobs/manifest.ts'
-import type { FoundMachine, Machine, MachineRecord, ProvisionRequest } from './machine.ts'
+import type { CreateRequest, FoundMachine, Machine, MachineRecord } from './machine.ts'
 import type { AttachRequest, Outcome, Run } from './run.ts'
 
 /**
@@ -9,21 +9,21 @@ import type { AttachRequest, Outcome, Run } from './run.ts'
 export interface Provider {
   readonly name: string
   /** How many jobs run at once. */
-  readonly limit: number
+  readonly slots: number
   /** For doctor: what works, what is missing, and the command that fixes it. */
   check(signal: AbortSignal): Promise<Readiness>
   /**
    * For doctor, where only a real machine can prove the setup: provisions one like for a job and reports the outcome.
    * The engine has recorded the machine and destroys it in any case.
    */
-  probe?(request: ProvisionRequest): Promise<readonly Check[]>
+  probe?(request: CreateRequest): Promise<readonly Check[]>
   /**
    * Whether the provider could ever run this manifest. The user sees the reason. Must be cheap: called at every
    * dispatch.
    */
   fits(manifest: Manifest): Fit
   /** Creates the machine. Calls `remember` with what identifies it before the call that creates it. */
-  provision(request: ProvisionRequest): Promise<void>
+  create(request: CreateRequest): Promise<void>
   /**
    * Takes a slot for a machine if one is free, inside the transaction that claims the job. The returned details are
    * stored with the claim, like `remember`; `provision` then uses that slot.

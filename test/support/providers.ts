@@ -176,7 +176,7 @@ export const createHarness = async (subject: ProviderSubject | ProviderMaker): P
       const machine = kept ?? { id: newId(), runtime: provider.name, jobId: id, details: {} }
       if (kept === undefined) {
         machines.push(machine)
-        await provider.provision({
+        await provider.create({
           machine,
           manifest,
           remember: rememberFor(machine),

@@ -87,7 +87,7 @@ export const createScriptedProvider = (
 
   const provider: ScriptedProvider = {
     name,
-    limit: options.limit ?? 2,
+    slots: options.limit ?? 2,
     ...(options.poolSize !== undefined && { poolSize: options.poolSize }),
     ...(options.poolAgeSeconds !== undefined && { poolAgeSeconds: options.poolAgeSeconds }),
     calls,
@@ -110,7 +110,7 @@ export const createScriptedProvider = (
     failNext: (step, error) => failures.set(step, error),
     check: async () => ({ runtime: name, ready: true, checks: [] }),
     fits: (_: Manifest) => provider.fit,
-    provision: async ({ machine, remember, manifest }) => {
+    create: async ({ machine, remember, manifest }) => {
       calls.push(`provision ${manifest === undefined ? 'for the pool' : 'for a job'}`)
       trip('provision')
       await remember({ vmid: 100 + existing.size })

@@ -89,11 +89,11 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
 
   return {
     name: options.name,
-    limit: options.limit,
+    slots: options.limit,
     check: options.check,
     fits: options.fits,
 
-    provision: async ({ machine, signal }) => {
+    create: async ({ machine, signal }) => {
       signal.throwIfAborted()
       await mkdir(machineDir(machine.id), { recursive: true, mode: 0o700 })
     },

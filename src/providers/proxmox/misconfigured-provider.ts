@@ -6,7 +6,7 @@ export const misconfiguredProxmox = (error: AppError): Provider => {
   const refuse = () => Promise.reject(error)
   return {
     name: 'proxmox',
-    limit: 1,
+    slots: 1,
     check: async () => ({
       runtime: 'proxmox',
       ready: false,
@@ -24,7 +24,7 @@ export const misconfiguredProxmox = (error: AppError): Provider => {
       reason: error.message,
       ...(error.hint !== undefined && { hint: `${error.hint} Then: deputy daemon restart` }),
     }),
-    provision: refuse,
+    create: refuse,
     start: async () => ({ kind: 'not-started', error }),
     // Its machines may still run: leave them alone until the settings are fixed.
     attach: async () => ({ kind: 'detached' }),

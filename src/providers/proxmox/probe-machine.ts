@@ -1,6 +1,6 @@
 import { pinOf } from '../../guest/certificate.ts'
 import { AppError, toAppError } from '../../jobs/errors.ts'
-import type { Check, ProvisionRequest } from '../../ports.ts'
+import type { Check, CreateRequest } from '../../ports.ts'
 import type { CallbackServer } from './callback-server.ts'
 import { createAgentLink } from './guest-agent.ts'
 import type { Known } from './machine-details.ts'
@@ -23,12 +23,12 @@ const LOOK_MS = 30_000
  * Boots a machine as jobs get it, waits for its call, and tries from inside what it must not reach. The caller destroys
  * it, whatever comes of it.
  */
-export const probeMachine = async (options: ProbeOptions, request: ProvisionRequest): Promise<Check[]> => {
+export const probeMachine = async (options: ProbeOptions, request: CreateRequest): Promise<Check[]> => {
   const { provider, callbackServer, provisioner, reaches } = options
   const began = performance.now()
   let phase = 'template' as Phase
   let known: Known = {}
-  const remember: ProvisionRequest['remember'] = details => {
+  const remember: CreateRequest['remember'] = details => {
     known = details
     return request.remember(details)
   }

@@ -4,7 +4,7 @@ import { hashToken } from '../../guest/token-hash.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { parseSize } from '../../jobs/sizes.ts'
-import type { Machine, ProvisionRequest } from '../../ports.ts'
+import type { CreateRequest, Machine } from '../../ports.ts'
 import { path } from '../../proxmox/encode.ts'
 import { createKeyedSemaphore } from '../../proxmox/keyed-semaphore.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
@@ -68,7 +68,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   const enforced = createEnforcement(provider)
 
   const make = async (
-    { machine, remember, timed, waiting, signal }: ProvisionRequest,
+    { machine, remember, timed, waiting, signal }: CreateRequest,
     wanted: Wanted,
     onPhase?: (phase: Phase) => void,
   ): Promise<void> => {
@@ -232,7 +232,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   }
 
   /** Goes on with a machine that was booting when an earlier daemon ended; false when there is none. */
-  const resume = async ({ machine, remember, signal }: ProvisionRequest): Promise<boolean> => {
+  const resume = async ({ machine, remember, signal }: CreateRequest): Promise<boolean> => {
     const found = await booting(machine, signal)
     if (found === undefined) return false
     const { at, tokenHash, seed, seedNode } = found

@@ -35,7 +35,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
   const parts = { provider, sessions, callbackServer, provisioner, reaches }
   let provisioning = 0
 
-  const provision: Provider['provision'] = async request => {
+  const provision: Provider['create'] = async request => {
     const wanted = wantedBy(request.manifest, provider, request.kind)
     if (await canReuseMachine(parts, request, wanted)) return
     // Open the listener before cloning: a machine that cannot report is useless.
@@ -68,7 +68,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
 
   return {
     name: 'proxmox',
-    limit: provider.limit,
+    slots: provider.limit,
     poolSize: provider.poolSize,
     poolKinds: provider.poolTemplates ?? [provider.template],
     poolKind: manifest => warmTemplateFor(manifest, provider),
@@ -76,7 +76,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
     check: signal => checkProxmox(provider, callbackServer, signal),
     fits: manifest => fitsProxmox(manifest, provider),
 
-    provision: request => counted(() => provision(request)),
+    create: request => counted(() => provision(request)),
     probe: request => counted(() => probeMachine(parts, request)),
 
     start: async run => {

@@ -1,5 +1,5 @@
 import type { Manifest } from '../../jobs/manifest.ts'
-import type { ProvisionRequest } from '../../ports.ts'
+import type { CreateRequest } from '../../ports.ts'
 import type { CallbackServer } from './callback-server.ts'
 import { detailsOf, type Known } from './machine-details.ts'
 import { type Provisioner, type Wanted, wantedBy } from './provision-vm.ts'
@@ -32,7 +32,7 @@ export const warmTemplateFor = (manifest: Manifest, provider: ProxmoxProviderOpt
  */
 export const canReuseMachine = async (
   { provider, sessions, callbackServer, provisioner }: WarmMachineOptions,
-  { machine, manifest, remember, signal }: ProvisionRequest,
+  { machine, manifest, remember, signal }: CreateRequest,
   wanted: Wanted,
 ): Promise<boolean> => {
   const details = detailsOf(machine)

@@ -3,13 +3,13 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import type { Cluster } from '../../nodes/cluster.ts'
 import type { ChooseRequest, Placement } from '../../nodes/node-chooser.ts'
 import { topicsOf } from '../../nodes/topics.ts'
-import type { ProvisionRequest } from '../../ports.ts'
+import type { CreateRequest } from '../../ports.ts'
 import { placeRecord } from './node-placement.ts'
 
 /** Takes a slot on a node, waiting for one if needed. The first request to the node creates the workspace. */
 export const provision = async (
   cluster: Cluster,
-  { manifest, remember, waiting, signal }: ProvisionRequest,
+  { manifest, remember, waiting, signal }: CreateRequest,
   { except, park }: { except: ReadonlySet<string>; park(): void },
 ): Promise<Placement> => {
   const wanted = wantedBy(cluster, manifest)

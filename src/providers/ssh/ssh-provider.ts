@@ -110,7 +110,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
     // The runner on the node holds the command through any outage of the connection.
     outlivesSilence: true,
     remembersStart: true,
-    get limit() {
+    get slots() {
       // Jobs that wait for one node must not block jobs for other nodes.
       return clusterLimit(cluster) + Math.min(parked.size, MOST_PARKED)
     },
@@ -131,7 +131,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       return { details: placeRecord(cluster, place), release }
     },
 
-    provision: async request => {
+    create: async request => {
       const { id, jobId } = request.machine
       if (places.has(id)) return
       const except = failures.of(jobId)

@@ -150,7 +150,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(first.machine.details.node).toBe('n1')
     expect(await first.outcome).toMatchObject({ kind: 'not-started' })
     const again = { id: `${first.machine.id}a`, runtime: 'node', jobId: first.job.id, details: {} }
-    await harness.provider.provision({
+    await harness.provider.create({
       machine: again,
       manifest: first.manifest,
       remember: async details => void Object.assign(again.details, details),
@@ -231,15 +231,15 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     const harness = await harnessOf(cluster)
     const task = 'while [ ! -e "$HOME/free" ]; do sleep 0.05; done'
     const holding = await harness.launch({ task, network: 'full', requires: { node: 'n1' } })
-    expect(harness.provider.limit).toBe(2)
+    expect(harness.provider.slots).toBe(2)
     const waiting = harness.launch({ task: 'true', network: 'full', requires: { node: 'n1' } })
-    await waitFor(() => harness.provider.limit === 3)
+    await waitFor(() => harness.provider.slots === 3)
     const other = await harness.launch({ task: 'true', network: 'full', requires: { node: 'n2' } })
     expect(exitOf(await other.outcome).code).toBe(0)
     lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/free`)
     expect(exitOf(await holding.outcome).code).toBe(0)
     expect(exitOf(await (await waiting).outcome).code).toBe(0)
-    expect(harness.provider.limit).toBe(2)
+    expect(harness.provider.slots).toBe(2)
   })
 
   it('gives its place back when it cannot be written down', async () => {
@@ -247,7 +247,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     const harness = await harnessOf(cluster)
     const machine = { id: 'unwritten', runtime: 'node', jobId: null, details: {} }
     const remember = (): Promise<void> => Promise.reject(new Error('no room in the store'))
-    await expect(harness.provider.provision({ machine, remember, signal })).rejects.toThrow('no room')
+    await expect(harness.provider.create({ machine, remember, signal })).rejects.toThrow('no room')
     expect(cluster.slots.inUse('n1') + cluster.slots.inUse('n2')).toBe(0)
     // It has nothing anywhere, so no node is asked.
     await harness.provider.destroy(machine, AbortSignal.abort())

@@ -453,7 +453,7 @@ export const describeProviderContract = (name: string, options: ContractOptions)
           const manifest = parseManifest({ task: 'echo never' })
           const id = newId()
           const machine: Machine = { id: newId(), runtime: harness.provider.name, jobId: id, details: {} }
-          await harness.provider.provision({
+          await harness.provider.create({
             machine,
             manifest,
             // As the engine does: what is not remembered cannot be destroyed.

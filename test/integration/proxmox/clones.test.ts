@@ -19,7 +19,7 @@ const make = async (change: (template: Vm, lab: Lab) => void, options: LabOption
   const provider = lab.makeProvider()
   onTestFinished(() => provider.close())
   let details: Readonly<Record<string, unknown>> = {}
-  await provider.provision({
+  await provider.create({
     machine: { id: ID, runtime: 'proxmox', jobId: null, details: {} },
     remember: async told => {
       details = told

@@ -335,7 +335,7 @@ describe.skipIf(!hasCurl)('what nobody knows of', () => {
       jobId: null,
       details: {},
     }
-    await lost.provision({ machine, remember: async () => {}, signal: AbortSignal.timeout(30_000) })
+    await lost.create({ machine, remember: async () => {}, signal: AbortSignal.timeout(30_000) })
     expect(lab.machines()).toHaveLength(1)
     const stranger = lab.makeProvider({ owner: 'other' })
     expect(await stranger.list(never)).toEqual([])

@@ -191,7 +191,7 @@ describe('destroying a machine', () => {
       details = { ...details, ...more }
     }
     const machine = { ...record(), details: {} }
-    await provider.provision({ machine, remember, signal: AbortSignal.timeout(40_000) })
+    await provider.create({ machine, remember, signal: AbortSignal.timeout(40_000) })
     const role = lab.emulator.state.roles.get('DeputySeeds')!
     role.delete('Datastore.Allocate')
     await expect(provider.destroy({ ...machine, details }, never)).rejects.toMatchObject({

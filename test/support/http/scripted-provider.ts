@@ -64,14 +64,14 @@ export const createScriptedProvider = (
 
   return {
     name: 'sandbox',
-    limit: options.limit ?? 500,
+    slots: options.limit ?? 500,
     check: async () => ({
       runtime: 'sandbox',
       ready: options.ready ?? true,
       checks: [{ name: 'script', status: 'ok', message: 'the test plays the machine' }],
     }),
     fits: () => ({ ok: true }),
-    provision: async () => {},
+    create: async () => {},
     start: play,
     attach: play,
     destroy: async () => {},

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { leftoverError } from '../../../src/jobs/leftover-error.ts'
-import type { ProvisionRequest, ReserveRequest } from '../../../src/ports.ts'
+import type { CreateRequest, ReserveRequest } from '../../../src/ports.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type TestEngine, until } from '../../support/engine.ts'
 import { createScriptedProvider, type ScriptedProvider } from '../../support/scripted-provider.ts'
@@ -80,9 +80,9 @@ describe('a job', () => {
         taken.add(machineId)
         return { details: details.shift()!, release: () => void taken.delete(machineId) }
       },
-      provision: async (request: ProvisionRequest) => {
+      provision: async (request: CreateRequest) => {
         provisioned.push(request.machine.details)
-        await scripted.provision(request)
+        await scripted.create(request)
       },
     }
     const engine = await begin([runtime])
@@ -150,9 +150,9 @@ describe('a job', () => {
       ...scripted,
       fits: ({ network }) =>
         network === 'full' ? { ok: false, reason: 'it has no open network' } : { ok: true },
-      provision: request => {
+      create: request => {
         provisioned.push(request.manifest?.network)
-        return scripted.provision(request)
+        return scripted.create(request)
       },
     }
     const engine = await begin([provider], {
@@ -278,8 +278,8 @@ describe('cancelling', () => {
   it('during provisioning leaves no machine and starts nothing', async () => {
     const provider = createScriptedProvider('sandbox')
     let release = (): void => {}
-    const provision = provider.provision
-    provider.provision = async request => {
+    const provision = provider.create
+    provider.create = async request => {
       await provision(request)
       await new Promise<void>(resolve => {
         release = resolve

@@ -16,13 +16,13 @@ afterEach(async () => {
 const startWithNodeAway = async (): Promise<{ provider: ScriptedProvider; back(): void }> => {
   const provider = createScriptedProvider('ssh')
   let isAway = true
-  const { provision } = provider
-  provider.provision = async request => {
+  const { create } = provider
+  provider.create = async request => {
     if (isAway) {
       provider.calls.push('away')
       throw away()
     }
-    return provision(request)
+    return create(request)
   }
   engine = await startEngine([provider])
   return {
@@ -62,7 +62,7 @@ describe('a job for a node that is unavailable', () => {
 
   it('fails at once on an error that waiting cannot fix', async () => {
     const { provider } = await startWithNodeAway()
-    provider.provision = async () => {
+    provider.create = async () => {
       throw new AppError('denied', 'the key is not accepted')
     }
     const id = await submit({ requires: { node: 'n1' }, retries: 0 })

@@ -46,7 +46,7 @@ describe('after a restart', () => {
 
   it('a job that never started is taken from the queue again', async () => {
     const provider = createScriptedProvider('sandbox')
-    provider.provision = ({ signal }) =>
+    provider.create = ({ signal }) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const engine = await begin([provider])
     const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
