@@ -1,6 +1,6 @@
 import { BATCH } from '../jobs/batch-command.ts'
 import { newId } from '../jobs/ids.ts'
-import type { Provider, Reservation } from '../ports.ts'
+import type { Provider } from '../ports.ts'
 import type { ActiveJobs } from './active-jobs.ts'
 import type { EngineContext } from './engine-context.ts'
 
@@ -33,29 +33,12 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
     const { name } = provider
     const hasRoom = (): boolean => !context.closing.aborted && activeJobs().count(name) < provider.slots
     for (let first = isInserting; hasRoom() && (first || store.waiting(name) > 0); first = false) {
-      const machineId = newId(clock.now())
-      let reserved: Reservation | undefined
-      const claimed = await store
-        .claim({
-          runtime: name,
-          machineId,
-          ...(provider.poolKind && { poolKind: provider.poolKind }),
-          ...(provider.reserve && {
-            reserve: request => {
-              // The group commit rolls back and repeats a claim when another write of the batch fails; release the
-              // first reservation.
-              reserved?.release()
-              reserved = provider.reserve?.(request)
-              return reserved?.details
-            },
-          }),
-          now: clock.now(),
-        })
-        .catch((error: unknown) => {
-          reserved?.release()
-          throw error
-        })
-      if (claimed?.machine.id !== machineId) reserved?.release()
+      const claimed = await store.claim({
+        runtime: name,
+        machineId: newId(clock.now()),
+        ...(provider.poolKind && { poolKind: provider.poolKind }),
+        now: clock.now(),
+      })
       if (claimed === undefined) return
       const { job, machine } = claimed
       context.fault('claimed')

@@ -23,8 +23,6 @@ export interface Placement extends Choice {
 export interface NodeChooser {
   /** Picks a node and takes a slot on it. */
   choose(request: ChooseRequest, signal: AbortSignal): Promise<Placement>
-  /** Like `choose`, without waiting. Returns undefined when nodes must be probed first. */
-  chooseNow(request: ChooseRequest): Placement | undefined
 }
 
 interface NodeChooserOptions {
@@ -69,8 +67,6 @@ export const createNodeChooser = (options: NodeChooserOptions): NodeChooser => {
       signal.throwIfAborted()
       return pick(request)
     },
-    chooseNow: request =>
-      nodesToProbe(poolFor(request), monitor, request).length > 0 ? undefined : pick(request),
   }
 }
 

@@ -24,11 +24,6 @@ export interface Provider {
   fits(manifest: Manifest): Fit
   /** Creates the machine. Calls `remember` with what identifies it before the call that creates it. */
   create(request: CreateRequest): Promise<void>
-  /**
-   * Takes a slot for a machine if one is free, inside the transaction that claims the job. The returned details are
-   * stored with the claim, like `remember`; `provision` then uses that slot.
-   */
-  reserve?(request: ReserveRequest): Reservation | undefined
   /** Starts the command on a provisioned machine and follows it to its end. */
   start(run: Run): Promise<Outcome>
   /**
@@ -68,18 +63,6 @@ export interface Provider {
   readonly remembersStart?: boolean
   /** Jobs survive a loss of contact: only their timeout ends them, never missing heartbeats. */
   readonly outlivesSilence?: boolean
-}
-
-export interface ReserveRequest {
-  readonly machineId: string
-  readonly jobId: string
-  readonly manifest: Manifest
-}
-
-export interface Reservation {
-  readonly details: Record<string, unknown>
-  /** Called when the claim fails. */
-  release(): void
 }
 
 export type Fit = { ok: true } | { ok: false; reason: string; hint?: string }

@@ -4,7 +4,6 @@ import type { Review } from '../jobs/review.ts'
 import type { Sample } from '../jobs/sample.ts'
 import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Machine, MachineRecord } from './machine.ts'
-import type { ReserveRequest } from './provider.ts'
 import type { SinkBatch } from './run.ts'
 
 /** Durable storage of jobs and machines. Every method that writes resolves when the write is on disk. */
@@ -190,8 +189,6 @@ export interface ClaimRequest {
   readonly runtime: string
   /** Which pool machine fits a job; by default any machine without a kind. */
   poolKind?(manifest: Manifest): string | undefined
-  /** Initial details of the new machine, written with it. */
-  reserve?(request: ReserveRequest): Record<string, unknown> | undefined
   readonly machineId: string
   readonly now: number
 }

@@ -178,14 +178,13 @@ export const claim = (database: Database, request: ClaimRequest) => {
   if (pending === undefined) return undefined
   const { id } = pending
   const machineId = pending.wantsMachine ?? takePoolMachine(database, id, request) ?? request.machineId
-  const details = machineId === request.machineId ? reserve(database, id, request) : {}
   const job = startProvisioning(database, pending, { machineId, now: request.now })
   const machine = insertMachine(database, {
     id: machineId,
     runtime: request.runtime,
     jobId: id,
     state: 'busy',
-    details,
+    details: {},
     createdAt: request.now,
     leaseUntil: null,
     attempts: 0,
@@ -221,11 +220,6 @@ const startProvisioning = (
   const data = { reason: 'a slot is free', ...(machineId !== null && { machine: machineId }) }
   move(database, pending.id, 'provisioning', change, { at: now, data })
   return { ...pending, ...change, state: 'provisioning' }
-}
-
-const reserve = (database: Database, jobId: string, request: ClaimRequest): Record<string, unknown> => {
-  const manifest = request.reserve && getManifest(database, jobId)
-  return (manifest && request.reserve?.({ machineId: request.machineId, jobId, manifest })) ?? {}
 }
 
 /** Returns the oldest idle pool machine that fits the job. */

@@ -34,19 +34,6 @@ export const provision = async (
   }
 }
 
-/** Takes a slot only if one is free now. Errors are left to `provision`, which reports them. */
-export const reserve = (
-  cluster: Cluster,
-  manifest: Manifest,
-  except: ReadonlySet<string>,
-): Placement | undefined => {
-  try {
-    return cluster.chooseNow({ ...wantedBy(cluster, manifest), except })
-  } catch {
-    return undefined
-  }
-}
-
 const wantedBy = (cluster: Cluster, manifest: Manifest | undefined): ChooseRequest => {
   const { node, ...requires } = manifest?.requires ?? {}
   return { node, requires, topics: manifest === undefined ? [] : topicsFor(cluster, manifest) }

@@ -13,14 +13,13 @@ import { type LaunchContext, launch } from './launch-request.ts'
 import { nodeHost } from './node-host.ts'
 import {
   type Place,
-  placeRecord,
   recordedBootId,
   recordedPlace,
   releaseOrReportLeftover,
   UNDELIVERED,
 } from './node-placement.ts'
 import { placeInputs } from './place-inputs.ts'
-import { createFailures, provision, reserve } from './provision-node.ts'
+import { createFailures, provision } from './provision-node.ts'
 import { clusterLimit, fitsCluster } from './unmet-node-requirement.ts'
 import { createReleaser } from './workspace-releaser.ts'
 
@@ -120,20 +119,10 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
     check: () => clusterReadiness(cluster, name, routed),
     fits: manifest => fitsCluster(cluster, manifest, routed),
 
-    reserve: ({ machineId, jobId, manifest }) => {
-      const place = reserve(cluster, manifest, failures.of(jobId))
-      if (!place) return undefined
-      places.set(machineId, place)
-      const release = (): void => {
-        places.delete(machineId)
-        place.release()
-      }
-      return { details: placeRecord(cluster, place), release }
-    },
-
     create: async request => {
       const { id, jobId } = request.machine
-      if (places.has(id)) return
+      // A follow-up job runs where its machine is.
+      if (placeOf(request.machine)) return
       const except = failures.of(jobId)
       const park = (): void => void parked.add(id)
       const place = await provision(cluster, request, { except, park }).finally(() => parked.delete(id))

@@ -2,6 +2,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pack } from 'tar-stream'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { parseManifest } from '../../../src/jobs/manifest.ts'
 import type { Cluster } from '../../../src/nodes/cluster.ts'
 import { failureError } from '../../../src/nodes/ssh/ssh-errors.ts'
 import type { Ssh } from '../../../src/nodes/ssh/ssh-session.ts'
@@ -163,6 +164,27 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
       await (await harness.launch({ ...task, requires: { node: 'n1' } })).outcome
     expect((await harness.launch(task)).machine.details.node).toBe('n2')
     lab.nodes[0]!.inside(`rm ${home}/.cache`)
+  })
+
+  it('in a kept machine runs where the machine is, also after a restart of the daemon', async () => {
+    const cluster = clusterOf({ nodes: nodes({ n1: { priority: 1 }, n2: { priority: 9 } }) })
+    const harness = await harnessOf(cluster)
+    const requires = { node: 'n2' }
+    const first = await harness.launch({
+      task: 'echo >note',
+      network: 'full',
+      lifecycle: 'persistent',
+      requires,
+    })
+    expect(exitOf(await first.outcome).code).toBe(0)
+    await harness.restart()
+    const kept = first.machine
+    const remember = async (details: object) => void Object.assign(kept.details, details)
+    const manifest = parseManifest({ task: 'cat note', network: 'full', machine: kept.id })
+    await harness.provider.create({ machine: kept, manifest, remember, signal })
+    expect(kept.details).toMatchObject({ node: 'n2' })
+    const second = await harness.launch({ task: 'cat note', network: 'full', machine: kept.id }, {}, kept)
+    expect(exitOf(await second.outcome).code).toBe(0)
   })
 
   it('has the life of its node written down, also where it is the first of all', async () => {

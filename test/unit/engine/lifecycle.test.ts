@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { leftoverError } from '../../../src/jobs/leftover-error.ts'
-import type { CreateRequest, ReserveRequest } from '../../../src/ports.ts'
 import { begin } from '../../support/begin-engine.ts'
 import { createTestClock, type TestEngine, until } from '../../support/engine.ts'
 import { createScriptedProvider, type ScriptedProvider } from '../../support/scripted-provider.ts'
@@ -66,32 +65,6 @@ describe('a job', () => {
     const run = await provider.started(job_id)
     run.finish()
     expect(await finished(engine, job_id)).toMatchObject({ status: 'success', attempts: 1 })
-  })
-
-  it('stores its reservation with the claim, and releases it when the claim fails', async () => {
-    const scripted = createScriptedProvider('sandbox', { auto: true })
-    const details: Record<string, unknown>[] = [{ node: 1n }, { node: 'n1' }]
-    const taken = new Set<string>()
-    const provisioned: unknown[] = []
-    const runtime = {
-      ...scripted,
-      reserve: ({ machineId, manifest }: ReserveRequest) => {
-        expect(manifest.task).toBe('x')
-        taken.add(machineId)
-        return { details: details.shift()!, release: () => void taken.delete(machineId) }
-      },
-      provision: async (request: CreateRequest) => {
-        provisioned.push(request.machine.details)
-        await scripted.create(request)
-      },
-    }
-    const engine = await begin([runtime])
-    // The first cannot be written, so that nothing of that claim has happened; the job is claimed again.
-    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
-    const view = await finished(engine, job_id)
-    expect(view.status).toBe('success')
-    expect(provisioned).toEqual([{ node: 'n1' }])
-    expect([...taken]).toEqual([view.machine_id])
   })
 
   it('is retried when its machine fails before the start, up to the requested number of retries', async () => {
