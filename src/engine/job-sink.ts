@@ -13,7 +13,7 @@ export interface JobSink extends Sink {
   /** Reports what the machine waits for before the command starts. */
   waiting(what: string): Promise<void>
   readonly hasStarted: boolean
-  /** Undefined when the provider never sends heartbeats. */
+  /** Undefined before the first heartbeat. */
   msSinceHeartbeat(): number | undefined
 }
 
@@ -22,15 +22,10 @@ export interface SinkOptions {
   /** Merges details into the machine record and returns the machine to be written; absent without a machine. */
   addDetails?(details: Readonly<Record<string, unknown>>): Machine
   onStarted(): void
-  /** The provider can report the start again after a power cut, so the write need not be flushed at once. */
-  readonly lazyStart?: boolean | undefined
 }
 
 /** Stores what a run reports. */
-export const createSink = (
-  context: EngineContext,
-  { job, addDetails, onStarted, lazyStart = false }: SinkOptions,
-): JobSink => {
+export const createSink = (context: EngineContext, { job, addDetails, onStarted }: SinkOptions): JobSink => {
   const { store, clock, changes, config, fault } = context
   const keep = { head: config.keep.outputHead, tail: config.keep.outputTail }
   let position = job.position
@@ -73,7 +68,7 @@ export const createSink = (
       changes.emit({ jobId: job.id, kind: 'state' })
     },
     msSinceHeartbeat: () => (lastHeartbeat === undefined ? undefined : clock.monotonic() - lastHeartbeat),
-    async started(at) {
+    async started(at, { lazy = false } = {}) {
       if (hasStarted) return
       hasStarted = true
       const waited = Math.max(0, clock.now() - (job.provisioningAt ?? at))
@@ -88,7 +83,7 @@ export const createSink = (
             progress: null,
           },
           { at: clock.now(), data: { reason: 'the command has started' } },
-          { lazy: lazyStart },
+          { lazy },
         ),
       )
       fault('started')

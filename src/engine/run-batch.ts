@@ -150,7 +150,6 @@ const createLog = (
       const chunk = { stream: 'stdout' as const, offset, data, at: Date.now() }
       offset += data.length
       await run.sink.write({ position, chunks: [chunk], outputBytes: offset, progress })
-      run.sink.heartbeat()
     })
     return tail
   }

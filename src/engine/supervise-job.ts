@@ -22,19 +22,17 @@ export interface Supervised {
 
 /** Supervises one job from provisioning to the exit of its command. Never throws: every failure becomes an outcome. */
 export const superviseJob = (context: EngineContext, supervised: Supervised): Promise<Outcome> => {
-  const { job, stop, provider } = supervised
+  const { job, stop } = supervised
   const tracked = trackDetails(supervised.machine)
   return supervise(context, {
     job,
     stop,
     addDetails: tracked.add,
-    lazyStart: provider.remembersStart,
-    mustSendHeartbeats: provider.outlivesSilence !== true,
     work: sink => provisionAndRun(context, { ...supervised, tracked, sink }),
   })
 }
 
-/** Supervises a batch. It runs in this process and sends no heartbeats; each of its jobs is supervised as well. */
+/** Supervises a batch. Each of its jobs is supervised as well. */
 export const superviseBatch = (
   context: EngineContext,
   batches: BatchOptions,
@@ -43,7 +41,6 @@ export const superviseBatch = (
   supervise(context, {
     job,
     stop,
-    mustSendHeartbeats: false,
     work: sink =>
       runBatch(
         batches,
@@ -52,20 +49,19 @@ export const superviseBatch = (
       ),
   })
 
-interface Supervision extends Pick<SinkOptions, 'addDetails' | 'lazyStart'> {
+interface Supervision extends Pick<SinkOptions, 'addDetails'> {
   readonly job: Job
   readonly stop: AbortController
-  readonly mustSendHeartbeats: boolean
   work(sink: JobSink): Promise<Outcome>
 }
 
 const supervise = async (
   context: EngineContext,
-  { job, stop, mustSendHeartbeats, work, ...sinkOptions }: Supervision,
+  { job, stop, work, ...sinkOptions }: Supervision,
 ): Promise<Outcome> => {
   const watchdog = createWatchdog(context, job, stop)
   const sink = createSink(context, { job, onStarted: watchdog.started, ...sinkOptions })
-  if (mustSendHeartbeats) watchdog.watch(sink)
+  watchdog.watch(sink)
   try {
     const outcome = await Promise.race([work(sink), watchdog.gaveUp])
     context.fault('exited')

@@ -59,10 +59,6 @@ export interface Provider {
   readonly poolAgeSeconds?: number
   /** The provider has nothing to run on at present. It is neither offered nor checked, but still cleans up. */
   readonly dormant?: boolean
-  /** `attach` can find out whether a command has started even if this computer lost its own record of the start. */
-  readonly remembersStart?: boolean
-  /** Jobs survive a loss of contact: only their timeout ends them, never missing heartbeats. */
-  readonly outlivesSilence?: boolean
 }
 
 export type Fit = { ok: true } | { ok: false; reason: string; hint?: string }

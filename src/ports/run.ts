@@ -67,9 +67,13 @@ export interface Sink {
    * lost or duplicated.
    */
   readonly position: number
-  /** The command has started: the job becomes `running`. */
-  started(at: number): Promise<void>
+  /**
+   * The command has started: the job becomes `running`. `lazy`: `attach` reports the start again if this computer loses
+   * it in a power cut, so the write need not be flushed at once.
+   */
+  started(at: number, options?: { readonly lazy?: boolean }): Promise<void>
   write(batch: SinkBatch): Promise<void>
+  /** From the first call on, a run that sends no more heartbeats is given up. */
   heartbeat(): void
 }
 

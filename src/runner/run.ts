@@ -27,6 +27,11 @@ export interface RunOptions {
   readonly executedOn: NonNullable<Exit['executedOn']>
   /** When the run was begun, by `performance.now()`. */
   readonly begun: number
+  /**
+   * The runner is on another computer: it holds the command through any outage of the connection, so silence never ends
+   * the job, and it remembers the start when this computer loses power.
+   */
+  readonly remote?: boolean
   /** The returned promise must settle before the outcome is reported. */
   onStarted?(): Promise<void> | undefined
   onUndelivered?(): Promise<void>
@@ -78,11 +83,14 @@ export const driveRun = async (options: RunOptions): Promise<Outcome> => {
       onStarted: () => {
         if (startReports.length > 0) return
         startedAt ??= Date.now()
-        startReports.push(run.sink.started(startedAt), options.onStarted?.() ?? Promise.resolve())
+        startReports.push(
+          run.sink.started(startedAt, { lazy: options.remote === true }),
+          options.onStarted?.() ?? Promise.resolve(),
+        )
       },
       onOutput: report.push,
       onDropped: report.skip,
-      onHeartbeat: run.sink.heartbeat,
+      ...(!options.remote && { onHeartbeat: run.sink.heartbeat }),
       ready: report.ready,
       ...(options.onUndelivered && { onUndelivered: options.onUndelivered }),
       signal: run.detach,

@@ -100,15 +100,13 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       },
       // Clean-up then prevents the run from starting late on the node.
       onUndelivered: () => run.remember({ [UNDELIVERED]: runIdOf(run) }).catch(() => undefined),
+      remote: true,
       takenOver: () => isFollowedElsewhere(node),
     }
   }
 
   return {
     name,
-    // The runner on the node holds the command through any outage of the connection.
-    outlivesSilence: true,
-    remembersStart: true,
     get slots() {
       // Jobs that wait for one node must not block jobs for other nodes.
       return clusterLimit(cluster) + Math.min(parked.size, MOST_PARKED)

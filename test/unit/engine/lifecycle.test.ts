@@ -145,9 +145,9 @@ describe('a job', () => {
     )
   })
 
-  it('is stopped when heartbeats stop, unless its runtime outlives silence', async () => {
+  it('is stopped when heartbeats stop, but not when there never was one', async () => {
     const mortal = createScriptedProvider('sandbox')
-    const patient = { ...createScriptedProvider('ssh'), outlivesSilence: true }
+    const patient = createScriptedProvider('ssh')
     const engine = await begin([mortal, patient], {
       config: config => {
         config.supervision.heartbeat = 0.05
@@ -155,7 +155,6 @@ describe('a job', () => {
     })
     const held = await engine.deputy.submit({ task: 'x', runtime: 'ssh' }, 'test')
     const run = await patient.started(held.job_id)
-    run.request.sink.heartbeat()
     const silent = await engine.deputy.submit({ task: 'x', runtime: 'sandbox' }, 'test')
     ;(await mortal.started(silent.job_id)).request.sink.heartbeat()
     expect(await finished(engine, silent.job_id)).toMatchObject({
