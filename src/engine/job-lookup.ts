@@ -17,14 +17,17 @@ export interface JobLookup {
   whereIs(machine: MachineRecord | undefined): string | undefined
 }
 
-export const createJobLookup = ({ store, providers }: EngineContext): JobLookup => {
+export const createJobLookup = ({ store }: EngineContext): JobLookup => {
   const getJob = async (id: string): Promise<Job> => {
     const job = isId(id) ? await store.getJob(id) : undefined
     if (job === undefined) throw noJob(id)
     return job
   }
-  const whereIs = (machine: MachineRecord | undefined): string | undefined =>
-    machine && providers.get(machine.runtime)?.where?.(machine)
+  const whereIs = (machine: MachineRecord | undefined): string | undefined => {
+    const { node, vmid } = machine?.details ?? {}
+    if (typeof node !== 'string') return undefined
+    return vmid === undefined ? node : `VM ${vmid} on ${node}`
+  }
   const whereRuns = async ({ state, machineId, result }: Job): Promise<string | undefined> => {
     if (machineId === null || isTerminal(state)) return result?.executedOn?.node
     return whereIs(await store.getMachine(machineId))

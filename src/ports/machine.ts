@@ -6,7 +6,8 @@ export interface Machine {
   /** The job that the machine was made for, or the last one that ran in it; null while it is in a pool. */
   readonly jobId: string | null
   /**
-   * What the provider needs to find the machine again (a VMID and node, a pid and its start time…). Never a secret.
+   * What the provider needs to find the machine again (a pid and its start time…). Never a secret. `node` and `vmid`,
+   * where a machine has them, are shown to users.
    */
   readonly details: Readonly<Record<string, unknown>>
 }

@@ -40,8 +40,6 @@ export interface Provider {
   list(signal: AbortSignal): Promise<FoundMachine[]>
   /** Whether a machine that `list` does not return is really gone. Absent where `list` is authoritative. */
   isGone?(machine: Machine, signal: AbortSignal): Promise<boolean>
-  /** Name of the node or VM that the machine is on; undefined until that is decided. */
-  where?(machine: Machine): string | undefined
   /** Receives, once at the start, the machines that an earlier daemon has recorded. */
   recall?(machines: readonly MachineRecord[]): void
   /** Releases all resources without ending a job. */

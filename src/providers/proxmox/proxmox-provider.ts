@@ -110,7 +110,6 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
       if (provisioning === 0) await callbackServer.closeWhenIdle()
     },
 
-    where: ({ details: { vmid, node } }) => (vmid === undefined ? undefined : `VM ${vmid} on ${node}`),
     list: signal => listMachines(provider, signal),
     isGone: async (machine, signal) => {
       const { vmid } = detailsOf(machine)

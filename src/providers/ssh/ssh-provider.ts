@@ -195,7 +195,6 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       places.delete(machine.id)
     },
 
-    where: ({ details }) => (typeof details.node === 'string' ? details.node : undefined),
     list: async signal => {
       const all = await Promise.all(
         cluster.nodes.map(async node => {

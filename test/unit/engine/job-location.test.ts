@@ -11,8 +11,6 @@ const beginWaiting = async () => {
   })
   const scripted = createScriptedProvider('remote')
   const provider = Object.assign(scripted, {
-    where: (machine: { details: Readonly<Record<string, unknown>> }) =>
-      machine.details.node === undefined ? undefined : String(machine.details.node),
     provision: async ({ remember, waiting }: Parameters<typeof scripted.create>[0]) => {
       waiting?.('nobody answers')
       waiting?.('nobody answers')
