@@ -41,13 +41,12 @@ export const createSweeper = (
 
   const reapOrphans = async (provider: Provider): Promise<void> => {
     const idle = await idleMachines(provider)
-    const found = await provider.list(context.closing)
+    const found = await provider.list(context.closing, idle)
     await Promise.all(found.map(machine => reap(provider, machine)))
     const seen = new Set(found.map(machine => machine.id))
     for (const id of firstSeen.keys()) if (!seen.has(id)) firstSeen.delete(id)
     const existing = new Set(found.filter(machine => !machine.leftover).map(machine => machine.id))
-    for (const machine of idle)
-      if (!existing.has(machine.id) && (await isGone(provider, machine))) await forgetVanished(machine)
+    for (const machine of idle) if (!existing.has(machine.id)) await forgetVanished(machine)
   }
 
   /** Recorded as `destroying`, an orphan is retried with backoff and shown to the user when that keeps failing. */
@@ -58,9 +57,6 @@ export const createSweeper = (
     const { id, details } = found
     await disposal.dispose(await recordMachine(context, provider, { id, details, state: 'destroying' }))
   }
-
-  const isGone = async (provider: Provider, machine: MachineRecord): Promise<boolean> =>
-    provider.isGone === undefined || provider.isGone(machine, context.closing)
 
   const idleMachines = async ({ name }: Provider): Promise<MachineRecord[]> =>
     (await store.listMachines()).filter(

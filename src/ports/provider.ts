@@ -36,10 +36,11 @@ export interface Provider {
    * can never be destroyed. `attempts` counts the failures so far.
    */
   destroy(machine: Machine & { readonly attempts?: number }, signal: AbortSignal): Promise<void>
-  /** Lists all machines that belong to Deputy, recorded or not. */
-  list(signal: AbortSignal): Promise<FoundMachine[]>
-  /** Whether a machine that `list` does not return is really gone. Absent where `list` is authoritative. */
-  isGone?(machine: Machine, signal: AbortSignal): Promise<boolean>
+  /**
+   * Lists all machines that belong to Deputy, recorded or not. Includes those of `known` that may exist although they
+   * cannot be seen at present: what is missing in the list is gone.
+   */
+  list(signal: AbortSignal, known?: readonly Machine[]): Promise<FoundMachine[]>
   /** Receives, once at the start, the machines that an earlier daemon has recorded. */
   recall?(machines: readonly MachineRecord[]): void
   /** Releases all resources without ending a job. */

@@ -1,5 +1,5 @@
 import { AppError, toAppError } from '../../jobs/errors.ts'
-import type { Provider, Run } from '../../ports.ts'
+import type { Machine, Provider, Run } from '../../ports.ts'
 import { type CallbackServer, createCallbackServer } from './callback-server.ts'
 import { checkProxmox } from './check-proxmox.ts'
 import { createMachineDestroyer } from './destroy-machine.ts'
@@ -110,12 +110,12 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
       if (provisioning === 0) await callbackServer.closeWhenIdle()
     },
 
-    list: signal => listMachines(provider, signal),
-    isGone: async (machine, signal) => {
-      const { vmid } = detailsOf(machine)
-      if (vmid === undefined || (await isVmidFree(proxmox, vmid, signal))) return true
-      const { owner, pool, vmids } = provider
-      return isTaken(proxmox, { machineId: machine.id, vmid, owner, pool, vmids }, signal)
+    list: async (signal, known = []) => {
+      const found = await listMachines(provider, signal)
+      const seen = new Set(found.filter(({ leftover }) => !leftover).map(({ id }) => id))
+      for (const machine of known)
+        if (!seen.has(machine.id) && (await mayExist(provider, machine, signal))) found.push(machine)
+      return found
     },
     recall: machines => {
       for (const machine of machines) {
@@ -145,6 +145,17 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
       await proxmox.close()
     },
   }
+}
+
+/** Proxmox VE omits VMs that the token may not see: a VM is gone when its id is free or belongs to another guest. */
+const mayExist = async (
+  { proxmox, owner, pool, vmids }: ProxmoxProviderOptions,
+  machine: Machine,
+  signal: AbortSignal,
+): Promise<boolean> => {
+  const { vmid } = detailsOf(machine)
+  if (vmid === undefined || (await isVmidFree(proxmox, vmid, signal))) return false
+  return !(await isTaken(proxmox, { machineId: machine.id, vmid, owner, pool, vmids }, signal))
 }
 
 /** The record of the old machine remains until it is destroyed; the job retries on another machine. */

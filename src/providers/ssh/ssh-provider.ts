@@ -195,7 +195,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       places.delete(machine.id)
     },
 
-    list: async signal => {
+    list: async (signal, known = []) => {
       const all = await Promise.all(
         cluster.nodes.map(async node => {
           try {
@@ -217,12 +217,11 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
           }
         }),
       )
-      return all.flat()
+      // The machines of a node can be listed only if it is in the inventory and answers.
+      const isUnseen = ({ details: { node } }: Machine): boolean =>
+        away.has(String(node)) || !cluster.nodes.some(({ id }) => id === node)
+      return [...all.flat(), ...known.filter(isUnseen).map(({ id, details }) => ({ id, details }))]
     },
-
-    // A machine is gone only if its node is in the inventory and answered the last listing.
-    isGone: async ({ details }) =>
-      cluster.nodes.some(node => node.id === details.node) && !away.has(String(details.node)),
 
     close: async () => {
       if (options.ownsCluster) cluster.close()

@@ -283,9 +283,10 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     await launched.outcome
     const found = await harness.provider.list(signal)
     expect(found.map(({ id }) => id)).toContain(launched.machine.id)
-    const isGone = (node: string) =>
-      harness.provider.isGone?.({ id: 'm', runtime: 'node', jobId: null, details: { node } }, signal)
-    expect(await Promise.all(['n1', 'n2', 'off'].map(isGone))).toEqual([true, true, false])
+    const on = (node: string) => ({ id: `on ${node}`, runtime: 'node', jobId: null, details: { node } })
+    const known = await harness.provider.list(signal, ['n1', 'n2', 'off', 'removed'].map(on))
+    const ids = known.map(({ id }) => id).filter(id => id.startsWith('on '))
+    expect(ids).toEqual(['on off', 'on removed'])
   })
 })
 
