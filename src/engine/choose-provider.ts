@@ -2,7 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 import type { Provider, Readiness } from '../ports.ts'
-import { isAwake } from './provider-readiness.ts'
+import { hasSlots } from './provider-readiness.ts'
 
 /**
  * In order of isolation strength: `auto` picks the first provider that is ready. `host` has no isolation and must be
@@ -22,8 +22,8 @@ export const chooseProvider = (manifest: Manifest, wanted: string, choices: Choi
   const reasons: string[] = []
   for (const name of PREFERENCE) {
     const provider = choices.providers.get(name)
-    // Skip dormant providers silently, unless the job has requirements: then their reason helps the user.
-    if (provider === undefined || (!isAwake(provider) && manifest.requires === undefined)) continue
+    // Skip providers without slots silently, unless the job has requirements: then their reason helps the user.
+    if (provider === undefined || (!hasSlots(provider) && manifest.requires === undefined)) continue
     const fit = provider.fits(manifest)
     if (!fit.ok) {
       reasons.push(`${name}: ${fit.reason}`)
@@ -42,7 +42,7 @@ export const chooseProvider = (manifest: Manifest, wanted: string, choices: Choi
 
 const named = (manifest: Manifest, wanted: string, { providers }: Choices): Provider => {
   const provider = providers.get(wanted)
-  const known = [...providers.values()].filter(isAwake).map(({ name }) => name)
+  const known = [...providers.values()].filter(hasSlots).map(({ name }) => name)
   if (provider === undefined)
     throw new AppError(
       'unsupported',

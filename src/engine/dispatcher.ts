@@ -31,12 +31,14 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
   const fill = async (provider: Provider, isInserting = false): Promise<void> => {
     const { store, clock } = context
     const { name } = provider
-    const hasRoom = (): boolean => !context.closing.aborted && activeJobs().count(name) < provider.slots
+    // A provider that lost all its slots still gets jobs, one at a time: `create` says why they cannot run.
+    const hasRoom = (): boolean =>
+      !context.closing.aborted && activeJobs().count(name) < Math.max(1, provider.slots)
     for (let first = isInserting; hasRoom() && (first || store.waiting(name) > 0); first = false) {
       const claimed = await store.claim({
         runtime: name,
         machineId: newId(clock.now()),
-        ...(provider.poolKind && { poolKind: provider.poolKind }),
+        ...(provider.pool && { poolKind: provider.pool.kindFor }),
         now: clock.now(),
       })
       if (claimed === undefined) return

@@ -14,7 +14,7 @@ import { createJobLookup } from './job-lookup.ts'
 import { createDisposal } from './machine-disposal.ts'
 import { createPool } from './machine-pool.ts'
 import type { PlanContext } from './plan-command.ts'
-import { createReadinessCache, isAwake } from './provider-readiness.ts'
+import { createReadinessCache, hasSlots } from './provider-readiness.ts'
 import { outputOperations, readOperations } from './read-operations.ts'
 import { recover } from './recover.ts'
 import { type ApplyPatch, reviewOperations } from './review-operations.ts'
@@ -104,7 +104,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       history.start()
     },
     readiness: () =>
-      [...providers.values()].filter(isAwake).map(({ name }) => {
+      [...providers.values()].filter(hasSlots).map(({ name }) => {
         const known = context.readiness.known(name)
         const failed = known?.checks.find(check => check.status === 'failed')
         return { name, ready: known?.ready ?? true, ...(failed && { reason: failed.message }) }

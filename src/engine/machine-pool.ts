@@ -58,14 +58,14 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
       ({ runtime, jobId, state }) => runtime === name && jobId === null && state === 'ready',
     )
 
-  const isOld = ({ poolAgeSeconds = Number.POSITIVE_INFINITY }: Provider, { createdAt }: MachineRecord) =>
-    context.clock.now() - createdAt > poolAgeSeconds * 1000
+  const isOld = ({ pool }: Provider, { createdAt }: MachineRecord): boolean =>
+    context.clock.now() - createdAt > (pool?.ageSeconds ?? Number.POSITIVE_INFINITY) * 1000
 
   const retireExcess = async (provider: Provider): Promise<void> => {
     const idle = await idleMachines(provider)
     const kinds = new Set([...kindsOf(provider), ...idle.map(poolKindOf)])
     for (const kind of kinds) {
-      const wanted = kindsOf(provider).includes(kind) ? (provider.poolSize ?? 0) : 0
+      const wanted = kindsOf(provider).includes(kind) ? (provider.pool?.size ?? 0) : 0
       const ofKind = idle.filter(machine => poolKindOf(machine) === kind)
       // Retire old machines only when new ones are ready: an old pool machine is better than none.
       for (const machine of ofKind.slice(0, Math.max(0, ofKind.length - wanted)))
@@ -78,7 +78,7 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
     let complete = true
     for (const kind of kindsOf(provider)) {
       const available = fresh.filter(machine => poolKindOf(machine) === kind).length
-      const missing = (provider.poolSize ?? 0) - available - (booting.get(keyOf(provider, kind)) ?? 0)
+      const missing = (provider.pool?.size ?? 0) - available - (booting.get(keyOf(provider, kind)) ?? 0)
       for (let i = 0; i < missing; i++) bootOne(provider, kind)
       complete &&= missing <= 0
     }
@@ -94,12 +94,12 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
     refill: () => {
       if (context.closing.aborted) return
       for (const provider of context.providers.values())
-        if (provider.poolSize !== undefined)
+        if (provider.pool !== undefined)
           refillProvider(provider).catch(error => logRefillFailure(provider, error))
     },
   }
 }
 
-const kindsOf = ({ poolKinds = [''] }: Provider): readonly string[] => poolKinds
+const kindsOf = ({ pool }: Provider): readonly string[] => pool?.kinds ?? []
 
 const keyOf = ({ name }: Provider, kind: string): string => `${name} ${kind}`

@@ -33,11 +33,11 @@ export const createReadinessCache = (
   return {
     known: name => known.get(name),
     checkAll: signal =>
-      Promise.all([...providers.values()].filter(isAwake).map(provider => check(provider, signal))),
+      Promise.all([...providers.values()].filter(hasSlots).map(provider => check(provider, signal))),
     recheck: async signal => {
       const notReady = [...providers.values()].filter(
         provider =>
-          isAwake(provider) &&
+          hasSlots(provider) &&
           known.get(provider.name)?.ready === false &&
           clock.monotonic() - (checkedAt.get(provider.name) ?? 0) > CACHE_MS,
       )
@@ -47,7 +47,7 @@ export const createReadinessCache = (
   }
 }
 
-export const isAwake = (provider: Provider): boolean => provider.dormant !== true
+export const hasSlots = (provider: Provider): boolean => provider.slots > 0
 
 const failedCheck = (runtime: string, error: unknown): Readiness => ({
   runtime,

@@ -8,7 +8,7 @@ import type { AttachRequest, Outcome, Run } from './run.ts'
  */
 export interface Provider {
   readonly name: string
-  /** How many jobs run at once. */
+  /** How many jobs run at once. Without slots a provider is neither offered nor checked, but it still cleans up. */
   readonly slots: number
   /** For doctor: what works, what is missing, and the command that fixes it. */
   check(signal: AbortSignal): Promise<Readiness>
@@ -45,19 +45,18 @@ export interface Provider {
   recall?(machines: readonly MachineRecord[]): void
   /** Releases all resources without ending a job. */
   close(): Promise<void>
-  /**
-   * How many machines of each kind to keep booted in the pool; absent or 0 means none. `provision` then runs without
-   * a job.
-   */
-  readonly poolSize?: number
-  /** The kinds of pool machines; by default one without a name. */
-  readonly poolKinds?: readonly string[]
+  /** Machines to boot ahead of need; `create` then runs without a job. */
+  readonly pool?: PoolSettings
+}
+
+export interface PoolSettings {
+  /** How many machines of each kind. */
+  readonly size: number
+  readonly kinds: readonly string[]
   /** The kind that serves a job; undefined when no pool machine fits. */
-  poolKind?(manifest: Manifest): string | undefined
-  /** Age at which a pool machine is replaced; absent means never. */
-  readonly poolAgeSeconds?: number
-  /** The provider has nothing to run on at present. It is neither offered nor checked, but still cleans up. */
-  readonly dormant?: boolean
+  kindFor(manifest: Manifest): string | undefined
+  /** Age at which a machine is replaced; absent means never. */
+  readonly ageSeconds?: number
 }
 
 export type Fit = { ok: true } | { ok: false; reason: string; hint?: string }

@@ -61,7 +61,7 @@ export const realMachines = (image: MachineImage) => {
       ...more,
     })
     // A pool is filled again at once; a test that has what it needs wants no further machine.
-    let poolSize = provider.poolSize ?? 0
+    let poolSize = provider.pool?.size ?? 0
     const engine = await cluster.open(
       {
         ...provider,

@@ -88,8 +88,14 @@ export const createScriptedProvider = (
   const provider: ScriptedProvider = {
     name,
     slots: options.limit ?? 2,
-    ...(options.poolSize !== undefined && { poolSize: options.poolSize }),
-    ...(options.poolAgeSeconds !== undefined && { poolAgeSeconds: options.poolAgeSeconds }),
+    ...(options.poolSize !== undefined && {
+      pool: {
+        size: options.poolSize,
+        kinds: [''],
+        kindFor: () => '',
+        ...(options.poolAgeSeconds !== undefined && { ageSeconds: options.poolAgeSeconds }),
+      },
+    }),
     calls,
     existing,
     runs,

@@ -69,10 +69,12 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
   return {
     name: 'proxmox',
     slots: provider.limit,
-    poolSize: provider.poolSize,
-    poolKinds: provider.poolTemplates ?? [provider.template],
-    poolKind: manifest => warmTemplateFor(manifest, provider),
-    ...(provider.poolAgeSeconds !== undefined && { poolAgeSeconds: provider.poolAgeSeconds }),
+    pool: {
+      size: provider.poolSize,
+      kinds: provider.poolTemplates ?? [provider.template],
+      kindFor: manifest => warmTemplateFor(manifest, provider),
+      ...(provider.poolAgeSeconds !== undefined && { ageSeconds: provider.poolAgeSeconds }),
+    },
     check: signal => checkProxmox(provider, callbackServer, signal),
     fits: manifest => fitsProxmox(manifest, provider),
 

@@ -20,7 +20,7 @@ import {
 } from './node-placement.ts'
 import { placeInputs } from './place-inputs.ts'
 import { createFailures, provision } from './provision-node.ts'
-import { clusterLimit, fitsCluster } from './unmet-node-requirement.ts'
+import { clusterSlots, fitsCluster } from './unmet-node-requirement.ts'
 import { createReleaser } from './workspace-releaser.ts'
 
 export interface SshProviderOptions {
@@ -109,10 +109,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
     name,
     get slots() {
       // Jobs that wait for one node must not block jobs for other nodes.
-      return clusterLimit(cluster) + Math.min(parked.size, MOST_PARKED)
-    },
-    get dormant() {
-      return cluster.nodes.length === 0
+      return clusterSlots(cluster) + Math.min(parked.size, MOST_PARKED)
     },
     check: () => clusterReadiness(cluster, name, routed),
     fits: manifest => fitsCluster(cluster, manifest, routed),

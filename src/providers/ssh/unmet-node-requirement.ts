@@ -24,9 +24,11 @@ const promiseProblem = (manifest: Manifest, routed: boolean): string | undefined
   return undefined
 }
 
-/** The total number of slots of all nodes. */
-export const clusterLimit = (cluster: Cluster): number =>
-  Math.max(
+/** The total number of slots of all nodes; at least one as long as there are nodes, even if all of them are busy. */
+export const clusterSlots = (cluster: Cluster): number => {
+  if (cluster.nodes.length === 0) return 0
+  return Math.max(
     1,
     cluster.nodes.reduce((sum, node) => sum + maxTasksOf(node, cluster.peek(node)?.report), 0),
   )
+}

@@ -35,9 +35,12 @@ describe('a pool', () => {
   it('keeps machines of each kind, gives a job one that fits, and retires unwanted kinds', async () => {
     const kinds = ['small', 'large']
     const runtime = {
-      ...createScriptedProvider('sandbox', { poolSize: 1, auto: true }),
-      poolKinds: kinds,
-      poolKind: ({ task }: { task: string }) => (task === 'odd' ? undefined : task),
+      ...createScriptedProvider('sandbox', { auto: true }),
+      pool: {
+        size: 1,
+        kinds,
+        kindFor: ({ task }: { task: string }) => (task === 'odd' ? undefined : task),
+      },
     }
     const engine = await begin([runtime], { config: sweepOften })
     const full = async () =>
