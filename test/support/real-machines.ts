@@ -61,14 +61,15 @@ export const realMachines = (image: MachineImage) => {
       ...more,
     })
     // A pool is filled again at once; a test that has what it needs wants no further machine.
-    let poolSize = provider.pool?.size ?? 0
-    const engine = await cluster.open(
-      {
-        ...provider,
-        get poolSize() {
-          return poolSize
-        },
+    let size = provider.pool?.size ?? 0
+    const pool = {
+      ...provider.pool!,
+      get size() {
+        return size
       },
+    }
+    const engine = await cluster.open(
+      { ...provider, pool },
       {
         config: config => {
           config.supervision.provisioning = 300
@@ -77,7 +78,7 @@ export const realMachines = (image: MachineImage) => {
       },
     )
     const drain = () => {
-      poolSize = 0
+      size = 0
     }
     return { cluster, engine, directory, link, drain }
   }

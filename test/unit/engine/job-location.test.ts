@@ -11,7 +11,7 @@ const beginWaiting = async () => {
   })
   const scripted = createScriptedProvider('remote')
   const provider = Object.assign(scripted, {
-    provision: async ({ remember, waiting }: Parameters<typeof scripted.create>[0]) => {
+    create: async ({ remember, waiting }: Parameters<typeof scripted.create>[0]) => {
       waiting?.('nobody answers')
       waiting?.('nobody answers')
       await freed
