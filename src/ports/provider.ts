@@ -49,7 +49,7 @@ export interface Provider {
   readonly pool?: PoolSettings
 }
 
-export interface PoolSettings {
+interface PoolSettings {
   /** How many machines of each kind. */
   readonly size: number
   readonly kinds: readonly string[]
