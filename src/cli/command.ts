@@ -12,6 +12,8 @@ export interface Command<F extends FlagSpecs = FlagSpecs> {
   readonly flags: F
   /** Words a shell may offer for the first argument. */
   readonly words?: readonly string[]
+  /** Values a shell may offer for the argument after the first. */
+  suggest?(context: Context, first: string): Promise<readonly string[]>
   /** Its arguments are ids of jobs. */
   readonly takesJobs?: boolean
   /** Whether a word starts the command to run: its flags are not ours. */

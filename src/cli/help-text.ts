@@ -2,13 +2,17 @@ import { type FlagSpec, GLOBAL_FLAGS } from './args/spec.ts'
 import type { AnyCommand } from './command.ts'
 import { COMMANDS } from './commands/index.ts'
 import type { Colors } from './terminal/colors.ts'
+import { wrap } from './terminal/wrap.ts'
 
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ['Delegate', ['run', 'submit', 'exec']],
   ['Your machines', ['nodes', 'cluster', 'machines', 'proxmox']],
   ['Watch', ['status', 'logs', 'events', 'list', 'cancel']],
   ['Bring back', ['result', 'artifacts', 'patch', 'delete']],
-  ['Set up', ['mcp', 'doctor', 'config', 'daemon', 'serve', 'completion', 'demo', 'version', 'help']],
+  [
+    'Set up',
+    ['mcp', 'doctor', 'config', 'secrets', 'daemon', 'serve', 'completion', 'demo', 'version', 'help'],
+  ],
 ]
 
 export const overview = ({ bold, dim, cyan }: Colors): string => {
@@ -29,15 +33,20 @@ Run deputy COMMAND --help for details.
 `
 }
 
-export const commandHelp = (command: AnyCommand, { bold, dim, cyan }: Colors): string => {
+/** `columns`: the width of the terminal. */
+export const commandHelp = (command: AnyCommand, { bold, dim, cyan }: Colors, columns: number): string => {
+  const line = Math.min(columns, LINE)
   const parts = [
     `${command.summary}.`,
-    `${bold('Usage')}\n  deputy ${command.name} ${command.usage}`.trimEnd(),
+    `${bold('Usage')}\n${wrap(`  deputy ${command.name} ${command.usage}`.trimEnd(), line, 4)}`,
   ]
-  if (command.description) parts.push(wrapped(command.description))
+  if (command.description) parts.push(wrap(command.description.replace(/\s+/g, ' '), line))
   const all: [string, FlagSpec][] = Object.entries({ ...command.flags, ...GLOBAL_FLAGS })
   const width = Math.max(...all.map(([name, spec]) => flagLabel(name, spec).length)) + 2
-  const lines = all.map(([name, spec]) => `  ${cyan(flagLabel(name, spec).padEnd(width))}${spec.summary}`)
+  const lines = all.map(([name, spec]) => {
+    const summary = wrap(spec.summary, line - width - 2).replaceAll('\n', `\n${' '.repeat(width + 2)}`)
+    return `  ${cyan(flagLabel(name, spec).padEnd(width))}${summary}`
+  })
   parts.push(`${bold('Flags')}\n${lines.join('\n')}`)
   if (command.examples) {
     const examples = command.examples.map(([line, what]) => `  ${dim(`# ${what}`)}\n  ${line}`)
@@ -48,17 +57,6 @@ export const commandHelp = (command: AnyCommand, { bold, dim, cyan }: Colors): s
 
 /** Widest line of help text. */
 const LINE = 100
-
-const wrapped = (text: string): string =>
-  text
-    .split(/\s+/)
-    .reduce<string[]>((lines, word) => {
-      const last = lines.at(-1)
-      if (last === undefined || last.length + 1 + word.length > LINE) lines.push(word)
-      else lines[lines.length - 1] = `${last} ${word}`
-      return lines
-    }, [])
-    .join('\n')
 
 /** @public The generated reference lists flags in the same form. */
 export const flagLabel = (name: string, spec: FlagSpec): string => {

@@ -2,7 +2,7 @@ import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 import { ownProperty } from '../jobs/own-property.ts'
 import { VERSION } from '../version.ts'
-import { parseArgs } from './args/parse.ts'
+import { parseArgs, usage } from './args/parse.ts'
 import { GLOBAL_FLAGS } from './args/spec.ts'
 import { COMMANDS } from './commands/index.ts'
 import { createContext } from './context.ts'
@@ -44,8 +44,11 @@ const dispatch = async (context: Context, argv: readonly string[]): Promise<numb
   })
   if (parsed.flags.help) {
     const { commandHelp } = await import('./help-text.ts')
-    return context.print(commandHelp(command, context.colors))
+    return context.print(commandHelp(command, context.colors, context.out.columns))
   }
+  const [extra] = [...parsed.args, ...(parsed.rest ?? [])]
+  if (extra !== undefined && command.usage.replace('[flags]', '').trim() === '')
+    throw usage(`deputy ${name} takes no argument, but got '${extra}'.`, name)
   return command.run(context, parsed as never)
 }
 

@@ -4,7 +4,9 @@ import type { Context } from './context.ts'
 import { reportError } from './report-error.ts'
 
 /** Runs the daemon of this home until it stops, then exits. Returns only when another daemon is running. */
-export const serve = async (context: Pick<Context, 'home' | 'env' | 'errColors'>): Promise<'another'> => {
+export const serve = async (
+  context: Pick<Context, 'home' | 'env' | 'err' | 'errColors'>,
+): Promise<'another'> => {
   try {
     // Before the daemon is loaded, which takes most of what is needed.
     requireProcessLimits({ running: 0 })

@@ -31,7 +31,8 @@ export const watchJob = async (
     line.set('cancelling; Ctrl-C again leaves the job alone')
     client.cancel(job.job_id).catch(() => {})
   }
-  const interrupts = onInterrupt(cancel, () => process.exit(130))
+  const exit = (): void => process.exit(130)
+  const interrupts = onInterrupt(cancel, () => void line.stop().then(exit, exit))
   // The reader closed the pipe. A local command would get SIGPIPE here, so cancel the job.
   context.out.closed.addEventListener('abort', cancel)
   if (!options.quiet)

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import type { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
+import { SANDBOX_FIRST, VM_FIRST } from '../jobs/provider-order.ts'
 import { applyClusterEnvironment } from '../nodes/cluster-variables.ts'
 import { parseCluster } from '../nodes/inventory.ts'
 import { keysAt } from '../nodes/schema-issue.ts'
@@ -34,7 +35,9 @@ export const loadConfig = (home: Home, env: Readonly<Record<string, string | und
   const parsed = configSchema.safeParse(withSections(tree))
   if (!parsed.success) throw invalid(parsed.error.issues, origins, home)
   const { cluster, warnings } = withCluster(parsed.data.cluster, env, origins)
-  const config = { ...parsed.data, cluster }
+  const { defaults } = parsed.data
+  const order = defaults.order ?? (origins.has('proxmox.template') ? VM_FIRST : SANDBOX_FIRST)
+  const config = { ...parsed.data, cluster, defaults: { ...defaults, order: [...order] } }
   return { config, settings: flatten(config, origins), warnings }
 }
 

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { KEPT, LIMITS } from '../jobs/limits.ts'
+import { SANDBOX_FIRST } from '../jobs/provider-order.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
 import { clusterSchema } from '../nodes/inventory.ts'
 import { callbackSchema, proxmoxProviderSchema } from './proxmox-provider.ts'
@@ -43,6 +44,13 @@ export const configSchema = z.strictObject({
   }),
   defaults: z.strictObject({
     runtime: z.string().default('auto').describe('Runtime of jobs that do not name one'),
+    order: z
+      .array(z.string())
+      .min(1)
+      .optional()
+      .describe(
+        `Order in which auto tries the runtimes; default: ${SANDBOX_FIRST.join(', ')}, but proxmox first where proxmox.template is set`,
+      ),
     timeout: z
       .number()
       .min(1)

@@ -7,6 +7,7 @@ import { newId } from '../jobs/ids.ts'
 import { WORKSPACE_LABEL } from '../jobs/labels.ts'
 import { LIMITS } from '../jobs/limits.ts'
 import { type Manifest, parseManifest } from '../jobs/manifest.ts'
+import { SANDBOX_FIRST } from '../jobs/provider-order.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Inserted } from '../ports.ts'
 import { chooseProvider } from './choose-provider.ts'
@@ -38,7 +39,7 @@ export const acceptJob = async (
   local: LocalDirectories,
   { manifest: input, origin, parentId, directories = [] }: Submission,
   onWriting: (runtime: string) => void,
-): Promise<Inserted> => {
+): Promise<Inserted & { readonly because: string }> => {
   const asked = parseManifest(input)
   const { store, clock, config } = context
   refuseFullQueue(context)
@@ -54,7 +55,7 @@ export const acceptJob = async (
     locate: context.locate,
   })
   const restricted = withForbiddenNetwork(asked, plan, origin, config)
-  const runtime = await providerFor(context, withNetwork(restricted, plan))
+  const { name: runtime, because } = await providerFor(context, withNetwork(restricted, plan))
   checkSecretUse(plan.secretNames, secretUse(restricted, plan, { runtime, origin }), config.secrets)
   const manifestHash = digest(asked)
   const checkDirectory = (path: string) => local.checkDirectory(path, directories)
@@ -75,7 +76,7 @@ export const acceptJob = async (
   onWriting(runtime)
   const submitted = await inserting
   context.fault('submitted')
-  return submitted
+  return { ...submitted, because }
 }
 
 /** If a secret must not be combined with network access, require a provider that guarantees to block the network. */
@@ -109,13 +110,24 @@ const refuseFullDisk = ({ ballast }: EngineContext): void => {
   })
 }
 
-const providerFor = async (context: EngineContext, manifest: Manifest): Promise<string> => {
-  if (manifest.machine !== undefined) return keptProvider(context, manifest.machine)
-  if (manifest.runtime === BATCH) return checkBatch(manifest)
+interface ChosenProvider {
+  readonly name: string
+  readonly because: string
+}
+
+const providerFor = async (context: EngineContext, manifest: Manifest): Promise<ChosenProvider> => {
+  if (manifest.machine !== undefined)
+    return { name: await keptProvider(context, manifest.machine), because: 'the kept machine is there' }
+  if (manifest.runtime === BATCH) return { name: checkBatch(manifest), because: 'it is a batch' }
   const wanted = manifest.runtime === 'auto' ? context.config.defaults.runtime : manifest.runtime
-  const choose = (): string =>
-    chooseProvider(manifest, wanted, { providers: context.providers, readiness: context.readiness.known })
-      .name
+  const choose = (): ChosenProvider => {
+    const { provider, because } = chooseProvider(manifest, wanted, {
+      order: context.config.defaults.order ?? SANDBOX_FIRST,
+      providers: context.providers,
+      readiness: context.readiness.known,
+    })
+    return { name: provider.name, because }
+  }
   try {
     return choose()
   } catch (error) {

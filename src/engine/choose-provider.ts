@@ -4,23 +4,29 @@ import { didYouMean } from '../jobs/nearest.ts'
 import type { Provider, Readiness } from '../ports.ts'
 import { hasSlots } from './provider-readiness.ts'
 
-/**
- * In order of isolation strength: `auto` picks the first provider that is ready. `host` has no isolation and must be
- * named.
- */
-const PREFERENCE = ['proxmox', 'microvm', 'sandbox', 'ssh']
-
 export interface Choices {
+  /** `auto` picks the first of these that is ready and fits. */
+  readonly order: readonly string[]
   readonly providers: ReadonlyMap<string, Provider>
   /** The cached readiness; undefined before the first check. */
   readiness(name: string): Readiness | undefined
 }
 
+export interface Choice {
+  readonly provider: Provider
+  /** Why this one, for the answer to the submit. */
+  readonly because: string
+}
+
 /** Returns the provider for a manifest; throws an error that lists why each provider was rejected. */
-export const chooseProvider = (manifest: Manifest, wanted: string, choices: Choices): Provider => {
-  if (wanted !== 'auto') return named(manifest, wanted, choices)
+export const chooseProvider = (manifest: Manifest, wanted: string, choices: Choices): Choice => {
+  if (wanted !== 'auto')
+    return {
+      provider: named(manifest, wanted, choices),
+      because: 'the manifest or defaults.runtime names it',
+    }
   const reasons: string[] = []
-  for (const name of PREFERENCE) {
+  for (const name of choices.order) {
     const provider = choices.providers.get(name)
     // Skip providers without slots silently, unless the job has requirements: then their reason helps the user.
     if (provider === undefined || (!hasSlots(provider) && manifest.requires === undefined)) continue
@@ -30,7 +36,11 @@ export const chooseProvider = (manifest: Manifest, wanted: string, choices: Choi
       continue
     }
     const readiness = choices.readiness(name)
-    if (readiness === undefined || readiness.ready) return provider
+    if (readiness === undefined || readiness.ready)
+      return {
+        provider,
+        because: reasons.length === 0 ? 'auto: it is the first that is ready' : `auto: ${reasons.join('; ')}`,
+      }
     reasons.push(`${name}: ${firstFailure(readiness)}`)
   }
   throw new AppError(

@@ -165,6 +165,8 @@ export interface JobView {
   readonly error: JobError | null
   readonly output_bytes: number
   readonly labels: Readonly<Record<string, string>>
+  /** Why this provider; only in the answer to the submit. */
+  readonly runtime_because?: string
   /** True when the submit returned an earlier job with the same idempotency key. */
   readonly deduplicated?: boolean
 }
@@ -179,6 +181,8 @@ export interface JobResult extends JobView {
   } | null
   readonly artifacts: readonly Artifact[]
   readonly skipped_artifacts: readonly SkippedArtifact[]
+  /** Globs of the manifest that matched no file; absent when all did. */
+  readonly unmatched_artifacts?: readonly string[]
   readonly patch: { readonly sha256: string; readonly size: number } | null
   readonly usage: Usage | null
   readonly isolation: readonly string[]

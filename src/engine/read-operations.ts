@@ -1,4 +1,7 @@
+import { globMatcher } from '../jobs/artifact-globs.ts'
+import type { Job } from '../jobs/job.ts'
 import { isTerminal } from '../jobs/states.ts'
+import type { Store } from '../ports.ts'
 import type { Deputy } from './deputy.ts'
 import type { EngineContext } from './engine-context.ts'
 import { followEvents, followOutput, waitForStatus } from './follow-job.ts'
@@ -86,6 +89,7 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
         ...(await excerpt(store, job, maxBytes)),
         artifacts: outcome?.artifacts ?? [],
         skipped_artifacts: outcome?.skippedArtifacts ?? [],
+        ...(outcome && (await unmatchedGlobs(store, job.id, outcome))),
         patch: outcome?.patch ?? null,
         usage: outcome?.usage ?? null,
         isolation: outcome?.isolation ?? [],
@@ -123,4 +127,19 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
       }
     },
   }
+}
+
+/** A glob that matched nothing is often misspelt, and the job does not fail because of it. */
+const unmatchedGlobs = async (
+  store: Pick<Store, 'getManifest'>,
+  id: string,
+  { artifacts, skippedArtifacts = [] }: NonNullable<Job['result']>,
+): Promise<{ unmatched_artifacts?: string[] }> => {
+  const globs = (await store.getManifest(id))?.artifacts ?? []
+  const paths = [...artifacts, ...skippedArtifacts].map(({ path }) => path)
+  const unmatched = globs.filter(glob => {
+    const { matches } = globMatcher([glob])
+    return !paths.some(path => matches(path))
+  })
+  return unmatched.length === 0 ? {} : { unmatched_artifacts: unmatched }
 }

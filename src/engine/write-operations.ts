@@ -35,13 +35,13 @@ export const jobOperations = (
   return {
     submit: async (manifest, origin, submitOptions = {}) => {
       const submission = { manifest, origin, ...submitOptions }
-      const { job, created, position } = await acceptJob(context, local, submission, dispatcher.wake)
+      const { job, created, position, because } = await acceptJob(context, local, submission, dispatcher.wake)
       if (created) {
         changes.emit({ jobId: job.id, kind: 'state' })
         dispatcher.wake()
       }
       return created
-        ? jobView(job, { queuePosition: position })
+        ? { ...jobView(job, { queuePosition: position }), runtime_because: because }
         : { ...(await view(job)), deduplicated: true }
     },
     cancel: async (id, by) => {

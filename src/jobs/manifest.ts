@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { globProblem } from './artifact-globs.ts'
+import { parseDuration } from './durations.ts'
 import { AppError } from './errors.ts'
 import { LIMITS } from './limits.ts'
 import { didYouMean } from './nearest.ts'
@@ -170,11 +171,21 @@ export type Manifest = z.output<typeof manifestSchema>
 export const parseManifest = (input: unknown): Manifest => {
   if (typeof input !== 'object' || input === null || Array.isArray(input))
     throw invalid([`the manifest is ${describe(input)}, not an object`])
-  const parsed = manifestSchema.safeParse(input)
+  const parsed = manifestSchema.safeParse(withSeconds(input))
   if (!parsed.success) throw invalid(parsed.error.issues.flatMap(issue => explain(issue, input)))
   const problems = crossChecks(parsed.data)
   if (problems.length > 0) throw invalid(problems)
   return parsed.data
+}
+
+/** Times may be written as on the command line: `timeout: 5m`. */
+const withSeconds = (input: object): object => {
+  const times = ['timeout', 'queueTimeout', 'lease'].flatMap(key => {
+    const value: unknown = Reflect.get(input, key)
+    const seconds = typeof value === 'string' ? parseDuration(value) : undefined
+    return seconds === undefined ? [] : [[key, seconds] as const]
+  })
+  return times.length === 0 ? input : { ...input, ...Object.fromEntries(times) }
 }
 
 const crossChecks = (manifest: Manifest): string[] => {
@@ -205,13 +216,23 @@ const explain = (issue: z.core.$ZodIssue, input: unknown): string[] => {
   const at = issue.path.map(String).join('.')
   if (issue.code === 'unrecognized_keys') {
     const known = knownKeys(issue.path)
-    return issue.keys.map(key => `unknown key '${at ? `${at}.` : ''}${key}'${didYouMean(key, known)}`)
+    return issue.keys.map(
+      key => `unknown key '${at ? `${at}.` : ''}${key}'${elsewhere(key) ?? didYouMean(key, known)}`,
+    )
   }
   const value = valueAt(input, issue.path)
   const shown = value === undefined ? '' : ` (got ${describe(value)})`
   return [
     `${at ? `'${at}'` : 'the manifest'} ${value === undefined && isMissing(issue) ? 'is required' : message(issue)}${shown}`,
   ]
+}
+
+/** `memory: 2G` at the top belongs into `resources`. */
+const elsewhere = (key: string): string | undefined => {
+  const section = ['resources', 'requires', 'agent', 'workspace'].find(name =>
+    knownKeys([name]).includes(key),
+  )
+  return section && `, which belongs into '${section}'`
 }
 
 const isMissing = (issue: z.core.$ZodIssue): boolean =>

@@ -2,6 +2,8 @@
 export interface Metrics {
   counter(name: string, help: string): Counter
   histogram(name: string, help: string, buckets?: readonly number[]): Histogram
+  /** A total that something else counts; its value is read at each scrape. */
+  total(name: string, help: string, read: () => number): void
   gauge(name: string, help: string, read: () => GaugeSample[] | Promise<GaugeSample[]>): void
   render(): Promise<string>
 }
@@ -60,6 +62,8 @@ export const createMetrics = (): Metrics => {
         },
       }
     },
+
+    total: (name, help, read) => register(name, help, 'counter', async () => [`${name} ${read()}`]),
 
     gauge: (name, help, read) =>
       register(name, help, 'gauge', async () =>

@@ -11,8 +11,8 @@ export const observeProcess = (metrics: Metrics, version: string): void => {
   metrics.gauge('process_start_time_seconds', 'Start time of the process.', () => [
     { value: Math.round(performance.timeOrigin / 1000) },
   ])
-  metrics.gauge('process_cpu_seconds', 'Processor time used.', () => {
+  metrics.total('process_cpu_seconds_total', 'Processor time used.', () => {
     const { user, system } = process.cpuUsage()
-    return [{ value: (user + system) / 1e6 }]
+    return (user + system) / 1e6
   })
 }

@@ -1,3 +1,4 @@
+import { parseDuration } from '../../jobs/durations.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { didYouMean } from '../../jobs/nearest.ts'
 import type { FlagSpec, FlagSpecs, FlagValues, Parsed } from './spec.ts'
@@ -99,12 +100,11 @@ const convert = (spec: FlagSpec, shown: string, text: string, command: string): 
   return spec.type === 'duration' ? seconds(shown, text, command) : text
 }
 
-const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400 } as const
-
 const seconds = (shown: string, text: string, command: string): number => {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text)
-  if (!match) throw usage(`${shown} needs a time such as 90, 90s, 5m or 2h, not '${text}'.`, command)
-  return Number(match[1]) * UNITS[(match[2] ?? 's') as keyof typeof UNITS]
+  const value = parseDuration(text)
+  if (value === undefined)
+    throw usage(`${shown} needs a time such as 90, 90s, 5m or 2h, not '${text}'.`, command)
+  return value
 }
 
 const splitOnce = (text: string): [string, string | undefined] => {

@@ -7,6 +7,8 @@ export interface FlagSpec {
   /** What the help calls the value. */
   readonly value?: string
   readonly choices?: readonly string[]
+  /** Values that a shell offers; others are allowed. */
+  readonly suggest?: readonly string[] | 'machines' | 'nodes' | 'secrets' | 'agents'
 }
 
 export type FlagSpecs = Readonly<Record<string, FlagSpec>>

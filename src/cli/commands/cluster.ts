@@ -16,7 +16,7 @@ installed as cluster-router.`,
     requires: {
       type: 'string',
       value: 'K=V,…',
-      summary: 'submit: os=linux,arch=arm64,capabilities=docker+gpu,label.zone=eu',
+      summary: 'submit: such as os=linux,arch=arm64,label.zone=eu',
     },
     cwd: { type: 'string', value: 'DIR', summary: 'submit: take this directory along' },
     timeout: { type: 'duration', short: 't', value: 'TIME', summary: 'submit: end it after 90, 5m, 2h…' },

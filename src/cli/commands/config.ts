@@ -15,20 +15,36 @@ interface Setting {
 
 export default defineCommand({
   name: 'config',
-  summary: 'Show the configuration and where each value comes from',
-  usage: 'explain [SETTING]',
+  summary: 'Show or change the configuration',
+  usage: 'explain [SETTING] | set SETTING VALUE | edit | path',
   description: `Environment wins over the file, the file over the defaults. A running daemon is asked what it uses; without
-one, what it would use is worked out here.`,
-  examples: [['deputy config explain defaults', 'one section']],
+one, what it would use is worked out here. set and edit change the file; set keeps comments and refuses an invalid value.`,
+  examples: [
+    ['deputy config explain defaults', 'one section'],
+    ['deputy config set defaults.timeout 600', 'change a value'],
+  ],
   flags: { json: JSON_FLAG },
-  words: ['explain', 'path'],
+  words: ['explain', 'set', 'edit', 'path'],
+  suggest: async (context, first) =>
+    first === 'explain' || first === 'set' ? (await settings(context)).map(({ path }) => path) : [],
   async run(context, { flags, args }) {
     const [verb = 'explain', wanted] = args
     const file = context.home.configFile
     if (verb === 'path') return flags.json ? context.printJson({ path: file }) : context.print(`${file}\n`)
+    if (verb === 'edit') {
+      const { editSettings } = await import('../change-config.ts')
+      return editSettings(context)
+    }
+    if (verb === 'set') {
+      const value = args[2]
+      if (wanted === undefined || value === undefined)
+        throw usage('Usage: deputy config set SETTING VALUE', 'config')
+      const { setSetting } = await import('../change-config.ts')
+      return setSetting(context, wanted, value)
+    }
     if (verb !== 'explain')
       throw usage(
-        `Unknown subcommand 'config ${verb}'${didYouMean(verb, ['explain', 'path']) || '.'}`,
+        `Unknown subcommand 'config ${verb}'${didYouMean(verb, ['explain', 'set', 'edit', 'path']) || '.'}`,
         'config',
       )
     const all = await settings(context)

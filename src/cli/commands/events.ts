@@ -4,7 +4,7 @@ import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { resolveJobId } from '../resolve-id.ts'
 import type { Colors } from '../terminal/colors.ts'
-import { shortId } from '../terminal/format.ts'
+import { localTime, shortId } from '../terminal/format.ts'
 import { oneLine } from '../terminal/visible.ts'
 
 export default defineCommand({
@@ -35,7 +35,7 @@ export default defineCommand({
 })
 
 const line = (event: JobEvent, { dim, cyan }: Colors): string => {
-  const at = new Date(event.at).toISOString().slice(11, 23)
+  const at = localTime(event.at)
   const data = Object.entries(event.data).map(
     ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )

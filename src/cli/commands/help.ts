@@ -22,6 +22,6 @@ export default defineCommand({
         },
       )
     const { default: command } = await entry.load()
-    return context.print(commandHelp(command, context.colors))
+    return context.print(commandHelp(command, context.colors, context.out.columns))
   },
 })

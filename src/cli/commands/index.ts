@@ -48,9 +48,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   restore: { summary: 'Replace all jobs by those of a backup', load: () => import('./restore.ts') },
   doctor: { summary: "Check this computer's setup and print fixes", load: () => import('./doctor.ts') },
   config: {
-    summary: 'Show the configuration and where each value comes from',
+    summary: 'Show or change the configuration',
     load: () => import('./config.ts'),
   },
+  secrets: { summary: 'List the secrets that jobs may name', load: () => import('./secrets.ts') },
   proxmox: {
     summary: 'Prepare a Proxmox VE cluster for jobs',
     load: () => import('./proxmox.ts'),

@@ -23,6 +23,7 @@ configuration of a client: ${CLIENT_NAMES.join(', ')}.`,
     json: JSON_FLAG,
   },
   words: ['install'],
+  suggest: async (_, first) => (first === 'install' ? CLIENT_NAMES : []),
   async run(context, { flags, args }) {
     const [verb, client] = args
     if (verb !== 'install')

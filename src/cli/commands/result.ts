@@ -33,6 +33,7 @@ export default defineCommand({
     )
     for (const skipped of result.skipped_artifacts)
       lines.push(`${dim('skipped   ')}${visible(`${skipped.path}: ${skipped.reason}`)}\n`)
+    for (const glob of result.unmatched_artifacts ?? []) lines.push(`${dim('no match  ')}${visible(glob)}\n`)
     if (result.patch) lines.push(`${dim('patch     ')}${formatSize(result.patch.size)}: deputy patch ${id}\n`)
     if (result.executed_on?.because)
       lines.push(`${dim('why there ')}${visible(result.executed_on.because)}\n`)

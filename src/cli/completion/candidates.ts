@@ -28,12 +28,14 @@ const inCommand = async (context: Context, words: readonly string[]): Promise<Ca
   const { default: command } = await entry.load()
   const flags: FlagSpecs = { ...command.flags, ...GLOBAL_FLAGS }
   const pending = flagNamed(flags, given.at(-2) ?? '')
-  if (pending && pending.type !== 'boolean') return choices(pending)
+  if (pending && pending.type !== 'boolean') return values(context, pending)
   if (given.at(-1)?.startsWith('-'))
     return Object.entries(flags).map(([flag, { summary }]) => ({ value: `--${flag}`, summary }))
   const isFirst = given.slice(0, -1).every(word => word.startsWith('-'))
   const verbs = isFirst ? (command.words ?? []).map(value => ({ value, summary: '' })) : []
-  return [...verbs, ...(await jobs(context, command))]
+  const first = given.slice(0, -1).find(word => !word.startsWith('-'))
+  const suggested = first === undefined ? [] : plain((await command.suggest?.(context, first)) ?? [])
+  return [...verbs, ...suggested, ...(await jobs(context, command))]
 }
 
 const flagNamed = (flags: FlagSpecs, word: string): FlagSpec | undefined => {
@@ -41,7 +43,24 @@ const flagNamed = (flags: FlagSpecs, word: string): FlagSpec | undefined => {
   return /^-[a-z]$/i.test(word) ? Object.values(flags).find(({ short }) => short === word[1]) : undefined
 }
 
-const choices = ({ choices = [] }: FlagSpec): Candidate[] => choices.map(value => ({ value, summary: '' }))
+const plain = (values: readonly string[]): Candidate[] => values.map(value => ({ value, summary: '' }))
+
+const values = async (context: Context, { choices, suggest = [] }: FlagSpec): Promise<Candidate[]> => {
+  if (choices !== undefined) return plain(choices)
+  if (typeof suggest !== 'string') return plain(suggest)
+  if (suggest === 'machines') return machines(context)
+  const { loadConfig } = await import('../../config/load.ts')
+  const { config } = loadConfig(context.home, context.env)
+  if (suggest === 'nodes') return plain(config.cluster.nodes.map(({ id }) => id))
+  if (suggest === 'secrets') return plain(Object.keys(config.secrets))
+  return plain(['script', 'claude', 'custom', ...Object.keys(config.agents)])
+}
+
+const machines = async (context: Context): Promise<Candidate[]> => {
+  if (!(await isListening(context.home.socket))) return []
+  const kept = await (await context.plainClient()).machines()
+  return kept.map(({ machine_id, runtime }) => ({ value: machine_id.slice(-8), summary: runtime }))
+}
 
 /** Short ids of the latest jobs. Completion never starts a daemon. */
 const jobs = async (context: Context, command: AnyCommand): Promise<Candidate[]> => {

@@ -28,6 +28,8 @@ export const manifestFromInput = async (
   // `run job.yaml` and `run -`; after `--` everything is a command.
   if (source === undefined && rest === undefined && words.length === 1 && isManifestFile(words[0]!))
     source = words.shift()
+  if (source === undefined && rest === undefined && words.length === 1 && /\.ya?ml$/i.test(words[0]!))
+    throw usage(`The manifest ${words[0]} does not exist.`, options.command)
   const manifest: LooseManifest = source === undefined ? {} : await readManifest(source)
   const argv = rest === undefined ? words : [...words, ...rest]
   if (argv.length > 0) addCommand(manifest, argv, flags)
@@ -102,6 +104,11 @@ const pairs = (
     const name = at === -1 ? text : text.slice(0, at)
     const value = at === -1 ? missing(name) : text.slice(at + 1)
     if (name === '') throw usage(`${flag} needs a name before '=', not '${text}'.`, command)
+    if (value === undefined && flag === '--env')
+      throw usage(
+        `--env ${name} copies the variable ${name}, which is not set. Use --env ${name}=VALUE.`,
+        command,
+      )
     if (value === undefined) throw usage(`${flag} needs NAME=VALUE, not '${text}'.`, command)
     values[name] = value
   }

@@ -1,7 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { Document, isMap, isSeq, parseDocument, visit, type YAMLSeq } from 'yaml'
-import { AppError } from '../../jobs/errors.ts'
+import { type Document, isMap, isSeq, visit, type YAMLSeq } from 'yaml'
+import { editConfigFile } from '../config-document.ts'
 
 /** Adds a node to the configuration file. Comments and the order of everything else stay. */
 export const addNodeTo = (file: string, node: Readonly<Record<string, unknown>>): void =>
@@ -28,25 +26,12 @@ export const removeNodeFrom = (file: string, id: string): boolean => {
   return removed
 }
 
-const isSettings = (document: { contents: unknown }): boolean =>
-  document.contents === null || isMap(document.contents)
-
-const edit = (file: string, change: (nodes: YAMLSeq, document: Document) => void): void => {
-  const parsed = parseDocument(existsSync(file) ? readFileSync(file, 'utf8') : '')
-  const problem =
-    parsed.errors[0]?.message.split('\n')[0] ?? (isSettings(parsed) ? undefined : 'it is no list of settings')
-  if (problem !== undefined) {
-    throw new AppError('invalid', `${file} cannot be changed: ${problem}`, { hint: `Correct ${file} first.` })
-  }
-  const document: Document = parsed.contents === null ? new Document({}) : parsed
-  if (!isMap(document.get('cluster'))) document.set('cluster', document.createNode({}))
-  if (!isSeq(document.getIn(['cluster', 'nodes'])))
-    document.setIn(['cluster', 'nodes'], document.createNode([]))
-  const nodes = document.getIn(['cluster', 'nodes']) as YAMLSeq
-  nodes.flow = false
-  change(nodes, document)
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // Write to a temporary file and rename it, so that readers never see half a configuration.
-  writeFileSync(`${file}.new`, document.toString({ lineWidth: 0 }), { mode: 0o600 })
-  renameSync(`${file}.new`, file)
-}
+const edit = (file: string, change: (nodes: YAMLSeq, document: Document) => void): void =>
+  editConfigFile(file, document => {
+    if (!isMap(document.get('cluster'))) document.set('cluster', document.createNode({}))
+    if (!isSeq(document.getIn(['cluster', 'nodes'])))
+      document.setIn(['cluster', 'nodes'], document.createNode([]))
+    const nodes = document.getIn(['cluster', 'nodes']) as YAMLSeq
+    nodes.flow = false
+    change(nodes, document)
+  })

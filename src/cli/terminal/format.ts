@@ -12,6 +12,14 @@ export const duration = (seconds: number | null): string => {
     : `${Math.floor(minutes / 60)}h ${minutes % 60}m`
 }
 
+/** The time of day here, with its offset from UTC: `14:03:07.120+02:00`. */
+export const localTime = (at: number): string => {
+  const offset = -new Date(at).getTimezoneOffset()
+  const pad = (value: number): string => String(Math.floor(Math.abs(value))).padStart(2, '0')
+  const zone = `${offset < 0 ? '-' : '+'}${pad(offset / 60)}:${pad(offset % 60)}`
+  return new Date(at + offset * 60_000).toISOString().slice(11, 23) + zone
+}
+
 export const age = (iso: string, now: number = Date.now()): string => {
   const seconds = Math.max(0, (now - Date.parse(iso)) / 1000)
   if (seconds < 60) return `${Math.floor(seconds)}s`

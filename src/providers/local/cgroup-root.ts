@@ -16,6 +16,9 @@ export type CgroupLookup =
   | { readonly root: CgroupRoot; readonly problem: null }
   | { readonly root: null; readonly problem: string }
 
+export const V1_OF_ROOT = 'cgroup v1 belongs to root here'
+export const NO_CGROUPS = 'no cgroup file system is mounted'
+
 /** Finds a cgroup in which this process can create children, starting with its own. */
 export const findCgroupRoot = (proc = '/proc/self'): CgroupLookup => {
   try {
@@ -46,8 +49,7 @@ const findV1 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupLookup |
   }
   if (!mounts.some(mount => mount.version === 1 && mount.controllers.includes('memory'))) return undefined
   const [memory, pids, cpu] = [dirOf('memory'), dirOf('pids'), dirOf('cpu')]
-  if (memory === null && pids === null && cpu === null)
-    return { root: null, problem: 'cgroup v1 belongs to root here' }
+  if (memory === null && pids === null && cpu === null) return { root: null, problem: V1_OF_ROOT }
   return { root: { version: 1, memory, pids, cpu }, problem: null }
 }
 
@@ -56,8 +58,7 @@ const WANTED_CONTROLLERS = ['memory', 'pids', 'cpu']
 const findV2 = (own: Map<string, string>, mounts: CgroupMount[]): CgroupLookup => {
   const mount = mounts.find(candidate => candidate.version === 2)
   const path = own.get('')
-  if (mount === undefined || path === undefined)
-    return { root: null, problem: 'no cgroup file system is mounted' }
+  if (mount === undefined || path === undefined) return { root: null, problem: NO_CGROUPS }
   const dir = mountedPath(mount, path)
   // An earlier daemon has moved this process into a child of the delegated cgroup: use the parent.
   const ours = dir.endsWith(`/${SUPERVISOR}`) ? dirname(dir) : dir

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { formatSize } from '../../jobs/sizes.ts'
 import type { Check, Readiness } from '../../ports.ts'
-import type { CgroupLookup } from '../local/cgroup-root.ts'
+import { type CgroupLookup, NO_CGROUPS, V1_OF_ROOT } from '../local/cgroup-root.ts'
 import type { MachineLimits } from '../local/shim-protocol.ts'
 import type { Probe } from './probe-backend.ts'
 import type { UidRange } from './sandbox-uids.ts'
@@ -80,7 +80,7 @@ const limitChecks = (cgroup: CgroupLookup, defaults: MachineLimits): Check[] => 
   }
   const by = root === null ? '' : ` (cgroup v${root.version})`
   const why = cgroup.problem ?? 'that controller is missing'
-  const fix = delegationFix()
+  const fix = delegationFix(cgroup)
   return [
     enforces.memory
       ? { name: 'memory', status: 'ok', message: `limited to ${formatSize(defaults.memory)}${by}` }
@@ -109,11 +109,15 @@ const diskCheck = ({ backend }: Probe, { disk }: MachineLimits): Check =>
       }
     : { name: 'disk', status: 'ok', message: `limited to ${formatSize(disk)}, held in memory` }
 
-/** Processes of a systemd service may create cgroups with Delegate=yes. */
-const delegationFix = (): string =>
-  process.getuid?.() === 0
+/** On cgroup v2, processes of a systemd service may create cgroups with Delegate=yes. On v1, only root may. */
+const delegationFix = ({ problem, root }: CgroupLookup): string => {
+  if (problem === NO_CGROUPS) return 'Mount cgroup v2: mount -t cgroup2 none /sys/fs/cgroup'
+  if (root?.version === 1 || problem === V1_OF_ROOT)
+    return 'This computer uses cgroup v1. Run the daemon as root, or boot with systemd.unified_cgroup_hierarchy=1.'
+  return process.getuid?.() === 0
     ? 'Run the daemon as a systemd service with Delegate=yes.'
     : 'Run the daemon under your systemd: systemd-run --user -p Delegate=yes --unit deputy deputy daemon run'
+}
 
 /** Suggests a fix for the usual reasons why a user cannot create namespaces. */
 const namespaceFix = (): string => {

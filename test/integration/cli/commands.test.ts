@@ -33,7 +33,14 @@ describe('errors', () => {
     [['completion', 'tcsh'], 'Completion exists for bash, zsh, fish'],
     [['help', 'rnu'], "did you mean 'run'?"],
     [['constructor'], "Unknown command 'constructor'"],
-    [['run', '--env', 'constructor', '--', 'x'], "--env needs NAME=VALUE, not 'constructor'"],
+    [
+      ['run', '--env', 'constructor', '--', 'x'],
+      '--env constructor copies the variable constructor, which is not set',
+    ],
+    [['list', 'foo'], "deputy list takes no argument, but got 'foo'"],
+    [['run', 'nofile.yaml'], 'The manifest nofile.yaml does not exist'],
+    [['config', 'set', 'defaults.timeout', 'soon'], "'defaults.timeout'"],
+    [['config', 'set', 'defaults.timeot', '5'], "did you mean 'timeout'?"],
     [['run', '--agent', 'constructor', 'x'], "Unknown agent 'constructor'"],
     [['status', 'zzz'], "Invalid job id 'zzz'"],
     [['status', 'abc'], 'too short'],
@@ -194,6 +201,26 @@ describe.skipIf(missing)('jobs', () => {
     const events = await cli.json<{ type: string; job_id: string }[]>(['events', id, '--json'])
     expect(events[0]).toMatchObject({ type: 'submitted', job_id: id })
     expect((await cli.run(['events', '-f', id])).stdout).toContain('from=running to=failed')
+    const told = await cli.run(['events', id], { env: { TZ: 'Asia/Kolkata' } })
+    expect(told.stdout).toMatch(/^\d\d:\d\d:\d\d\.\d{3}\+05:30 /)
+  })
+
+  it('take times with units, a directory of artifacts, and say which globs matched nothing', async () => {
+    const manifest =
+      'task: mkdir out; echo 1 > out/a; echo 2 > out/b\ntimeout: 5m\nartifacts: [out, "*.none"]\n'
+    const { stdout } = await cli.run(['submit', '-'], { input: manifest })
+    const id = stdout.trim()
+    expect(await cli.json(['status', id, '--wait', '--json'])).toMatchObject({ timeout_seconds: 300 })
+    const result = await cli.json<{ artifacts: { path: string }[] }>(['result', id, '--json'])
+    expect(result).toMatchObject({ unmatched_artifacts: ['*.none'] })
+    expect(result.artifacts.map(({ path }) => path).sort()).toEqual(['out/a', 'out/b'])
+    expect((await cli.run(['result', id])).stdout).toContain('no match  *.none')
+    const wrong = await cli.run(['submit', '-'], { input: 'task: x\nmemory: 2G\n' })
+    expect(wrong.stderr).toContain("unknown key 'memory', which belongs into 'resources'")
+    expect(await cli.json(['submit', '--json', '--', 'true'])).toMatchObject({
+      runtime: expect.any(String),
+      runtime_because: expect.stringContaining('auto: '),
+    })
   })
 
   it('are cancelled and deleted, several at a time', async () => {
@@ -256,8 +283,8 @@ describe('what needs no daemon', () => {
       const { code, stdout } = await other.run([...words, '--help'])
       expect(code).toBe(0)
       expect(stdout).toContain(`Usage\n  deputy ${words[0]} `)
-      const [, , description = ''] = stdout.split('\n\n')
-      for (const line of description.split('\n')) expect(line.length).toBeLessThanOrEqual(100)
+      const [body = ''] = stdout.split('\n\nExamples')
+      for (const line of body.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
     }
     expect(await other.json(['daemon', 'status', '--json'])).toMatchObject({ running: false })
     await other.close()
@@ -302,9 +329,35 @@ describe('what needs no daemon', () => {
     expect(await offered('run', '--', 'make', '')).toEqual([])
     expect(await offered('help', 'doc')).toEqual(['doctor'])
     expect(await offered('nonsense', '')).toEqual([])
+    expect(await offered('run', '--runtime', 'sa')).toEqual(['sandbox'])
+    expect(await offered('run', '--agent', 'cl')).toEqual(['claude'])
+    expect(await offered('run', '--secret', 'ANT')).toEqual(['ANTHROPIC_API_KEY'])
+    expect(await offered('mcp', 'install', 'curs')).toEqual(['cursor'])
+    expect(await offered('config', 'explain', 'defaults.t')).toEqual(['defaults.timeout'])
     const { stdout } = await cli.run(['__complete', 'status', ''])
     const { jobs } = await cli.json<{ jobs: Summary[] }>(['list', '--json'])
     for (const { job_id } of jobs) expect(stdout).toContain(`${job_id.slice(-8)}\t`)
+  })
+
+  it('settings are changed in place, and secrets are listed without their values', async () => {
+    const other = createTestCli({ NPM_TOKEN: 'hush' })
+    const file = (await other.run(['config', 'path'])).stdout.trim()
+    mkdirSync(join(other.home, 'config'), { recursive: true })
+    writeFileSync(file, '# mine\ndefaults:\n  cpu: 3 # three\n')
+    expect((await other.run(['config', 'set', 'defaults.timeout', '600'])).code).toBe(0)
+    expect((await other.run(['config', 'set', 'secrets.NPM_TOKEN', 'env:NPM_TOKEN'])).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).toBe(
+      '# mine\ndefaults:\n  cpu: 3 # three\n  timeout: 600\nsecrets:\n  NPM_TOKEN: env:NPM_TOKEN\n',
+    )
+    expect((await other.run(['config', 'set', 'defaults.timeout', '-1'])).code).toBe(2)
+    expect(readFileSync(file, 'utf8')).toContain('timeout: 600')
+    const listed = await other.run(['secrets'])
+    expect(listed.stdout).toMatch(/NPM_TOKEN +yes +env:NPM_TOKEN/)
+    expect(listed.stdout).not.toContain('hush')
+    const edited = await other.run(['config', 'edit'], { env: { EDITOR: 'sed -i s/600/700/' } })
+    expect(edited.code).toBe(0)
+    expect(readFileSync(file, 'utf8')).toContain('timeout: 700')
+    await other.close()
   })
 
   it('completion works in a real bash', async () => {

@@ -156,7 +156,7 @@ describe('a manifest from the command line', () => {
 
   it.each([
     [[], 'No command given. Usage: deputy run -- COMMAND'],
-    [['--env', 'NOT_SET', '--', 'x'], "--env needs NAME=VALUE, not 'NOT_SET'."],
+    [['--env', 'NOT_SET', '--', 'x'], '--env NOT_SET copies the variable NOT_SET, which is not set'],
     [['--env', '=x', '--', 'x'], "--env needs a name before '=', not '=x'."],
     [
       ['--manifest', '/nowhere/job.json'],

@@ -10,6 +10,7 @@ const choose = (manifest: Record<string, unknown>, wanted: string): AppError => 
   )
   try {
     chooseProvider(parseManifest({ task: 'true', ...manifest }), wanted, {
+      order: ['proxmox'],
       providers: new Map([['proxmox', proxmox]]),
       readiness: () => undefined,
     })

@@ -61,6 +61,7 @@ const describeResult = (result: JobResult): Record<string, unknown> => {
         uri: artifactUri(result.job_id, path),
       })),
       skipped_artifacts: result.skipped_artifacts,
+      unmatched_artifacts: result.unmatched_artifacts,
       patch: result.patch && { size: result.patch.size },
       usage: result.usage && prune({ ...result.usage }),
       // Only reported when there was no isolation, to save tokens.

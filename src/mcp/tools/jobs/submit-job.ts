@@ -38,6 +38,7 @@ export const submitJob = defineTool({
       job_id: job.job_id,
       status: job.status,
       runtime: job.runtime,
+      runtime_because: submitted.runtime_because,
       queue_position: job.queue_position,
       deduplicated: submitted.deduplicated,
       log_uri: logUri(job.job_id),
