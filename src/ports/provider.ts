@@ -3,7 +3,7 @@ import type { CreateRequest, FoundMachine, Machine, MachineRecord } from './mach
 import type { AttachRequest, Outcome, Run } from './run.ts'
 
 /**
- * A source of machines. The engine records a machine before it calls `provision`, and deletes the record only after
+ * A source of machines. The engine records a machine before it calls `create`, and deletes the record only after
  * `destroy` has resolved. `list` returns what really exists, so that the engine can compare both after a crash.
  */
 export interface Provider {
@@ -13,7 +13,7 @@ export interface Provider {
   /** For doctor: what works, what is missing, and the command that fixes it. */
   check(signal: AbortSignal): Promise<Readiness>
   /**
-   * For doctor, where only a real machine can prove the setup: provisions one like for a job and reports the outcome.
+   * For doctor, where only a real machine can prove the setup: creates one as for a job and reports the outcome.
    * The engine has recorded the machine and destroys it in any case.
    */
   probe?(request: CreateRequest): Promise<readonly Check[]>
@@ -28,7 +28,7 @@ export interface Provider {
   start(run: Run): Promise<Outcome>
   /**
    * Finds the command again after a restart of the daemon; must never start it. `unfinished`: provisioning had not
-   * ended and no command was sent to the machine; `provision` continues with it.
+   * ended and no command was sent to the machine; `create` continues with it.
    */
   attach(run: AttachRequest): Promise<Outcome | { readonly kind: 'unfinished' }>
   /**

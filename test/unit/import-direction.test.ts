@@ -5,77 +5,82 @@ import { describe, expect, it } from 'vitest'
 
 const SRC = fileURLToPath(new URL('../../src', import.meta.url))
 
-/** What each part of src/ may import, besides itself. A part that is not listed may import nothing but packages. */
+/**
+ * What each folder of src/, two levels deep, may import besides itself. `a` stands for all of src/a. A folder that is
+ * not listed may import nothing but packages.
+ */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   jobs: [],
-  ports: ['jobs'],
   version: [],
-  // One pipeline each for the output and the files of a job, whatever machine they come from.
+  egress: [],
+  ports: ['jobs'],
+  // One pipeline each for the output and the files of a job, for every provider.
   output: ['jobs', 'ports'],
   files: ['jobs'],
   store: ['ports', 'jobs', 'files'],
-  config: ['ports', 'jobs', 'files', 'proxmox', 'nodes'],
-  observability: ['engine', 'ports', 'jobs'],
-  engine: ['ports', 'jobs', 'config'],
-  // They know nothing of jobs: only the error family, which belongs to everybody.
-  proxmox: ['jobs/errors', 'jobs/nearest', 'files'],
-  nodes: [
-    'jobs/errors',
-    'jobs/nearest',
-    'jobs/own-property',
-    'jobs/deadline',
-    'jobs/abortable',
-    'files',
-    'runner/shell-words',
-  ],
-  // The proxy that keeps a job to its list of domains: for every provider, and knowing none.
-  egress: [],
-  guest: ['jobs', 'ports', 'egress', 'runner/program-part'],
+  config: ['ports', 'jobs', 'files', 'nodes'],
+  observability: ['engine', 'jobs'],
+  engine: ['ports', 'jobs', 'config', 'output'],
   // The protocol and its client side know no provider.
   runner: ['jobs', 'ports', 'output', 'files'],
-  providers: [
-    'ports',
+  guest: ['jobs', 'egress', 'runner'],
+  // These know nothing of jobs: of src/jobs they use only helpers without state.
+  proxmox: ['jobs/errors', 'files', 'proxmox/catalogue'],
+  'proxmox/catalogue': ['jobs/errors', 'proxmox'],
+  nodes: ['jobs/errors', 'jobs/nearest', 'jobs/own-property', 'jobs/deadline', 'nodes'],
+  'nodes/addresses': ['jobs/errors', 'jobs/deadline', 'nodes'],
+  'nodes/policy': ['jobs/errors', 'nodes'],
+  'nodes/probe': ['jobs/errors', 'jobs/deadline', 'nodes'],
+  'nodes/ssh': ['jobs/errors', 'jobs/deadline', 'nodes'],
+  'nodes/sync': ['jobs/errors', 'files', 'nodes/ssh'],
+  // A provider knows no other provider. The shim in `local` starts the machines of the two providers that share it.
+  'providers/local': [
+    ...['ports', 'jobs', 'output', 'files', 'runner', 'egress', 'nodes'],
+    ...['providers/sandbox', 'providers/host'],
+  ],
+  'providers/sandbox': ['ports', 'jobs', 'files', 'runner', 'egress', 'providers/local'],
+  'providers/host': ['ports', 'jobs', 'runner', 'providers/local'],
+  'providers/proxmox': [
+    ...['ports', 'jobs', 'output', 'files', 'runner', 'egress', 'guest', 'proxmox'],
+    'config/proxmox-provider',
+  ],
+  'providers/ssh': ['ports', 'jobs', 'runner', 'nodes'],
+  // Where a command runs: between the nodes and the fronts.
+  routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
+  // What the CLI and other programs use to call the daemon.
+  client: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
+  http: ['engine', 'jobs', 'observability', 'client', 'http/routes'],
+  'http/routes': ['engine', 'jobs', 'ports', 'client', 'http'],
+  mcp: ['engine', 'jobs', 'proxmox', 'mcp/bridge', 'mcp/tools'],
+  // Runs in the process of the MCP client, so it loads as little as possible.
+  'mcp/bridge': ['client', 'config', 'version', 'mcp'],
+  'mcp/tools': ['engine', 'jobs', 'files', 'config', 'proxmox', 'routing', 'mcp'],
+  daemon: ['*'],
+  // The CLI starts the daemon and the bridge, and asks the daemon for the rest.
+  cli: [
+    'client',
+    'engine/deputy',
     'jobs',
-    'output',
-    'files',
-    'runner',
-    'proxmox',
-    'nodes',
-    'guest',
-    'egress',
+    'ports',
     'config',
     'version',
+    'daemon/run-daemon',
+    'mcp/bridge',
+    'cli',
   ],
-  // Where a command runs: between the nodes and whoever asks.
-  routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
-  // What the CLI and other programs speak to the daemon with.
-  client: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
-  // Of the client only what both sides must agree on: the form of pages, events and the daemon's own word.
-  http: [
-    'engine',
-    'jobs',
-    'ports',
-    'observability',
-    'version',
-    'guest',
-    'client/wire-output',
-    'client/wire-event',
-    'client/daemon-info',
-  ],
-  mcp: ['engine', 'jobs', 'ports', 'files', 'client', 'config', 'version', 'proxmox', 'nodes', 'routing'],
-  daemon: ['*'],
-  // It starts the daemon and the bridge, and asks the daemon for the rest.
-  cli: [
-    ...['client', 'engine/deputy', 'jobs', 'ports', 'config', 'version', 'files', 'proxmox', 'nodes'],
-    ...[
-      'routing',
-      'guest',
-      'daemon/run-daemon',
-      'mcp/bridge',
-      'store/write-backup',
-      'store/restore-backup',
-      'runner/shell-words',
-    ],
+  'cli/args': ['jobs'],
+  'cli/terminal': ['jobs'],
+  'cli/completion': ['client', 'cli'],
+  'cli/demo': ['client', 'engine/deputy', 'cli'],
+  'cli/manifest': ['jobs', 'files', 'cli'],
+  'cli/mcp-clients': ['jobs', 'files', 'cli'],
+  'cli/nodes': ['client', 'jobs', 'config', 'nodes', 'routing', 'runner/shell-words', 'cli'],
+  'cli/patch': ['client', 'files', 'cli'],
+  'cli/proxmox': ['client', 'jobs', 'proxmox', 'cli'],
+  'cli/workspace': ['client', 'jobs', 'config', 'files', 'cli'],
+  'cli/commands': [
+    ...['client', 'engine/deputy', 'jobs', 'config', 'version', 'nodes', 'proxmox', 'guest', 'cli'],
+    ...['store/write-backup', 'store/restore-backup'],
   ],
 }
 
@@ -95,23 +100,58 @@ const imports = (file: string): string[] =>
     withoutExtension(relative(SRC, resolve(dirname(file), match[1]!))),
   )
 
-const partOf = (path: string): string => path.split('/')[0]!.replace(/\.ts$/, '')
+/** Static imports that are left when the types are erased. */
+const valueImports = (file: string): string[] =>
+  [...readFileSync(file, 'utf8').matchAll(/^(?:import|export)\s+(?!type\b)([^'"]*?)from\s+'(\.[^']+)'/gm)]
+    .filter(([, names]) => !/^\{(\s*type\s[^,}]*,?)+\s*\}\s*$/.test(names!))
+    .map(match => withoutExtension(relative(SRC, resolve(dirname(file), match[2]!))))
+
+/** `providers/ssh` for src/providers/ssh/…, `jobs` for src/jobs/…: the first two folders of a path. */
+const folderOf = (path: string): string => {
+  const folders = path.split('/').slice(0, -1)
+  return folders.length === 0 ? path.replace(/\.ts$/, '') : folders.slice(0, 2).join('/')
+}
+
+const matches = (entry: string, target: string): boolean => target === entry || target.startsWith(`${entry}/`)
+
+const all = files(SRC).map(file => ({ from: relative(SRC, file), targets: imports(file) }))
 
 describe('imports', () => {
   it('point one way: fronts to the engine to the domain, and adapters to the ports', () => {
-    const wrong: string[] = []
-    for (const file of files(SRC)) {
-      const from = relative(SRC, file)
-      const allowed = MAY_IMPORT[partOf(from)] ?? []
-      for (const target of imports(file)) {
-        const ok =
-          allowed.includes('*') ||
-          partOf(target) === partOf(from) ||
-          allowed.some(prefix => target === prefix || target.startsWith(`${prefix}/`))
-        if (!ok) wrong.push(`${from} imports ${target}`)
-      }
-    }
+    const wrong = all.flatMap(({ from, targets }) => {
+      const folder = folderOf(from)
+      const allowed = MAY_IMPORT[folder] ?? []
+      return targets
+        .filter(target => folderOf(target) !== folder && !allowed.includes('*'))
+        .filter(target => !allowed.some(entry => matches(entry, target)))
+        .map(target => `${from} imports ${target}`)
+    })
     expect(wrong).toEqual([])
+  })
+
+  it('are allowed only where they exist', () => {
+    const stale = Object.entries(MAY_IMPORT).flatMap(([folder, entries]) => {
+      const own = all.filter(({ from }) => folderOf(from) === folder)
+      const targets = own.flatMap(file => file.targets).filter(target => folderOf(target) !== folder)
+      const unused = entries.filter(entry => entry !== '*' && !targets.some(target => matches(entry, target)))
+      return own.length === 0 ? [`${folder} does not exist`] : unused.map(entry => `${folder}: ${entry}`)
+    })
+    expect(stale).toEqual([])
+  })
+
+  it('form no cycle between modules that run code of each other', () => {
+    const graph = new Map(files(SRC).map(file => [withoutExtension(relative(SRC, file)), valueImports(file)]))
+    const done = new Set<string>()
+    const cycles: string[] = []
+    const visit = (module: string, path: readonly string[]): void => {
+      const start = path.indexOf(module)
+      if (start >= 0) cycles.push([...path.slice(start), module].join(' -> '))
+      if (start >= 0 || done.has(module)) return
+      for (const next of graph.get(module) ?? []) visit(next, [...path, module])
+      done.add(module)
+    }
+    for (const module of graph.keys()) visit(module, [])
+    expect(cycles).toEqual([])
   })
 
   it('of the domain need no Node at all', () => {
