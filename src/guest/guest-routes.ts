@@ -11,7 +11,7 @@ export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly closing: AbortSignal
-  /** The job whose order was handed out last over a connection, if nothing else is needed for its start. */
+  /** The job whose order was sent last over a connection, if it has no inputs to download. */
   readonly given: WeakMap<Socket, string>
 }
 
@@ -68,7 +68,7 @@ const giveWork = async ({ machine, request, response, closing, given }: Exchange
   text(response, 200, work.order)
 }
 
-/** Of one connection, so that it cannot be meant for another order than the one that its sender holds. */
+/** Confirms the order that was sent over the same connection, so that it cannot confirm another one. */
 const begin = async ({ machine, request, response, given }: Exchange): Promise<void> => {
   request.resume()
   const jobId = given.get(request.socket)
@@ -86,7 +86,7 @@ const takeOutput = async (job: JobHandler, { request, response }: Exchange, quer
   position(response, await job.output({ ...asked, data }))
 }
 
-/** Our own runner writes it in this one way, thousands of times a job; the schema is for all others. */
+/** A fast path for the form that our runner uses, thousands of times per job. */
 const parseOutputQuery = (query: string) => {
   const usual = /^stream=(stdout|stderr)&offset=(\d{1,15})$/.exec(query)
   if (usual) return { stream: usual[1] as 'stdout' | 'stderr', offset: Number(usual[2]) }

@@ -1,6 +1,6 @@
 import { AppError } from '../jobs/errors.ts'
 
-/** What the runner gets to know of a job, once. */
+/** The order for one job. */
 export interface GuestSpec {
   readonly jobId: string
   readonly argv: readonly string[]
@@ -9,11 +9,11 @@ export interface GuestSpec {
   readonly timeoutSeconds: number
   readonly graceSeconds: number
   readonly heartbeatSeconds: number
-  /** Tars to fetch and unpack: each where, and whether with gzip. */
+  /** Tars to download and unpack: the target of each, and whether it is gzipped. */
   readonly inputs: readonly Unpacking[]
-  /** Whether files of the workspace may be wanted at the end. */
+  /** Whether the daemon collects files of the workspace at the end. */
   readonly wantsFiles: boolean
-  /** Whether the workspace of an earlier job stays. */
+  /** Whether to keep the workspace of the previous job. */
   readonly continues: boolean
   /** Whether the machine, and what runs in it, outlives the job. */
   readonly outlivesJob: boolean
@@ -24,8 +24,8 @@ export type Unpacking = 'workspace' | 'workspace.gz' | 'root'
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /**
- * As lines that a POSIX shell can read without a parser: a key, and values, plain or in base64. The last line is
- * `end`, so that a cut transfer is known as one.
+ * Lines that a POSIX shell can read without a parser: a key and values, plain or in base64. The last line is `end`, so
+ * that the runner recognises an incomplete transfer.
  */
 export const encodeSpec = (spec: GuestSpec): string => {
   const lines = [
@@ -47,12 +47,12 @@ export const encodeSpec = (spec: GuestSpec): string => {
   return `${lines.join('\n')}\n`
 }
 
-/** What every shell reads as it is. */
+/** Text that every shell reads unchanged. */
 const PLAIN = /^[\x20-\x7e\t\n]{0,4096}$/
 
 /**
- * Plain text is left as it is, each of its further lines marked by a plus: whatever else costs the guest the start of
- * a program before the command.
+ * Plain text is not encoded; its further lines begin with a plus. Decoding base64 would start a program in the guest
+ * before the command.
  */
 const encode = (text: string): string => {
   if (text.includes('\0')) throw new AppError('invalid', 'A value for the guest holds a NUL byte.')

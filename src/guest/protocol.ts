@@ -4,21 +4,21 @@ import { z } from 'zod'
  * How machines talk to the daemon. Every request carries the machine's bearer token.
  *
  *   GET  /guest/v1/work                      waits for work; 200 with an order (see order-format.ts), 204 when there is none yet
- *   POST /guest/v1/begin                     over the same connection: the order has arrived whole and is being carried
- *                                            out; counts as `started` and answers `<job> <next offset> run|stop`, or
- *                                            204 when there is none or more has to be fetched for it first
+ *   POST /guest/v1/begin                     over the same connection: confirms a complete order; counts as `started`
+ *                                            and answers `<job> <next offset> run|stop`, or 204 if there is no order
+ *                                            or it has inputs to download
  *   GET  /guest/v1/jobs/:job/inputs/:n       a tar to unpack before the start
- *   POST /guest/v1/jobs/:job/started         from here on the order is not handed out again; answers as `output` does
+ *   POST /guest/v1/jobs/:job/started         the order is not sent again; answers as `output` does
  *   POST /guest/v1/jobs/:job/refused         it cannot be started, with the reason as text
  *   POST /guest/v1/jobs/:job/output          ?stream=stdout|stderr&offset=N, bytes; answers `<next offset> run|stop`
  *   POST /guest/v1/jobs/:job/heartbeat       answers `run` or `stop`
- *   POST /guest/v1/jobs/:job/files           what is in the workspace (see parseListing); answers the names of files that
- *                                            are wanted, each ended by NUL; none when nothing is
- *   PUT  /guest/v1/jobs/:job/files           a tar of those; answers the names that are wanted next
+ *   POST /guest/v1/jobs/:job/files           the files of the workspace (see parseListing); answers the names of the
+ *                                            files to send, each ended by NUL
+ *   PUT  /guest/v1/jobs/:job/files           a tar of those; answers the names of the files to send next
  *   POST /guest/v1/jobs/:job/exit            ?code=&signal=&ended=; answers `wait` or `poweroff`
  *
  * Offsets count the bytes of both streams in the order in which they were sent. A frame that was stored but whose
- * answer was lost comes again and is recognised by its offset.
+ * response was lost is sent again and recognised by its offset.
  *
  * The routes below /callback/ and /health have the shapes of older runners.
  */

@@ -15,9 +15,9 @@ export interface SeedOptions {
 export interface CallbackAddress {
   readonly url: string
   readonly token: string
-  /** Of an HTTPS listener whose certificate nobody signed: its key, as `pinOf` tells it. */
+  /** The public key of a self-signed HTTPS listener, from `pinOf`. */
   readonly pin?: string
-  /** `name:port:address`, where the machine may not ask for the name in the address. */
+  /** `name:port:address`, if the machine may not use DNS. */
   readonly resolve?: string
 }
 
@@ -43,8 +43,8 @@ export const START_RUNNER = `cd /
 } </dev/null >/dev/null 2>&1 &`
 
 /**
- * What cloud-init reads. It is JSON, which is YAML without its surprises, and everything that is not ours
- * is base64 inside: no value can add a key.
+ * The files that cloud-init reads. The YAML is written as JSON, and contents are base64, so that no value can add a
+ * key.
  */
 export const buildSeed = ({ instanceId, hostname, macAddress, callback }: SeedOptions): Seed => {
   if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(hostname)) {
@@ -58,7 +58,7 @@ export const buildSeed = ({ instanceId, hostname, macAddress, callback }: SeedOp
         : [file(RUNNER_PATH, '0700', RUNNER)],
       ...(callback ? { runcmd: [['/bin/sh', '-c', START_RUNNER]] } : {}),
     })}`,
-    // Served empty on purpose: cloud-init asks again and again for what is not there.
+    // Empty on purpose: cloud-init retries for a long time if it is missing.
     vendorData: '#cloud-config\n{}\n',
     networkConfig: macAddress === undefined ? '' : plain(dhcpOn(macAddress)),
   }
@@ -69,7 +69,7 @@ export const seedIso = (seed: Seed): Buffer => {
     { name: 'meta-data', content: Buffer.from(seed.metaData) },
     { name: 'user-data', content: Buffer.from(seed.userData) },
     { name: 'vendor-data', content: Buffer.from(seed.vendorData) },
-    // An empty one would mean no network at all.
+    // An empty file would disable the network.
     ...(seed.networkConfig === ''
       ? []
       : [{ name: 'network-config', content: Buffer.from(seed.networkConfig) }]),
@@ -80,7 +80,7 @@ export const seedIso = (seed: Seed): Buffer => {
 /** The address of a machine that has no network: its requests are fetched through the guest agent. */
 export const AGENT_CALLBACK = 'agent'
 
-/** Four lines: address, token, pinned key, where the name is. All are of our own making and hold no white space. */
+/** Four lines: address, token, pinned key, resolved name. */
 export const callbackText = ({ url, token, pin = '-', resolve = '-' }: CallbackAddress): string => {
   for (const value of [url, token, pin, resolve]) {
     if (!/^[\x21-\x7e]+$/.test(value))

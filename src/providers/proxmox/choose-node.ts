@@ -11,13 +11,13 @@ import { bridgeOf } from './net-device.ts'
 import { isEverywhere, NoRoomError, type Placement, place } from './placement.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
-/** What a node has changes by the hand of an administrator only. */
+/** Cached: only an administrator changes what a node offers. */
 const OFFER_MS = 15_000
 /** How long a machine waits for others to end. */
 const ROOM_MS = 120_000
 const PAUSE_MS = 3000
 
-/** Finds nodes for machines and keeps count of what it promised. */
+/** Chooses nodes for machines and counts the memory reserved on them. */
 export const createNodeChoice = (
   { proxmox, network, seedStorage }: ProxmoxProviderOptions,
   guestList: GuestList,
@@ -84,7 +84,7 @@ export const createNodeChoice = (
         }
       }
     },
-    /** The machine is there and counts by itself, or will never be. */
+    /** Releases the reservation: the machine exists, or never will. */
     release: (node: string, { memory }: Pick<Wanted, 'memory'>): void => count(node, -memory),
   }
 }

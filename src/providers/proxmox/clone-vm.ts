@@ -15,11 +15,11 @@ export interface CloneRequest {
   readonly pool: string
   readonly node: string
   readonly linked: boolean
-  /** A fresh id each time it is called, remembered before it returns. */
+  /** Returns a new id, which is stored before it returns. */
   nextId(): Promise<number>
-  /** Somebody else has this id. */
+  /** Called when another guest has this id. */
   taken(vmid: number): Promise<void>
-  /** It is not known whether a clone with this id will come to be. */
+  /** Called when it is unknown whether a clone with this id will exist. */
   doubt(vmid: number): void
   /** Called with the task once there is one. */
   began(task: string): Promise<void>
@@ -65,13 +65,13 @@ const cloneOnce = async (proxmox: Proxmox, request: CloneRequest, vmid: number):
     },
     { signal },
   )
-  // The id is on record already; the task is what makes its end cheaper to find.
+  // The id is stored already; with the task its end is found faster.
   await Promise.all([request.began(task), proxmox.waitTask(task, { signal, deadline })])
 }
 
 /**
- * After a lost answer: a clone gets our mark, and can be seen, when it is complete. A free id means that nothing
- * happened.
+ * Checks after a lost response. A clone has our description, and is visible, when it is complete. If the id is free,
+ * the call had no effect.
  */
 const appeared = async (
   proxmox: Proxmox,
@@ -82,7 +82,7 @@ const appeared = async (
     const config = await readConfig(proxmox, { node, vmid }, signal).catch(() => undefined)
     if (config && config.lock === undefined)
       return identityOf(String(config.description ?? ''))?.machineId === machineId
-    // A worker may not have written the file yet; one look is not enough to call it absent.
+    // The worker may not have written the configuration yet: check more than once.
     quiet = (await isGone(proxmox, vmid, signal)) ? quiet + 1 : 0
     if (quiet >= 3) return false
     await proxmox.clock.sleep(500, signal)

@@ -19,17 +19,17 @@ export interface GuestEntry {
 export interface NodeEntry {
   readonly node: string
   readonly online: boolean
-  /** Known only to those who may audit the node. */
+  /** Undefined without the privilege to audit the node. */
   readonly freeMemory: number | undefined
   readonly load: number | undefined
 }
 
 type Loose = Readonly<Record<string, unknown>>
 
-/** States and names in the cluster-wide list lag behind those of the node. */
+/** The cluster-wide list has states and names that are a few seconds old. */
 const RECENT_MS = 5000
 
-/** Every guest the token may see. Ids are true at this moment, names and states some seconds old. */
+/** Every guest that the token may see. Ids are current, names and states a few seconds old. */
 export const listGuests = async (proxmox: Proxmox, signal?: AbortSignal): Promise<GuestEntry[]> => {
   const rows = await proxmox.get<Loose[]>('/cluster/resources', { type: 'vm' }, signal ? { signal } : {})
   return rows
@@ -53,7 +53,7 @@ export interface GuestList {
   recent(signal: AbortSignal): Promise<GuestEntry[]>
 }
 
-/** The making of machines asks for the guests again and again, where one answer does; what must be true asks anew. */
+/** Provisioning lists the guests often, so a recent list is shared; `now` always asks the cluster. */
 export const createGuestList = (proxmox: Proxmox): GuestList => {
   let last: { readonly at: number; readonly guests: GuestEntry[] } | undefined
   const read = async (signal: AbortSignal): Promise<GuestEntry[]> => {
@@ -69,7 +69,7 @@ export const createGuestList = (proxmox: Proxmox): GuestList => {
   }
 }
 
-/** Those who may not audit pools are told of none; to them a guest they see is in the one their rights are for. */
+/** Without the privilege to audit pools none is shown; then a visible guest is assumed to be in our pool. */
 export const poolOf = async (
   proxmox: Proxmox,
   guest: GuestEntry,
@@ -161,15 +161,15 @@ export interface StorageEntry {
   readonly shared: boolean
   readonly type: string
   readonly content: readonly string[]
-  /** Whether the node reaches it. */
+  /** Whether the node can use the storage. */
   readonly active: boolean
   readonly available: number
 }
 
-/** What a node has for machines. */
+/** What a node offers to machines. */
 export interface NodeOffer {
   readonly storages: readonly StorageEntry[]
-  /** Undefined where the node does not tell. */
+  /** Undefined if the node does not report it. */
   readonly bridges: ReadonlySet<string> | undefined
 }
 
@@ -193,7 +193,7 @@ export const listStorages = async (
   }))
 }
 
-/** Bridges and vnets of a node; undefined where it does not tell. */
+/** Bridges and vnets of a node; undefined if the node does not report them. */
 export const listBridges = async (
   proxmox: Proxmox,
   node: string,

@@ -8,7 +8,7 @@ import { type Claim, ownership } from './identity.ts'
 
 export type Target = Claim & { readonly machineId: string; readonly vmid: number }
 
-/** How long a lock, or a clone that cannot be seen yet, is waited for. Looking costs nothing, a task does. */
+/** How long to wait for a lock, or for a clone that is not visible yet. */
 const LOCK_MS = 60_000
 const HIDDEN_MS = 20_000
 const RIGHTS_MS = 4000
@@ -21,8 +21,8 @@ interface Obstacle {
 }
 
 /**
- * Destroys a VM that is ours and resolves when its id is free. A VM that has the id but is not ours is left
- * alone: then ours is gone already. Whose it is is proven anew before every attempt.
+ * Destroys a VM that is ours and resolves when its id is free. A VM with the id that is not ours is left alone: ours is
+ * gone already. The ownership is checked again before every attempt.
  */
 export const destroyVm = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Promise<void> => {
   const { clock } = proxmox
@@ -39,7 +39,7 @@ export const destroyVm = async (proxmox: Proxmox, target: Target, signal: AbortS
   }
 }
 
-/** Switches a VM off if it is ours beyond doubt; throws what is in the way. */
+/** Stops a VM that is provably ours; throws if it cannot. */
 export const stopVm = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Promise<void> => {
   const guest = await look(proxmox, target, signal)
   if (guest.kind === 'ours') await stop(proxmox, guest, signal)
@@ -75,12 +75,12 @@ const look = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Prom
   const { vmid } = target
   const guest = (await listGuests(proxmox, signal)).find(one => one.vmid === vmid)
   const config = guest && (await readConfig(proxmox, guest, signal).catch(hidden))
-  // Not to be seen but there: a clone that is not complete, one on its way to another node, or somebody else's.
+  // In use but not visible: an incomplete clone, a VM that is being migrated, or a guest of another owner.
   if (!guest || !config) return { kind: 'obstacle', error: invisible(target), patienceMs: HIDDEN_MS }
   const pool = await poolOf(proxmox, guest, target.pool, signal)
   const whose = ownership({ vmid, pool, config }, target)
   const lock = config.lock === undefined ? undefined : String(config.lock)
-  // A clone gets its marks when it is complete; until then it may be ours, and is waited for.
+  // A clone has its description when it is complete; until then it may be ours: wait.
   if (whose === 'foreign' && lock !== 'clone' && lock !== 'create') return { kind: 'foreign' }
   if (lock !== undefined)
     return { kind: 'obstacle', error: locked(target, guest.node, lock), patienceMs: LOCK_MS }

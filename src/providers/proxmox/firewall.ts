@@ -21,7 +21,7 @@ const PRIVATE = [
   ...['fc00::/7', 'fe80::/10'],
 ]
 
-/** Nothing comes in. What goes out: the callback always; names and the world when the job may. */
+/** No inbound traffic. Outbound: always the callback; DNS and other hosts if the job may use the network. */
 export const planFirewall = ({ network, callback, privateAddresses }: FirewallWish): FirewallPlan => {
   const home: Rule[] =
     callback === undefined
@@ -53,7 +53,7 @@ export type Filter = 'on' | 'off' | 'unknown'
 
 const ENFORCED_MS = 60_000
 
-/** The same for each machine, without a question for each. */
+/** Shared by all machines, so that the cluster is not asked for each. */
 export const createEnforcement = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 'proxmox' | 'log'>) => {
   let known: { readonly at: number; readonly filter: Filter } | undefined
   return async (signal: AbortSignal): Promise<Filter> => {
@@ -67,7 +67,7 @@ export const createEnforcement = ({ proxmox, log }: Pick<ProxmoxProviderOptions,
   }
 }
 
-/** Whether rules on a VM have any effect; only who may audit the cluster can tell. */
+/** Whether firewall rules on a VM have effect; unknown without the privilege to audit the cluster. */
 export const datacenterFirewall = async (proxmox: Proxmox, signal?: AbortSignal): Promise<Filter> => {
   try {
     const options = await proxmox.get<{ enable?: unknown }>(
@@ -89,7 +89,7 @@ export interface FirewallWish {
   readonly privateAddresses: boolean
 }
 
-/** Replaces the rules of a VM. The policy is set first to nothing, so that no moment is more open than the plan. */
+/** Replaces the rules of a VM. Sets the policy to deny first, so that no intermediate state is more open. */
 export const applyFirewall = async (
   proxmox: Proxmox,
   { node, vmid }: { node: string; vmid: number },
@@ -104,10 +104,10 @@ export const applyFirewall = async (
     call,
   )
   const before = await proxmox.get<{ pos: number }[]>(`${at}/rules`, {}, call)
-  // From the last to the first: a deletion moves all that follow.
+  // Delete from the last to the first: a deletion renumbers the following rules.
   for (const { pos } of [...before].sort((a, b) => Number(b.pos) - Number(a.pos)))
     await proxmox.delete(`${at}/rules/${pos}`, {}, call)
-  // A new rule goes to the top, and without `enable` it would do nothing.
+  // A new rule is inserted at the top, and has no effect without `enable`.
   for (const rule of [...plan.rules].reverse())
     await proxmox.post(`${at}/rules`, { type: 'out', enable: 1, ...rule }, call)
   if (plan.policyOut !== 'DROP') await proxmox.put(`${at}/options`, { policy_out: plan.policyOut }, call)

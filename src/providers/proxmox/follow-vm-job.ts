@@ -22,19 +22,19 @@ export interface FollowVmJobOptions {
   readonly run: AttachRequest
   readonly details: Details
   readonly outputReceiver: OutputReceiver
-  /** Set by the job's port. */
+  /** Set by the job handler. */
   readonly state: {
     startedAt: number | undefined
     finished: Finished | undefined
     refused: string | undefined
     /** When the stop request was sent to the machine. */
-    toldAt: number | undefined
-    /** When something of its files came last. */
-    filesAt: number | undefined
+    stopSentAt: number | undefined
+    /** When the last part of its files arrived. */
+    lastFileAt: number | undefined
   }
   /** What the job may reach through our proxy. */
   readonly domains?: readonly string[]
-  /** The files that have arrived, however far they came. */
+  /** The files that have arrived so far. */
   collected(): CollectedFiles
   /** Called when the machine is found on another node. */
   moved(node: string): Promise<void>
@@ -43,39 +43,39 @@ export interface FollowVmJobOptions {
   readonly phases: Readonly<Record<string, number>>
 }
 
-/** How often a machine that is silent is looked at from outside. */
-const LOOK_MS = 10_000
+/** How often Proxmox VE is asked about the machine. */
+const CHECK_MS = 10_000
 /** How long a machine that has the order may be silent before the command has started. */
-const HAND_OVER_MS = 600_000
+const START_MS = 600_000
 /** How long to wait for the final report after a stop request. */
-const LAST_WORDS_MS = 15_000
+const FINAL_REPORT_MS = 15_000
 /**
- * A machine that does not hear of a cancel within two heartbeats and this time is cut off. One heartbeat may be lost
+ * A machine that does not receive a cancel within two heartbeats and this time is stopped. One heartbeat may be lost
  * while the daemon restarts, and a busy machine sends the next one late.
  */
-const LATE_MS = 3000
-/** And for files that are on their way when the time is over; the engine waits no longer than that. */
+const LATE_HEARTBEAT_MS = 3000
+/** How long to wait for files after a timeout; the engine waits no longer either. */
 const FILES_MS = 40_000
-const MOST_MS = LAST_WORDS_MS + FILES_MS
+const MAX_STOP_MS = FINAL_REPORT_MS + FILES_MS
 
 /** Follows a job until the machine reports its end, or Proxmox VE reports the end of the machine. */
 export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome> => {
   const { provider, sessions, run, state } = options
   const { clock } = provider.proxmox
   const machineId = run.machine.id
-  const wake = () => sessions.ring(machineId)
+  const wake = () => sessions.notify(machineId)
   const beganAt = clock.now()
   // The deadline counts from the request, even if the machine is being looked at when it arrives.
-  let askedAt = run.stop.aborted ? beganAt : undefined
+  let stopAskedAt = run.stop.aborted ? beganAt : undefined
   const onStop = () => {
-    askedAt = clock.now()
+    stopAskedAt = clock.now()
     wake()
   }
   run.stop.addEventListener('abort', onStop)
   run.detach.addEventListener('abort', wake)
-  // Found again after a restart: it may be long gone.
-  let lookAt = clock.now() + (state.startedAt === undefined ? LOOK_MS : 0)
-  let missed = false
+  // After a restart the machine may be gone: check at once.
+  let checkAt = clock.now() + (state.startedAt === undefined ? CHECK_MS : 0)
+  let isRecordGone = false
   let { node } = options.details
   try {
     for (;;) {
@@ -86,23 +86,23 @@ export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome>
           error: new AppError('invalid', `The machine refused the job: ${state.refused}.`),
         }
       if (run.detach.aborted) return { kind: 'detached' }
-      if (!missed && !options.present()) {
-        missed = true
-        lookAt = 0
+      if (!isRecordGone && !options.present()) {
+        isRecordGone = true
+        checkAt = 0
       }
       // Before the start there is nothing to wait for; a stale machine has said its last.
       if (
-        askedAt !== undefined &&
+        stopAskedAt !== undefined &&
         (state.startedAt === undefined ||
           reasonOf(run).kind === 'stale' ||
-          clock.now() >= deadline(options, askedAt))
+          clock.now() >= deadline(options, stopAskedAt))
       )
-        return await cutOff(options)
-      if (state.startedAt === undefined && silence(options, beganAt) > HAND_OVER_MS)
+        return await stopMachine(options)
+      if (state.startedAt === undefined && silence(options, beganAt) > START_MS)
         return ended(undefined, `VM ${options.details.vmid} has the job, but is not heard of any more`)
-      if (clock.now() >= lookAt) {
-        lookAt = clock.now() + LOOK_MS
-        const gone = await lookAtMachine(options, node, async next => {
+      if (clock.now() >= checkAt) {
+        checkAt = clock.now() + CHECK_MS
+        const gone = await checkMachine(options, node, async next => {
           node = next
           await options.moved(next)
         })
@@ -110,8 +110,8 @@ export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome>
         // A change during the check wakes nobody; check again.
         continue
       }
-      const cut = askedAt === undefined ? lookAt : deadline(options, askedAt)
-      const next = Math.min(lookAt, cut) - clock.now()
+      const stopAt = stopAskedAt === undefined ? checkAt : deadline(options, stopAskedAt)
+      const next = Math.min(checkAt, stopAt) - clock.now()
       await sessions.change(machineId, Math.max(50, next), run.detach)
     }
   } finally {
@@ -124,26 +124,29 @@ const silence = ({ provider, sessions, run }: FollowVmJobOptions, beganAt: numbe
   provider.proxmox.clock.now() - Math.max(beganAt, sessions.get(run.machine.id)?.lastContact ?? 0)
 
 /**
- * When the plug is pulled. Whoever cancels does not want to wait for files, nor for a machine that does not hear of it;
- * whose time is over waits for its files.
+ * When the machine is stopped from outside. A cancelled job does not wait for its files, nor for a machine that does not
+ * receive the request; a job that timed out waits for its files.
  */
 const deadline = (
-  { provider, run, state: { toldAt, filesAt } }: FollowVmJobOptions,
-  askedAt: number,
+  { provider, run, state: { stopSentAt, lastFileAt } }: FollowVmJobOptions,
+  stopAskedAt: number,
 ): number => {
   const graceMs = provider.graceSeconds * 1000
-  const stopAt = askedAt + graceMs + LAST_WORDS_MS
+  const stopAt = stopAskedAt + graceMs + FINAL_REPORT_MS
   if (reasonOf(run).kind !== 'timeout')
-    return toldAt === undefined
-      ? Math.min(stopAt, askedAt + Math.max(graceMs, 2 * provider.heartbeatSeconds * 1000 + LATE_MS))
-      : Math.min(toldAt + graceMs + LAST_WORDS_MS, askedAt + graceMs + MOST_MS)
-  return filesAt === undefined
+    return stopSentAt === undefined
+      ? Math.min(
+          stopAt,
+          stopAskedAt + Math.max(graceMs, 2 * provider.heartbeatSeconds * 1000 + LATE_HEARTBEAT_MS),
+        )
+      : Math.min(stopSentAt + graceMs + FINAL_REPORT_MS, stopAskedAt + graceMs + MAX_STOP_MS)
+  return lastFileAt === undefined
     ? stopAt
-    : Math.min(stopAt + FILES_MS, Math.max(stopAt, filesAt + LAST_WORDS_MS))
+    : Math.min(stopAt + FILES_MS, Math.max(stopAt, lastFileAt + FINAL_REPORT_MS))
 }
 
-/** A machine that is off or gone will not speak any more. Trouble with the cluster says nothing about it. */
-const lookAtMachine = async (
+/** The outcome of a machine that is off or gone. Errors of the cluster say nothing about the machine. */
+const checkMachine = async (
   { provider, run, details: { vmid }, state }: FollowVmJobOptions,
   node: string,
   moved: (node: string) => Promise<void>,
@@ -177,8 +180,8 @@ const ended = (startedAt: number | undefined, what: string): Outcome => {
   }
 }
 
-/** Pulls the plug. What was printed until then is kept. */
-const cutOff = async ({
+/** Stops the machine from outside. Output that has arrived is kept. */
+const stopMachine = async ({
   provider,
   run,
   details,
@@ -201,7 +204,7 @@ const cutOff = async ({
     }
   await outputReceiver.end()
   const now = provider.proxmox.clock.now()
-  // What never started was not killed either.
+  // A command that never started was not killed.
   const report = { code: 0, signal: state.startedAt === undefined ? 0 : 9, ended: '' as const }
   const files = state.startedAt === undefined ? NO_FILES : rest.collected()
   const finished: Finished = { jobId: run.job.id, report, endedAt: now, ...files }
@@ -226,7 +229,7 @@ const toExit = (
   const told = outputReceiver.agent()
   const stopped = run.stop.aborted ? reasonOf(run).kind : report.ended === 'timeout' ? 'timeout' : null
   return {
-    // As a shell reports it.
+    // 128 + the signal, as a shell reports it.
     code: report.signal === 0 ? report.code : 128 + report.signal,
     signal: report.signal === 0 ? null : signalOf(128 + report.signal).signal,
     stopped,

@@ -7,7 +7,7 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
 import type { AttachRequest, Blobs } from '../../ports.ts'
 import type { CollectedFiles, Details, Finished } from './machine-details.ts'
-import type { OutputReceiver, Told } from './output-receiver.ts'
+import type { OutputReceiver, RunnerText } from './output-receiver.ts'
 
 export interface JobHandlerOptions {
   readonly run: AttachRequest
@@ -24,7 +24,7 @@ export interface JobHandlerOptions {
   /** Called for each chunk of an input that is sent. */
   onInput?(): void
   /** Called when the machine receives the stop request. */
-  onTold?(): void
+  onStopSent?(): void
   onStarted(at: number): void
   onFinished(finished: Finished): void
   onRefused(reason: string): void
@@ -41,7 +41,7 @@ export const createJobHandler = ({
   now,
   withStart,
   onInput = () => {},
-  onTold = () => {},
+  onStopSent = () => {},
   onStarted,
   onFinished,
   onRefused,
@@ -51,12 +51,12 @@ export const createJobHandler = ({
 
   const order = (): Order => {
     if (!run.stop.aborted) return 'run'
-    onTold()
+    onStopSent()
     return 'stop'
   }
 
   /** The first report counts; repeated reports get the same answer. The last output is stored in the same write. */
-  const finish = (report: ExitReport, last?: Told): Promise<void> => {
+  const finish = (report: ExitReport, last?: RunnerText): Promise<void> => {
     finishing ??= (async () => {
       const finished: Finished = {
         jobId: run.job.id,
@@ -118,7 +118,7 @@ export const createJobHandler = ({
     },
     status: async payload => {
       if (finishing === undefined)
-        await outputReceiver.tell({ progress: payload.progress, output: payload.output })
+        await outputReceiver.takeText({ progress: payload.progress, output: payload.output })
     },
     complete: async payload => {
       await begin()

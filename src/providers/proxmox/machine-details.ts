@@ -9,14 +9,14 @@ export interface Details {
   /** The node it was last seen on; a VM may be migrated. */
   readonly node: string
   readonly template: number
-  /** As it was asked for. */
+  /** As requested. */
   readonly templateName: string
   readonly cores: number
   /** MiB */
   readonly memory: number
   /** SHA-256 of the token the machine identifies itself with. */
   readonly tokenHash: string
-  /** Ids of clones whose fate was never learnt; they are looked for when the machine is destroyed. */
+  /** Ids of clones whose result is unknown; they are looked for when the machine is destroyed. */
   readonly doubtful?: readonly number[]
   /** The task that makes the clone with this id. */
   readonly cloneTask?: string | undefined
@@ -24,25 +24,25 @@ export interface Details {
   readonly injection?: 'iso' | 'http' | 'agent'
   /** The volume of the seed image. */
   readonly seed?: string
-  /** Where that is, once the machine has moved away from it. */
+  /** The node of the seed image, if the machine has moved to another node. */
   readonly seedNode?: string
   readonly seedName?: string
   readonly ready?: boolean
   readonly network?: string
-  /** Whether the rules on the VM have effect, as far as it could be learnt. */
+  /** Whether the firewall rules of the VM have effect. */
   readonly filter?: 'on' | 'off' | 'unknown'
   readonly phases?: Readonly<Record<string, number>>
   /** The job whose command has started in it. */
   readonly started?: { readonly jobId: string; readonly at: number }
-  /** How often that job says that it lives, as its order has it. */
+  /** Heartbeat interval of that job. */
   readonly heartbeatSeconds?: number
-  /** How that job's output is read, sealed with the machine's token. */
+  /** Secrets and format of that job's output, sealed with the machine's token. */
   readonly reading?: string
-  /** What of its output was held back when so much of it had been taken; sealed, too. */
+  /** Output that was held back at a position, sealed with the machine's token. */
   readonly held?: readonly { readonly position: number; readonly sealed: string }[]
-  /** The domains that its job may reach, and the hash of the token with which it asks for them. */
+  /** The domains that its job may reach, and the hash of the job's proxy token. */
   readonly egress?: { readonly tokenHash: string; readonly domains: readonly string[] } | null
-  /** The files of a job that has sent everything, kept until it reports its end. */
+  /** The files of a job, once all have arrived, until it reports its exit status. */
   readonly collected?: CollectedFiles & { readonly jobId: string }
   readonly finished?: Finished
 }
@@ -70,12 +70,12 @@ export interface Finished extends CollectedFiles {
   readonly endedAt: number
 }
 
-/** While an id is being fought for there is none. */
+/** There is no id before the clone has succeeded. */
 export type Known = Partial<Omit<Details, 'vmid'>> & { readonly vmid?: number | undefined }
 
 export const detailsOf = (machine: Machine): Known => machine.details as Known
 
-/** What is to be remembered of a machine that is on another node now; its seed image stays where it is. */
+/** The details to store after a machine was migrated; its seed image stays on the first node. */
 export const movedTo = (
   { node, seed, seedNode = node }: Details,
   now: string,

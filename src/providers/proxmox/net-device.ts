@@ -1,8 +1,8 @@
 import type { NetworkOptions } from './proxmox-provider-options.ts'
 
 /**
- * The network devices of a clone as they must be: ours where the settings say so, else as the template has them.
- * The MAC and every other property stay, for a value without a MAC draws a new one. Only what changes is told.
+ * Returns the network devices of a clone that must change: with the configured network, else that of the template. The
+ * MAC address and all other properties are kept: Proxmox VE assigns a new address to a value without one.
  */
 export const netDevices = (
   config: Readonly<Record<string, unknown>>,
@@ -13,7 +13,7 @@ export const netDevices = (
   const changes = devices.map(([key, value]) => [
     key,
     withProperties(String(value), {
-      // The first device is the one that jobs use; filtered are all, or the rules have a way around them.
+      // Jobs use the first device; all devices are filtered, so that none bypasses the rules.
       ...(key === 'net0' ? { bridge: network.bridge, tag: network.tag, rate: network.rate } : {}),
       ...(network.firewall ? { firewall: 1 } : {}),
     }),

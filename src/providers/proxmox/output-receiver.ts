@@ -19,16 +19,16 @@ export interface OutputReceiver {
   /** Resolves when the frame is durable. Bytes that were received before are skipped. */
   take(frame: Frame): Promise<number>
   /** Takes progress or text from an older runner (the /callback routes). */
-  tell(text: Told): Promise<void>
+  takeText(text: RunnerText): Promise<void>
   /** Flushes held-back output, after `last`; stores the details in the same write. */
-  end(last?: Told, remember?: Partial<Details>): Promise<void>
+  end(last?: RunnerText, remember?: Partial<Details>): Promise<void>
   agent: JobOutput['agentSummary']
   /** Redacts the secrets of the job; redacts the whole text while the secrets are unknown. */
   redact(text: string): string
   readonly sawNoSpace: boolean
 }
 
-export interface Told {
+export interface RunnerText {
   readonly progress?: string | undefined
   readonly output?: string | undefined
   readonly error?: string | undefined
@@ -85,7 +85,7 @@ export const createOutputReceiver = ({
 
   const positionOf = (): number => opened?.position ?? sink.position
 
-  const hear = (text: Told): OutputBatch => {
+  const addText = (text: RunnerText): OutputBatch => {
     const batch = need()
     if (text.output) batch.push('stdout', Buffer.from(text.output))
     if (text.error) batch.push('stderr', Buffer.from(`${text.error}\n`))
@@ -122,14 +122,14 @@ export const createOutputReceiver = ({
         await writeHolding(batch)
         return batch.position
       }),
-    tell: text =>
+    takeText: text =>
       queue(async () => {
         sink.heartbeat()
-        await writeHolding(hear(text))
+        await writeHolding(addText(text))
       }),
     end: (last, remember) =>
       queue(async () => {
-        const batch = last ? hear(last) : open()
+        const batch = last ? addText(last) : open()
         batch?.end()
         await write(batch, remember)
       }),

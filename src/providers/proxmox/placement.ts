@@ -6,7 +6,7 @@ export interface PlacementInput {
   readonly template: Template
   readonly nodes: readonly NodeEntry[]
   readonly guests: readonly GuestEntry[]
-  /** What nodes have; those that did not answer are absent. */
+  /** What nodes offer; nodes that did not answer are absent. */
   readonly offers: ReadonlyMap<string, NodeOffer>
   /** Bytes promised to machines that are being made, by node. */
   readonly promised: ReadonlyMap<string, number>
@@ -21,7 +21,7 @@ export interface Placement {
   readonly linked: boolean
 }
 
-/** Storages that keep a clone apart from its base only by copying everything. */
+/** Storage types without linked clones. */
 const NO_LINKS = ['lvm', 'iscsi', 'iscsidirect']
 
 /** The node with the most room among those that can have a clone, and the kind of clone. */
@@ -67,7 +67,7 @@ const storagesOf = ({ drives }: Template): string[] => [
   ...new Set(drives.map(drive => drive.storage).filter(storage => storage !== '')),
 ]
 
-/** What a node has not, of what some node is seen to have: what is seen nowhere is for Proxmox VE to judge. */
+/** What a node lacks that another node has. What no visible node has is left to Proxmox VE. */
 const lacks = ({ template, offers, seedStorage, bridge }: PlacementInput, node: string): string[] => {
   const offer = offers.get(node)
   if (offer === undefined) return ['an answer']
@@ -96,7 +96,7 @@ const lacks = ({ template, offers, seedStorage, bridge }: PlacementInput, node: 
 const freeMemory = ({ promised }: PlacementInput, node: NodeEntry): number | undefined =>
   node.freeMemory === undefined ? undefined : node.freeMemory - (promised.get(node.node) ?? 0)
 
-/** Where the token may not see the load of nodes, the guests it sees must do. */
+/** Estimates the load from the visible guests, if the token may not see the load of nodes. */
 const room = (input: PlacementInput, node: NodeEntry): number => {
   const taken = input.guests
     .filter(guest => guest.node === node.node && guest.status === 'running')

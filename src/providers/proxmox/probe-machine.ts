@@ -16,12 +16,12 @@ export interface ProbeOptions {
 }
 
 const NAME = 'callback'
-/** For a look into a machine that was not heard of. */
+/** For diagnosing a machine that did not report. */
 const LOOK_MS = 30_000
 
 /**
- * Boots a machine as jobs get it, waits for its call, and tries from inside what it must not reach. The caller destroys
- * it, whatever comes of it.
+ * Boots a machine as jobs get it, waits for its callback, and tries from inside what it must not reach. The caller always
+ * destroys the machine.
  */
 export const probeMachine = async (options: ProbeOptions, request: CreateRequest): Promise<Check[]> => {
   const { provider, callbackServer, provisioner, reaches } = options
@@ -107,7 +107,7 @@ const lookInside = async (
     const words = err.toString('utf8').trim().split('\n').at(-1) || `curl ended with ${code}`
     return { code, words }
   } catch {
-    // Without the right to use the agent there is nothing more to learn.
+    // Without the privilege to use the agent nothing more can be found out.
     return undefined
   }
 }

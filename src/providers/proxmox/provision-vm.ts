@@ -126,7 +126,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
         return vmid
       }
       const vmid = await lap('clone', () =>
-        // Its task runs where the template is, wherever the clone is to be.
+        // The task runs on the node of the template.
         cloning(
           template.node,
           () =>
@@ -164,7 +164,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       await lap('configure', async () => {
         const { network } = provider
         const present = await configureClone(proxmox, { at, owner, network, wanted, locked, signal })
-        // For the result alone; it is written with the next thing that must be.
+        // Only for the result, so it is stored with the next write.
         details = { ...details, filter: await protect(at, wanted.network, signal) }
         const inject = () => injector.before({ ...at, present }, machineSeed, note, signal)
         image = await inject().catch(async error => {
@@ -189,7 +189,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       throw worthAnotherTry(isTimeout(signal.reason) ? tooLate(error, phase) : error)
     } finally {
       nodes.release(node, wanted)
-      // The others stay leased until their machine is gone.
+      // The other ids stay reserved until their machine is gone.
       for (const vmid of taken) vmids.release(vmid)
     }
   }
@@ -213,14 +213,14 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       await proxmox.waitTask(task, { signal, deadline: proxmox.clock.now() + TASK_MS })
     }
     await locked(begin, signal).catch(error => {
-      // It runs already: the start whose answer was lost was one.
+      // Already running: an earlier start request succeeded and its response was lost.
       if (proxmoxDetails(error)?.kind !== 'running') throw error
     })
   }
 
   /**
-   * Where a machine boots whose daemon has ended; undefined when none does. It must have its runner from an image:
-   * every other way needs the token, of which only the hash is on record.
+   * Finds a machine that was booting when an earlier daemon ended. It must get its runner from an image: the other
+   * methods need the token, of which only the hash is stored.
    */
   const booting = async (machine: Machine, signal: AbortSignal): Promise<Booting | undefined> => {
     const details = detailsOf(machine)
@@ -231,7 +231,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     return { at: { node: found.node, vmid }, tokenHash, seed, seedNode: node }
   }
 
-  /** Goes on with a machine that was booting when an earlier daemon ended; false when there is none. */
+  /** Continues with a machine that was booting when an earlier daemon ended; false if there is none. */
   const resume = async ({ machine, remember, signal }: CreateRequest): Promise<boolean> => {
     const found = await booting(machine, signal)
     if (found === undefined) return false
@@ -302,7 +302,7 @@ export const wantedBy = (
   network: manifest?.network === 'full' ? 'full' : 'none',
 })
 
-/** Nothing of the job has begun, so a task that failed or an answer that was lost may be tried on a new machine. */
+/** The job has not started, so failed tasks and lost responses are retried on a new machine. */
 const worthAnotherTry = (thrown: unknown): unknown => {
   const kind = proxmoxDetails(thrown)?.kind
   if (

@@ -69,8 +69,8 @@ export const runVmJob = async (
       startedAt: fresh ? undefined : details.started?.at,
       finished: undefined,
       refused: undefined,
-      toldAt: undefined,
-      filesAt: undefined,
+      stopSentAt: undefined,
+      lastFileAt: undefined,
     }
     const collection = createCollection({
       jobId: run.job.id,
@@ -87,7 +87,7 @@ export const runVmJob = async (
       complete: stored !== undefined,
       store: () => run.remember({ collected: { jobId: run.job.id, ...collected() } }),
       onBytes: () => {
-        state.filesAt = now()
+        state.lastFileAt = now()
         run.sink.heartbeat()
       },
     })
@@ -106,8 +106,8 @@ export const runVmJob = async (
         if (fresh) phases.first_callback ??= now() - began
         return { ...outputState.sealed(), ...egress.note, phases, heartbeatSeconds }
       },
-      onTold: () => {
-        state.toldAt ??= now()
+      onStopSent: () => {
+        state.stopSentAt ??= now()
       },
       onStarted: at => {
         state.startedAt ??= at
@@ -117,11 +117,11 @@ export const runVmJob = async (
         // Ignore a refusal after the start: the job would run a second time.
         if (state.startedAt !== undefined) return
         state.refused = reason
-        sessions.ring(run.machine.id)
+        sessions.notify(run.machine.id)
       },
       onFinished: finished => {
         state.finished = finished
-        sessions.ring(run.machine.id)
+        sessions.notify(run.machine.id)
       },
     })
     sessions.bind(session, { id: run.job.id, port }, fresh ? workFor(fresh, provider, egress.env) : undefined)
@@ -159,8 +159,8 @@ export const concludeFromRecord = async (
     startedAt: details.started?.at,
     finished: details.finished,
     refused: undefined,
-    toldAt: undefined,
-    filesAt: undefined,
+    stopSentAt: undefined,
+    lastFileAt: undefined,
   }
   if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
   const outputReceiver = createOutputReceiver({

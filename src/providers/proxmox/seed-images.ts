@@ -8,13 +8,13 @@ import { locateVm } from './locate-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 export interface SeedImage {
-  /** Where its machine is. */
+  /** The node of its machine. */
   readonly node: string
   readonly vmid: number
-  /** The CD-ROM drive it is in; looked up where an earlier daemon has put it there. */
+  /** Its CD-ROM drive; looked up when an earlier daemon attached the image. */
   readonly drive?: string
   readonly volid: string
-  /** Where the image is, if the machine has moved away from it. */
+  /** The node of the image, if the machine has moved to another node. */
   readonly seedNode?: string
 }
 
@@ -26,9 +26,9 @@ const PAUSES_MS = [2000, 15_000, 60_000, 300_000, 900_000]
 const DELETE_MS = 60_000
 
 /**
- * Takes the image from machines that have read it, beside everything else: the token of the machine is in it, and a
- * guest with a local image in its drive cannot be moved to another node. What cannot be done now is done after the next
- * start of the daemon, or when the machine is destroyed.
+ * Ejects and deletes the images of machines that have read them, in the background: an image contains the token of its
+ * machine, and a guest with a local image in its drive cannot be migrated. If it fails, it is retried after the next
+ * start of the daemon and when the machine is destroyed.
  */
 export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 'proxmox' | 'log'>) => {
   const underWay = new Map<string, { readonly ending: AbortController; readonly done: Promise<void> }>()
@@ -37,14 +37,14 @@ export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 
   const remove = async (image: SeedImage, signal: AbortSignal): Promise<void> => {
     const { vmid, volid, seedNode = image.node } = image
     const { node, drive } = image.drive === undefined ? await findDrive(proxmox, image, signal) : image
-    // First out of the drive: a guest whose image is missing does not start again.
+    // Eject first: a guest whose image is missing does not start again.
     if (drive !== undefined)
       await proxmox.put(path`/nodes/${node}/qemu/${vmid}/config`, { [drive]: EMPTY }, { signal })
     else if (!(await isStored(proxmox, { node: seedNode, volid }, signal))) return
     await deleteSeed(proxmox, { node: seedNode, volid }, signal)
   }
 
-  /** Resolves when it is gone, or was tried often enough. */
+  /** Resolves when the image is gone or the attempts are used up. */
   const insist = async ({ drive, ...image }: SeedImage, signal: AbortSignal): Promise<void> => {
     for (const [tries, pause] of PAUSES_MS.entries()) {
       await proxmox.clock.sleep(pause, signal)
@@ -67,7 +67,7 @@ export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 
   }
 
   return {
-    /** The machine has read it. Also after a restart: what is gone already is found gone. */
+    /** Call it when the machine has read the image, and after a restart; an image that is gone is found gone. */
     retire(machineId: string, image: SeedImage): void {
       const ending = new AbortController()
       const done = insist(image, ending.signal)
@@ -75,7 +75,7 @@ export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 
         .finally(() => underWay.delete(machineId))
       underWay.set(machineId, { ending, done })
     },
-    /** Whatever is left of it goes. */
+    /** Deletes what is left of the image. */
     async discard(machineId: string, { node, volid }: { node: string; volid: string }, signal: AbortSignal) {
       await settle(machineId)
       if (!removed.has(volid)) await deleteSeed(proxmox, { node, volid }, signal)
@@ -90,10 +90,10 @@ export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 
 
 export type SeedImages = ReturnType<typeof createSeedImages>
 
-/** Proxmox VE ejects at once what the drive of a running guest had; to take the drive itself away it would wait. */
+/** Ejecting works in a running guest; removing the drive would wait until it is stopped. */
 const EMPTY = 'none,media=cdrom'
 
-/** Where its machine is now, and the drive that holds it; none when it was ejected. */
+/** The node of the machine, and the drive with the image; none when it was ejected. */
 const findDrive = async (
   proxmox: Proxmox,
   { node, vmid, volid }: SeedImage,
@@ -109,7 +109,7 @@ const findDrive = async (
   return { node: found.node, drive: Object.keys(config).find(key => holds(config[key])) }
 }
 
-/** To delete what is gone would leave a failed task in the log of the cluster. */
+/** Checked first: deleting a missing image leaves a failed task in the log of the cluster. */
 const isStored = async (
   proxmox: Proxmox,
   { node, volid }: { node: string; volid: string },

@@ -27,9 +27,9 @@ export const createSessions = (now: () => number) => {
   const byHash = new Map<string, Session>()
   const byMachine = new Map<string, Session>()
   const changed = new Map<string, Set<() => void>>()
-  const ways = new Map<string, { readonly session: Session; readonly grant: ProxyGrant }>()
+  const grants = new Map<string, { readonly session: Session; readonly grant: ProxyGrant }>()
 
-  const ring = (machineId: string): void => {
+  const notify = (machineId: string): void => {
     for (const wake of [...(changed.get(machineId) ?? [])]) wake()
   }
 
@@ -100,34 +100,34 @@ export const createSessions = (now: () => number) => {
       const first = session.firstContact === undefined
       session.lastContact = now()
       session.firstContact ??= session.lastContact
-      if (first) ring(session.machineId)
+      if (first) notify(session.machineId)
       return handlerOf(session)
     },
     bind(session: Session, job: Session['job'], work: Work | undefined): void {
       session.job = job
       session.work = work
-      ring(session.machineId)
+      notify(session.machineId)
     },
-    ring,
+    notify,
     /** Lets a job of this machine use the proxy until the returned function is called. */
     allow(session: Session, proxyHash: string, grant: ProxyGrant): () => void {
-      ways.set(proxyHash, { session, grant })
+      grants.set(proxyHash, { session, grant })
       return () => {
-        if (ways.get(proxyHash)?.grant === grant) ways.delete(proxyHash)
+        if (grants.get(proxyHash)?.grant === grant) grants.delete(proxyHash)
         grant.end()
       }
     },
     /** For the listener: the proxy grant of a token, only for requests from the address of the machine it belongs to. */
     egress(proxyHash: string, from: string): ProxyGrant | undefined {
-      const way = ways.get(proxyHash)
-      return way?.session.address === from ? way.grant : undefined
+      const entry = grants.get(proxyHash)
+      return entry?.session.address === from ? entry.grant : undefined
     },
     drop(machineId: string): void {
       const session = byMachine.get(machineId)
       if (session === undefined) return
       byHash.delete(session.tokenHash)
       byMachine.delete(machineId)
-      ring(machineId)
+      notify(machineId)
       changed.delete(machineId)
     },
   }

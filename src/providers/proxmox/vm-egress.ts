@@ -24,13 +24,13 @@ export interface EgressOptions {
   address(): Promise<Address>
 }
 
-/** The way of a job through our proxy, for as long as it runs. */
+/** The access of a running job to our proxy. */
 export interface Egress {
   readonly domains: readonly string[] | undefined
   /** For the command. The token in it is its own: it opens the proxy and nothing else, and dies with the job. */
   readonly env: Readonly<Record<string, string>>
   readonly secrets: Readonly<Record<string, string>>
-  /** To be remembered with the start. */
+  /** Details to store with the start. */
   readonly note: Partial<Details>
   end(): void
 }
@@ -56,7 +56,7 @@ export const openEgress = async (options: EgressOptions): Promise<Egress> => {
   }
 }
 
-/** Why a list of domains cannot be kept with these settings; undefined when it can. */
+/** Why these settings cannot enforce a list of domains; undefined if they can. */
 export const egressProblem = ({
   channel,
   callback,
@@ -83,7 +83,7 @@ export const firewallFor = (
 
 const CLOSED: Egress = { domains: undefined, env: {}, secrets: {}, note: {}, end: () => {} }
 
-/** A follow-up that says nothing of its network has that of the machine. */
+/** A follow-up job without a network setting keeps that of the machine. */
 const domainsFor = ({ manifest, command }: Run, { egress }: Details): readonly string[] | undefined => {
   if (manifest.machine !== undefined && manifest.network === undefined) return egress?.domains
   return typeof command.network === 'string' ? undefined : command.network

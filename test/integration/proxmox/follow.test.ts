@@ -69,8 +69,8 @@ const begin = async ({
     startedAt: started ? 1000 : undefined,
     finished: undefined,
     refused: undefined,
-    toldAt: undefined,
-    filesAt: undefined,
+    stopSentAt: undefined,
+    lastFileAt: undefined,
   }
   let present = true
   const moves: string[] = []
@@ -88,7 +88,7 @@ const begin = async ({
       position: 0,
       sawNoSpace: false,
       take: async () => 0,
-      tell: async () => {},
+      takeText: async () => {},
       end: async () => {},
       redact: text => text,
       agent: () => ({ usage: null, error: null }),
@@ -118,24 +118,24 @@ const begin = async ({
         ...{ artifacts: [], skipped: [], patch: null },
       }
       state.finished = finished
-      sessions.ring(id)
+      sessions.notify(id)
     },
     vanish: () => {
       present = false
-      sessions.ring(id)
+      sessions.notify(id)
     },
     stop: (reason: StopReason) => stop.abort(reason),
     hear: () => {
-      state.toldAt = clock.now()
+      state.stopSentAt = clock.now()
     },
     /** Something of its files has come. */
     send: () => {
-      state.filesAt = clock.now()
+      state.lastFileAt = clock.now()
     },
     /** So much time is over; what there is to do about it is under way. */
     pass: async (seconds: number) => {
       ahead += seconds * 1000
-      sessions.ring(id)
+      sessions.notify(id)
       await new Promise(resolve => setTimeout(resolve, 50))
     },
     detach: () => detach.abort(),

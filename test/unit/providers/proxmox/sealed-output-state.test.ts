@@ -161,10 +161,10 @@ describe('the output of a job whose daemon is killed', () => {
     const disk = createDisk({ secrets: { S: 'hunter2hunter2' }, format: 'text' })
     const first = disk.open({ fresh: true })
     await first.begin()
-    await first.outputReceiver.tell({ output: 'go hunt' })
-    await first.outputReceiver.tell({ output: 'ing\n' })
+    await first.outputReceiver.takeText({ output: 'go hunt' })
+    await first.outputReceiver.takeText({ output: 'ing\n' })
     const second = disk.open()
-    await second.outputReceiver.tell({ output: 'more\n' })
+    await second.outputReceiver.takeText({ output: 'more\n' })
     expect(disk.text('stdout')).toBe('go hunting\nmore\n')
   })
 
