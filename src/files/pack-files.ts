@@ -5,14 +5,13 @@ import { pack } from 'tar-stream'
 import type { Manifest } from '../jobs/manifest.ts'
 import { fileTarget, WORKSPACE } from '../jobs/paths.ts'
 
-/** Writes the files of a manifest as a tar into the job's directory. Undefined when there are none. */
-export const packFiles = async (
-  files: NonNullable<Manifest['files']>,
-  dir: string,
+type ManifestFiles = NonNullable<Manifest['files']>
+
+/** The files of a manifest as a tar, with names relative to the root directory or to the workspace. */
+export async function* filesTar(
+  files: ManifestFiles,
   layout: 'root' | 'workspace',
-): Promise<string | undefined> => {
-  if (files.length === 0) return undefined
-  const path = join(dir, 'files.tar')
+): AsyncGenerator<Uint8Array> {
   const tar = pack()
   for (const file of files) {
     const target = fileTarget(file.path)
@@ -23,6 +22,17 @@ export const packFiles = async (
     tar.entry({ name, mode: Number.parseInt(file.mode ?? '644', 8), mtime: new Date(0) }, content)
   }
   tar.finalize()
-  await pipeline(tar, createWriteStream(path, { mode: 0o600 }))
+  for await (const chunk of tar) yield chunk as Uint8Array
+}
+
+/** Writes that tar into the job's directory. Undefined when there are no files. */
+export const packFiles = async (
+  files: ManifestFiles,
+  dir: string,
+  layout: 'root' | 'workspace',
+): Promise<string | undefined> => {
+  if (files.length === 0) return undefined
+  const path = join(dir, 'files.tar')
+  await pipeline(filesTar(files, layout), createWriteStream(path, { mode: 0o600 }))
   return path
 }

@@ -1,10 +1,9 @@
-import { pack } from 'tar-stream'
 import { isGzip } from '../../files/is-gzip.ts'
+import { filesTar } from '../../files/pack-files.ts'
 import type { JobHandler, Order } from '../../guest/machine-handler.ts'
 import type { Unpacking } from '../../guest/order-format.ts'
 import type { CompletePayload, ExitReport } from '../../guest/protocol.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
-import { fileTarget, WORKSPACE } from '../../jobs/paths.ts'
 import type { AttachRequest, Blobs } from '../../ports.ts'
 import type { CollectedFiles, Details, Finished } from './machine-details.ts'
 import type { OutputReceiver, RunnerText } from './output-receiver.ts'
@@ -152,21 +151,8 @@ export const inputsOf = (manifest: Manifest, blobs: Blobs): Input[] => {
   const files = manifest.files ?? []
   return [
     ...(blob === undefined ? [] : [{ into: unpackingOf(blobs.path(blob)), content: () => blobs.read(blob) }]),
-    ...(files.length === 0 ? [] : [{ into: 'root' as const, content: () => packFiles(files) }]),
+    ...(files.length === 0 ? [] : [{ into: 'root' as const, content: () => filesTar(files, 'root') }]),
   ]
 }
 
 const unpackingOf = (path: string): Unpacking => (isGzip(path) ? 'workspace.gz' : 'workspace')
-
-async function* packFiles(files: NonNullable<Manifest['files']>): AsyncGenerator<Uint8Array> {
-  const tar = pack()
-  for (const file of files) {
-    const target = fileTarget(file.path)
-    const name = `${target.root === 'tmp' ? 'tmp' : WORKSPACE.slice(1)}/${target.relative}`
-    const content =
-      file.text === undefined ? Buffer.from(file.content ?? '', 'base64') : Buffer.from(file.text)
-    tar.entry({ name, mode: Number.parseInt(file.mode ?? '644', 8), mtime: new Date(0) }, content)
-  }
-  tar.finalize()
-  for await (const chunk of tar) yield chunk as Buffer
-}

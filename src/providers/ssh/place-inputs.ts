@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
-import { pack } from 'tar-stream'
+import { filesTar } from '../../files/pack-files.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { WORKSPACE_LABEL } from '../../jobs/labels.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
-import { fileTarget } from '../../jobs/paths.ts'
 import type { Cluster } from '../../nodes/cluster.ts'
 import type { SshTarget } from '../../nodes/ssh/ssh-arguments.ts'
 import { fillWorkspace, unpackInto } from '../../nodes/sync/node-workspace.ts'
@@ -36,19 +35,7 @@ export const placeInputs = async (request: InputsRequest): Promise<void> => {
     })
   }
   const files = manifest.files ?? []
-  if (files.length > 0) await unpackInto({ ...where, archive: filesTar(files) })
-}
-
-async function* filesTar(files: NonNullable<Manifest['files']>): AsyncGenerator<Buffer> {
-  const tar = pack()
-  for (const file of files) {
-    const content =
-      file.text === undefined ? Buffer.from(file.content ?? '', 'base64') : Buffer.from(file.text)
-    const mode = Number.parseInt(file.mode ?? '644', 8)
-    tar.entry({ name: fileTarget(file.path).relative, mode, mtime: new Date() }, content)
-  }
-  tar.finalize()
-  for await (const chunk of tar) yield chunk as Buffer
+  if (files.length > 0) await unpackInto({ ...where, archive: filesTar(files, 'workspace') })
 }
 
 const treeKey = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 32)
