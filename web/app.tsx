@@ -103,6 +103,7 @@ const KEYS = [
   ['j, k', 'next, previous job'],
   ['Enter', 'open the job'],
   ['x', 'select the job'],
+  ['f', 'show or hide the members of a batch'],
   ['o, l, n', 'overview, list of jobs, new job'],
   ['j, k, v, s', 'in a review: next and previous file, viewed, side by side'],
   ['w', 'wrap the lines of a log'],

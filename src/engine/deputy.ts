@@ -79,9 +79,20 @@ export interface ListFilter {
   status?: JobState
   /** `name` or `name=value`. */
   label?: string
-  /** Children of this job. */
+  /** Members of this batch; `none`: jobs that are no members of a batch. */
   parent?: string
   runtime?: string
+  agent?: string
+  /** The client that submitted the job, or the beginning of its name. */
+  origin?: string
+  /** The node that the job ran on. */
+  node?: string
+  /** Submitted at or after this time; ISO 8601. */
+  since?: string
+  /** Submitted before this time; ISO 8601. */
+  until?: string
+  /** `newest` first by default. */
+  sort?: 'newest' | 'oldest' | 'longest'
   /** Part of the first line of the task, in any case, or the beginning of an id. */
   search?: string
   limit?: number
@@ -121,6 +132,8 @@ export interface JobSummary {
   readonly task: string
   readonly agent: string
   readonly runtime: string
+  /** The batch that the job is a member of. */
+  readonly parent_id?: string | null
   readonly created_at: string
   readonly started_at: string | null
   readonly duration_seconds: number | null

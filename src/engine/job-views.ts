@@ -47,6 +47,7 @@ export const jobSummary = (job: Job): JobSummary => ({
   task: job.title,
   agent: job.agentType,
   runtime: job.runtime,
+  ...(job.parentId !== null && { parent_id: job.parentId }),
   created_at: iso(job.createdAt),
   started_at: maybeIso(job.startedAt),
   duration_seconds: duration(job),

@@ -4,7 +4,8 @@ import { STATES } from '../jobs/states.ts'
 import type { ListFilter } from './deputy.ts'
 
 /** Validates the filter of a list request and turns it into a query of the store. */
-export const listQuery = ({ status, label, parent, runtime, search, cursor }: ListFilter) => {
+export const listQuery = (filter: ListFilter) => {
+  const { status, label, parent, runtime, agent, origin, node, since, until, sort, search, cursor } = filter
   if (status !== undefined && !STATES.includes(status))
     throw new AppError('invalid', `Invalid status '${status}'.`, { hint: `One of: ${STATES.join(', ')}.` })
   if (cursor !== undefined && !isId(cursor))
@@ -14,8 +15,14 @@ export const listQuery = ({ status, label, parent, runtime, search, cursor }: Li
   return {
     ...(status !== undefined && { status }),
     ...(label !== undefined && { label: labelQuery(label) }),
-    ...(parent !== undefined && { parentId: parent }),
+    ...(parent !== undefined && { parentId: parent === 'none' ? null : parent }),
     ...(runtime !== undefined && { runtime }),
+    ...(agent !== undefined && { agent }),
+    ...(origin !== undefined && { origin }),
+    ...(node !== undefined && { node }),
+    ...(since !== undefined && { since: Date.parse(since) }),
+    ...(until !== undefined && { until: Date.parse(until) }),
+    ...(sort !== undefined && { sort }),
     ...(search !== undefined && { search }),
     ...(cursor !== undefined && { before: cursor }),
   }

@@ -25,6 +25,7 @@ const summarySchema = z.looseObject({
   task: z.string().describe('First line of the task'),
   agent: z.string(),
   runtime: z.string(),
+  parent_id: z.string().nullable().optional().describe('The batch that it is a member of'),
   created_at: time,
   started_at: time.nullable(),
   duration_seconds: z.number().nullable(),

@@ -169,12 +169,22 @@ export interface NewEvent extends EventBody {
 export interface JobQuery {
   readonly status?: JobState
   readonly label?: { name: string; value?: string }
-  readonly parentId?: string
+  /** Null: jobs without a parent. */
+  readonly parentId?: string | null
   readonly runtime?: string
+  readonly agent?: string
+  /** The beginning of the origin. */
+  readonly origin?: string
+  /** The node that a finished job ran on. */
+  readonly node?: string
+  readonly since?: number
+  readonly until?: number
+  /** Newest first by default. */
+  readonly sort?: 'newest' | 'oldest' | 'longest'
   /** Part of the title, in any case, or the beginning of an id. */
   readonly search?: string
   readonly limit: number
-  /** Returns jobs older than this one. */
+  /** Returns the jobs that follow this one in the order. */
   readonly before?: string
 }
 

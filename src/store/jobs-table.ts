@@ -88,7 +88,13 @@ export const listJobs = (database: Database, query: JobQuery): Job[] => {
   if (label?.value !== undefined) add('l.name = ? and l.value = ?', label.name, label.value)
   else if (label !== undefined) add('j.seq in (select seq from labels where name = ?)', label.name)
   if (query.status !== undefined) add('j.state = ?', query.status)
-  if (query.parentId !== undefined) add('j.parent_id = ?', query.parentId)
+  if (query.parentId === null) add('j.parent_id is null')
+  else if (query.parentId !== undefined) add('j.parent_id = ?', query.parentId)
+  if (query.agent !== undefined) add('j.agent_type = ?', query.agent)
+  if (query.origin !== undefined) add('substr(j.origin, 1, length(?)) = ?', query.origin, query.origin)
+  if (query.node !== undefined) add(`json_extract(j.result, '$.executedOn.node') = ?`, query.node)
+  if (query.since !== undefined) add('j.created_at >= ?', query.since)
+  if (query.until !== undefined) add('j.created_at < ?', query.until)
   if (query.runtime !== undefined) add('j.runtime = ?', query.runtime)
   if (query.search !== undefined) {
     const { search } = query
@@ -100,13 +106,36 @@ export const listJobs = (database: Database, query: JobQuery): Job[] => {
     )
   }
   const seq = byLabel ? 'l.seq' : 'j.seq'
-  if (query.before !== undefined) add(`${seq} < (select b.seq from jobs b where b.id = ?)`, query.before)
+  const order = ORDERS[query.sort ?? 'newest']
+  if (query.before !== undefined) add(order.after(seq), query.before)
   const from = byLabel ? 'labels l cross join jobs j on j.seq = l.seq' : 'jobs j'
   const filter = where.length > 0 ? `where ${where.join(' and ')}` : ''
   return database
-    .all(`select j.* from ${from} ${filter} order by ${seq} desc limit ?`, ...values, query.limit)
+    .all(`select j.* from ${from} ${filter} order by ${order.by(seq)} limit ?`, ...values, query.limit)
     .map(toJob)
 }
+
+/** How long a job has run; one that never started comes last. */
+const durationOf = (job: string): string =>
+  `case when ${job}.started_at is null then -1
+   else coalesce(${job}.completed_at, unixepoch() * 1000) - ${job}.started_at end`
+
+/** Each order, and the condition for the jobs that follow a given one. */
+const ORDERS = {
+  newest: {
+    by: (seq: string) => `${seq} desc`,
+    after: (seq: string) => `${seq} < (select b.seq from jobs b where b.id = ?)`,
+  },
+  oldest: {
+    by: (seq: string) => `${seq} asc`,
+    after: (seq: string) => `${seq} > (select b.seq from jobs b where b.id = ?)`,
+  },
+  longest: {
+    by: (seq: string) => `${durationOf('j')} desc, ${seq} desc`,
+    after: (seq: string) =>
+      `(${durationOf('j')}, ${seq}) < (select ${durationOf('b')}, b.seq from jobs b where b.id = ?)`,
+  },
+} as const
 
 export const activeJobs = (database: Database): Job[] =>
   database

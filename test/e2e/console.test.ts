@@ -196,9 +196,14 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
       await daemon.client.submit({ task: `sleep 60 # ${name}`, timeout: 90 })
     await browser.until(`document.querySelectorAll('.badge.running').length === 2`)
     await browser.until(`/^[1-9]\\d* s$/.test(document.querySelector('.ticking')?.innerText)`)
-    await goTo('#/jobs?status=running&q=ALPHA')
+    const filters = 'status=running&q=ALPHA&age=1h&runtime=host&agent=script&origin=test'
+    await goTo(`#/jobs?${filters}`)
     await browser.until(`document.querySelectorAll('.job-row').length === 1`)
     expect(await browser.run(`document.querySelector('.filter-q').value`)).toBe('ALPHA')
+    await goTo('#/jobs?q=ALPHA&origin=mcp')
+    await browser.until(`document.body.innerText.includes('No job matches')`)
+    await goTo('#/jobs?sort=oldest')
+    await browser.until(`document.querySelector('.job-row .task')?.innerText.startsWith('echo first;')`)
     await goTo('#/jobs?status=running')
     await browser.until(`document.querySelectorAll('.job-row').length === 2`)
     await browser.run(`document.querySelectorAll('.job-row input').forEach(box => box.click())`)
@@ -326,7 +331,11 @@ describe.skipIf(missing !== undefined)(`commands on nodes${missing ? ` (skipped:
       await browser.open(consoleUrl(daemon))
       await browser.until(`[...document.querySelectorAll('.node strong')].some(n => n.innerText === 'n1')`)
       await browser.run(`location.hash = '#/jobs'`)
-      await browser.until(`document.querySelectorAll('.job-row .badge.failed').length === 2`)
+      await browser.until(`document.querySelector('.job-row .badge.failed')`)
+      // The members of a batch are folded into it.
+      expect(await browser.run(`document.querySelectorAll('.job-row').length`)).toBe(1)
+      await browser.run(`document.querySelector('.fold').click()`)
+      await browser.until(`document.querySelectorAll('.member-row').length === 2`)
       expect(await browser.run('document.body.innerText')).not.toContain('deputy/')
       await browser.run(
         `[...document.querySelectorAll('a.task')].find(a => a.innerText === 'echo from a node').click()`,

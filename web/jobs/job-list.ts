@@ -1,13 +1,10 @@
 import { batch, signal } from '@preact/signals'
 import type { JobPage, JobSummary, JobView } from '../../src/engine/deputy.ts'
 import { askJson, follow } from '../api.ts'
+import { requestOf } from './filters.tsx'
 
-export interface Filter {
-  readonly status?: string
-  readonly runtime?: string
-  readonly label?: string
-  readonly search?: string
-}
+/** By the names of the API, and `age`. */
+export type Filter = Readonly<Record<string, string | undefined>>
 
 const FIRST_PAGE = 100
 const PAGE = 1000
@@ -15,17 +12,18 @@ const REFRESH_MS = 300
 /** More changed jobs than this below the first page: read all of the list again. */
 const SINGLE_READS = 20
 
-/** Jobs that match a filter, newest first: read page by page as they are looked at, and kept up to date. */
+/** Jobs that match a filter: read page by page as they are looked at, and kept up to date. */
 export const createJobList = (filter: Filter, stop: AbortSignal) => {
   const jobs = signal<readonly JobSummary[]>([])
   const hasMore = signal(false)
   const isLoading = signal(true)
   const problem = signal<unknown>(undefined)
+  const request = requestOf(filter, Date.now())
   let cursor: string | null = null
   let busy: Promise<void> = Promise.resolve()
 
   const read = (limit: number, from?: string): Promise<JobPage> => {
-    const query = new URLSearchParams({ ...filter, limit: String(limit), ...(from && { cursor: from }) })
+    const query = new URLSearchParams({ ...request, limit: String(limit), ...(from && { cursor: from }) })
     return askJson<JobPage>(`/api/jobs?${query}`, { signal: stop })
   }
   const show = (shown: readonly JobSummary[], next: string | null): void =>
@@ -57,7 +55,10 @@ export const createJobList = (filter: Filter, stop: AbortSignal) => {
     })
   const refresh = (changed: ReadonlySet<string>) =>
     inTurn(async () => {
+      // In another order, a change may move any job: only a list of one page stays live.
+      if (filter.sort !== undefined && jobs.value.length > FIRST_PAGE) return
       const page = await read(FIRST_PAGE)
+      if (filter.sort !== undefined) return show(page.jobs, page.next_cursor)
       const merged = mergeFirstPage(jobs.value, page)
       const top = new Set(page.jobs.map(job => job.job_id))
       const below = merged.filter(job => changed.has(job.job_id) && !top.has(job.job_id))

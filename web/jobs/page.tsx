@@ -1,28 +1,33 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
+import type { JobSummary } from '../../src/engine/deputy.ts'
 import { useKeys } from '../keys.ts'
 import { Command, Empty, Problem } from '../parts.tsx'
 import { go, place } from '../router.ts'
 import { Actions } from './actions.tsx'
-import { Filters, filterOf } from './filters.tsx'
+import { Filters, filterOf, isFiltered, type Known } from './filters.tsx'
 import { createJobList, type Filter } from './job-list.ts'
-import { JobRow } from './row.tsx'
+import { isBatch, JobRow } from './row.tsx'
+import { useBatches } from './use-batches.ts'
 import { VirtualRows } from './virtual-rows.tsx'
 
 export const JobsPage = () => {
   const filter = filterOf(place.value.query)
-  const runtimes = useSignal<readonly string[]>([])
-  const learn = (found: readonly string[]): void => {
-    const all = [
-      ...new Set([...runtimes.value, ...found, ...(filter.runtime ? [filter.runtime] : [])]),
-    ].sort()
-    if (all.length !== runtimes.value.length) runtimes.value = all
+  const known = useSignal<Known>({ runtimes: [], agents: [] })
+  const learn = (jobs: readonly JobSummary[]): void => {
+    const all = (key: 'runtime' | 'agent', before: readonly string[]): string[] =>
+      [...new Set([...before, ...jobs.map(job => job[key]), ...(filter[key] ? [filter[key]] : [])])].sort()
+    const next = {
+      runtimes: all('runtime', known.value.runtimes),
+      agents: all('agent', known.value.agents),
+    }
+    if (JSON.stringify(next) !== JSON.stringify(known.value)) known.value = next
   }
   return (
     <section class="jobs">
       <h1 class="hidden">Jobs</h1>
-      <Filters runtimes={runtimes.value} />
-      <List key={JSON.stringify(filter)} filter={filter} onRuntimes={learn} />
+      <Filters {...known.value} />
+      <List key={JSON.stringify(filter)} filter={filter} onJobs={learn} />
     </section>
   )
 }
@@ -31,10 +36,10 @@ const NARROW = matchMedia('(max-width: 760px)')
 
 interface ListProps {
   readonly filter: Filter
-  onRuntimes(runtimes: readonly string[]): void
+  onJobs(jobs: readonly JobSummary[]): void
 }
 
-const List = ({ filter, onRuntimes }: ListProps) => {
+const List = ({ filter, onJobs }: ListProps) => {
   const stop = useMemo(() => new AbortController(), [])
   const list = useMemo(() => createJobList(filter, stop.signal), [])
   const selected = useSignal<ReadonlySet<string>>(new Set())
@@ -50,8 +55,9 @@ const List = ({ filter, onRuntimes }: ListProps) => {
       stop.abort()
     }
   }, [])
-  const jobs = list.jobs.value
-  useEffect(() => onRuntimes([...new Set(jobs.map(job => job.runtime))]), [jobs])
+  const { opened, toggleBatch } = useBatches(list.jobs.value)
+  const jobs = list.jobs.value.flatMap(job => [job, ...(opened.get(job.job_id) ?? [])])
+  useEffect(() => onJobs(list.jobs.value), [list.jobs.value])
   const active = activeId.value === undefined ? -1 : jobs.findIndex(job => job.job_id === activeId.value)
 
   const toggle = (id: string): void => {
@@ -61,7 +67,7 @@ const List = ({ filter, onRuntimes }: ListProps) => {
   }
   const move = (by: number): void => {
     // Keys may come faster than the page is drawn.
-    const from = list.jobs.value.findIndex(job => job.job_id === activeId.value)
+    const from = jobs.findIndex(job => job.job_id === activeId.value)
     activeId.value = jobs[Math.min(jobs.length - 1, Math.max(0, from + by))]?.job_id
   }
   useKeys({
@@ -70,6 +76,10 @@ const List = ({ filter, onRuntimes }: ListProps) => {
     ...(activeId.value !== undefined && {
       Enter: () => go(`#/jobs/${activeId.value}`),
       x: () => toggle(activeId.value!),
+      f: () => {
+        const job = jobs[active]
+        if (job !== undefined && isBatch(job)) void toggleBatch(job.job_id)
+      },
       Escape: () => {
         activeId.value = undefined
       },
@@ -82,7 +92,7 @@ const List = ({ filter, onRuntimes }: ListProps) => {
       <Problem error={list.problem.value} />
       <Actions selected={selected} jobs={jobs} onDone={() => void list.reload()} />
       {jobs.length === 0 ? (
-        <NoJobs isFiltered={Object.keys(filter).length > 0} />
+        <NoJobs isFiltered={isFiltered(filter)} />
       ) : (
         <VirtualRows
           count={jobs.length}
@@ -98,6 +108,8 @@ const List = ({ filter, onRuntimes }: ListProps) => {
                 isActive={index === active}
                 isSelected={selected.value.has(job.job_id)}
                 onSelect={() => toggle(job.job_id)}
+                isOpen={opened.has(job.job_id)}
+                onFold={() => void toggleBatch(job.job_id)}
               />
             )
           }}

@@ -5,17 +5,37 @@ interface Props {
   readonly job: JobSummary
   readonly isActive: boolean
   readonly isSelected: boolean
+  /** Of a batch: its members are shown. */
+  readonly isOpen: boolean
   onSelect(): void
+  onFold(): void
 }
 
-export const JobRow = ({ job, isActive, isSelected, onSelect }: Props) => (
-  <div class={`job-row${isActive ? ' active' : ''}${isSelected ? ' selected' : ''}`}>
+export const isBatch = (job: JobSummary): boolean => job.runtime === 'batch'
+
+export const JobRow = ({ job, isActive, isSelected, isOpen, onSelect, onFold }: Props) => (
+  <div
+    class={`job-row${isActive ? ' active' : ''}${isSelected ? ' selected' : ''}${job.parent_id ? ' member-row' : ''}`}
+  >
     <input type="checkbox" aria-label={`Select ${job.task}`} checked={isSelected} onChange={onSelect} />
     <Badge status={job.status} />
-    <a class="task" href={`#/jobs/${job.job_id}`}>
-      <span>{job.task || job.job_id}</span>
-      <Labels labels={job.labels} />
-    </a>
+    <span class="task-cell">
+      {isBatch(job) && (
+        <button
+          type="button"
+          class="quiet fold"
+          aria-expanded={isOpen}
+          aria-label={`Members of ${job.task}`}
+          onClick={onFold}
+        >
+          {isOpen ? '▾' : '▸'}
+        </button>
+      )}
+      <a class="task" href={`#/jobs/${job.job_id}`}>
+        <span>{job.task || job.job_id}</span>
+        <Labels labels={job.labels} />
+      </a>
+    </span>
     <span class="cell runtime">{job.agent === 'script' ? job.runtime : `${job.agent}, ${job.runtime}`}</span>
     <span class="cell age">
       <Age at={job.created_at} />

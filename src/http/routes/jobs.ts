@@ -41,11 +41,21 @@ const listRoutes = ({ deputy, closing }: ControlDeps, large: LargeAnswers): Rout
     method: 'GET',
     path: '/api/jobs',
     tag: 'jobs',
-    summary: 'List jobs, newest first',
+    summary: 'List jobs',
     query: z.strictObject({
       status: stateSchema.exactOptional(),
       label: z.string().min(1).max(400).exactOptional().describe("'name' or 'name=value'"),
       runtime: z.string().min(1).max(64).exactOptional(),
+      agent: z.string().min(1).max(64).exactOptional(),
+      origin: z.string().min(1).max(100).exactOptional().describe("The client, such as 'cli' or 'mcp'"),
+      node: z.string().min(1).max(253).exactOptional().describe('The node that a finished job ran on'),
+      parent: z
+        .union([z.literal('none'), z.uuid()])
+        .exactOptional()
+        .describe("Members of this batch; 'none': no members of batches"),
+      since: z.iso.datetime().exactOptional().describe('Submitted at or after this time'),
+      until: z.iso.datetime().exactOptional().describe('Submitted before this time'),
+      sort: z.enum(['newest', 'oldest', 'longest']).exactOptional(),
       search: z
         .string()
         .min(1)

@@ -12,6 +12,15 @@ import { openDatabase } from '../../../src/store/database.ts'
 import { createWriter } from '../../../src/store/group-commit.ts'
 import { openStore } from '../../../src/store/sqlite-store.ts'
 
+const NOTHING = {
+  artifacts: [],
+  skippedArtifacts: [],
+  patch: null,
+  usage: null,
+  isolation: [],
+  limitsHit: [],
+}
+
 let directory: string
 let path: string
 const stores: Store[] = []
@@ -282,6 +291,51 @@ describe('lists', () => {
     expect(await store.listJobs({ limit: 100, label: { name: 'team', value: 'blue' } })).toHaveLength(12)
     expect(await store.listJobs({ limit: 100, label: { name: 'team' } })).toHaveLength(25)
     expect(await store.listJobs({ limit: 100, label: { name: 'none' } })).toHaveLength(0)
+  })
+
+  it('are found by agent, origin, node and time, without the members of batches', async () => {
+    const store = open()
+    const first = await submit(store, { agentType: 'claude' }, 1000)
+    const second = await submit(store, {}, 2000)
+    const found = async (query: object) =>
+      (await store.listJobs({ limit: 10, ...query })).map(job => (job.id === first ? 'first' : 'second'))
+    expect(await found({ agent: 'claude' })).toEqual(['first'])
+    expect(await found({ origin: 'te' })).toEqual(['second', 'first'])
+    expect(await found({ origin: 'est' })).toEqual([])
+    expect(await found({ since: 1001 })).toEqual(['second'])
+    expect(await found({ until: 2000 })).toEqual(['first'])
+    expect(await found({ parentId: null })).toEqual(['second', 'first'])
+    expect(await found({ parentId: first })).toEqual([])
+    const executedOn = { node: 'n1', because: 'it is idle' }
+    const result = { ...NOTHING, executedOn }
+    await store.move(second, 'cancelled', { completedAt: 3000, result }, { at: 3000, data: {} })
+    expect(await found({ node: 'n1' })).toEqual(['second'])
+    expect(await found({ node: 'n2' })).toEqual([])
+  })
+
+  it('page in other orders: oldest first, longest first', async () => {
+    const store = open()
+    const ids: string[] = []
+    const durations = [5, 70, 5, 30, 0]
+    for (const duration of durations) {
+      const id = await submit(store)
+      ids.push(id)
+      if (duration === 0) continue
+      await store.claim({ runtime: 'sandbox', machineId: newId(), now: 10 })
+      await store.move(id, 'running', { startedAt: 100 }, { at: 100, data: {} })
+      await store.move(id, 'success', { completedAt: 100 + duration }, { at: 200, data: {} })
+    }
+    const pages = async (sort: 'oldest' | 'longest') => {
+      const seen: number[] = []
+      for (let before: string | undefined; ; ) {
+        const page = await store.listJobs({ limit: 2, sort, ...(before && { before }) })
+        seen.push(...page.map(job => ids.indexOf(job.id)))
+        if (page.length < 2) return seen
+        before = page.at(-1)!.id
+      }
+    }
+    expect(await pages('oldest')).toEqual([0, 1, 2, 3, 4])
+    expect(await pages('longest')).toEqual([1, 3, 2, 0, 4])
   })
 })
 
