@@ -44,7 +44,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['ports', 'jobs', 'output', 'files', 'runner', 'egress', 'guest', 'proxmox'],
     'config/proxmox-provider',
   ],
-  'providers/ssh': ['ports', 'jobs', 'runner', 'nodes'],
+  'providers/ssh': ['ports', 'jobs', 'files', 'runner', 'nodes'],
   // Where a command runs: between the nodes and the fronts.
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
   // What the CLI and other programs use to call the daemon.
