@@ -11,7 +11,7 @@ execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconf
   stdio: 'inherit',
 })
 cpSync(`${root}package.json`, `${out}/package.json`)
-cpSync(`${root}src/runner/program`, `${out}/src/runner/program`, { recursive: true })
+execFileSync(process.execPath, [`${root}scripts/copy-programs.js`, `${out}/src`])
 cpSync(`${root}test/vm/image`, `${out}/test/vm/image`, { recursive: true })
 const { status } = spawnSync(process.execPath, [`${out}/bench/run.js`, ...process.argv.slice(2)], {
   stdio: 'inherit',

@@ -1,8 +1,9 @@
-// Copies the shell programs that the code reads at run time into dist/: tsc emits only what it compiles.
+// Copies the shell programs that the code reads at run time from src/ into dist/, or into the directory that is named:
+// tsc emits only what it compiles.
 import { cpSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-const at = path => fileURLToPath(new URL(`../${path}`, import.meta.url))
+const source = fileURLToPath(new URL('../src', import.meta.url))
+const target = process.argv[2] ?? fileURLToPath(new URL('../dist', import.meta.url))
 
-for (const program of ['runner/program', 'guest/program'])
-  cpSync(at(`src/${program}`), at(`dist/${program}`), { recursive: true })
+cpSync(source, target, { recursive: true, filter: path => !/\.ts$/.test(path) })

@@ -1,3 +1,4 @@
+import { quoteIfNeeded } from '../runner/shell-words.ts'
 import { type PrivilegeScope, privilegeTable } from './privileges.ts'
 
 interface Wanted extends PrivilegeScope {
@@ -30,17 +31,19 @@ interface Grant {
 export const grantLines = ({ user, tokenId, path, role, privileges }: Grant): string[] => [
   roleLine(role, privileges),
   // root@pam has all privileges and accepts no ACL entry.
-  ...(user === 'root@pam' ? [] : [`pveum acl modify ${quote(path)} --users ${quote(user)} --roles ${role}`]),
+  ...(user === 'root@pam'
+    ? []
+    : [`pveum acl modify ${quoteIfNeeded(path)} --users ${quoteIfNeeded(user)} --roles ${role}`]),
   ...(tokenId === undefined
     ? []
-    : [`pveum acl modify ${quote(path)} --tokens ${quote(tokenId)} --roles ${role}`]),
+    : [`pveum acl modify ${quoteIfNeeded(path)} --tokens ${quoteIfNeeded(tokenId)} --roles ${role}`]),
 ]
 
 /** The commands for a new installation: pool, user, token, roles and rules. The third prints the value of the token. */
 export const setupLines = (wanted: Wanted & { tokenName: string }): string[] => [
-  `pveum pool add ${quote(wanted.pool)} --comment "machines of Deputy"`,
-  `pveum user add ${quote(wanted.user)} --comment "Deputy"`,
-  `pveum user token add ${quote(wanted.user)} ${quote(wanted.tokenName)} --privsep 1`,
+  `pveum pool add ${quoteIfNeeded(wanted.pool)} --comment "machines of Deputy"`,
+  `pveum user add ${quoteIfNeeded(wanted.user)} --comment "Deputy"`,
+  `pveum user token add ${quoteIfNeeded(wanted.user)} ${quoteIfNeeded(wanted.tokenName)} --privsep 1`,
   ...pveumLines({ ...wanted, tokenId: `${wanted.user}!${wanted.tokenName}` }),
   '# Optional, to place machines by the free memory of nodes and to see whether the firewall of the datacenter is on:',
   ...auditGrantLines({ user: wanted.user, tokenId: `${wanted.user}!${wanted.tokenName}` }).map(
@@ -57,8 +60,10 @@ export const auditGrantLines = (
   ...paths.flatMap(path => {
     const rule = `--roles DeputyWatch${path === '/' ? ' --propagate 0' : ''}`
     return [
-      `pveum acl modify ${path} --users ${quote(user)} ${rule}`,
-      ...(tokenId === undefined ? [] : [`pveum acl modify ${path} --tokens ${quote(tokenId)} ${rule}`]),
+      `pveum acl modify ${path} --users ${quoteIfNeeded(user)} ${rule}`,
+      ...(tokenId === undefined
+        ? []
+        : [`pveum acl modify ${path} --tokens ${quoteIfNeeded(tokenId)} ${rule}`]),
     ]
   }),
 ]
@@ -68,7 +73,3 @@ const roleLine = (role: string, privileges: readonly string[]): string => {
   const rest = `${role} --privs "${privileges.join(' ')}"`
   return `pveum role add ${rest} || pveum role modify ${rest} --append 1`
 }
-
-/** Uses single quotes, because an interactive bash expands `!` even within double quotes. */
-const quote = (text: string): string =>
-  /^[A-Za-z0-9@/._-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

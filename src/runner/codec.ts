@@ -10,7 +10,7 @@ import {
   toWords,
   VERSION,
 } from './frames.ts'
-import { shellQuote, splitWords } from './shell-words.ts'
+import { quoteIfNeeded, splitWords } from './shell-words.ts'
 
 /** The request as a line; arguments and variables may contain newlines, inside quotes. */
 export const encodeRequest = (request: Request): string => {
@@ -19,8 +19,6 @@ export const encodeRequest = (request: Request): string => {
     throw new AppError('invalid', `The ${request.kind} request cannot be sent: ${sentence(wire.error)}.`)
   return `${toWords(wire.data).map(quoteIfNeeded).join(' ')}\n`
 }
-
-const quoteIfNeeded = (word: string): string => (/^[\w./:=@,+-]+$/.test(word) ? word : shellQuote(word))
 
 const sentence = (error: z.ZodError): string =>
   error.issues.map(({ path, message }) => `${path.join('.') || 'frame'}: ${message}`).join('; ')

@@ -1,5 +1,9 @@
-/** Quotes one word for a POSIX shell. */
+/** Quotes one word for a POSIX shell. Single quotes, because an interactive bash expands `!` within double quotes. */
 export const shellQuote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
+
+/** Quotes a word only where a shell would not read it as it stands. */
+export const quoteIfNeeded = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : shellQuote(word)
 
 export const shellJoin = (words: readonly string[]): string => words.map(shellQuote).join(' ')
 

@@ -25,7 +25,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   runner: ['jobs', 'ports', 'output', 'files'],
   guest: ['jobs', 'egress', 'runner'],
   // These know nothing of jobs: of src/jobs they use only helpers without state.
-  proxmox: ['jobs/errors', 'files', 'proxmox/catalogue'],
+  proxmox: ['jobs/errors', 'files', 'runner/shell-words', 'proxmox/catalogue'],
   'proxmox/catalogue': ['jobs/errors', 'proxmox'],
   nodes: ['jobs/errors', 'jobs/nearest', 'jobs/own-property', 'jobs/deadline', 'nodes'],
   'nodes/addresses': ['jobs/errors', 'jobs/deadline', 'nodes'],
@@ -54,7 +54,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   mcp: ['engine', 'jobs', 'proxmox', 'mcp/bridge', 'mcp/tools'],
   // Runs in the process of the MCP client, so it loads as little as possible.
   'mcp/bridge': ['client', 'config', 'version', 'mcp'],
-  'mcp/tools': ['engine', 'jobs', 'files', 'config', 'proxmox', 'routing', 'mcp'],
+  'mcp/tools': ['engine', 'jobs', 'files', 'config', 'proxmox', 'routing', 'runner/shell-words', 'mcp'],
   daemon: ['*'],
   // The CLI starts the daemon and the bridge, and asks the daemon for the rest.
   cli: [
@@ -70,9 +70,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   'cli/args': ['jobs'],
   'cli/terminal': ['jobs'],
-  'cli/completion': ['client', 'cli'],
+  'cli/completion': ['client', 'config', 'cli'],
   'cli/demo': ['client', 'engine/deputy', 'cli'],
-  'cli/manifest': ['jobs', 'files', 'cli'],
+  'cli/manifest': ['jobs', 'files', 'runner/shell-words', 'cli'],
   'cli/mcp-clients': ['jobs', 'files', 'cli'],
   'cli/nodes': ['client', 'jobs', 'config', 'nodes', 'routing', 'runner/shell-words', 'cli'],
   'cli/patch': ['client', 'files', 'cli'],

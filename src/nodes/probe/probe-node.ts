@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { AppError } from '../../jobs/errors.ts'
 import type { SshTarget } from '../ssh/ssh-arguments.ts'
 import type { Ssh } from '../ssh/ssh-session.ts'
-import { PROBE_PROGRAM } from './probe-program.ts'
+import { probeProgram } from './probe-program.ts'
 import { type ProbeReport, parseReport } from './probe-report.ts'
 
 /** Echoes one line to measure the latency of the open session, then runs the probe program. */
@@ -25,7 +25,7 @@ export const probeNode = async (
   async function* input(): AsyncGenerator<string> {
     await greeted
     sentAt = performance.now()
-    yield `\n${PROBE_PROGRAM}`
+    yield `\n${probeProgram()}`
   }
   const onStdout = (chunk: Buffer): 'enough' | undefined => {
     text += chunk.toString('utf8')

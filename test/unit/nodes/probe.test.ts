@@ -10,9 +10,10 @@ import { overloadReason } from '../../../src/nodes/probe/health.ts'
 import { measureLocal } from '../../../src/nodes/probe/local-load.ts'
 import { createNodeMonitor } from '../../../src/nodes/probe/node-monitor.ts'
 import { probeNode } from '../../../src/nodes/probe/probe-node.ts'
-import { PROBE_PROGRAM } from '../../../src/nodes/probe/probe-program.ts'
+import { probeProgram } from '../../../src/nodes/probe/probe-program.ts'
 import { type ProbeReport, parseReport } from '../../../src/nodes/probe/probe-report.ts'
 import type { Ssh } from '../../../src/nodes/ssh/ssh-session.ts'
+import { has } from '../../support/has.ts'
 
 const MAC = `os Darwin
 arch arm64
@@ -27,6 +28,11 @@ tools awk bash curl git
 jobs 0
 end
 `
+
+it.skipIf(!has('shellcheck'))('shellcheck accepts the probe (skipped where it is missing)', () => {
+  const { stdout } = spawnSync('shellcheck', ['--shell=sh', '-'], { input: probeProgram(), encoding: 'utf8' })
+  expect(stdout).toBe('')
+})
 
 describe('a probe report', () => {
   it('is parsed and normalized', () => {
@@ -59,7 +65,7 @@ describe('a probe report', () => {
   ])('is refused when it is %s', (_, text) => expect(() => parseReport(text)).toThrow())
 
   it.skipIf(process.platform === 'win32')('comes from a program that runs on this very system', () => {
-    const report = parseReport(execFileSync('sh', { input: PROBE_PROGRAM, encoding: 'utf8' }))
+    const report = parseReport(execFileSync('sh', { input: probeProgram(), encoding: 'utf8' }))
     expect(report.cores).toBeGreaterThan(0)
     expect(report.memoryTotalMb).toBeGreaterThan(16)
     expect(report.cpu).toBeLessThanOrEqual(100)
@@ -83,7 +89,7 @@ describe.skipIf(process.platform === 'win32')('the commands that a probe counts'
     put('cut', '', undefined)
     put('done', '0\n', `${process.pid} 1 -\n`)
     const env = { ...process.env, HOME: home }
-    const report = parseReport(execFileSync('sh', { input: PROBE_PROGRAM, encoding: 'utf8', env }))
+    const report = parseReport(execFileSync('sh', { input: probeProgram(), encoding: 'utf8', env }))
     rmSync(home, { recursive: true })
     expect(report.jobs).toBe(1)
   })
@@ -166,7 +172,7 @@ describe.skipIf(process.platform === 'win32').each(SHELLS)('the probe on macOS, 
       writeFileSync(join(directory, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 })
     // Functions, because a busybox that is built so prefers its own tools to those in PATH.
     const tools = Object.keys(MAC_TOOLS).map(name => `${name}() { '${join(directory, name)}' "$@"; }\n`)
-    const program = tools.join('') + PROBE_PROGRAM.replaceAll('/proc/', '/nowhere/')
+    const program = tools.join('') + probeProgram().replaceAll('/proc/', '/nowhere/')
     const argv = shell === 'busybox' ? ['sh'] : shell === 'zsh' ? ['--emulate', 'sh'] : []
     const output = execFileSync(shell, argv, {
       input: program,

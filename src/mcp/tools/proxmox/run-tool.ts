@@ -1,3 +1,4 @@
+import { isUpid } from '../../../proxmox/upid.ts'
 import { checkGuestKind, checkRow, chooseRow, locate, toApi } from './action-arguments.ts'
 import { type CallSession, openCallSession } from './call-session.ts'
 import { bind } from './policy/api-operation.ts'
@@ -65,9 +66,6 @@ const queryOf = (args: Args): AnswerQuery => ({
 
 const seconds = (wait: unknown): number => (typeof wait === 'number' ? wait : WAIT_DEFAULT_S)
 const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
-export const isUpid = (value: unknown): value is string =>
-  typeof value === 'string' && value.startsWith('UPID:')
-
 export const secretNote = (files: readonly string[]): Answer => ({
   withheld: 'Secrets of this answer are in a file that only the user can read; tell the user its path.',
   secret_file: files.length === 1 ? files[0]! : [...files],

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ProxmoxToolsConfig, ProxmoxRule as Rule } from '../../../../config/proxmox-tools.ts'
 import { AppError, toAppError } from '../../../../jobs/errors.ts'
+import { isUpid } from '../../../../proxmox/upid.ts'
 import type { GuestIndex } from '../guest-index.ts'
 import type { Guest } from '../row-context.ts'
 import type { Tier } from '../table/define-row.ts'
@@ -155,4 +156,3 @@ const needsElevated = (operation: Operation, tier: Tier) =>
   })
 
 const isQuestion = (error: AppError) => error.name === 'ConfirmationNeeded'
-const isUpid = (value: unknown): value is string => typeof value === 'string' && value.startsWith('UPID:')

@@ -1,6 +1,7 @@
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { AppError } from '../../../../jobs/errors.ts'
+import { shellQuote } from '../../../../runner/shell-words.ts'
 import type { LxcCommand, LxcExec } from '../row-context.ts'
 import { PINNED_NAME, pinHostKey } from './host-key.ts'
 import { type ProgramResult, runProgram } from './run-program.ts'
@@ -86,9 +87,7 @@ export const createPctExec = ({ settings, stateDir, pct = '/usr/sbin/pct' }: Pct
  * the shell running, because it reports death by signal as 128 + number, where ssh would only return 255.
  */
 const remoteCommand = ({ vmid, command, timeoutS }: LxcCommand, pct: string): string =>
-  `timeout --kill-after=5 ${timeoutS} ${pct} exec ${vmid} -- /bin/sh -c ${quote(command)}; exit $?`
-
-const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+  `timeout --kill-after=5 ${timeoutS} ${pct} exec ${vmid} -- /bin/sh -c ${shellQuote(command)}; exit $?`
 
 /** RSA keys of type `ssh-rsa` use the SHA-2 signature algorithms. */
 const signatures = (type: string) => (type === 'ssh-rsa' ? 'rsa-sha2-512,rsa-sha2-256' : type)
