@@ -27,7 +27,8 @@ export const createBlobs = (directory: string, references: BlobReferences): Blob
   /** Flushes the temporary file, then renames it to its hash. */
   const place = async (temporary: string, sha256: string, holder: string): Promise<void> => {
     const target = pathOf(sha256)
-    await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+    const created = await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+    if (created !== undefined) await flushToDisk(directory)
     await flushToDisk(temporary)
     await hold(sha256, holder)
     await rename(temporary, target)

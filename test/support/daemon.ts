@@ -33,6 +33,8 @@ export interface DaemonSettings {
   readonly stderr?: number
   /** False: do not wait for the socket (the daemon may die first). */
   readonly ready?: boolean
+  /** A program that runs the daemon, with its arguments. */
+  readonly under?: readonly string[]
 }
 
 export const newHome = (): string => mkdtempSync(join(tmpdir(), 'deputy-test-'))
@@ -43,10 +45,12 @@ export const startDaemon = async ({
   env = {},
   stderr,
   ready = true,
+  under = [],
 }: DaemonSettings = {}): Promise<TestDaemon> => {
   const home = resolveHome({ DEPUTY_HOME: directory })
   let log = ''
-  const child = spawn(process.execPath, [CLI, 'daemon', 'run'], {
+  const [program, ...args] = [...under, process.execPath, CLI, 'daemon', 'run']
+  const child = spawn(program!, args, {
     env: { PATH: process.env.PATH, HOME: directory, DEPUTY_HOME: directory, DEPUTY_HTTP_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', stderr ?? 'pipe'],
   })

@@ -5,10 +5,11 @@ import { begin } from '../../support/begin-engine.ts'
 import { createScriptedProvider } from '../../support/scripted-provider.ts'
 
 /** An engine whose configuration has the secret KEY under this rule. */
-const start = async (rule: Omit<SecretRule, 'from'> = {}) => {
+const start = async (rule: Omit<SecretRule, 'from'> = {}, directory?: string) => {
   const secrets = { KEY: { from: 'env:KEY', ...rule } }
   const providers = ['sandbox', 'other'].map(name => createScriptedProvider(name))
   const engine = await begin(providers, {
+    ...(directory !== undefined && { directory }),
     secrets: createSecrets(secrets, { KEY: 'value-of-key' }),
     config: config => {
       config.secrets = secrets
@@ -93,4 +94,32 @@ describe('a secret with rules', () => {
     const { submit } = await start({ networks: ['full'] })
     for (const network of ['full', 'none', ['anything.example']]) await submit({ network })
   })
+})
+
+const never = new AbortController().signal
+
+it('a secret that the configuration denies since the submit is not given to the job', async () => {
+  const before = await start()
+  for (let slot = 0; slot < before.providers[0]!.slots; slot++)
+    await before.providers[0]!.started((await before.deputy.submit({ task: 'x' }, 'cli')).job_id)
+  const { job_id } = await before.submit({}, 'cli')
+  expect((await before.deputy.get(job_id)).status).toBe('pending')
+  await before.close()
+  const after = await start({ agents: ['custom'] }, before.directory)
+  expect(await after.deputy.wait(job_id, { timeoutMs: 20_000, signal: never })).toMatchObject({
+    status: 'failed',
+    error: { message: refused("by the agent 'script'").message },
+  })
+  expect(after.providers[0]!.calls.filter(call => call.includes('start'))).toEqual([])
+})
+
+it('the value of a secret is removed from the command when the job has ended', async () => {
+  const { submit, providers, deputy } = await start()
+  const { job_id } = await submit({}, 'cli')
+  const { request, finish } = await providers[0]!.started(job_id)
+  if (!('command' in request)) throw new Error('the job was not started anew')
+  expect(request.command.secrets).toEqual({ KEY: 'value-of-key' })
+  finish({})
+  await deputy.wait(job_id, { timeoutMs: 20_000, signal: never })
+  expect(request.command.secrets).toEqual({})
 })
