@@ -10,6 +10,8 @@ import { CLI, newHome, removeDirectory, useDaemons } from '../../support/daemon.
 import { until } from '../../support/engine.ts'
 import { freePort } from '../../support/free-port.ts'
 import { send } from '../../support/http/send.ts'
+import { startEmulator } from '../../support/pve/emulator.ts'
+import { fastGuests } from '../../support/pve/guests/fast.ts'
 
 const never = new AbortController().signal
 const startDaemon = useDaemons()
@@ -89,6 +91,28 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
     expect(result.status).toBe('success')
     expect(result.output).toBe(Array.from({ length: 40 }, (_, i) => `line ${i + 1}\n`).join(''))
     await until(async () => (await second.client.machines()).length === 0, 'the machine is gone', 30_000)
+  })
+
+  it('runs a job in the machine that was booting when the daemon was killed', async () => {
+    const emulator = await startEmulator({ guests: fastGuests({ bootMs: 3000 }) })
+    onTestFinished(() => emulator.close())
+    const env = {
+      ...emulator.env(),
+      ...{ PROXMOX_POOL: 'jobs', PROXMOX_SEED_STORAGE: 'seeds' },
+      ...{ CALLBACK_HOST: '127.0.0.1', CALLBACK_PORT: String(await freePort()) },
+    }
+    const directory = newHome()
+    const first = await startDaemon({ directory, env })
+    const { job_id } = await first.client.submit({ task: 'echo adopted', runtime: 'proxmox' })
+    const machines = () => [...emulator.state.vms.values()].filter(vm => vm.config.template !== '1')
+    await until(() => machines().some(vm => vm.status === 'running'), 'it boots', 30_000)
+    await first.kill('SIGKILL')
+    const second = await startDaemon({ directory, env })
+    const view = await second.client.wait(job_id, { timeoutMs: 50_000, signal: never })
+    expect(view).toMatchObject({ status: 'success', attempts: 1 })
+    expect((await second.client.result(job_id, {})).output).toBe('adopted\n')
+    expect(emulator.requests.filter(line => /POST .*\/clone/.test(line))).toHaveLength(1)
+    await until(() => machines().length === 0, 'the machine is gone', 30_000)
   })
 
   it('keeps secrets out of the output, and all else in it, when the daemon is killed between two halves', async () => {
