@@ -10,6 +10,10 @@ execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconf
   cwd: root,
   stdio: 'inherit',
 })
+execFileSync(process.execPath, ['scripts/bundle-shim.js', '.cache/bench/src'], {
+  cwd: root,
+  stdio: 'inherit',
+})
 cpSync(`${root}package.json`, `${out}/package.json`)
 execFileSync(process.execPath, [`${root}scripts/copy-programs.js`, `${out}/src`])
 cpSync(`${root}test/vm/image`, `${out}/test/vm/image`, { recursive: true })

@@ -32,6 +32,7 @@ const tsc = config =>
 const build = join(root, '.cache/chaos/build')
 rmSync(build, { recursive: true, force: true })
 tsc('tsconfig.build.json')
+execFileSync(process.execPath, ['scripts/bundle-shim.js'], { cwd: root, stdio: 'inherit' })
 tsc('tsconfig.chaos.json')
 cpSync(join(root, 'package.json'), join(build, 'package.json'))
 

@@ -20,6 +20,9 @@ export const encodeRequest = (request: Request): string => {
   return `${toWords(wire.data).map(quoteIfNeeded).join(' ')}\n`
 }
 
+export const encodeAnswer = (answer: Answer): string =>
+  `${toWords(z.encode(answerSchema, answer)).map(quoteIfNeeded).join(' ')}\n`
+
 const sentence = (error: z.ZodError): string =>
   error.issues.map(({ path, message }) => `${path.join('.') || 'frame'}: ${message}`).join('; ')
 
@@ -139,8 +142,11 @@ const unreadable = (line: string, cause?: unknown): AppError =>
   })
 
 /** Why two versions cannot work together; undefined when they can. */
-export const versionProblem = (theirs: { version: number; oldest: number }): string | undefined => {
+export const versionProblem = (
+  theirs: { version: number; oldest: number },
+  { their = 'runner', our = 'daemon' } = {},
+): string | undefined => {
   if (theirs.version >= OLDEST && theirs.oldest <= VERSION) return undefined
   const newer = theirs.oldest > VERSION
-  return `The runner speaks version ${theirs.version} of the runner protocol, this daemon version ${VERSION}: upgrade the ${newer ? 'daemon' : 'runner'}.`
+  return `The ${their} speaks version ${theirs.version} of the runner protocol, this ${our} version ${VERSION}: upgrade the ${newer ? our : their}.`
 }

@@ -1,9 +1,12 @@
 import { z } from 'zod'
+import { errorBody, runResult } from './run-result.ts'
+import { shimStart } from './shim-start.ts'
 
 /**
  * The runner protocol: what the daemon asks the runner inside a machine, and what the runner answers. A frame is one
  * line of shell words, `kind key=value …`, so that a runner written in POSIX sh needs no parser; `bytes=N` announces N
- * raw bytes after the line, `bytes=rest` all that follow on the channel. Each frame names its run or workspace, so one channel can serve several machines.
+ * raw bytes after the line, `bytes=rest` all that follow on the channel. Each frame names its run or workspace, so
+ * one channel can serve several machines. The keys and kinds that only shims know carry JSON where that is simpler.
  *
  * A peer ignores keys and kinds that it does not know. A change that an older peer would misread raises `VERSION`.
  */
@@ -25,6 +28,20 @@ const pids = z.codec(z.string().regex(/^[\d ]*$/), z.array(z.int()), {
   encode: value => value.join(' '),
 })
 
+/** A value that no shell has to read. */
+const json = <T extends z.ZodType>(schema: T) =>
+  z.codec(z.string(), schema, {
+    decode: (text, context): z.input<T> => {
+      try {
+        return JSON.parse(text)
+      } catch {
+        context.issues.push({ code: 'custom', message: 'must be JSON', input: text })
+        return z.NEVER
+      }
+    },
+    encode: value => JSON.stringify(value),
+  })
+
 const hello = z.object({ kind: z.literal('hello'), version: count, oldest: count, mark: id })
 
 export const requestSchema = z.discriminatedUnion('kind', [
@@ -44,13 +61,21 @@ export const requestSchema = z.discriminatedUnion('kind', [
     keepTail: count,
     /** Base64. Returned by `context`; the daemon seals it. */
     context: z.string().regex(/^[A-Za-z0-9+/=]*$/),
-    env: z.array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*=[^\0]*$/)),
+    /** A list without entries has no words. */
+    env: z.array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*=[^\0]*$/)).default([]),
     argv: z.array(text).min(1),
+    shim: json(shimStart).exactOptional(),
   }),
   /** Follows a run from an offset. A run that the runner does not know never starts afterwards. */
   z.object({ kind: z.literal('follow'), run: id, from: count }),
   /** Ends the processes of a run: TERM, grace, KILL. A run that has not arrived yet never starts. */
-  z.object({ kind: z.literal('stop'), run: id, graceTenths: count }),
+  z.object({
+    kind: z.literal('stop'),
+    run: id,
+    graceTenths: count,
+    /** For the result. */
+    why: z.enum(['cancel', 'timeout', 'stale']).exactOptional(),
+  }),
   z.object({ kind: z.literal('context'), run: id }),
   /** Makes sure that a run which has not arrived yet never starts. */
   z.object({ kind: z.literal('bar'), run: id }),
@@ -61,14 +86,35 @@ export const requestSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('files'), workspace: id }),
   /** A tar of some of them. This answer and that of `files` are the last ones on their channel. */
   z.object({ kind: z.literal('read'), workspace: id, argv: z.array(text) }),
+  /** To a shim: exit when no machine is held. */
+  z.object({ kind: z.literal('retire') }),
 ])
 
 const ofRun = z.object({ run: id })
 
+/** A shim and what it holds. */
+const shimState = z.object({
+  id,
+  pid: z.int(),
+  /** User id of its machines when the daemon is root. */
+  uid: z.int().nullable(),
+  /** A machine is booted for the next run. */
+  ready: z.boolean(),
+  machines: z.array(
+    z.object({
+      workspace: id,
+      run: id.nullable(),
+      /** The run has ended, and its result is not on disk yet. */
+      unsaved: z.boolean(),
+    }),
+  ),
+})
+
 export const answerSchema = z.discriminatedUnion('kind', [
   /** `boot` identifies the boot of the system, where it has such an id. */
-  hello.extend({ boot: text }),
-  ofRun.extend({ kind: z.literal('started'), fresh: flag }),
+  hello.extend({ boot: text, shim: json(shimState).exactOptional() }),
+  /** `at`: when, in milliseconds since 1970. */
+  ofRun.extend({ kind: z.literal('started'), fresh: flag, at: count.exactOptional() }),
   ofRun.extend({
     kind: z.literal('output'),
     stream: z.enum(['stdout', 'stderr']),
@@ -86,8 +132,17 @@ export const answerSchema = z.discriminatedUnion('kind', [
     startedAt: count,
     endedAt: count,
   }),
+  /** From a shim, instead of `exit`, `refused` or `lost`. A run without a result has it in its directory. */
+  ofRun.extend({ kind: z.literal('done'), result: json(runResult).exactOptional() }),
+  /** The log of a run has grown; the shim writes it to the directory of the run. */
+  ofRun.extend({ kind: z.literal('logged') }),
   /** It did not start and never will. `fault`: because something is wrong on the machine. */
-  ofRun.extend({ kind: z.literal('refused'), fault: flag, reason: text }),
+  ofRun.extend({
+    kind: z.literal('refused'),
+    fault: flag,
+    reason: text,
+    error: json(errorBody).exactOptional(),
+  }),
   /** It may have run; how it ended cannot be known. */
   ofRun.extend({ kind: z.literal('lost'), reason: text }),
   /** Another follower has taken over. */
@@ -100,11 +155,16 @@ export const answerSchema = z.discriminatedUnion('kind', [
   /** With `bytes=rest`, as `tar`; see `file-list.ts`. */
   z.object({ kind: z.literal('files'), workspace: id }),
   z.object({ kind: z.literal('tar'), workspace: id }),
+  /** The shim holds no machine; `ready`: one is booted for the next run. */
+  z.object({ kind: z.literal('idle'), ready: flag }),
+  /** The shim takes no more runs. */
+  z.object({ kind: z.literal('leaving') }),
   z.object({ kind: z.literal('failed'), reason: text }),
   /** Every request is answered. */
   z.object({ kind: z.literal('end') }),
 ])
 
+export type ShimState = z.output<typeof shimState>
 export type Request = z.output<typeof requestSchema>
 export type Answer = z.output<typeof answerSchema>
 
@@ -114,9 +174,9 @@ const LISTS = new Set(['env'])
 type Fields = Record<string, string | string[]>
 
 /** `argv` follows the word `--`, so that it needs no key. */
-export const toWords = ({ kind, argv, ...fields }: Fields): string[] => [
+export const toWords = ({ kind, argv, ...fields }: Partial<Fields>): string[] => [
   String(kind),
-  ...Object.entries(fields).flatMap(([key, value]) =>
+  ...Object.entries(fields).flatMap(([key, value = []]) =>
     (Array.isArray(value) ? value : [value]).map(each => `${key}=${each}`),
   ),
   ...(Array.isArray(argv) ? ['--', ...argv] : []),

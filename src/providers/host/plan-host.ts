@@ -4,7 +4,7 @@ import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { killByEnvironment } from '../local/kill-by-environment.ts'
 import type { LaunchPlan } from '../local/local-machine.ts'
-import type { ShimConfig } from '../local/shim-protocol.ts'
+import type { ShimConfig } from '../local/shim-config.ts'
 
 /** Set in the environment of every process of a job, to find and kill what it leaves. */
 export const HOST_VARIABLE = 'DEPUTY_MACHINE'

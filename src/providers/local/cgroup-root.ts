@@ -8,8 +8,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type CgroupRoot, readMembers, removeCgroups } from './cgroups.ts'
+import { readMembers, removeCgroups } from './cgroups.ts'
 import { descendantsOf } from './process-tree.ts'
+import type { CgroupRoot } from './shim-config.ts'
 
 /** The cgroup in which Deputy can create cgroups, or why there is none. */
 export type CgroupLookup =
@@ -103,7 +104,7 @@ const moveProcessesToChild = (base: string): void => {
 const isOwnProcess = (pid: number): boolean => {
   if (pid === process.pid || descendantsOf(process.pid).includes(pid)) return true
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/local/shim.js')
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/shim.js\0')
   } catch {
     return true // The process has exited.
   }

@@ -1,16 +1,7 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { signalAll } from './process-tree.ts'
-
-/** Where the daemon can create cgroups: one directory per controller in version 1, a single one in version 2. */
-export type CgroupRoot =
-  | {
-      readonly version: 1
-      readonly memory: string | null
-      readonly pids: string | null
-      readonly cpu: string | null
-    }
-  | { readonly version: 2; readonly path: string; readonly controllers: readonly string[] }
+import type { CgroupRoot } from './shim-config.ts'
 
 interface CgroupLimits {
   readonly memory: number

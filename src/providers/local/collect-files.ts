@@ -7,9 +7,9 @@ import { pipeline } from 'node:stream/promises'
 import { extract, type Header } from 'tar-stream'
 import type { ListedFile } from '../../files/file-listing.ts'
 import type { SkippedArtifact } from '../../jobs/job.ts'
+import type { CollectedFile } from '../../runner/run-result.ts'
 import type { LocalMachine } from './local-machine.ts'
 import { packScript } from './runner-script.ts'
-import type { CollectedFile } from './shim-protocol.ts'
 
 export interface CollectedFiles {
   readonly files: readonly CollectedFile[]

@@ -2,16 +2,17 @@ import { readListing } from '../../files/file-listing.ts'
 import { selectArtifacts } from '../../files/select-artifacts.ts'
 import { globMatcher } from '../../jobs/artifact-globs.ts'
 import { toAppError } from '../../jobs/errors.ts'
+import type { RunExit } from '../../runner/run-result.ts'
 import type { LocalMachine } from './local-machine.ts'
 import type { MakePatchOptions, PatchResult } from './make-patch.ts'
+import type { RunSpec } from './run-spec.ts'
 import { listScript } from './runner-script.ts'
-import type { ShimExit, StartSpec } from './shim-protocol.ts'
 
-export type CollectedResults = Pick<ShimExit, 'artifacts' | 'skippedArtifacts' | 'patch'>
+export type CollectedResults = Pick<RunExit, 'artifacts' | 'skippedArtifacts' | 'patch'>
 
 export interface CollectResultsOptions {
   readonly machine: LocalMachine
-  readonly spec: StartSpec
+  readonly spec: RunSpec
   readonly startedAt: number
   readonly signal: AbortSignal
 }

@@ -2,8 +2,8 @@ import type { JobOutput } from '../../output/job-output.ts'
 import { LOCAL_SIGNALS, signalOf } from '../../runner/signals.ts'
 import type { DiskUse } from './disk-use.ts'
 import type { LocalMachine } from './local-machine.ts'
+import type { RunSpec } from './run-spec.ts'
 import { jobScript } from './runner-script.ts'
-import type { StartSpec } from './shim-protocol.ts'
 
 /** How a command ended. */
 export interface CommandEnd {
@@ -17,7 +17,7 @@ export interface CommandEnd {
 /** Sends the command and waits until it or the machine has ended. */
 export const executeCommand = (
   machine: LocalMachine,
-  spec: StartSpec,
+  spec: RunSpec,
   output: JobOutput,
 ): Promise<CommandEnd> =>
   new Promise(resolve => {

@@ -2,9 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { AppError } from '../../jobs/errors.ts'
 import type { OutputChunk } from '../../jobs/job.ts'
 import type { AttachRequest, Outcome, StopReason } from '../../ports.ts'
+import { tenths } from '../../runner/client.ts'
+import { runIdOf } from '../../runner/run.ts'
+import type { RunResult } from '../../runner/run-result.ts'
 import { readResult, readStarted } from './job-state-files.ts'
 import type { ShimLink } from './shim-link.ts'
-import type { ShimResult } from './shim-protocol.ts'
 import type { Frame } from './spool-frames.ts'
 import { openSpoolReader } from './spool-reader.ts'
 
@@ -22,7 +24,7 @@ export interface FollowShimOptions {
 }
 
 export type FollowResult =
-  | { readonly kind: 'finished'; readonly result: ShimResult }
+  | { readonly kind: 'finished'; readonly result: RunResult }
   /** The shim exited or is in use. Nothing was started, so another shim may try. */
   | { readonly kind: 'refused'; readonly error: AppError }
   | Exclude<Outcome, { kind: 'exit' | 'not-started' }>
@@ -44,18 +46,19 @@ export const followShim = async ({
   const wake = createWakeSignal()
   let finished = link === undefined
   let refused: AppError | undefined
-  let sentResult: ShimResult | null = null
+  let sentResult: RunResult | undefined
   let startedAt: number | undefined
 
-  const unlisten = link?.listen(message => {
-    if (message.type === 'closed') finished = true
-    else if (!('jobId' in message) || message.jobId !== run.job.id) return
-    else if (message.type === 'started') startedAt = message.at
-    else if (message.type === 'done') {
-      sentResult = message.result
+  const runId = runIdOf(run)
+  const unlisten = link?.listen(event => {
+    if (event.kind === 'closed') finished = true
+    else if (!('run' in event) || event.run !== runId) return
+    else if (event.kind === 'started') startedAt = event.at ?? Date.now()
+    else if (event.kind === 'done') {
+      sentResult = event.result
       finished = true
-    } else if (message.type === 'refused') {
-      refused = AppError.fromBody(message.error)
+    } else if (event.kind === 'refused') {
+      refused = event.error ? AppError.fromBody(event.error) : new AppError('unavailable', event.reason)
       // The shim is not free as assumed: do not choose it again.
       if (refused.code === 'unavailable' && link !== undefined) link.retiring = true
       finished = true
@@ -64,12 +67,12 @@ export const followShim = async ({
     wake.ring()
   })
   const onStop = () => {
-    const { kind } = run.stop.reason as StopReason
-    link?.send({ type: 'stop', jobId: run.job.id, kind, graceSeconds })
+    const { kind: why } = run.stop.reason as StopReason
+    link?.send({ kind: 'stop', run: runId, why, graceTenths: tenths(graceSeconds) })
   }
   run.detach.addEventListener('abort', wake.ring)
   run.stop.addEventListener('abort', onStop)
-  if (sendStart === undefined) link?.send({ type: 'attach', jobId: run.job.id })
+  if (sendStart === undefined) link?.send({ kind: 'follow', run: runId, from: 0 })
   else if (link !== undefined) sendStart(link)
   if (run.stop.aborted) onStop()
 
@@ -101,7 +104,7 @@ export const followShim = async ({
     await reader.close()
   }
   if (refused !== undefined) return { kind: 'refused', error: refused }
-  return sentResult === null ? resultFromFiles(dir) : { kind: 'finished', result: sentResult }
+  return sentResult === undefined ? resultFromFiles(dir) : { kind: 'finished', result: sentResult }
 }
 
 const deliver = async (run: AttachRequest, frames: readonly Frame[], position: number): Promise<number> => {
@@ -127,8 +130,11 @@ const deliver = async (run: AttachRequest, frames: readonly Frame[], position: n
   return bytes
 }
 
-/** Reads the result. Without one, the start marker decides whether the job is lost or was never started. */
-export const resultFromFiles = async (dir: string): Promise<FollowResult> => {
+/**
+ * Reads the result. Without one, the start marker decides whether the job is lost or was never started. `refusal`: why
+ * a shim that may hold the job cannot be asked.
+ */
+export const resultFromFiles = async (dir: string, refusal?: string): Promise<FollowResult> => {
   const result = await readResult(dir)
   if (result !== undefined) return { kind: 'finished', result }
   if ((await readStarted(dir)) === undefined)
@@ -141,9 +147,14 @@ export const resultFromFiles = async (dir: string): Promise<FollowResult> => {
     }
   return {
     kind: 'lost',
-    error: new AppError('internal', 'The process that held the job ended, and the job with it.', {
-      hint: 'It was killed from outside, or the computer was restarted. Submit the job again.',
-    }),
+    error:
+      refusal === undefined
+        ? new AppError('internal', 'The process that held the job ended, and the job with it.', {
+            hint: 'It was killed from outside, or the computer was restarted. Submit the job again.',
+          })
+        : new AppError('unsupported', `The process that holds the job cannot be asked. ${refusal}`, {
+            hint: 'The command may still run: it ends with its timeout. Submit the job again.',
+          }),
   }
 }
 

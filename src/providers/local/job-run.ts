@@ -2,13 +2,14 @@ import { AppError } from '../../jobs/errors.ts'
 import { createJobOutput } from '../../output/job-output.ts'
 import { redactNames } from '../../output/redact-names.ts'
 import type { StopReason } from '../../ports.ts'
+import type { RunExit, RunResult } from '../../runner/run-result.ts'
 import { type CollectedResults, collectResults } from './collect-results.ts'
 import { executeCommand, exitStatus, shutDownAndDrain } from './execute-command.ts'
 import { markStarted } from './job-state-files.ts'
 import { limitsHit, uncountedLimitErrors } from './limits-hit.ts'
 import { toLocalError } from './local-error.ts'
 import type { LocalMachine } from './local-machine.ts'
-import type { ShimExit, ShimResult, StartSpec } from './shim-protocol.ts'
+import type { RunSpec } from './run-spec.ts'
 import { openSpool } from './spool.ts'
 import { stopJob } from './stop-job.ts'
 import { unpackInput } from './unpack-input.ts'
@@ -16,12 +17,12 @@ import { watchUsage } from './watch-usage.ts'
 
 export interface JobRun {
   /** Never rejects. */
-  readonly done: Promise<ShimResult>
+  readonly done: Promise<RunResult>
   stop(kind: StopReason['kind'], graceSeconds: number): void
 }
 
 export interface JobRunOptions {
-  readonly spec: StartSpec
+  readonly spec: RunSpec
   /** Returns the warm machine if it fits, else boots one. */
   getMachine(): Promise<LocalMachine>
   /** Kills a machine that is still booting. */
@@ -69,7 +70,7 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     else stopJob(machine, graceSeconds * 1000, () => ended)
   }
 
-  const run = async (): Promise<ShimResult> => {
+  const run = async (): Promise<RunResult> => {
     checkArguments(spec)
     machine = await getMachine()
     lap('boot', beganAt)
@@ -111,7 +112,7 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     output.end()
     const after = machine.plan.cgroup?.events() ?? before
     const summary = output.agentSummary()
-    const exit: ShimExit = {
+    const exit: RunExit = {
       ...exitStatus(end),
       stopped,
       startedAt,
@@ -141,7 +142,7 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
   }
 
   const done = run()
-    .catch((error): ShimResult => {
+    .catch((error): RunResult => {
       if (stopped !== null && startedAt === undefined) return neverStarted(stopped, machine, phases)
       const failure = toLocalError(error).toBody()
       const redacted = { ...failure, message: output.redact(failure.message) }
@@ -167,7 +168,7 @@ const withTimeout = async (
   }
 }
 
-const nothingCollected = (spec: StartSpec): CollectedResults => ({
+const nothingCollected = (spec: RunSpec): CollectedResults => ({
   artifacts: [],
   skippedArtifacts:
     spec.artifacts.length > 0 || spec.wantsPatch
@@ -180,7 +181,7 @@ const neverStarted = (
   stopped: StopReason['kind'],
   machine: LocalMachine | undefined,
   phases: Record<string, number>,
-): ShimResult => {
+): RunResult => {
   const now = Date.now()
   return {
     kind: 'exit',
@@ -203,12 +204,12 @@ const neverStarted = (
   }
 }
 
-const startedElsewhere: ShimResult = {
+const startedElsewhere: RunResult = {
   kind: 'lost',
   error: new AppError('conflict', 'Another process has started this job already.').toBody(),
 }
 
-const checkArguments = (spec: StartSpec): void => {
+const checkArguments = (spec: RunSpec): void => {
   for (const argument of [...spec.argv, ...Object.values(spec.env)])
     if (Buffer.byteLength(argument) > MAX_ARGUMENT_BYTES)
       throw new AppError(

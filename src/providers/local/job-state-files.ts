@@ -2,7 +2,7 @@ import { open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { flushToDisk } from '../../files/flush.ts'
-import type { ShimResult } from './shim-protocol.ts'
+import { type RunResult, runResult } from '../../runner/run-result.ts'
 
 const RESULT_FILE = 'exit.json'
 const STARTED_FILE = 'started'
@@ -37,7 +37,7 @@ export const readStarted = async (dir: string): Promise<number | undefined> => {
  * Resolves when the result is on disk. On a full disk it retries until there is room, the signal is aborted,
  * or the directory is removed.
  */
-export const saveResult = async (dir: string, result: ShimResult, signal: AbortSignal): Promise<void> => {
+export const saveResult = async (dir: string, result: RunResult, signal: AbortSignal): Promise<void> => {
   const path = join(dir, RESULT_FILE)
   for (let pause = 100; !signal.aborted; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     try {
@@ -53,9 +53,9 @@ export const saveResult = async (dir: string, result: ShimResult, signal: AbortS
 }
 
 /** Undefined when there is no result, or when a power cut has damaged it. */
-export const readResult = async (dir: string): Promise<ShimResult | undefined> => {
+export const readResult = async (dir: string): Promise<RunResult | undefined> => {
   try {
-    return JSON.parse(await readFile(join(dir, RESULT_FILE), 'utf8')) as ShimResult
+    return runResult.parse(JSON.parse(await readFile(join(dir, RESULT_FILE), 'utf8')))
   } catch {
     return undefined
   }

@@ -1,8 +1,8 @@
 import { formatSize } from '../../jobs/sizes.ts'
 import type { LimitErrorScanner, ScannedLimit } from '../../output/limit-error-scanner.ts'
 import type { StopReason } from '../../ports.ts'
+import type { MachineLimits } from '../../runner/shim-start.ts'
 import type { DiskUse } from './disk-use.ts'
-import type { MachineLimits } from './shim-protocol.ts'
 
 export interface LimitEvidence {
   readonly limits: MachineLimits

@@ -16,12 +16,15 @@ import type {
   Run,
 } from '../../ports.ts'
 import type { KeepLimits } from '../../runner/keep-limits.ts'
+import { runIdOf } from '../../runner/run.ts'
+import type { CollectedFile, RunExit } from '../../runner/run-result.ts'
+import type { MachineLimits } from '../../runner/shim-start.ts'
 import { type FollowResult, followShim, resultFromFiles } from './follow-shim.ts'
 import { readResult } from './job-state-files.ts'
 import { toLocalError } from './local-error.ts'
+import { type RunSpec, toStartRequest } from './run-spec.ts'
 import type { ShimLink } from './shim-link.ts'
 import type { ShimPool } from './shim-pool.ts'
-import type { CollectedFile, MachineLimits, ShimExit, StartSpec } from './shim-protocol.ts'
 
 export interface LocalProviderOptions {
   readonly name: string
@@ -71,7 +74,7 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
   const attempt = async (run: Run): Promise<FollowResult> => {
     const dir = jobDir(run)
     const link = await acquireShim(run, pool)
-    let spec: StartSpec
+    let spec: RunSpec
     try {
       await removeEarlierRuns(machineDir(run.machine.id), run.job.id)
       await mkdir(dir, { recursive: true, mode: 0o700 })
@@ -81,9 +84,9 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
       throw error
     }
     return followRun(run, link, chosen => {
-      chosen.jobId = run.job.id
+      chosen.runId = runIdOf(run)
       chosen.reserved = false
-      chosen.send({ type: 'start', spec })
+      chosen.send(toStartRequest(spec))
     })
   }
 
@@ -114,11 +117,11 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
       const dir = jobDir(run)
       if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
       const link = await pool.findHolder(run.machine.id)
-      if (link !== undefined && [link.jobId, link.unsavedJobId].includes(run.job.id))
+      if (link !== undefined && [link.runId, link.unsavedRunId].includes(runIdOf(run)))
         return toOutcome(run, await followRun(run, link))
       // The job may have finished between the two checks.
       if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
-      return toOutcome(run, await resultFromFiles(dir))
+      return toOutcome(run, await resultFromFiles(dir, pool.refusal()))
     },
 
     destroy: async (machine, signal) => {
@@ -150,12 +153,16 @@ const mayRetry = (followed: FollowResult, run: Run): boolean =>
 const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
   if (run.manifest.machine === undefined) return pool.acquire(run.machine.id, run.detach)
   const link = await pool.findHolder(run.machine.id)
-  if (link !== undefined && link.jobId !== null)
-    throw new AppError('conflict', `The kept machine ${run.machine.id} is busy with the job ${link.jobId}.`, {
-      hint: 'A machine runs one command at a time. Wait for that job, or cancel it.',
-    })
+  if (link !== undefined && link.runId !== null)
+    throw new AppError(
+      'conflict',
+      `The kept machine ${run.machine.id} is busy with the job ${link.runId.slice(run.machine.id.length + 1)}.`,
+      {
+        hint: 'A machine runs one command at a time. Wait for that job, or cancel it.',
+      },
+    )
   if (link !== undefined) {
-    link.jobId = run.job.id
+    link.runId = runIdOf(run)
     return link
   }
   throw new AppError('not_found', `The kept machine ${run.machine.id} is gone, and its workspace with it.`, {
@@ -165,12 +172,12 @@ const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
 
 /** Releases a shim that has received nothing. */
 const releaseShim = (link: ShimLink, run: Run): void => {
-  link.jobId = null
+  link.runId = null
   link.reserved = false
   if (run.manifest.machine === undefined) link.machineId = null
 }
 
-const makeSpec = async (run: Run, dir: string, options: LocalProviderOptions): Promise<StartSpec> => {
+const makeSpec = async (run: Run, dir: string, options: LocalProviderOptions): Promise<RunSpec> => {
   const { manifest, command } = run
   const blob = manifest.workspace?.blob
   const base = blob === undefined ? null : options.blobs.path(blob)
@@ -178,7 +185,7 @@ const makeSpec = async (run: Run, dir: string, options: LocalProviderOptions): P
   return {
     ...command,
     machineId: run.machine.id,
-    jobId: run.job.id,
+    runId: runIdOf(run),
     dir,
     limits: limitsOf(manifest, options.defaults),
     // A kept machine stays after a follow-up job.
@@ -205,7 +212,7 @@ export const limitsOf = (manifest: Manifest, defaults: MachineLimits): MachineLi
 })
 
 /** Moves the files of a result to the blobs. Safe to repeat after a crash: the files are still there. */
-const storeFiles = async (exit: ShimExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
+const storeFiles = async (exit: RunExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
   const missing = new Set<CollectedFile>()
   const adopt = async (collected: CollectedFile) => {
     const { file, sha256, size } = collected
@@ -252,12 +259,12 @@ const destroyMachine = (link: ShimLink, machine: Machine, signal: AbortSignal): 
       done()
     }
     const onAbort = () => settle(() => reject(signal.reason))
-    const unlisten = link.listen(message => {
-      if (message.type === 'closed' || (message.type === 'gone' && message.machineId === machine.id))
+    const unlisten = link.listen(event => {
+      if (event.kind === 'closed' || (event.kind === 'released' && event.workspace === machine.id))
         settle(resolve)
     })
     signal.addEventListener('abort', onAbort, { once: true })
-    link.send({ type: 'destroy', machineId: machine.id })
+    link.send({ kind: 'release', workspace: machine.id })
   })
 
 const describeMachine = async (id: string, dir: string): Promise<FoundMachine> => {

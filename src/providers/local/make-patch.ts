@@ -13,13 +13,14 @@ import {
 } from '../../files/workspace-changes.ts'
 import type { SkippedArtifact } from '../../jobs/job.ts'
 import { formatSize } from '../../jobs/sizes.ts'
+import type { CollectedFile } from '../../runner/run-result.ts'
 import { type CollectedFiles, collectFiles } from './collect-files.ts'
 import type { LocalMachine } from './local-machine.ts'
-import type { CollectedFile, StartSpec } from './shim-protocol.ts'
+import type { RunSpec } from './run-spec.ts'
 
 export interface MakePatchOptions {
   readonly machine: LocalMachine
-  readonly spec: StartSpec
+  readonly spec: RunSpec
   readonly listing: Listing
   /** When the command started, in milliseconds. */
   readonly startedAt: number

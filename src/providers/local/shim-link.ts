@@ -1,13 +1,9 @@
-import { connect, type Socket } from 'node:net'
-import { AppError } from '../../jobs/errors.ts'
-import {
-  type FromShim,
-  onMessages,
-  PROTOCOL_VERSION,
-  type ShimHello,
-  sendMessage,
-  type ToShim,
-} from './shim-protocol.ts'
+import { connect } from 'node:net'
+import { AppError, toAppError } from '../../jobs/errors.ts'
+import { createFrameReader, encodeRequest, parseAnswer, versionProblem } from '../../runner/codec.ts'
+import { type Answer, OLDEST, type Request, type ShimState, VERSION } from '../../runner/frames.ts'
+
+export type ShimEvent = Answer | { readonly kind: 'closed'; readonly reason?: string }
 
 /** The daemon's end of the connection to one shim. */
 export interface ShimLink {
@@ -15,19 +11,21 @@ export interface ShimLink {
   readonly pid: number
   readonly uid: number | null
   machineId: string | null
-  jobId: string | null
-  /** A finished job whose result was only in the shim's memory when the daemon connected. */
-  readonly unsavedJobId: string | undefined
+  runId: string | null
+  /** A finished run whose result was only in the shim's memory when the daemon connected. */
+  readonly unsavedRunId: string | undefined
   /** Set from the moment the shim is chosen until it answers. */
   reserved: boolean
   /** The shim gets no more jobs and exits when it is free. */
   retiring: boolean
+  /** A machine is booted for the next run. */
+  ready: boolean
   /** Monotonic time at which the shim last became free. */
   idleSince: number
   readonly closed: boolean
-  send(message: ToShim): void
+  send(request: Request): void
   /** Returns how to stop listening. */
-  listen(listener: (message: FromShim | { type: 'closed' }) => void): () => void
+  listen(listener: (event: ShimEvent) => void): () => void
   disconnect(): void
 }
 
@@ -35,60 +33,93 @@ const HELLO_MS = 20_000
 
 export const connectShim = (path: string): Promise<ShimLink> =>
   new Promise((resolve, reject) => {
-    const socket: Socket = connect(path)
-    const listeners = new Set<(message: FromShim | { type: 'closed' }) => void>()
+    const socket = connect(path)
+    const listeners = new Set<(event: ShimEvent) => void>()
     let link: ShimLink | undefined
     let closed = false
+    let failure: string | undefined
     const timer = setTimeout(() => socket.destroy(new Error('no answer')), HELLO_MS)
-    const emit = (message: FromShim | { type: 'closed' }) => {
-      for (const listener of [...listeners]) listener(message)
+    const emit = (event: ShimEvent): void => {
+      for (const listener of [...listeners]) listener(event)
     }
-    onMessages<FromShim>(socket, message => {
-      if (message.type === 'hello') {
-        clearTimeout(timer)
-        if (message.version !== PROTOCOL_VERSION)
-          return void socket.destroy(
-            new AppError('unavailable', `The shim ${message.id} speaks another protocol.`),
-          )
-        link = makeLink(message)
-        resolve(link)
-      } else if (link !== undefined) {
-        if (message.type === 'leaving') link.retiring = true
-        if (message.type === 'idle') link.idleSince = performance.now()
-        if (message.type === 'gone' && link.machineId === message.machineId) link.machineId = null
-        if (message.type === 'done' && link.jobId === message.jobId) link.jobId = null
-        emit(message)
+    const send = (request: Request): void => {
+      if (socket.destroyed) return
+      const line = Buffer.from(encodeRequest(request))
+      // Wipe the buffer after sending: it may contain secrets.
+      socket.write(line, () => line.fill(0))
+    }
+    const listen: ShimLink['listen'] = listener => {
+      listeners.add(listener)
+      if (closed) queueMicrotask(() => listener({ kind: 'closed' }))
+      return () => listeners.delete(listener)
+    }
+
+    const onHello = (hello: Extract<Answer, { kind: 'hello' }>): void => {
+      const problem = versionProblem(hello, { their: 'process that holds jobs' })
+      if (problem !== undefined) throw new AppError('unsupported', problem)
+      if (hello.shim === undefined) throw new AppError('unsupported', 'It is not a shim that answers.')
+      clearTimeout(timer)
+      link = {
+        ...linkState(hello.shim),
+        get closed() {
+          return closed
+        },
+        send,
+        listen,
+        disconnect: () => socket.end(),
+      }
+      resolve(link)
+    }
+
+    const onAnswer = (answer: Answer): void => {
+      if (answer.kind === 'failed') throw new AppError('unsupported', answer.reason)
+      if (answer.kind === 'hello') onHello(answer)
+      else if (link !== undefined) {
+        noteAnswer(link, answer)
+        emit(answer)
+      }
+    }
+    const read = createFrameReader({ parse: parseAnswer, onFrame: onAnswer })
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        // Shims of the first version greet with a JSON object.
+        if (link === undefined && chunk[0] === BRACE)
+          throw new AppError('unsupported', 'It was started by an older Deputy.')
+        read(chunk)
+      } catch (error) {
+        socket.destroy(toAppError(error))
       }
     })
-    socket.on('error', cause =>
-      reject(new AppError('unavailable', `A shim cannot be reached: ${cause.message}.`, { cause })),
-    )
+    socket.on('error', cause => {
+      failure = cause.message
+      reject(new AppError('unavailable', `A shim cannot be reached: ${failure}`, { cause }))
+    })
     socket.on('close', () => {
       clearTimeout(timer)
       closed = true
       reject(new AppError('unavailable', 'The shim closed the connection.'))
-      emit({ type: 'closed' })
+      emit({ kind: 'closed', ...(failure !== undefined && { reason: failure }) })
     })
-
-    const makeLink = (hello: ShimHello): ShimLink => ({
-      id: hello.id,
-      pid: hello.pid,
-      uid: hello.uid,
-      machineId: hello.machineId,
-      jobId: hello.jobId,
-      unsavedJobId: hello.unsavedJobId,
-      reserved: false,
-      retiring: false,
-      idleSince: performance.now(),
-      get closed() {
-        return closed
-      },
-      send: message => sendMessage(socket, message),
-      listen: listener => {
-        listeners.add(listener)
-        if (closed) queueMicrotask(() => listener({ type: 'closed' }))
-        return () => listeners.delete(listener)
-      },
-      disconnect: () => socket.end(),
-    })
+    send({ kind: 'hello', version: VERSION, oldest: OLDEST, mark: 'shim', owner: 'daemon' })
   })
+
+const BRACE = '{'.charCodeAt(0)
+
+const linkState = ({ id, pid, uid, ready, machines: [held] }: ShimState) => ({
+  ...{ id, pid, uid, ready },
+  machineId: held?.workspace ?? null,
+  runId: held === undefined || held.unsaved ? null : held.run,
+  unsavedRunId: held?.unsaved ? (held.run ?? undefined) : undefined,
+  reserved: false,
+  retiring: false,
+  idleSince: performance.now(),
+})
+
+const noteAnswer = (link: ShimLink, answer: Answer): void => {
+  if (answer.kind === 'leaving') link.retiring = true
+  else if (answer.kind === 'idle') {
+    link.ready = answer.ready
+    if (!answer.ready) link.idleSince = performance.now()
+  } else if (answer.kind === 'released' && link.machineId === answer.workspace) link.machineId = null
+  else if (answer.kind === 'done' && link.runId === answer.run) link.runId = null
+}

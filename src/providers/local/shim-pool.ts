@@ -6,14 +6,16 @@ import { join } from 'node:path'
 import { compiledFile } from '../../files/compiled-file.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { hasOneDisk, mountNamespace } from '../sandbox/job-disks.ts'
+import type { ShimConfig } from './shim-config.ts'
 import { connectShim, type ShimLink } from './shim-link.ts'
-import type { ShimConfig } from './shim-protocol.ts'
 
 export interface ShimPool {
   /** Returns the shim that holds this machine, else a free one, else a new one, reserved for the machine. */
   acquire(machineId: string, signal: AbortSignal): Promise<ShimLink>
   findHolder(machineId: string): Promise<ShimLink | undefined>
   links(): Promise<ShimLink[]>
+  /** Why a living shim cannot be used: it may hold a job that no other shim holds. */
+  refusal(): string | undefined
   /** Stops free shims and disconnects from the others. */
   close(): Promise<void>
 }
@@ -40,6 +42,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   // The path of a Unix socket is limited to 108 bytes: /proc/self/fd/N shortens it.
   const dirFd = openSync(options.dir, 'r')
   let closed = false
+  let refusal: string | undefined
 
   const livingIds = () => new Set([...[...links].map(link => link.id), ...starting.keys()])
 
@@ -50,11 +53,11 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
 
   const addLink = (link: ShimLink): ShimLink => {
     links.add(link)
-    link.listen(message => {
-      if (message.type !== 'closed') return
+    link.listen(event => {
+      if (event.kind !== 'closed') return
       links.delete(link)
       if (closed || link.retiring) return
-      options.log('a shim ended unexpectedly', { shim: link.id, job: link.jobId })
+      options.log('a shim ended unexpectedly', { shim: link.id, run: link.runId, reason: event.reason })
       void removeShimFiles(link.id).then(() => options.onLost([link.id], livingIds()))
     })
     return link
@@ -73,8 +76,10 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
         await connectTo(id).catch(async (error: AppError) => {
           const code = (error.cause as NodeJS.ErrnoException | undefined)?.code
           // A shim that is slow or speaks another protocol may still hold a job: leave it alone.
-          if (code !== 'ECONNREFUSED' && code !== 'ENOENT')
+          if (code !== 'ECONNREFUSED' && code !== 'ENOENT') {
+            refusal = error.message
             return options.log('a shim does not answer', { shim: id, error: error.message })
+          }
           lost.push(id)
           await removeShimFiles(id)
         })
@@ -103,7 +108,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   }
 
   const isFree = (link: ShimLink) =>
-    link.machineId === null && !link.reserved && !link.retiring && !link.closed && link.jobId === null
+    link.machineId === null && !link.reserved && !link.retiring && !link.closed && link.runId === null
 
   const refill = () => {
     if (closed) return
@@ -121,7 +126,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       .slice(0, Math.max(0, free.length - options.spare))
     for (const link of idle) {
       link.retiring = true
-      link.send({ type: 'retire' })
+      link.send({ kind: 'retire' })
     }
   }
   const idleTimer = setInterval(endIdle, options.idleSeconds * 250).unref()
@@ -133,7 +138,9 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     try {
       for (;;) {
         signal.throwIfAborted()
-        const link = [...links].find(isFree)
+        const free = [...links].filter(isFree)
+        // One with a booted machine answers sooner than one that has just become free.
+        const link = free.find(({ ready }) => ready) ?? free[0]
         if (link !== undefined) {
           link.reserved = true
           link.machineId = machineId
@@ -169,13 +176,14 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       await discovered
       return [...links]
     },
+    refusal: () => refusal,
     close: async () => {
       closed = true
       clearInterval(idleTimer)
       await discovered.catch(() => {})
       await Promise.allSettled(starting.values())
       for (const link of links) {
-        if (isFree(link)) link.send({ type: 'retire' })
+        if (isFree(link)) link.send({ kind: 'retire' })
         link.disconnect()
       }
       closeSync(dirFd)
@@ -190,7 +198,7 @@ const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
     const argv = [
       ...(hasOneDisk(config.backend) ? mountNamespace(config.uid) : []),
       ...[process.execPath, '--max-old-space-size=256', '--max-semi-space-size=1'],
-      ...[compiledFile('providers/local/shim.js'), JSON.stringify(config)],
+      ...[compiledFile('shim/shim.js'), JSON.stringify(config)],
     ]
     const child = spawn(argv[0]!, argv.slice(1), {
       cwd: '/',

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { closeSync, readdirSync, readFileSync } from 'node:fs'
-import type { ShimConfig } from './shim-protocol.ts'
+import { shimConfig } from './shim-config.ts'
 import { serveShim } from './shim-server.ts'
 
 /** The process that runs one local job at a time. The daemon starts it; it survives the daemon. */
@@ -12,7 +12,7 @@ const main = async (): Promise<void> => {
   // Keep running after an internal error: the job is worth more than a clean exit.
   process.on('uncaughtException', error => console.error(error))
   process.on('unhandledRejection', error => console.error(error))
-  await serveShim(JSON.parse(process.argv[2] ?? '{}') as ShimConfig)
+  await serveShim(shimConfig.parse(JSON.parse(process.argv[2] ?? '{}')))
 }
 
 /** Closes descriptors inherited through the daemon, which would otherwise reach the job. */

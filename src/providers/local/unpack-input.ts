@@ -2,14 +2,11 @@ import { createReadStream, statSync } from 'node:fs'
 import { isGzip } from '../../files/is-gzip.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { LocalMachine } from './local-machine.ts'
+import type { RunSpec } from './run-spec.ts'
 import { unpackScript } from './runner-script.ts'
-import type { StartSpec } from './shim-protocol.ts'
 
 /** Sends a tar into the machine, which unpacks it. The tar is not parsed outside the machine. */
-export const unpackInput = async (
-  machine: LocalMachine,
-  input: StartSpec['inputs'][number],
-): Promise<void> => {
+export const unpackInput = async (machine: LocalMachine, input: RunSpec['inputs'][number]): Promise<void> => {
   const size = statSync(input.path).size
   if (size === 0) return
   const directory = input.into === 'workspace' ? machine.plan.directory : machine.plan.filesRoot

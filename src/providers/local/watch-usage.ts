@@ -1,7 +1,7 @@
+import type { MachineLimits } from '../../runner/shim-start.ts'
 import type { LocalMachine } from './local-machine.ts'
 import { measureMemory } from './process-memory.ts'
 import { signalAll } from './process-tree.ts'
-import type { MachineLimits } from './shim-protocol.ts'
 
 export interface UsageWatch {
   /** Set when the job exceeded its memory limit and was killed. */

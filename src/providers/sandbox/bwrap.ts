@@ -1,4 +1,4 @@
-import type { MachineLimits } from '../local/shim-protocol.ts'
+import type { MachineLimits } from '../../runner/shim-start.ts'
 import { JOB_UID, type MountEntry, WRITABLE_DIRS } from './system-mounts.ts'
 
 export interface BwrapOptions {

@@ -2,8 +2,8 @@ import { availableParallelism, totalmem } from 'node:os'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import type { Fit } from '../../ports.ts'
+import type { MachineLimits } from '../../runner/shim-start.ts'
 import { limitsOf } from '../local/local-provider.ts'
-import type { MachineLimits } from '../local/shim-protocol.ts'
 import { unmetLocalRequirement } from '../local/unmet-local-requirement.ts'
 
 /** Whether this computer can run the job in a sandbox. */

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { chownSync, mkdirSync, rmdirSync } from 'node:fs'
-import type { Backend } from '../local/shim-protocol.ts'
+import type { Backend } from '../local/shim-config.ts'
 import { SYSTEM_PATH } from './bwrap.ts'
 import { diskOptions, WRITABLE_DIRS } from './system-mounts.ts'
 

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
-import type { Backend } from '../local/shim-protocol.ts'
+import type { Backend } from '../local/shim-config.ts'
 import { type TrySandboxOptions, trySandbox } from './try-sandbox.ts'
 
 const run = promisify(execFile)

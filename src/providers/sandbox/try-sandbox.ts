@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
-import type { Backend } from '../local/shim-protocol.ts'
+import type { Backend } from '../local/shim-config.ts'
 import { DISKS_DIR, diskSetUp, hasOneDisk } from './job-disks.ts'
 import { planSandbox } from './plan-sandbox.ts'
 

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { shellQuote as quote } from '../../runner/shell-words.ts'
-import type { MachineLimits } from '../local/shim-protocol.ts'
+import type { MachineLimits } from '../../runner/shim-start.ts'
 import { SYSTEM_PATH } from './bwrap.ts'
 import { diskOptions, JOB_UID, type MountEntry, STAGING_DIRS } from './system-mounts.ts'
 

@@ -12,20 +12,21 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
-import { connectShim, type ShimLink } from '../../../src/providers/local/shim-link.ts'
-import type { FromShim, StartSpec } from '../../../src/providers/local/shim-protocol.ts'
+import { type RunSpec, toStartRequest } from '../../../src/providers/local/run-spec.ts'
+import { connectShim, type ShimEvent, type ShimLink } from '../../../src/providers/local/shim-link.ts'
 import { createHarness } from '../../support/providers.ts'
 import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
 import { exitOf, processesWith, waitFor } from './provider-contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
-const secondIn = (machineId: string, dir: string): StartSpec => ({
+const secondIn = (machineId: string, dir: string): RunSpec => ({
   ...{ argv: ['touch', 'second'], env: {}, secrets: {}, format: 'text', network: 'none', programs: [] },
-  ...{ machineId, jobId: 'second', dir, lifecycle: 'ephemeral', continues: false, inputs: [] },
+  ...{ machineId, runId: 'second', dir, lifecycle: 'ephemeral', continues: false, inputs: [] },
   ...{ patchBase: null, wantsPatch: false, givenFiles: [], artifacts: [] },
   ...{ timeoutSeconds: 60, graceSeconds: 1 },
   limits: { memory: 2 ** 28, disk: 2 ** 28, cpu: 1, processes: 64 },
@@ -167,13 +168,13 @@ describe('a job that has a shim of its own', () => {
     const link = await shimOf(harness.stateDir, launched.machine.id)
     const dir = join(harness.stateDir, 'second')
     mkdirSync(dir)
-    const answer = new Promise<FromShim | { type: 'closed' }>(resolve =>
-      link.listen(message => {
-        if ('jobId' in message && message.jobId === 'second') resolve(message)
+    const answer = new Promise<ShimEvent>(resolve =>
+      link.listen(event => {
+        if ('run' in event && event.run === 'second') resolve(event)
       }),
     )
-    link.send({ type: 'start', spec: secondIn(launched.machine.id, dir) })
-    expect(await answer).toMatchObject({ type: 'refused', error: { code: 'conflict' } })
+    link.send(toStartRequest(secondIn(launched.machine.id, dir)))
+    expect(await answer).toMatchObject({ kind: 'refused', error: { code: 'conflict' } })
     expect(readdirSync(dir)).toEqual([])
     link.disconnect()
     await harness.provider.destroy(launched.machine, AbortSignal.timeout(30_000))
@@ -205,6 +206,31 @@ describe('a job that has a shim of its own', () => {
     truncateSync(file)
     await harness.restart()
     expect(await harness.reattach(launched, 0).outcome).toMatchObject({ kind: 'lost' })
+    await harness.dispose()
+  })
+})
+
+describe('a job that is held by a shim of an older version', () => {
+  it('is lost, and says why', async () => {
+    const harness = await createHarness(subject)
+    const launched = await harness.launch({ task: 'echo on' })
+    await launched.outcome
+    const file = join(harness.stateDir, 'sandbox/runs', launched.machine.id, launched.job.id, 'exit.json')
+    await waitFor(() => existsSync(file), 'the result is written')
+    rmSync(file)
+    const older = createServer(socket => {
+      socket.on('error', () => {})
+      socket.write('{"type":"hello","version":1,"id":"0badcafe"}\n')
+    })
+    const path = join(harness.stateDir, 'sandbox/shims/0badcafe.sock')
+    await new Promise<void>(resolve => older.listen(path, resolve))
+    await harness.restart()
+    const { outcome } = harness.reattach(launched, 0)
+    expect(await outcome).toMatchObject({ kind: 'lost', error: { code: 'unsupported' } })
+    expect(await outcome).toMatchObject({
+      error: { message: expect.stringContaining('It was started by an older Deputy') },
+    })
+    older.close()
     await harness.dispose()
   })
 })

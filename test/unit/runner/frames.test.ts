@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import {
   createFrameReader,
+  encodeAnswer,
   encodeRequest,
   parseAnswer,
   parseRequest,
@@ -14,7 +14,7 @@ import {
   answerSchema,
   type Request,
   requestSchema,
-  toWords,
+  type ShimState,
 } from '../../../src/runner/frames.ts'
 import { shellJoin, splitWords } from '../../../src/runner/shell-words.ts'
 
@@ -30,29 +30,47 @@ const start: Request = {
   context: 'c2VhbGVk',
   env: ['TOKEN=it\'s "x"', 'EMPTY='],
   argv: ['bash', '-c', 'echo one\necho two'],
+  shim: {
+    ...{ dir: '/runs/m1/j1', network: ['example.com'], programs: [], secrets: { TOKEN: "it's" } },
+    ...{ format: 'text', timeoutSeconds: 59.5, lifecycle: 'ephemeral', continues: false },
+    ...{ inputs: [{ path: '/blob', into: 'workspace' }], patchBase: '/blob', wantsPatch: true },
+    ...{ givenFiles: [], artifacts: ['*.log'] },
+    limits: { memory: 1, disk: 2, cpu: 0.5, processes: 4 },
+    keep: { head: 1000, tail: 2000, artifactFiles: 3, artifactBytes: 4, patchBytes: 5 },
+  },
+}
+
+const state: ShimState = {
+  ...{ id: 's1', pid: 7, uid: null, ready: true },
+  machines: [{ workspace: 'm1', run: 'm1.j1', unsaved: false }],
 }
 
 const REQUESTS: readonly Request[] = [
   { kind: 'hello', version: 1, oldest: 1, mark: 'deputy-0', owner: 'own' },
   start,
   { kind: 'follow', run: 'm1.j1', from: 17 },
-  { kind: 'stop', run: 'm1.j1', graceTenths: 5 },
+  { kind: 'stop', run: 'm1.j1', graceTenths: 5, why: 'timeout' },
   { kind: 'context', run: 'm1.j1' },
   { kind: 'bar', run: 'm1.j1' },
   { kind: 'release', workspace: 'm1' },
   { kind: 'workspaces' },
   { kind: 'files', workspace: 'm1' },
   { kind: 'read', workspace: 'm1', argv: ["./it's", './a b'] },
+  { kind: 'retire' },
 ]
 
+const ERROR = { code: 'unavailable', message: 'the disk is full', retryable: true } as const
+
 const ANSWERS: readonly Answer[] = [
-  { kind: 'hello', version: 1, oldest: 1, boot: '-', mark: 'deputy-0' },
-  { kind: 'started', run: 'm1.j1', fresh: true },
+  { kind: 'hello', version: 1, oldest: 1, boot: '-', mark: 'deputy-0', shim: state },
+  { kind: 'started', run: 'm1.j1', fresh: true, at: 1700000000000 },
   { kind: 'output', run: 'm1.j1', stream: 'stderr', offset: 3, bytes: 0 },
   { kind: 'dropped', run: 'm1.j1', offset: 3, count: 9 },
   { kind: 'heartbeat', run: 'm1.j1' },
   { kind: 'exit', run: 'm1.j1', code: 143, how: 'timeout', startedAt: 1, endedAt: 2 },
-  { kind: 'refused', run: 'm1.j1', fault: true, reason: 'the disk is full' },
+  { kind: 'done', run: 'm1.j1', result: { kind: 'lost', error: ERROR } },
+  { kind: 'logged', run: 'm1.j1' },
+  { kind: 'refused', run: 'm1.j1', fault: true, reason: ERROR.message, error: ERROR },
   { kind: 'lost', run: 'm1.j1', reason: 'the node was restarted' },
   { kind: 'superseded', run: 'm1.j1' },
   { kind: 'stopped', run: 'm1.j1', left: [4, 5] },
@@ -61,11 +79,11 @@ const ANSWERS: readonly Answer[] = [
   { kind: 'workspace', workspace: 'm1', createdAt: 7 },
   { kind: 'files', workspace: 'm1' },
   { kind: 'tar', workspace: 'm1' },
+  { kind: 'idle', ready: true },
+  { kind: 'leaving' },
   { kind: 'failed', reason: "it's version 9" },
   { kind: 'end' },
 ]
-
-const encodeAnswer = (answer: Answer): string => `${shellJoin(toWords(z.encode(answerSchema, answer)))}\n`
 
 const kindsOf = (schema: typeof requestSchema | typeof answerSchema): string[] =>
   schema.options.map(option => option.shape.kind.value)
@@ -106,6 +124,13 @@ describe('the frames of the runner protocol', () => {
     )
   })
 
+  it('may have no variables', () => {
+    const requests: Request[] = []
+    const read = createFrameReader({ parse: parseRequest, onFrame: frame => requests.push(frame) })
+    read(Buffer.from(encodeRequest({ ...start, env: [] })))
+    expect(requests).toEqual([{ ...start, env: [] }])
+  })
+
   it('begin with the hello of this request, whatever a login shell prints before it', () => {
     const noise = "Welcome! it's\nhello version=1 oldest=1 boot=- mark=other\nend\n$ "
     const stream = `${noise}${encodeAnswer(ANSWERS[0]!).replaceAll("'", '')}end\n`
@@ -138,6 +163,8 @@ describe('the frames of the runner protocol', () => {
     'exit run=a\n',
     'started run=../../etc fresh=1\n',
     'output run=a stream=stdout offset=0 bytes=1e99\n',
+    'done run=a result={\n',
+    'done run=a result={"kind":"exit"}\n',
   ])('are refused when they cannot be read: %j', line => {
     expect(() => readAll(Buffer.from(line))).toThrow('cannot be read')
   })
