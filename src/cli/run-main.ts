@@ -11,4 +11,5 @@ export const runMain = async (argv: readonly string[]): Promise<void> => {
 }
 
 const isBridge = ([command, ...rest]: readonly string[]): boolean =>
-  command === 'mcp' && !rest.some(word => word === 'install' || word === '--help' || word === '-h')
+  command === 'mcp' &&
+  !rest.some(word => word === 'install' || word === 'uninstall' || word === '--help' || word === '-h')

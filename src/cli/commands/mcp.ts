@@ -7,9 +7,9 @@ import { CLIENT_NAMES } from '../mcp-clients/clients.ts'
 export default defineCommand({
   name: 'mcp',
   summary: 'Serve an MCP client on stdio, or configure one',
-  usage: '[flags] | install CLIENT [flags]',
+  usage: '[flags] | install CLIENT [flags] | uninstall CLIENT',
   description: `Without a word it speaks MCP on stdin and stdout, for clients to start. With install it adds itself to the
-configuration of a client: ${CLIENT_NAMES.join(', ')}.`,
+configuration of a client, with uninstall it removes itself again: ${CLIENT_NAMES.join(', ')}.`,
   examples: [
     ['claude mcp add deputy -- deputy mcp', 'set up Claude Code by hand'],
     ['deputy mcp install cursor', 'set up Cursor'],
@@ -22,14 +22,18 @@ configuration of a client: ${CLIENT_NAMES.join(', ')}.`,
     name: { type: 'string', value: 'NAME', summary: 'install: what the client calls it (default deputy)' },
     json: JSON_FLAG,
   },
-  words: ['install'],
-  suggest: async (_, first) => (first === 'install' ? CLIENT_NAMES : []),
+  words: ['install', 'uninstall'],
+  suggest: async (_, first) => (['install', 'uninstall'].includes(first) ? CLIENT_NAMES : []),
   async run(context, { flags, args }) {
     const [verb, client] = args
-    if (verb !== 'install')
-      throw usage(`Unknown subcommand 'mcp ${verb}'${didYouMean(verb ?? '', ['install']) || '.'}`, 'mcp')
+    if (verb !== 'install' && verb !== 'uninstall')
+      throw usage(
+        `Unknown subcommand 'mcp ${verb}'${didYouMean(verb ?? '', ['install', 'uninstall']) || '.'}`,
+        'mcp',
+      )
     if (client === undefined) throw usage(`No client given. Use one of ${CLIENT_NAMES.join(', ')}.`, 'mcp')
-    const { installClient } = await import('../mcp-clients/install.ts')
+    const { installClient, uninstallClient } = await import('../mcp-clients/install.ts')
+    if (verb === 'uninstall') return uninstallClient(context, { client, name: flags.name ?? 'deputy' })
     return installClient(context, {
       client,
       name: flags.name ?? 'deputy',

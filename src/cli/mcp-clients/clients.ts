@@ -1,71 +1,123 @@
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 
 export interface ServerEntry {
   readonly name: string
   readonly command: string
   readonly args: readonly string[]
+  /** Variables that the server needs, such as DEPUTY_HOME. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+export interface Place {
+  readonly env: NodeJS.ProcessEnv
+  readonly platform: NodeJS.Platform
 }
 
 /** How a server is added to one MCP client. */
 export interface McpClient {
-  /** The client's own command for it. */
-  readonly program?: (server: ServerEntry) => readonly string[]
-  /** Its JSON file, and the key under which servers are listed. */
-  readonly file?: (home: string, platform: NodeJS.Platform) => string
+  /** The client's own commands for it. */
+  readonly program?: {
+    add(server: ServerEntry): readonly string[]
+    remove(name: string): readonly string[]
+  }
+  readonly file?: (place: Place) => string
+  /** The JSON key under which servers are listed; TOML files have tables of this name. */
   readonly key?: string
-  readonly entry?: (server: ServerEntry) => unknown
-  /** For files that are not JSON: the text to add, and how to see that it is there. */
-  readonly text?: (server: ServerEntry) => { readonly text: string; readonly mark: string }
+  readonly format?: 'toml'
+  readonly entry?: (server: ServerEntry) => Record<string, unknown>
+  /** A desktop program does not have the PATH of a shell, so it gets absolute paths. */
+  readonly isDesktop?: boolean
 }
 
-const plain = ({ command, args }: ServerEntry) => ({ command, args })
-const typed = ({ command, args }: ServerEntry) => ({ type: 'stdio', command, args })
+const withEnv = (env: ServerEntry['env'], key = 'env') => (Object.keys(env).length > 0 ? { [key]: env } : {})
+const plain = ({ command, args, env }: ServerEntry) => ({ command, args, ...withEnv(env) })
+const typed = (server: ServerEntry) => ({ type: 'stdio', ...plain(server) })
 
-const appData = (home: string, platform: NodeJS.Platform, ...parts: string[]): string => {
-  if (platform === 'darwin') return join(home, 'Library', 'Application Support', ...parts)
-  return platform === 'win32' ? join(home, 'AppData', 'Roaming', ...parts) : join(home, '.config', ...parts)
-}
+const home = ({ env }: Place): string => env.HOME || homedir()
+const inHome =
+  (...parts: string[]) =>
+  (place: Place): string =>
+    join(home(place), ...parts)
 
-export const CLIENTS = {
+const configHome = (place: Place): string => place.env.XDG_CONFIG_HOME || join(home(place), '.config')
+
+/** Where desktop programs keep their settings. */
+const inAppData =
+  (...parts: string[]) =>
+  (place: Place): string => {
+    if (place.platform === 'darwin') return join(home(place), 'Library', 'Application Support', ...parts)
+    if (place.platform === 'win32')
+      return join(place.env.APPDATA || join(home(place), 'AppData', 'Roaming'), ...parts)
+    return join(configHome(place), ...parts)
+  }
+
+export const CLIENTS: Readonly<Record<string, McpClient>> = {
   claude: {
-    program: ({ name, command, args }) => [
-      'claude',
-      'mcp',
-      'add',
-      '--scope',
-      'user',
-      name,
-      '--',
-      command,
-      ...args,
-    ],
+    program: {
+      add: ({ name, command, args, env }) => [
+        ...['claude', 'mcp', 'add', '--scope', 'user', name],
+        ...Object.entries(env).flatMap(([key, value]) => ['--env', `${key}=${value}`]),
+        ...['--', command, ...args],
+      ],
+      remove: name => ['claude', 'mcp', 'remove', '--scope', 'user', name],
+    },
   },
   'claude-desktop': {
-    file: (home, platform) => appData(home, platform, 'Claude', 'claude_desktop_config.json'),
+    file: inAppData('Claude', 'claude_desktop_config.json'),
     key: 'mcpServers',
     entry: plain,
+    isDesktop: true,
   },
-  cursor: { file: home => join(home, '.cursor', 'mcp.json'), key: 'mcpServers', entry: plain },
-  vscode: {
-    file: (home, platform) => appData(home, platform, 'Code', 'User', 'mcp.json'),
-    key: 'servers',
-    entry: typed,
-  },
+  cursor: { file: inHome('.cursor', 'mcp.json'), key: 'mcpServers', entry: plain, isDesktop: true },
+  vscode: { file: inAppData('Code', 'User', 'mcp.json'), key: 'servers', entry: typed, isDesktop: true },
   windsurf: {
-    file: home => join(home, '.codeium', 'windsurf', 'mcp_config.json'),
+    file: inHome('.codeium', 'windsurf', 'mcp_config.json'),
     key: 'mcpServers',
     entry: plain,
+    isDesktop: true,
   },
-  gemini: { file: home => join(home, '.gemini', 'settings.json'), key: 'mcpServers', entry: plain },
+  gemini: { file: inHome('.gemini', 'settings.json'), key: 'mcpServers', entry: plain },
   codex: {
-    file: home => join(home, '.codex', 'config.toml'),
-    text: ({ name, command, args }) => ({
-      // A JSON string or list of strings is the same in TOML.
-      text: `[mcp_servers.${name}]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`,
-      mark: `[mcp_servers.${name}]`,
+    file: place => join(place.env.CODEX_HOME || join(home(place), '.codex'), 'config.toml'),
+    key: 'mcp_servers',
+    format: 'toml',
+    entry: plain,
+  },
+  copilot: {
+    file: place => join(place.env.COPILOT_HOME || join(home(place), '.copilot'), 'mcp-config.json'),
+    key: 'mcpServers',
+    entry: server => ({ type: 'local', ...plain(server), tools: ['*'] }),
+  },
+  zed: {
+    file: place =>
+      place.platform === 'win32'
+        ? inAppData('Zed', 'settings.json')(place)
+        : join(configHome(place), 'zed', 'settings.json'),
+    key: 'context_servers',
+    entry: plain,
+    isDesktop: true,
+  },
+  opencode: {
+    file: place => join(configHome(place), 'opencode', 'opencode.json'),
+    key: 'mcp',
+    entry: ({ command, args, env }) => ({
+      type: 'local',
+      command: [command, ...args],
+      enabled: true,
+      ...withEnv(env, 'environment'),
     }),
   },
+  cline: {
+    file: place =>
+      place.env.CLINE_MCP_SETTINGS_PATH ||
+      join(home(place), '.cline', 'data', 'settings', 'cline_mcp_settings.json'),
+    key: 'mcpServers',
+    entry: plain,
+    isDesktop: true,
+  },
+  jetbrains: { file: inHome('.junie', 'mcp', 'mcp.json'), key: 'mcpServers', entry: plain, isDesktop: true },
   project: { file: () => join(process.cwd(), '.mcp.json'), key: 'mcpServers', entry: typed },
-} as const satisfies Record<string, McpClient>
+}
 
 export const CLIENT_NAMES = Object.keys(CLIENTS)

@@ -384,8 +384,19 @@ describe('what needs no daemon', () => {
     })
     expect(print.stdout).toContain('"--read-only"')
     const write = await cli.run(['mcp', 'install', 'cursor'], { env: { HOME: cli.home } })
-    expect(write.stdout).toBe(`Added to ${join(cli.home, '.cursor/mcp.json')}\n`)
+    const file = join(cli.home, '.cursor/mcp.json')
+    expect(write.stdout).toBe(`Added to ${file}\n`)
+    // A desktop program has no PATH of a shell, and must find the home that this test uses.
+    expect(JSON.parse(readFileSync(file, 'utf8')).mcpServers.deputy).toEqual({
+      command: process.execPath,
+      args: [MAIN, 'mcp'],
+      env: { DEPUTY_HOME: cli.home },
+    })
+    const again = await cli.run(['mcp', 'install', 'cursor', '--read-only'], { env: { HOME: cli.home } })
+    expect(again.stdout).toBe(`Updated in ${file}\n`)
+    const gone = await cli.run(['mcp', 'uninstall', 'cursor'], { env: { HOME: cli.home } })
+    expect(gone.stdout).toBe(`Removed from ${file}\n`)
     const claude = await cli.run(['mcp', 'install', 'claude', '--print'])
-    expect(claude.stdout).toMatch(/^claude mcp add --scope user deputy -- /)
+    expect(claude.stdout).toMatch(/^claude mcp add --scope user deputy --env DEPUTY_HOME=\S+ -- /)
   })
 })
