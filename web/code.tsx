@@ -1,3 +1,4 @@
+import { Fragment } from 'preact'
 import { type Language, tokens } from './syntax.ts'
 
 export const Code = ({ line, language }: { line: string; language: Language }) => (
@@ -12,4 +13,16 @@ export const Code = ({ line, language }: { line: string; language: Language }) =
       ),
     )}
   </>
+)
+
+/** Text of several lines with colours. */
+export const Source = ({ text, language }: { text: string; language: Language }) => (
+  <pre class="code">
+    {text.split('\n').map((line, index) => (
+      <Fragment key={index}>
+        <Code line={line} language={language} />
+        {'\n'}
+      </Fragment>
+    ))}
+  </pre>
 )

@@ -2,9 +2,20 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
-import { removeDirectory, startDaemon, type TestDaemon } from '../support/daemon.ts'
+import { newHome, removeDirectory, startDaemon, type TestDaemon } from '../support/daemon.ts'
 
 const reason = BROWSER === undefined ? ' (skipped: no chromium in the PATH to look at it with)' : ''
+
+/** Prints what the Claude CLI prints for a run with one tool call. */
+const CLAUDE = `#!/bin/sh
+cat <<'EOF'
+{"type":"system","subtype":"init","model":"claude-test"}
+{"type":"assistant","message":{"content":[{"type":"text","text":"I list <b>files</b>."},{"type":"tool_use","name":"Bash","input":{"command":"ls"}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","content":"a.ts"}]}}
+{"type":"assistant","message":{"content":[{"type":"text","text":"There is one."}]}}
+{"type":"result","subtype":"success","num_turns":2,"total_cost_usd":0.0123,"usage":{"input_tokens":1200,"output_tokens":34}}
+EOF
+`
 
 describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () => {
   let daemon: TestDaemon
@@ -12,7 +23,12 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
   let workspace: string
 
   beforeAll(async () => {
-    daemon = await startDaemon({ env: { DEPUTY_ALLOW_HOST: '1', DEPUTY_RUNTIME: 'host' } })
+    const directory = newHome()
+    const programs = join(directory, 'bin')
+    mkdirSync(programs)
+    writeFileSync(join(programs, 'claude'), CLAUDE, { mode: 0o755 })
+    const PATH = `${programs}:${process.env.PATH}`
+    daemon = await startDaemon({ directory, env: { DEPUTY_ALLOW_HOST: '1', DEPUTY_RUNTIME: 'host', PATH } })
     workspace = join(daemon.directory, 'project')
     mkdirSync(join(workspace, 'src'), { recursive: true })
     writeFileSync(join(workspace, 'src/a.ts'), 'const one = 1\nconst two = "2"\n')
@@ -141,6 +157,22 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
     } finally {
       await other.close()
     }
+  })
+
+  it('shows what an agent said and did, and what it cost', async () => {
+    const { job_id } = await daemon.client.submit({
+      task: 'list the files',
+      agentType: 'claude',
+      env: { ANTHROPIC_API_KEY: 'none' },
+      network: 'full',
+    })
+    await browser.run(`location.hash = '#/jobs/${job_id}?tab=conversation'`)
+    await browser.until(`document.querySelector('h1 .badge.success')`)
+    await browser.until(`document.querySelectorAll('.said').length === 2`)
+    expect(await texts('.said')).toEqual(['I list <b>files</b>.', 'There is one.'])
+    expect(await texts('.tool-call code')).toEqual(['Bash: ls', 'a.ts'])
+    await browser.until(`/Cost\\s+\\$0\\.0123/.test(document.querySelector('.facts').innerText)`)
+    expect(await texts('.facts')).toEqual([expect.stringMatching(/Tokens\s+1,200 in, 34 out/)])
   })
 
   it('compares jobs with the same task and picks one', async () => {

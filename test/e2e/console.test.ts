@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import axe from 'axe-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { insertFinished } from '../../bench/http.ts'
 import { batchManifest } from '../../src/routing/batch-manifest.ts'
@@ -259,6 +260,33 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
         hash,
         true,
       ])
+    }
+    await browser.show({ width: 1280, height: 800 })
+  })
+
+  it.each(['light', 'dark'])('has nothing that axe finds fault with, in the %s theme', async theme => {
+    await browser.show({ width: 1280, height: 800, dark: theme === 'dark' })
+    const patched = (await daemon.client.list({ search: 'sed -i s/two/2/' })).jobs[0]!.job_id
+    const logged = (await daemon.client.list({ search: 'printf', status: 'failed' })).jobs[0]!.job_id
+    const pages = [
+      ['#/', '.chart canvas'],
+      ['#/jobs?origin=test', '.job-row'],
+      [`#/jobs/${logged}`, '.line.stdout'],
+      [`#/jobs/${logged}?tab=task`, '.code'],
+      [`#/jobs/${logged}?tab=events`, '.events li'],
+      [`#/review/${patched}?layout=split`, '.diff td.added'],
+      [`#/compare?jobs=${patched},${logged}`, '.member .code'],
+      ['#/new', '#field-task'],
+      ['#/system', '.checks li'],
+    ] as const
+    await browser.run(axe.source)
+    for (const [hash, part] of pages) {
+      await goTo(hash)
+      await browser.until(`location.hash === ${JSON.stringify(hash)} && document.querySelector('${part}')`)
+      const found =
+        await browser.run(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+        violations.map(({ id, nodes }) => [id, ...nodes.slice(0, 3).map(node => node.html.slice(0, 200))]))`)
+      expect([hash, found]).toEqual([hash, []])
     }
     await browser.show({ width: 1280, height: 800 })
   })

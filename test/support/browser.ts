@@ -124,7 +124,7 @@ const createPage = (call: (method: string, params?: object) => Promise<Record<st
       await call('Page.navigate', { url })
     },
     until: async expression => {
-      const deadline = performance.now() + 20_000
+      const deadline = performance.now() + 60_000
       // While a page is being replaced there may be no body and no element yet.
       const attempt = `(() => { try { return Boolean(${expression}) } catch { return false } })()`
       while (!(await run<boolean>(attempt))) {

@@ -9,7 +9,7 @@ import { parsePatch } from '../review/patch.ts'
 import { go, place } from '../router.ts'
 import { useEvents, useFetch } from '../use-fetch.ts'
 
-const OUTPUT_BYTES = 4096
+const OUTPUT_BYTES = 2048
 const MAX_JOBS = 12
 
 /** Jobs with the same task side by side: what each printed, changed and cost. One of them is picked. */
@@ -21,6 +21,11 @@ export const ComparePage = () => {
   const withPatch = useSignal<ReadonlySet<string>>(new Set())
   const question = useSignal<Question | undefined>(undefined)
   const problem = useSignal<unknown>(undefined)
+  const changes = useSignal(0)
+  // One stream for all: a browser has six connections to the daemon.
+  useEvents('/api/events/stream', () => {
+    changes.value += 1
+  }, ['state'])
 
   const pick = async (id: string, others: readonly string[]): Promise<void> => {
     try {
@@ -59,6 +64,7 @@ export const ComparePage = () => {
           <Member
             key={id}
             id={id}
+            changes={changes.value}
             onPatch={() => {
               withPatch.value = new Set([...withPatch.value, id])
             }}
@@ -71,16 +77,23 @@ export const ComparePage = () => {
   )
 }
 
-interface MemberProps {
+interface ResultProps {
   readonly id: string
   onPatch(): void
   onPick(): void
 }
 
-const Member = ({ id, onPatch, onPick }: MemberProps) => {
+interface MemberProps extends ResultProps {
+  /** Grows when jobs change. */
+  readonly changes: number
+}
+
+const Member = ({ id, changes, onPatch, onPick }: MemberProps) => {
   const job = useFetch<JobView>(`/api/jobs/${id}`)
-  useEvents(`/api/jobs/${id}/events/stream`, () => void job.reload(), ['state'])
   const view = job.data.value
+  useEffect(() => {
+    if (view !== undefined && !isTerminal(view.status)) void job.reload()
+  }, [changes])
   if (view === undefined) return <Problem error={job.problem.value} />
   return (
     <article class="card member">
@@ -104,7 +117,7 @@ const Member = ({ id, onPatch, onPick }: MemberProps) => {
   )
 }
 
-const MemberResult = ({ id, onPatch, onPick }: MemberProps) => {
+const MemberResult = ({ id, onPatch, onPick }: ResultProps) => {
   const { data, problem } = useFetch<JobResult>(`/api/jobs/${id}/result?max_bytes=${OUTPUT_BYTES}`)
   const result = data.value
   const changed = useSignal<string | undefined>(undefined)

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import type { JobView } from '../../src/engine/deputy.ts'
-import { formatSeconds, formatSize } from '../format.ts'
+import type { Usage } from '../../src/jobs/job.ts'
+import { formatCost, formatSeconds, formatSize } from '../format.ts'
 import { Age, Labels } from '../parts.tsx'
 
-export const Facts = ({ job }: { job: JobView }) => {
+export const Facts = ({ job, usage }: { job: JobView; usage: Usage | null }) => {
   const facts: readonly (readonly [string, ComponentChildren])[] = [
     ['Runtime', job.runtime],
     ['Where', job.where],
@@ -17,6 +18,11 @@ export const Facts = ({ job }: { job: JobView }) => {
     ['Exit', job.signal ?? job.exit_code],
     ['Attempts', job.attempts > 1 ? job.attempts : null],
     ['Output', formatSize(job.output_bytes)],
+    ['Cost', usage?.costUsd == null ? null : formatCost(usage.costUsd)],
+    [
+      'Tokens',
+      usage && `${usage.inputTokens.toLocaleString()} in, ${usage.outputTokens.toLocaleString()} out`,
+    ],
   ]
   return (
     <section aria-label="Facts">

@@ -9,6 +9,7 @@ import { place } from '../router.ts'
 import { useEvents, useFetch } from '../use-fetch.ts'
 import { JobActions } from './actions.tsx'
 import { Artifacts } from './artifacts.tsx'
+import { ConversationView } from './conversation-view.tsx'
 import { Events } from './events.tsx'
 import { Facts } from './facts.tsx'
 import { TaskView } from './task-view.tsx'
@@ -17,7 +18,21 @@ import { Timeline } from './timeline.tsx'
 export const JobPage = ({ id }: { id: string }) => {
   const job = useFetch<JobView>(`/api/jobs/${encodeURIComponent(id)}`)
   useEvents(`/api/jobs/${encodeURIComponent(id)}/events/stream`, () => void job.reload())
+  const result = useSignal<JobResult | undefined>(undefined)
   const view = job.data.value
+  const isFinished = view !== undefined && isTerminal(view.status)
+  useEffect(() => {
+    // What a job left is known when it has ended.
+    if (!isFinished) return
+    askJson<JobResult>(`/api/jobs/${id}/result?max_bytes=0`).then(
+      found => {
+        result.value = found
+      },
+      error => {
+        job.problem.value = error
+      },
+    )
+  }, [isFinished])
   if (view === undefined) {
     const error = job.problem.value
     if (error instanceof ApiError && error.status === 404)
@@ -53,45 +68,29 @@ export const JobPage = ({ id }: { id: string }) => {
       </header>
       <div class="columns">
         <div class="main-column">
-          <Parts id={id} isFinished={isTerminal(view.status)} />
+          <Tabs id={id} agent={view.agent} result={result.value} />
         </div>
         <aside>
           <Timeline job={view} />
-          <Facts job={view} />
+          <Facts job={view} usage={result.value?.usage ?? null} />
         </aside>
       </div>
     </article>
   )
 }
 
-/** What a job left is known when it has ended. The log stays where it is meanwhile. */
-const Parts = ({ id, isFinished }: { id: string; isFinished: boolean }) => {
-  const result = useSignal<JobResult | undefined>(undefined)
-  const problem = useSignal<unknown>(undefined)
-  useEffect(() => {
-    if (!isFinished) return
-    askJson<JobResult>(`/api/jobs/${id}/result?max_bytes=0`).then(
-      found => {
-        result.value = found
-      },
-      error => {
-        problem.value = error
-      },
-    )
-  }, [isFinished])
-  return (
-    <>
-      <Problem error={problem.value} />
-      <Tabs id={id} result={result.value} />
-    </>
-  )
+interface TabsProps {
+  readonly id: string
+  readonly agent: string
+  readonly result: JobResult | undefined
 }
 
-const Tabs = ({ id, result }: { id: string; result: JobResult | undefined }) => {
+const Tabs = ({ id, agent, result }: TabsProps) => {
   const tab = place.value.query.get('tab') ?? 'log'
   const count = result?.artifacts.length ?? 0
   const tabs = [
     ['log', 'Log'],
+    ...(agent === 'claude' ? [['conversation', 'Conversation'] as const] : []),
     ['task', 'Task'],
     ['artifacts', count > 0 ? `Artifacts ${count}` : 'Artifacts'],
     ['events', 'Events'],
@@ -110,6 +109,7 @@ const Tabs = ({ id, result }: { id: string; result: JobResult | undefined }) => 
         ))}
         <a href={`#/review/${id}`}>Review</a>
       </nav>
+      {tab === 'conversation' && <ConversationView id={id} result={result} />}
       {tab === 'task' && <TaskView id={id} />}
       {tab === 'artifacts' && <Artifacts id={id} result={result} />}
       {tab === 'events' && <Events id={id} />}

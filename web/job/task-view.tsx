@@ -1,4 +1,5 @@
 import type { Manifest } from '../../src/jobs/manifest.ts'
+import { Source } from '../code.tsx'
 import { Copy, Problem } from '../parts.tsx'
 import { useFetch } from '../use-fetch.ts'
 
@@ -13,12 +14,12 @@ export const TaskView = ({ id }: { id: string }) => {
         <h2>Task</h2>
         <Copy text={task} />
       </div>
-      <pre class="code">{task}</pre>
+      <Source text={task} language={rest.agentType === 'script' ? 'shell' : 'plain'} />
       <div class="bar">
         <h2>Manifest</h2>
         <Copy text={JSON.stringify(data.value, null, 2)} />
       </div>
-      <pre class="code">{manifest}</pre>
+      <Source text={manifest} language="data" />
     </section>
   )
 }
