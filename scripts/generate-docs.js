@@ -38,6 +38,10 @@ const MEANINGS = {
   'requires.capabilities': 'What the machine must be able to do',
   'requires.node': 'This node of the cluster',
   vmTemplate: 'Template that a VM is made from',
+  image: 'Image of a container to run in, such as `node:22`',
+  pull: 'When to pull the image; default `missing`',
+  platform: 'Platform of the image, such as `linux/arm64`',
+  gpus: '`all`, or how many GPUs the container gets',
   statusMode: 'How much a status tells',
   labels: 'To find the job by',
 }

@@ -4,6 +4,7 @@ import { KEPT, LIMITS } from '../jobs/limits.ts'
 import { SANDBOX_FIRST } from '../jobs/provider-order.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
 import { clusterSchema } from '../nodes/inventory.ts'
+import { containerSchema } from './container-provider.ts'
 import { callbackSchema, proxmoxProviderSchema } from './proxmox-provider.ts'
 import { proxmoxToolsSchema } from './proxmox-tools.ts'
 
@@ -157,6 +158,13 @@ export const configSchema = z.strictObject({
       .default('auto')
       .describe('Program that creates the namespaces'),
   }),
+  container: containerSchema,
+  images: z.strictObject({
+    allow: z
+      .array(z.string().min(1))
+      .default(['*'])
+      .describe("Images that jobs may use; '*' stands for any text, as in 'ghcr.io/acme/*'"),
+  }),
   host: z.strictObject({
     allow: z.boolean().default(false).describe('Let jobs run on this computer without isolation'),
   }),
@@ -225,6 +233,7 @@ export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'CLEANUP_INTERVAL_SECONDS', path: 'supervision.cleanup', type: 'number' },
   { name: 'DEPUTY_SANDBOX_BACKEND', path: 'sandbox.backend', type: 'string' },
   { name: 'DEPUTY_ALLOW_HOST', path: 'host.allow', type: 'boolean' },
+  { name: 'DEPUTY_IMAGE', path: 'container.image', type: 'string' },
   { name: 'CALLBACK_HOST', path: 'callback.host', type: 'string' },
   { name: 'CALLBACK_PORT', path: 'callback.port', type: 'number' },
   { name: 'CALLBACK_URL', path: 'callback.url', type: 'string' },

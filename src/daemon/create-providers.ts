@@ -6,6 +6,7 @@ import { toAppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Cluster } from '../nodes/cluster.ts'
 import type { Blobs, Provider } from '../ports.ts'
+import { createContainerProvider } from '../providers/container/container-provider.ts'
 import { createHostProvider } from '../providers/host/host-provider.ts'
 import { misconfiguredProxmox } from '../providers/proxmox/misconfigured-provider.ts'
 import { createSandboxProvider } from '../providers/sandbox/sandbox-provider.ts'
@@ -29,6 +30,7 @@ export const createProviders = async (options: ProvidersOptions): Promise<Provid
   return [
     ...(config.proxmox.enabled && isConfigured(options.env) ? [await proxmox(options)] : []),
     ...(config.sandbox.enabled ? [sandbox(options)] : []),
+    ...(config.container.enabled ? [container(options)] : []),
     ...(config.host.allow ? [createHostProvider(local(options))] : []),
     ...nodes(options),
   ]
@@ -83,16 +85,38 @@ const nodes = (options: ProvidersOptions): Provider[] => {
   return [createSshProvider(common), createSshProvider({ ...common, routed: true })]
 }
 
+const container = (options: ProvidersOptions): Provider => {
+  const { config, env } = options
+  const { host, image, users, runtimeClass, warm, warmAge } = config.container
+  const { log: _, ...common } = local(options)
+  return createContainerProvider({
+    ...common,
+    env,
+    owner: options.cluster.owner,
+    host,
+    image,
+    users,
+    runtimeClass,
+    warm,
+    warmAgeSeconds: warmAge,
+    allow: config.images.allow,
+    defaults: jobDefaults(config),
+  })
+}
+
+/** Resources of a job that asks for none. */
+const jobDefaults = ({ defaults, limits }: Config) => ({
+  cpu: defaults.cpu,
+  memory: parseSize(defaults.memory),
+  processes: limits.processes,
+  ...(defaults.disk !== undefined && { disk: parseSize(defaults.disk) }),
+})
+
 const sandbox = (options: ProvidersOptions): Provider => {
-  const { defaults, limits, sandbox } = options.config
+  const { sandbox } = options.config
   return createSandboxProvider({
     ...local(options),
-    defaults: {
-      cpu: defaults.cpu,
-      memory: parseSize(defaults.memory),
-      processes: limits.processes,
-      ...(defaults.disk !== undefined && { disk: parseSize(defaults.disk) }),
-    },
+    defaults: jobDefaults(options.config),
     ...(sandbox.backend !== 'auto' && { backend: sandbox.backend }),
   })
 }

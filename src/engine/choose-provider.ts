@@ -29,7 +29,11 @@ export const chooseProvider = (manifest: Manifest, wanted: string, choices: Choi
   for (const name of choices.order) {
     const provider = choices.providers.get(name)
     // Skip providers without slots silently, unless the job has requirements: then their reason helps the user.
-    if (provider === undefined || (!hasSlots(provider) && manifest.requires === undefined)) continue
+    if (
+      provider === undefined ||
+      (!hasSlots(provider) && manifest.requires === undefined && manifest.image === undefined)
+    )
+      continue
     const fit = provider.fits(manifest)
     if (!fit.ok) {
       reasons.push(`${name}: ${fit.reason}`)

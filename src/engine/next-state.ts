@@ -116,6 +116,7 @@ const exited = (exit: Exit, job: Job, now: number): Transition => {
     isolation: exit.isolation,
     limitsHit: exit.limitsHit,
     ...(exit.executedOn && { executedOn: exit.executedOn }),
+    ...(exit.image && { image: exit.image }),
   }
   const { to, error } = exit.stopped === null ? exitStatus(exit) : stopStatus(exit.stopped, job)
   return {

@@ -95,6 +95,7 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
         isolation: outcome?.isolation ?? [],
         limits_hit: outcome?.limitsHit ?? [],
         executed_on: outcome?.executedOn ?? null,
+        image: outcome?.image ?? null,
       }
     },
     artifacts: async id => (await getJob(id)).result?.artifacts ?? [],

@@ -82,6 +82,7 @@ export const resultSchema = jobSchema.extend({
   isolation: z.array(z.string()),
   limits_hit: z.array(z.string()),
   executed_on: z.object({ node: z.string(), because: z.string() }).nullable(),
+  image: z.object({ name: z.string(), digest: z.string() }).nullable(),
 })
 
 const piece = z.union([

@@ -84,6 +84,8 @@ export interface JobOutcome {
   readonly limitsHit: readonly string[]
   /** Which computer ran the job, and why, where there was a choice. */
   readonly executedOn?: Placement
+  /** The container image of the job, with its digest in the registry, or its id where it comes from none. */
+  readonly image?: { readonly name: string; readonly digest: string }
 }
 
 /** A computer, and why the scheduler chose it. */

@@ -23,6 +23,8 @@ const envName = z
 const size = z.string().regex(SIZE_PATTERN, "is not a size such as '512M' or '2G'")
 const DOMAIN =
   /^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(:\d{1,5})?$/i
+const IMAGE =
+  /^(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::\d{1,5})?\/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/
 const glob = text(LIMITS.pathBytes)
   .min(1)
   .superRefine((value, context) => {
@@ -148,6 +150,16 @@ export const manifestSchema = z.strictObject({
     .describe('Seconds a persistent machine is kept'),
   machine: z.uuid().optional().describe('Run in this kept machine'),
   vmTemplate: z.string().min(1).max(128).optional(),
+  image: z.string().max(512).regex(IMAGE, "is not an image such as 'node:22'").optional(),
+  pull: z.enum(['missing', 'always', 'never']).optional(),
+  platform: z
+    .string()
+    .regex(/^linux\/[a-z0-9]+(\/v\d+)?$/, "is not a platform such as 'linux/arm64'")
+    .optional(),
+  gpus: z.coerce
+    .string()
+    .refine(value => /^(all|[1-9]\d?)$/.test(value), "is neither 'all' nor a number of GPUs")
+    .optional(),
   statusMode: z.enum(['simple', 'detailed', 'streaming']).default('simple'),
   retries: z.number().int().min(0).max(10).default(2).describe('For failures before the command started'),
   retryStarted: z.boolean().default(false).describe('Also run again a command that had started'),

@@ -130,7 +130,9 @@ const connectAndFollow = async (
   try {
     connection = await host.connect(signal)
   } catch (error) {
-    if (signal.aborted || !(error instanceof AppError) || error.code === 'invalid') throw error
+    // A machine that no longer exists, or can never run a command, is not asked again.
+    const isFinal = error instanceof AppError && ['invalid', 'not_found', 'unsupported'].includes(error.code)
+    if (signal.aborted || !(error instanceof AppError) || isFinal) throw error
     host.failed(error)
     return { kind: 'disconnected', error, sent: false }
   }

@@ -25,6 +25,7 @@ export interface RunOptions {
   /** The boot of the machine at the time the run was sent, if known. */
   readonly bootId?: string | undefined
   readonly executedOn: NonNullable<Exit['executedOn']>
+  readonly image?: NonNullable<Exit['image']>
   /** When the run was begun, by `performance.now()`. */
   readonly begun: number
   /**
@@ -144,6 +145,7 @@ const conclude = async (options: RunOptions, ending: Ending): Promise<Outcome> =
     agentError: agent.error,
     phases: { run: Math.round(running - options.begun), collect: Math.round(performance.now() - running) },
     executedOn: options.executedOn,
+    ...(options.image && { image: options.image }),
   }
   return { kind: 'exit', exit }
 }

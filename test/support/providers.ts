@@ -313,7 +313,7 @@ const remember = async details => {
   Object.assign(machine.details, details)
   process.stdout.write(JSON.stringify({ details }) + '\\n')
 }
-await runtime.provision({ machine, manifest, remember, signal: never })
+await runtime.create({ machine, manifest, remember, signal: never })
 await runtime.start({ job, manifest, machine, command, sink, stop: never, detach: never, remember })
 `
 

@@ -10,7 +10,8 @@ export const fitsProxmox = (manifest: Manifest, provider: Settings): Fit => {
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
-const problemWith = ({ requires }: Manifest): string | undefined => {
+const problemWith = ({ requires, image }: Manifest): string | undefined => {
+  if (image !== undefined) return `the image '${image}' needs a container`
   if (requires?.os !== undefined && requires.os.toLowerCase() !== 'linux')
     return `it runs Linux, not ${requires.os}`
   if (requires?.arch !== undefined && !['x86_64', 'amd64', 'x64'].includes(requires.arch.toLowerCase()))

@@ -12,6 +12,7 @@ export const fitsCluster = (cluster: Cluster, manifest: Manifest, routed: boolea
 }
 
 const promiseProblem = (manifest: Manifest, routed: boolean): string | undefined => {
+  if (manifest.image !== undefined) return `the image '${manifest.image}' needs a container`
   if (manifest.vmTemplate !== undefined)
     return `the template '${manifest.vmTemplate}' needs a virtual machine`
   if (Array.isArray(manifest.network))

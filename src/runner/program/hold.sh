@@ -49,7 +49,8 @@ keep_time() {
 
 # become env=NAME=value... -- COMMAND...: uses no variable after the first export; it could be one of the command's.
 become() {
-  cd "$work/$workspace" || exit 126
+  # Physically: the workspace may be a link to a mount.
+  cd -P "$work/$workspace" || exit 126
   umask 022
   detach=''
   [ -z "$heard" ] && can_reset_signals && detach='/usr/bin/env --default-signal=INT,QUIT'

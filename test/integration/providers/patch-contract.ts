@@ -92,7 +92,7 @@ export const describeWorkspacePatches = (
           'echo 4 >>src/edit.txt; printf "abd\\n" >src/same-size.txt; rm old.txt; chmod +x run.sh',
           'printf "\\0\\1\\2\\377" >logo.bin; mkdir -p deep/er; echo new >deep/er/new.txt',
           'mkdir -p node_modules/x; echo no >node_modules/x/index.js; echo no >debug.log; echo yes >keep.log',
-          'echo no >sub/local; echo yes >local; ln -s /etc/passwd link; git init -q . 2>/dev/null; echo no >.git/x',
+          'echo no >sub/local; echo yes >local; ln -s /etc/passwd link; git init -q . 2>/dev/null || mkdir .git; echo no >.git/x',
         ].join('\n'),
         { files: [{ path: 'given.txt', text: 'given' }] },
       )

@@ -1,0 +1,100 @@
+import { AppError } from '../../jobs/errors.ts'
+import { WORKSPACE } from '../../jobs/paths.ts'
+import type { RunnerHost } from '../../runner/channel.ts'
+import { shellChannel } from '../../runner/shell-channel.ts'
+import { MACHINE_LABEL, OWNER_LABEL } from './container-spec.ts'
+import { field, text } from './engine-address.ts'
+import type { EngineClient } from './engine-client.ts'
+import { execInContainer } from './exec-session.ts'
+import { ENTER } from './programs.ts'
+
+export interface ContainerState {
+  readonly id: string
+  readonly running: boolean
+  readonly exitCode: number
+  /** Another one after every start: what was in memory is gone. */
+  readonly startedAt: string
+  readonly owner: string | undefined
+  readonly machineId: string | undefined
+}
+
+/** Undefined when the engine has no such container. */
+export const inspectContainer = async (
+  client: EngineClient,
+  name: string,
+  signal: AbortSignal,
+): Promise<ContainerState | undefined> => {
+  let found: unknown
+  try {
+    found = await client.json({ path: `/containers/${name}/json`, signal })
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return undefined
+    throw error
+  }
+  const state = field(found, 'State')
+  const labels = field(field(found, 'Config'), 'Labels')
+  return {
+    id: text(found, 'Id') ?? '',
+    running: field(state, 'Running') === true,
+    exitCode: Number(field(state, 'ExitCode') ?? 0),
+    startedAt: text(state, 'StartedAt') ?? '',
+    owner: text(labels, OWNER_LABEL),
+    machineId: text(labels, MACHINE_LABEL),
+  }
+}
+
+export interface HostRequest {
+  readonly client: EngineClient
+  readonly name: string
+  readonly machineId: string
+  readonly owner: string
+  readonly image: string
+}
+
+/** How the runner in a container is reached: each exchange is one exec, with the script on its stdin. */
+export const containerHost = ({ client, name, machineId, owner, image }: HostRequest): RunnerHost => ({
+  name: `container ${name}`,
+  retries: 3,
+  failed: () => undefined,
+  connect: async signal => {
+    const state = await inspectContainer(client, name, signal)
+    if (state === undefined) throw isGone(name)
+    if (!state.running) throw hasEnded(name, image, state)
+    const link = `.cache/deputy/${owner}/work/${machineId}`
+    const channel = shellChannel(owner, {
+      run: ({ script, onOpen, ...session }) =>
+        execInContainer(client, {
+          ...session,
+          container: name,
+          argv: ['sh', '-c', ENTER, 'sh', link, WORKSPACE],
+          input: `${script}exit\n`,
+          onOpen: () => onOpen(state.startedAt),
+        }),
+      lost: stderr =>
+        new AppError('unavailable', `The runner in ${name} ended: ${stderr.trim() || 'the stream was cut'}.`),
+      isUnsent: () => false,
+      isConnectionError: (error): error is AppError => error instanceof AppError,
+    })
+    return { ...channel, succeeded: () => undefined, failed: () => undefined }
+  },
+})
+
+const isGone = (name: string): AppError =>
+  new AppError('not_found', `The container ${name} is gone: it was removed by somebody else.`, {
+    hint: 'Submit the job again. docker events shows who removed it.',
+  })
+
+/** 126 and 127 are how an init process reports that it could not start the program. */
+const hasEnded = (name: string, image: string, { exitCode }: ContainerState): AppError =>
+  exitCode === 127 || exitCode === 126
+    ? noShell(image)
+    : new AppError(
+        'not_found',
+        `The container ${name} has ended (status ${exitCode}): the engine was restarted, or somebody stopped it.`,
+        { hint: 'Submit the job again. Engines with live-restore keep containers through a restart.' },
+      )
+
+export const noShell = (image: string): AppError =>
+  new AppError('unsupported', `The image '${image}' has no shell, which the runner needs.`, {
+    hint: 'Use an image with sh, such as a -debug or -slim variant, or add busybox to it.',
+  })

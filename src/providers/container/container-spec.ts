@@ -1,0 +1,122 @@
+import type { Manifest } from '../../jobs/manifest.ts'
+import { WORKSPACE } from '../../jobs/paths.ts'
+import { parseSize } from '../../jobs/sizes.ts'
+import { matches } from './image-reference.ts'
+import { IDLE } from './programs.ts'
+import type { LocalImage } from './pull-image.ts'
+
+/** Where the runner keeps its records: a tmpfs, so that nothing of a job is on the disk of the engine. */
+export const RUNNER_HOME = '/run/deputy'
+
+/** The labels prove whose container it is. */
+export const OWNER_LABEL = 'deputy.owner'
+export const MACHINE_LABEL = 'deputy.machine'
+
+export const containerName = (machineId: string): string => `deputy-${machineId}`
+
+export interface ContainerDefaults {
+  readonly cpu: number
+  /** Bytes. */
+  readonly memory: number
+  readonly disk: number
+  readonly processes: number
+}
+
+export interface SpecRequest {
+  readonly machineId: string
+  readonly owner: string
+  readonly image: LocalImage
+  /** Users by pattern of an image name. */
+  readonly users: Readonly<Record<string, string>>
+  readonly runtimeClass?: string | undefined
+  readonly defaults: ContainerDefaults
+  /** Absent for a container that is created ahead. */
+  readonly manifest?: Manifest | undefined
+  readonly network: string
+}
+
+const SPARE_BYTES = 64 * 1024 * 1024
+
+/** The body of a create request: everything closed but what the job asked for. */
+export const containerSpec = (request: SpecRequest): Record<string, unknown> => {
+  const { image, manifest, defaults } = request
+  const resources = manifest?.resources
+  const disk = resources?.disk === undefined ? defaults.disk : parseSize(resources.disk)
+  const memory = resources?.memory === undefined ? defaults.memory : parseSize(resources.memory)
+  return {
+    Image: image.id,
+    User: userOf(image, request.users),
+    Entrypoint: ['sh', '-c', IDLE],
+    Cmd: [],
+    Env: [`HOME=${RUNNER_HOME}`],
+    WorkingDir: '/',
+    Hostname: 'job',
+    Labels: { [OWNER_LABEL]: request.owner, [MACHINE_LABEL]: request.machineId },
+    HostConfig: {
+      NetworkMode: request.network,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      ReadonlyRootfs: true,
+      Tmpfs: {
+        [WORKSPACE]: tmpfs(disk, 'exec'),
+        '/tmp': tmpfs(disk, 'exec'),
+        [RUNNER_HOME]: tmpfs(disk + SPARE_BYTES, 'noexec'),
+      },
+      Memory: memory,
+      MemorySwap: memory,
+      NanoCpus: Math.round((resources?.cpu ?? defaults.cpu) * 1e9),
+      PidsLimit: defaults.processes,
+      Init: true,
+      IpcMode: 'private',
+      CgroupnsMode: 'private',
+      LogConfig: { Type: 'none' },
+      RestartPolicy: { Name: 'no' },
+      ...(request.runtimeClass !== undefined && { Runtime: request.runtimeClass }),
+      ...(manifest?.gpus !== undefined && { DeviceRequests: [gpuRequest(manifest.gpus)] }),
+    },
+  }
+}
+
+/** Writable for the user of the image, whatever its number is: nobody else is in the container. */
+const tmpfs = (size: number, exec: 'exec' | 'noexec'): string =>
+  `rw,${exec},nosuid,nodev,size=${size},mode=1777`
+
+const gpuRequest = (gpus: string): Record<string, unknown> => ({
+  Driver: '',
+  Count: gpus === 'all' ? -1 : Number(gpus),
+  Capabilities: [['gpu']],
+})
+
+const ROOT = /^(?:|0|root)(?::.*)?$/
+
+/** As configured for the image, or the user that the image names; never root unless it is configured. */
+const userOf = (image: LocalImage, users: Readonly<Record<string, string>>): string => {
+  const pattern = Object.keys(users).find(one => matches(image.name, one))
+  if (pattern !== undefined) return users[pattern] ?? ''
+  return ROOT.test(image.user) ? '1000:1000' : image.user
+}
+
+/** How a job was isolated, for its result. */
+export const isolationOf = (request: SpecRequest, engine: string): string[] => [
+  `container (${engine})`,
+  `image ${request.image.name} ${request.image.digest ?? request.image.id}`,
+  kernelOf(request.runtimeClass),
+  `user ${userOf(request.image, request.users)}`,
+  'no capabilities',
+  'seccomp profile of the engine',
+  'read-only root',
+  networkOf(request),
+]
+
+const kernelOf = (runtimeClass = ''): string => {
+  if (/kata|krun/.test(runtimeClass)) return `own kernel (${runtimeClass})`
+  if (/runsc|gvisor/.test(runtimeClass)) return `kernel in user space (${runtimeClass})`
+  return 'kernel shared with the engine'
+}
+
+const networkOf = ({ network, manifest }: SpecRequest): string =>
+  network === 'none'
+    ? 'no network'
+    : Array.isArray(manifest?.network)
+      ? 'network: listed domains'
+      : 'network of the engine'

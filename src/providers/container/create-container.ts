@@ -1,0 +1,62 @@
+import { AppError } from '../../jobs/errors.ts'
+import type { CreateRequest } from '../../ports.ts'
+import { inspectContainer, noShell } from './container-host.ts'
+import { containerName, containerSpec, type SpecRequest } from './container-spec.ts'
+import { text } from './engine-address.ts'
+import type { EngineClient } from './engine-client.ts'
+
+/** Creates and starts the container of a machine, or adopts the one that an earlier attempt created. */
+export const createContainer = async (
+  client: EngineClient,
+  spec: SpecRequest,
+  signal: CreateRequest['signal'],
+): Promise<{ startedAt: string }> => {
+  const name = containerName(spec.machineId)
+  await create(client, name, containerSpec(spec), signal).catch(async (error: unknown) => {
+    if (!(error instanceof AppError) || error.code !== 'conflict') throw explained(error, spec)
+    // The name holds the id of the machine, and the labels prove it: the answer to an earlier attempt was lost.
+    const found = await inspectContainer(client, name, signal)
+    if (found?.owner !== spec.owner || found.machineId !== spec.machineId) throw error
+  })
+  await client
+    .json({ method: 'POST', path: `/containers/${name}/start`, signal })
+    .catch((error: unknown) => Promise.reject(explained(error, spec)))
+  const state = await inspectContainer(client, name, signal)
+  if (state === undefined)
+    throw new AppError('unavailable', `The container ${name} was removed as soon as it was created.`)
+  return { startedAt: state.startedAt }
+}
+
+const create = async (
+  client: EngineClient,
+  name: string,
+  body: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<void> => {
+  const post = (spec: Record<string, unknown>) =>
+    client.json({ method: 'POST', path: '/containers/create', query: { name }, body: spec, signal })
+  try {
+    await post(body)
+  } catch (error) {
+    // Podman without catatonit: the shell that waits there reaps what jobs leave.
+    if (!(error instanceof AppError) || !/init binary not found|catatonit/.test(error.message)) throw error
+    await post({ ...body, HostConfig: { ...(body.HostConfig as object), Init: false } })
+  }
+}
+
+/** Names what the engine cannot do in terms of the job. */
+const explained = (error: unknown, { image, manifest }: SpecRequest): unknown => {
+  if (!(error instanceof AppError)) return error
+  const said = text(error.details, 'said') ?? error.message
+  if (/executable file .*not found|no such file or directory/i.test(said) && /\bsh\b/.test(said))
+    return noShell(image.name)
+  if (/could not select device driver/i.test(said))
+    return new AppError('unsupported', `The engine has no GPUs to give (gpus: ${manifest?.gpus}).`, {
+      hint: 'Install the NVIDIA Container Toolkit on the engine, or leave gpus out.',
+    })
+  if (/unknown (?:or invalid )?runtime|runtime .*not (?:found|known)/i.test(said))
+    return new AppError('unsupported', `The engine cannot use the runtime class: ${said}.`, {
+      hint: 'docker info lists the runtimes. Set container.runtimeClass to one of them.',
+    })
+  return error
+}

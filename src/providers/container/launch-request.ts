@@ -1,0 +1,57 @@
+import { basename, isAbsolute } from 'node:path'
+import { WORKSPACE } from '../../jobs/paths.ts'
+import type { Run } from '../../ports.ts'
+import { type StartRequest, tenths } from '../../runner/client.ts'
+import { type RunOptions, runIdOf } from '../../runner/run.ts'
+import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
+
+export interface LaunchOptions extends Pick<RunOptions, 'keep' | 'graceSeconds' | 'key'> {
+  readonly run: Run
+  readonly isolation: readonly string[]
+}
+
+/** The start request of a job. */
+export const launchRequest = ({
+  run,
+  isolation,
+  keep,
+  graceSeconds,
+  key,
+}: LaunchOptions): { start: Omit<StartRequest, 'from'>; context: RunContext } => {
+  const { command } = run
+  const context: RunContext = {
+    secrets: Object.values(command.secrets),
+    format: command.format,
+    isolation: [...isolation],
+    timeoutSeconds: command.timeoutSeconds,
+  }
+  const start: Omit<StartRequest, 'from'> = {
+    kind: 'start',
+    run: runIdOf(run),
+    workspace: run.machine.id,
+    timeoutSeconds: Math.ceil(command.timeoutSeconds),
+    graceTenths: tenths(graceSeconds),
+    keepHead: keep.head,
+    keepTail: keep.tail,
+    context: sealContext(context, key),
+    env: variables({ HOME: WORKSPACE, ...command.env, ...command.secrets }),
+    argv: withProgramsOfImage(command),
+  }
+  return { start, context }
+}
+
+/** Skips invalid variable names, and DEPUTY_JOB, which the runner sets. */
+const variables = (env: Readonly<Record<string, string>>): string[] =>
+  Object.entries(env)
+    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== 'DEPUTY_JOB')
+    .map(([name, value]) => `${name}=${value}`)
+
+const ANY_SHELL = 'if command -v bash >/dev/null; then exec bash "$@"; else exec sh "$@"; fi'
+
+/** Many images have no bash: a script then runs in sh. An agent that was found on this computer is one of the image. */
+const withProgramsOfImage = ({ argv, programs }: Run['command']): string[] => {
+  const [program = '', ...rest] = argv
+  if (program === 'bash' && rest[0] === '-c' && rest.length === 2)
+    return ['sh', '-c', ANY_SHELL, 'sh', ...rest]
+  return programs.length > 0 && isAbsolute(program) ? [basename(program), ...rest] : [program, ...rest]
+}

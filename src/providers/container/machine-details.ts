@@ -1,0 +1,28 @@
+import type { Machine } from '../../ports.ts'
+import { field, text } from './engine-address.ts'
+import type { LocalImage } from './pull-image.ts'
+
+/** What is recorded of a machine. */
+export interface ContainerDetails {
+  /** The address of its engine. */
+  readonly engine?: string
+  readonly engineLabel?: string
+  readonly image?: LocalImage
+  /** When the container was started; set when it is ready for a command. */
+  readonly boot?: string
+}
+
+export const detailsOf = ({ details }: Pick<Machine, 'details'>): ContainerDetails => {
+  const [engine, engineLabel, boot] = ['engine', 'engineLabel', 'boot'].map(name => text(details, name))
+  const stored = field(details, 'image')
+  const [name, id, digest] = ['name', 'id', 'digest'].map(one => text(stored, one))
+  return {
+    ...(engine !== undefined && { engine }),
+    ...(engineLabel !== undefined && { engineLabel }),
+    ...(boot !== undefined && { boot }),
+    ...(name !== undefined &&
+      id !== undefined && {
+        image: { name, id, ...(digest !== undefined && { digest }), user: text(stored, 'user') ?? '' },
+      }),
+  }
+}

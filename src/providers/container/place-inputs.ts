@@ -1,0 +1,66 @@
+import { pack } from 'tar-stream'
+import { filesTar } from '../../files/pack-files.ts'
+import { AppError } from '../../jobs/errors.ts'
+import type { Manifest } from '../../jobs/manifest.ts'
+import { WORKSPACE } from '../../jobs/paths.ts'
+import { tarSource } from '../../nodes/sync/tree-source.ts'
+import type { Blobs } from '../../ports.ts'
+import type { EngineClient } from './engine-client.ts'
+import { execInContainer } from './exec-session.ts'
+import { UNPACK } from './programs.ts'
+
+export interface InputsRequest {
+  readonly client: EngineClient
+  readonly container: string
+  readonly blobs: Blobs
+  readonly manifest: Manifest
+  readonly signal: AbortSignal
+}
+
+/** Puts the workspace and the files of a manifest into the container. */
+export const placeInputs = async (request: InputsRequest): Promise<void> => {
+  const { manifest, blobs } = request
+  const blob = manifest.workspace?.blob
+  if (blob !== undefined) await unpack(request, await workspaceTar(() => blobs.read(blob)))
+  const files = manifest.files ?? []
+  if (files.length > 0) await unpack(request, filesTar(files, 'root'))
+}
+
+const unpack = async (
+  { client, container, signal }: InputsRequest,
+  input: AsyncIterable<unknown>,
+): Promise<void> => {
+  const argv = ['sh', '-c', UNPACK, 'sh', WORKSPACE]
+  const { code, stderr } = await execInContainer(client, { container, argv, input, signal })
+  if (code !== 0) throw unpackFailed(container, stderr)
+}
+
+/** Without what a tar must not have. It is read once before anything is sent, so that a broken one stops the job. */
+const workspaceTar = async (read: () => AsyncIterable<Uint8Array>): Promise<AsyncIterable<unknown>> => {
+  const source = tarSource(read)
+  const entries = await source.entries(new Map()).catch(explainTar)
+  const tar = pack()
+  source.pack(tar, new Set(entries.map(entry => entry.path))).then(
+    () => tar.finalize(),
+    (error: unknown) => tar.destroy(error instanceof Error ? error : new Error(String(error))),
+  )
+  return tar
+}
+
+const explainTar = (error: unknown): never => {
+  if (error instanceof AppError) throw error
+  const message = error instanceof Error ? error.message : String(error)
+  throw new AppError('invalid', `The workspace of the job cannot be unpacked: ${message}.`, {
+    hint: 'Send a plain or gzipped tar.',
+    cause: error,
+  })
+}
+
+const unpackFailed = (container: string, stderr: string): AppError => {
+  const said = stderr.trim().split('\n').at(-1) || 'the engine cut the connection'
+  return /no space left/i.test(said)
+    ? new AppError('too_large', `The inputs do not fit into the container: ${said}.`, {
+        hint: "Raise resources.disk in the manifest, such as 'disk: 4G'.",
+      })
+    : new AppError('unavailable', `Cannot fill the workspace of ${container}: ${said}.`)
+}

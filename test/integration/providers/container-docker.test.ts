@@ -1,0 +1,235 @@
+import { writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { newId } from '../../../src/jobs/ids.ts'
+import { createTestCli, type TestCli } from '../../support/cli.ts'
+import { BUSYBOX, importBusybox, importEmpty, TOOLS } from '../../support/containers/engines.ts'
+import { createRegistry, PASSWORD, type TestRegistry, USER } from '../../support/containers/registry.ts'
+import { has } from '../../support/has.ts'
+import { createHarness, type Harness } from '../../support/providers.ts'
+import { describeContainerContract } from './container-contract.ts'
+import { describeWorkspacePatches } from './patch-contract.ts'
+import { exitOf } from './provider-contract.ts'
+
+const { engine, missing } = await describeContainerContract('docker')
+const docker = engine!
+const signal = (): AbortSignal => AbortSignal.timeout(60_000)
+const LINES = Array.from({ length: 40 }, (_, index) => `line ${index + 1}\n`).join('')
+const COUNT = 'for i in $(seq 1 40); do echo line $i; sleep 0.1; done'
+
+const subject = (more: Record<string, unknown> = {}) => ({
+  module: 'providers/container/container-provider.js',
+  factory: 'createContainerProvider',
+  options: { host: engine?.host, image: TOOLS, graceSeconds: 1, ...more },
+})
+
+const open = (more?: Record<string, unknown>): Promise<Harness> => createHarness(subject(more))
+
+describeWorkspacePatches('container', { skip: missing, subject: subject() })
+
+describe.skipIf(missing !== undefined)('a container', () => {
+  let harness: Harness
+  beforeAll(async () => {
+    harness = await open()
+  })
+  afterAll(() => harness?.dispose())
+
+  it('has nothing but what the job was given', async () => {
+    const script = [
+      'id -u; id -g',
+      "grep -E '^(CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status",
+      'ls /sys/class/net | tr "\\n" " "; echo',
+      'for d in / /usr /etc /var; do touch $d/x 2>/dev/null && echo "$d is writable"; done',
+      'for s in /var/run/docker.sock /run/docker.sock /run/podman/podman.sock; do [ -e $s ] && echo "$s is there"; done',
+      'cat /proc/1/comm; touch /tmp/a "$HOME/b"; cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max',
+      'mount | grep -c " /proc/.*proc " ; (: > /proc/sys/kernel/core_pattern) 2>/dev/null && echo "core_pattern is writable"',
+      'dd if=/dev/zero of=/work/big bs=1M count=64 2>&1 | grep -o "No space left"; exit 0',
+    ].join('\n')
+    const { outcome, sink } = await harness.run({ task: script, resources: { disk: '16M', cpu: 0.5 } })
+    expect(exitOf(outcome), sink.text()).toMatchObject({ code: 0 })
+    const zero = '0000000000000000'
+    const lines = sink.text().trim().split('\n')
+    expect(lines.slice(0, 9).map(line => line.replace(/\s+/, ' '))).toEqual([
+      ...['1000', '1000', `CapInh: ${zero}`, `CapPrm: ${zero}`, `CapEff: ${zero}`, `CapBnd: ${zero}`],
+      ...[`CapAmb: ${zero}`, 'NoNewPrivs: 1', 'Seccomp: 2'],
+    ])
+    expect(lines[9]!.trim()).toBe('lo')
+    expect(lines[10]).toMatch(/init/)
+    expect(lines[11]).toBe('512')
+    expect(lines.at(-1)).toBe('No space left')
+    expect(sink.text()).not.toMatch(/writable|is there/)
+    expect(exitOf(outcome).isolation).toEqual(
+      expect.arrayContaining([
+        'no network',
+        'no capabilities',
+        'read-only root',
+        'kernel shared with the engine',
+      ]),
+    )
+  })
+
+  it('shows no secret and no command to those who inspect it', async () => {
+    const secret = `only-on-the-channel-${newId()}`
+    const mark = newId()
+    const launched = await harness.launch(
+      { task: `echo go; sleep 60; : ${mark}`, env: { PLAIN: mark } },
+      { secrets: { TOKEN: secret } },
+    )
+    await launched.sink.until(sink => sink.text().includes('go'), 'the command has started')
+    const { text } = await docker.api('GET', `/v1.40/containers/deputy-${launched.machine.id}/json`)
+    const { ExecIDs } = JSON.parse(text) as { ExecIDs: string[] }
+    const execs = await Promise.all(ExecIDs.map(id => docker.api('GET', `/v1.40/exec/${id}/json`)))
+    const shown = [text, ...execs.map(one => one.text)].join('')
+    expect(ExecIDs.length).toBeGreaterThan(0)
+    expect(shown).not.toContain(secret)
+    expect(shown).not.toContain(mark)
+    launched.stop('cancel')
+    await launched.outcome
+    await harness.provider.destroy(launched.machine, signal())
+  })
+
+  it('reports a job that the kernel ended for lack of memory', async () => {
+    const { outcome } = await harness.run({
+      task: `python3 -c 'x = bytearray(300 * 1024 * 1024)'`,
+      resources: { memory: '64M' },
+    })
+    expect(exitOf(outcome)).toMatchObject({ limitsHit: [expect.stringContaining('memory')] })
+  })
+
+  it('keeps its job through kill -9 of the engine, with exact output', async () => {
+    const launched = await harness.launch({ task: COUNT })
+    await launched.sink.until(sink => sink.text().includes('line 3\n'), 'three lines')
+    await docker.kill()
+    await docker.start()
+    expect(exitOf(await launched.outcome).code).toBe(0)
+    expect(launched.sink.text()).toBe(LINES)
+    await harness.provider.destroy(launched.machine, signal())
+  })
+
+  it.each(['stop?t=0', 'kill'])(
+    'that others end with %s loses its job, which is not run again',
+    async how => {
+      const launched = await harness.launch({ task: 'echo on; sleep 60' })
+      await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+      await docker.api('POST', `/v1.40/containers/deputy-${launched.machine.id}/${how}`)
+      expect(await launched.outcome).toMatchObject({ kind: 'lost' })
+      await docker.api('DELETE', `/v1.40/containers/deputy-${launched.machine.id}?force=1`)
+      const again = harness.reattach(launched, launched.sink.position)
+      expect(await again.outcome).toMatchObject({ kind: 'lost' })
+      await harness.provider.destroy(launched.machine, signal())
+    },
+  )
+
+  it('has its own copy of an agent, wherever this computer has one', async () => {
+    const { sink } = await harness.run(
+      { task: 'x' },
+      { argv: ['/opt/agents/bin/seq', '2'], programs: ['/opt/agents'] },
+    )
+    expect(sink.text()).toBe('1\n2\n')
+  })
+
+  it('cannot have what the engine does not have', async () => {
+    const gpu = harness.run({ task: 'true', gpus: 'all' })
+    await expect(gpu).rejects.toMatchObject({ code: 'unsupported', message: expect.stringContaining('GPUs') })
+    const other = await open({ runtimeClass: 'none-such' })
+    await expect(other.run({ task: 'true' })).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringContaining('none-such'),
+    })
+    await other.dispose()
+  })
+
+  it('of somebody else is neither listed nor removed', async () => {
+    const id = newId()
+    const body = { Image: TOOLS, Cmd: ['true'], Labels: { 'deputy.owner': 'other', 'deputy.machine': id } }
+    expect((await docker.api('POST', `/v1.40/containers/create?name=deputy-${id}`, body)).status).toBe(201)
+    const listed = await harness.provider.list(signal())
+    expect(listed.map(machine => machine.id)).not.toContain(id)
+    const machine = { id, runtime: 'container', jobId: null, details: { engine: docker.host } }
+    await expect(harness.provider.destroy(machine, signal())).rejects.toMatchObject({ code: 'conflict' })
+    expect((await docker.api('DELETE', `/v1.40/containers/deputy-${id}`)).status).toBe(204)
+  })
+
+  it('runs a script in sh where the image has no bash, and says when it has no shell at all', async () => {
+    await importBusybox(docker)
+    await importEmpty(docker)
+    const { outcome, sink } = await harness.run({
+      task: 'cat in.txt; pwd; echo x > out.txt',
+      image: BUSYBOX,
+      files: [{ path: 'in.txt', text: 'given\n' }],
+      artifacts: ['*.txt'],
+    })
+    expect(sink.text()).toBe('given\n/work\n')
+    const exit = exitOf(outcome)
+    expect(exit.artifacts.map(({ path }) => path)).toEqual(['in.txt', 'out.txt'])
+    expect(exit.image).toMatchObject({ name: BUSYBOX, digest: expect.stringMatching(/^sha256:/) })
+    const bare = harness.run({ task: 'true', image: 'localhost/deputy-test/empty:1' })
+    await expect(bare.then(({ outcome: end }) => end)).resolves.toMatchObject({
+      kind: 'not-started',
+      error: { code: 'unsupported', message: expect.stringContaining('has no shell') },
+    })
+  })
+})
+
+describe.skipIf(missing !== undefined || !has('docker-registry'))('images', () => {
+  let openRegistry: TestRegistry
+  let closedRegistry: TestRegistry
+  let cli: TestCli
+
+  beforeAll(async () => {
+    openRegistry = await createRegistry()
+    closedRegistry = await createRegistry({ login: true })
+    await importBusybox(docker)
+    await openRegistry.push(docker, BUSYBOX, 'acme/tool:1')
+    await closedRegistry.push(docker, BUSYBOX, 'acme/private:1')
+    cli = createTestCli({ DOCKER_HOST: docker.host, HOME: join(docker.directory, 'home') })
+    await mkdir(join(docker.directory, 'home/.docker'), { recursive: true })
+  })
+  afterAll(async () => {
+    await cli?.close()
+    await openRegistry?.close()
+    await closedRegistry?.close()
+  })
+
+  it('are pulled when they are missing, and the result has their digest', async () => {
+    const image = `${openRegistry.host}/acme/tool:1`
+    const result = await cli.json<{ status: string; runtime: string; image: object; output: string }>([
+      ...['run', '--json', '--image', image, '--', 'echo', 'from the image'],
+    ])
+    expect(result).toMatchObject({
+      status: 'success',
+      runtime: 'container',
+      output: 'from the image\n',
+      image: { name: image, digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) },
+    })
+    const doctor = await cli.run(['doctor'])
+    expect(doctor.stdout).toContain(`at ${docker.host} (from DOCKER_HOST)`)
+  })
+
+  it('of a private registry need the credentials of the docker configuration', async () => {
+    const image = `${closedRegistry.host}/acme/private:1`
+    const denied = await cli.run(['run', '--image', image, '--', 'true'])
+    expect(denied.stderr).toContain(`docker login ${closedRegistry.host}`)
+    const auth = Buffer.from(`${USER}:${PASSWORD}`).toString('base64')
+    const config = { auths: { [closedRegistry.host]: { auth } } }
+    writeFileSync(join(docker.directory, 'home/.docker/config.json'), JSON.stringify(config))
+    const { code, stderr } = await cli.run(['run', '--image', image, '--', 'true'])
+    expect(code, stderr).toBe(0)
+  })
+
+  it.each([
+    [['--image', 'REGISTRY/acme/none:1'], /Cannot pull the image .*acme\/none:1/],
+    [
+      ['--image', 'REGISTRY/acme/tool:1', '--platform', 'linux/s390x', '--pull', 'never'],
+      /does not have the image .* for linux\/s390x/,
+    ],
+    [['--image', 'REGISTRY/acme/tool:9', '--pull', 'never'], /Pull it: docker pull/],
+    [['--image', '../etc'], /is not an image such as 'node:22'/],
+  ])('that cannot be used are refused: %s', async (flags, message) => {
+    const args = flags.map(flag => flag.replace('REGISTRY', openRegistry.host))
+    const { code, stderr } = await cli.run(['run', '--retries', '0', ...args, '--', 'true'])
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(message)
+  })
+})

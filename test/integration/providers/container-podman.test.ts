@@ -1,0 +1,3 @@
+import { describeContainerContract } from './container-contract.ts'
+
+await describeContainerContract('podman')
