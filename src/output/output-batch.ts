@@ -9,24 +9,21 @@ export interface OutputBatchOptions extends Omit<JobOutputOptions, 'write'> {
   now(): number
 }
 
-export interface OutputBatch extends Pick<JobOutput, 'holding' | 'held' | 'redact' | 'limitErrors'> {
+export interface OutputBatch {
+  /** Takes what the machine sends; call `advance` for it too. */
+  readonly output: JobOutput
   /** Bytes of the machine's log that were received. */
   readonly position: number
   /** Bytes that wait to be stored. */
   readonly pendingBytes: number
-  push(stream: OutputStream, data: Buffer): void
-  /** Moves the position past bytes that were pushed. */
   advance(bytes: number): void
   /** Bytes that the machine has not kept: a gap in the offsets. */
   skip(bytes: number): void
   setProgress(text: string): void
-  /** Writes the bytes held back. */
-  end(): void
-  agentSummary: JobOutput['agentSummary']
+  /** Whether `take` would return anything new. */
+  readonly hasNews: boolean
   /** Returns what was added since the last call, for the sink. */
   take(): SinkBatch
-  /** Whether anything was added since the last call of `take`. */
-  readonly hasNews: boolean
 }
 
 /** Larger chunks are not joined, so that a reader never needs a larger buffer. */
@@ -41,14 +38,6 @@ export const createOutputBatch = ({ sink, now, ...options }: OutputBatchOptions)
   let pendingBytes = 0
   let progress: string | undefined
 
-  const output = createJobOutput({
-    ...options,
-    write: (kind, data) => {
-      if (kind === 'progress') progress = data.toString('utf8')
-      else add(kind, data)
-    },
-  })
-
   const add = (stream: OutputStream, data: Buffer): void => {
     const last = chunks.at(-1)
     const joins = last?.stream === stream && last.offset + last.data.length === offset
@@ -59,24 +48,25 @@ export const createOutputBatch = ({ sink, now, ...options }: OutputBatchOptions)
     pendingBytes += data.length
   }
 
+  const output = createJobOutput({
+    ...options,
+    write: (kind, data) => {
+      if (kind === 'progress') progress = data.toString('utf8')
+      else add(kind, data)
+    },
+  })
+
   return {
+    output,
     get position() {
       return position
     },
     get pendingBytes() {
       return pendingBytes
     },
-    get holding() {
-      return output.holding
-    },
-    held: () => output.held(),
-    redact: output.redact,
-    limitErrors: output.limitErrors,
-    agentSummary: output.agentSummary,
     get hasNews() {
       return chunks.length > 0 || progress !== undefined || position !== taken
     },
-    push: (stream, data) => output[stream](data),
     advance: bytes => {
       position += bytes
     },
@@ -89,14 +79,8 @@ export const createOutputBatch = ({ sink, now, ...options }: OutputBatchOptions)
     setProgress: text => {
       progress = text
     },
-    end: output.end,
     take: () => {
-      const batch = {
-        position,
-        chunks,
-        outputBytes: offset,
-        ...(progress !== undefined && { progress }),
-      }
+      const batch = { position, chunks, outputBytes: offset, ...(progress !== undefined && { progress }) }
       chunks = []
       pendingBytes = 0
       progress = undefined

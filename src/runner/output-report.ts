@@ -35,6 +35,7 @@ export const createOutputReport = ({
 }): OutputReport => {
   const { secrets, format } = context
   const batch = createOutputBatch({ ...options, sink, secrets, format })
+  const { output } = batch
   let writing: Promise<void> | undefined
   let failure: unknown
   const waiters: (() => void)[] = []
@@ -45,19 +46,19 @@ export const createOutputReport = ({
         failure = error
       })
       for (const wake of waiters.splice(0)) wake()
-      if (batch.holding) break
+      if (output.holding) break
     }
     writing = undefined
   }
 
   const flush = (): void => {
-    if (writing === undefined && (!batch.holding || batch.pendingBytes > HELD_BYTES)) writing = write()
+    if (writing === undefined && (!output.holding || batch.pendingBytes > HELD_BYTES)) writing = write()
   }
 
   return {
     push: (stream, data) => {
       batch.advance(data.length)
-      batch.push(stream, data)
+      output[stream](data)
       flush()
     },
     skip: bytes => {
@@ -70,12 +71,12 @@ export const createOutputReport = ({
         : new Promise(resolve => waiters.push(resolve)),
     end: async () => {
       await writing
-      batch.end()
+      output.end()
       writing = write()
       await writing
       if (failure !== undefined) throw failure
     },
-    redact: batch.redact,
-    agent: batch.agentSummary,
+    redact: output.redact,
+    agent: output.agentSummary,
   }
 }

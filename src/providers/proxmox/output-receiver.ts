@@ -81,15 +81,16 @@ export const createOutputReceiver = ({
   }
 
   /** Stores the held-back bytes too; without them a few bytes would be lost in a crash. */
-  const writeHolding = (batch: OutputBatch): Promise<void> => write(batch, keep(batch.position, batch.held()))
+  const writeHolding = (batch: OutputBatch): Promise<void> =>
+    write(batch, keep(batch.position, batch.output.held()))
 
   const positionOf = (): number => opened?.position ?? sink.position
 
   const addText = (text: RunnerText): OutputBatch => {
     const batch = need()
-    if (text.output) batch.push('stdout', Buffer.from(text.output))
-    if (text.error) batch.push('stderr', Buffer.from(`${text.error}\n`))
-    if (text.progress) batch.setProgress(batch.redact(text.progress).slice(0, 1024))
+    if (text.output) batch.output.stdout(Buffer.from(text.output))
+    if (text.error) batch.output.stderr(Buffer.from(`${text.error}\n`))
+    if (text.progress) batch.setProgress(batch.output.redact(text.progress).slice(0, 1024))
     return batch
   }
 
@@ -105,10 +106,10 @@ export const createOutputReceiver = ({
       return positionOf()
     },
     get sawNoSpace() {
-      return opened?.limitErrors.found('disk') ?? false
+      return opened?.output.limitErrors.found('disk') ?? false
     },
-    redact: text => open()?.redact(text) ?? REDACTED,
-    agent: () => opened?.agentSummary() ?? { usage: null, error: null },
+    redact: text => open()?.output.redact(text) ?? REDACTED,
+    agent: () => opened?.output.agentSummary() ?? { usage: null, error: null },
     take: ({ stream, offset, data }) =>
       queue(async () => {
         sink.heartbeat()
@@ -118,7 +119,7 @@ export const createOutputReceiver = ({
         if (fresh.length === 0) return position
         const batch = need()
         batch.advance(Math.max(0, offset - position) + fresh.length)
-        batch.push(stream, fresh)
+        batch.output[stream](fresh)
         await writeHolding(batch)
         return batch.position
       }),
@@ -130,7 +131,7 @@ export const createOutputReceiver = ({
     end: (last, remember) =>
       queue(async () => {
         const batch = last ? addText(last) : open()
-        batch?.end()
+        batch?.output.end()
         await write(batch, remember)
       }),
   }
