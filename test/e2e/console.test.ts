@@ -105,6 +105,7 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
       }),
     )
     await browser.until(`document.querySelector('#field-timeout').value === '0'`)
+    expect(await browser.run(`document.querySelector('.as-code').textContent`)).toContain('"timeout": 0')
     await browser.run(`${button('Submit')}.click()`)
     await browser.until(`document.querySelector('#help-timeout.field-problem')`)
     // The browser itself reports the 400 of that submit.

@@ -6,6 +6,7 @@ import { Copy, Problem } from '../parts.tsx'
 import { go, place } from '../router.ts'
 import { manifestOf } from '../run-again.ts'
 import { useFetch } from '../use-fetch.ts'
+import { asCode } from './as-code.ts'
 import { FieldInput } from './field-input.tsx'
 import { fieldsOf, problemsByField, type Schema } from './fields.ts'
 
@@ -111,6 +112,18 @@ export const SubmitPage = () => {
           }}
         />
         {jsonProblem.value !== undefined && <p class="field-problem">{jsonProblem.value}</p>}
+        <details class="as-code">
+          <summary>Submit it from elsewhere</summary>
+          {asCode(manifest.value).map(([title, code]) => (
+            <div key={title}>
+              <div class="bar">
+                <h3>{title}</h3>
+                <Copy text={code} />
+              </div>
+              <pre class="code">{code}</pre>
+            </div>
+          ))}
+        </details>
       </div>
     </form>
   )
