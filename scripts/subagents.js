@@ -46,6 +46,7 @@ const TOOLS = {
   ],
   'cluster-admin': [
     ...LOOK,
+    tool('guest_migrate'),
     ...without(toolset('nodes'), ['node_disk_admin', 'node_network_iface'].map(tool)),
     ...toolset('cluster'),
     ...toolset('ha'),
