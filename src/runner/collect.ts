@@ -2,18 +2,17 @@ import type { Listing } from '../files/file-listing.ts'
 import type { PatchTasks } from '../files/patch-tasks.ts'
 import { patchThread } from '../files/patch-thread.ts'
 import { type Selection, selectArtifacts } from '../files/select-artifacts.ts'
+import { globMatcher } from '../jobs/artifact-globs.ts'
 import type { Artifact, BlobRef, SkippedArtifact } from '../jobs/job.ts'
-import type { Manifest } from '../jobs/manifest.ts'
-import type { Blobs } from '../ports.ts'
-import { listFiles, type WorkspaceSource } from './file-list.ts'
-import { createFileReceiver } from './file-receiver.ts'
+import { type CollectedBlobs, createFileReceiver } from './file-receiver.ts'
 import type { KeepLimits } from './keep-limits.ts'
-import { type FetchedPatch, fetchPatch, noPatch } from './patch.ts'
+import { type CollectedParts, type FetchedPatch, fetchPatch, noPatch } from './patch.ts'
+import type { WorkspaceSource } from './workspace-source.ts'
 
 export interface CollectionOptions {
-  readonly blobs: Blobs
+  readonly blobs: CollectedBlobs
   readonly jobId: string
-  readonly manifest: Manifest
+  readonly manifest: CollectedParts
   readonly keep: Pick<KeepLimits, 'artifactFiles' | 'artifactBytes' | 'patchBytes'>
   /** When the command started, in milliseconds. */
   startedAt(): number
@@ -33,7 +32,7 @@ const IGNORE_BYTES = 16 * 1024 * 1024
 const MAX_SKIPPED = 100
 
 /** Whether a job leaves anything besides its output. */
-export const leavesFiles = ({ artifacts = [], workspace }: Manifest): boolean =>
+export const leavesFiles = ({ artifacts = [], workspace }: CollectedParts): boolean =>
   artifacts.length > 0 || workspace?.patch === true
 
 /**
@@ -56,7 +55,7 @@ export const createCollection = (options: CollectionOptions) => {
 
   return {
     async fetch(source: WorkspaceSource): Promise<void> {
-      listing = await listFiles(source)
+      listing = await source.list(globMatcher(manifest.artifacts ?? []).matches)
       const caps = { files: keep.artifactFiles, bytes: keep.artifactBytes }
       selection = selectArtifacts(listing, manifest.artifacts ?? [], caps)
       await receiver.fetch(source, selection.wanted, () => ({ into: 'store' }))

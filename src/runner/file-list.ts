@@ -2,17 +2,18 @@ import { type Listing, parseListing } from '../files/file-listing.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Channel } from './channel.ts'
 
-/** The workspace of a machine whose files are collected. */
-export interface WorkspaceSource {
-  readonly channel: Channel
-  readonly workspace: string
-  readonly signal: AbortSignal
-}
-
 const MAX_LISTING = 128 * 1024 * 1024
 
 /** Everything in a workspace but directories. */
-export const listFiles = async ({ channel, workspace, signal }: WorkspaceSource): Promise<Listing> => {
+export const listFiles = async ({
+  channel,
+  workspace,
+  signal,
+}: {
+  readonly channel: Channel
+  readonly workspace: string
+  readonly signal: AbortSignal
+}): Promise<Listing> => {
   const chunks: Buffer[] = []
   let size = 0
   const { cut } = await channel.exchange([{ kind: 'files', workspace }], {

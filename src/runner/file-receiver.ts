@@ -3,12 +3,14 @@ import type { ListedFile } from '../files/file-listing.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { BlobRef } from '../jobs/job.ts'
 import type { Blobs } from '../ports.ts'
-import type { WorkspaceSource } from './file-list.ts'
-import { readFiles } from './read-files.ts'
-import type { SentFile } from './tar-files.ts'
+import type { SentFile, VisitFile } from './tar-files.ts'
+import type { WorkspaceSource } from './workspace-source.ts'
+
+/** Where collected files are stored. */
+export type CollectedBlobs = Pick<Blobs, 'put' | 'hold' | 'read' | 'path'>
 
 export interface FileReceiverOptions {
-  readonly blobs: Blobs
+  readonly blobs: CollectedBlobs
   readonly jobId: string
   /** Memory for the contents needed for a patch; contents beyond it are only hashed. */
   readonly memoryBytes: number
@@ -130,13 +132,14 @@ export const createFileReceiver = (options: FileReceiverOptions) => {
       for (let batch = nextBatch(files); batch.size > 0; batch = nextBatch(files)) {
         const limit = [...batch.values()].reduce((sum, { size }) => sum + size + TAR_FILE, TAR_END)
         const paths = [...batch.keys()]
-        await readFiles({ ...source, paths, limit }, async (file, content) => {
+        const receive: VisitFile = async (file, content) => {
           const listed = batch.get(file.path)
           if (listed === undefined || isSettled(file.path)) return
           const taken = await take(file, content, listed, destination(listed))
           if (typeof taken === 'string') refused.set(file.path, taken)
           else received.set(file.path, taken)
-        }).catch(error => {
+        }
+        await source.read(paths, limit, receive).catch(error => {
           // Not requested again: the machine would send as much as before.
           if (toAppError(error).code === 'too_large') refuseRest(batch, toAppError(error).message)
           throw error

@@ -4,20 +4,27 @@ import type { PatchTasks } from '../files/patch-tasks.ts'
 import { changesOf, hasCertainlyChanged, ignoreFilesOf } from '../files/workspace-changes.ts'
 import { AppError, toAppError } from '../jobs/errors.ts'
 import type { BlobRef, SkippedArtifact } from '../jobs/job.ts'
-import type { Manifest } from '../jobs/manifest.ts'
 import { givenInWorkspace } from '../jobs/paths.ts'
 import { formatSize } from '../jobs/sizes.ts'
-import type { Blobs } from '../ports.ts'
-import type { WorkspaceSource } from './file-list.ts'
-import { type FileReceiver, once } from './file-receiver.ts'
+import { type CollectedBlobs, type FileReceiver, once } from './file-receiver.ts'
+import type { WorkspaceSource } from './workspace-source.ts'
+
+/** The parts of a manifest that say what is collected. */
+export interface CollectedParts {
+  readonly artifacts?: readonly string[] | undefined
+  readonly files?: readonly { readonly path: string }[] | undefined
+  readonly workspace?:
+    | { readonly blob?: string | undefined; readonly patch?: boolean | undefined }
+    | undefined
+}
 
 export interface FetchPatchOptions {
   readonly source: WorkspaceSource
   readonly receiver: FileReceiver
   readonly listing: Listing
-  readonly blobs: Blobs
+  readonly blobs: CollectedBlobs
   readonly jobId: string
-  readonly manifest: Manifest
+  readonly manifest: CollectedParts
   readonly keep: { readonly artifactBytes: number; readonly patchBytes: number }
   readonly tasks: PatchTasks
   /** When the command started, in milliseconds. */

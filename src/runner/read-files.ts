@@ -1,9 +1,12 @@
 import { PassThrough } from 'node:stream'
 import { createDeadline } from '../jobs/deadline.ts'
-import type { WorkspaceSource } from './file-list.ts'
+import type { Channel } from './channel.ts'
 import { readTarFiles, type VisitFile } from './tar-files.ts'
 
-export interface ReadFilesRequest extends WorkspaceSource {
+export interface ReadFilesRequest {
+  readonly channel: Channel
+  readonly workspace: string
+  readonly signal: AbortSignal
   readonly paths: readonly string[]
   /** The size of the tar that the machine may send. */
   readonly limit: number

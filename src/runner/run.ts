@@ -11,6 +11,7 @@ import type { KeepLimits } from './keep-limits.ts'
 import { createOutputReport, type OutputReport } from './output-report.ts'
 import { NO_CONTEXT, openContext, type RunContext } from './sealed-context.ts'
 import { signalOf } from './signals.ts'
+import { channelSource } from './workspace-source.ts'
 
 export interface RunOptions {
   readonly host: RunnerHost
@@ -170,7 +171,7 @@ const collectWithRetries = async (
     for (;;) {
       try {
         const channel = await host.connect(signal)
-        await collection.fetch({ channel, workspace: machine.id, signal })
+        await collection.fetch(channelSource({ channel, workspace: machine.id, signal }))
         return collection.result()
       } catch (error) {
         // The next daemon collects: the machine knows that the command has ended.

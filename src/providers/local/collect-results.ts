@@ -1,12 +1,14 @@
-import { readListing } from '../../files/file-listing.ts'
-import { selectArtifacts } from '../../files/select-artifacts.ts'
-import { globMatcher } from '../../jobs/artifact-globs.ts'
-import { toAppError } from '../../jobs/errors.ts'
-import type { RunExit } from '../../runner/run-result.ts'
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { AppError, toAppError } from '../../jobs/errors.ts'
+import type { BlobRef } from '../../jobs/job.ts'
+import type { CollectedBlobs } from '../../runner/file-receiver.ts'
+import type { CollectedFile, RunExit } from '../../runner/run-result.ts'
 import type { LocalMachine } from './local-machine.ts'
-import type { MakePatchOptions, PatchResult } from './make-patch.ts'
 import type { RunSpec } from './run-spec.ts'
-import { listScript } from './runner-script.ts'
 
 export type CollectedResults = Pick<RunExit, 'artifacts' | 'skippedArtifacts' | 'patch'>
 
@@ -17,7 +19,10 @@ export interface CollectResultsOptions {
   readonly signal: AbortSignal
 }
 
-/** Collects artifacts and the patch of a job. A failure here does not change the exit status. */
+/**
+ * Collects artifacts and the patch of a run into its directory, also while no daemon runs. A failure here does not
+ * change the exit status.
+ */
 export const collectResults = async ({
   machine,
   spec,
@@ -26,42 +31,93 @@ export const collectResults = async ({
 }: CollectResultsOptions): Promise<CollectedResults> => {
   if (spec.artifacts.length === 0 && !spec.wantsPatch)
     return { artifacts: [], skippedArtifacts: [], patch: null }
+  // Imported on demand: most jobs leave no files.
+  const [{ createCollection }, { patchTasks }, { machineSource }] = await Promise.all([
+    import('../../runner/collect.ts'),
+    import('../../files/patch-tasks.ts'),
+    import('./machine-source.ts'),
+  ])
+  const files = createDirectoryBlobs(spec)
+  const collection = createCollection({
+    blobs: files,
+    jobId: spec.runId,
+    manifest: {
+      artifacts: spec.artifacts,
+      files: spec.givenFiles.map(path => ({ path })),
+      workspace: { patch: spec.wantsPatch, ...(spec.patchBase !== null && { blob: BASE }) },
+    },
+    keep: spec.keep,
+    startedAt: () => startedAt,
+    tasks: patchTasks,
+  })
+  let problem: string | undefined
   try {
-    machine.send(listScript(machine.plan.directory))
-    const listing = await readListing(machine.dataOut, signal, globMatcher(spec.artifacts).matches)
-    const caps = { files: spec.keep.artifactFiles, bytes: spec.keep.artifactBytes }
-    const selection = selectArtifacts(listing, spec.artifacts, caps)
-    // Imported on demand: most jobs leave no files.
-    const { collectFiles } = await import('./collect-files.ts')
-    const collected = await collectFiles({
-      machine,
-      wanted: selection.wanted,
-      dir: spec.dir,
-      into: 'artifacts',
-      signal,
-    })
-    const patched = spec.wantsPatch
-      ? await tryMakePatch({ machine, spec, listing, startedAt, signal })
-      : { patch: null, skipped: [] }
-    return {
-      artifacts: collected.files,
-      skippedArtifacts: [...selection.skipped, ...collected.skipped, ...patched.skipped],
-      patch: patched.patch,
-    }
+    await collection.fetch(machineSource(machine, signal))
   } catch (error) {
-    return {
-      artifacts: [],
-      skippedArtifacts: [{ path: '.', reason: toAppError(error).message }],
-      patch: null,
-    }
+    problem = toAppError(error).message
+  }
+  const { artifacts, skippedArtifacts, patch } = collection.result(problem)
+  return {
+    artifacts: artifacts.map(({ path, ...ref }) => files.collected(path, ref)),
+    skippedArtifacts,
+    patch: patch && files.collected('patch', patch),
   }
 }
 
-/** Keeps the collected artifacts when the patch fails. */
-const tryMakePatch = async (options: MakePatchOptions): Promise<PatchResult> => {
-  const patch = await import('./make-patch.ts')
-  return patch.makePatch(options).catch(error => ({
-    patch: null,
-    skipped: [{ path: '.', reason: `no patch: ${toAppError(error).message}` }],
-  }))
+/** Stands for the tar that the workspace started from. */
+const BASE = 'base'
+
+/** Stores what is collected in the directory of the run; the daemon moves it to the blobs. */
+const createDirectoryBlobs = (
+  spec: RunSpec,
+): CollectedBlobs & { collected(path: string, ref: BlobRef): CollectedFile } => {
+  const names = new Map<string, string>()
+  const nameOf = (sha256: string): string => {
+    const name = names.get(sha256)
+    if (name === undefined) throw new AppError('internal', `The file ${sha256} was not collected.`)
+    return name
+  }
+  let count = 0
+  return {
+    put: async (source, maxBytes) => {
+      const name = join('files', String(count++))
+      const path = join(spec.dir, name)
+      await mkdir(join(spec.dir, 'files'), { recursive: true, mode: 0o700 })
+      try {
+        const ref = await writeHashed(source, maxBytes, path)
+        if (names.has(ref.sha256)) await rm(path)
+        else names.set(ref.sha256, name)
+        return ref
+      } catch (error) {
+        await rm(path, { force: true })
+        throw error
+      }
+    },
+    hold: async sha256 => names.has(sha256),
+    read: sha256 => createReadStream(join(spec.dir, nameOf(sha256))),
+    path: () => spec.patchBase ?? '',
+    collected: (path, ref) => ({ path, ...ref, file: nameOf(ref.sha256) }),
+  }
+}
+
+const writeHashed = async (
+  source: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  path: string,
+): Promise<BlobRef> => {
+  const hash = createHash('sha256')
+  let size = 0
+  await pipeline(
+    source,
+    async function* (chunks: AsyncIterable<Uint8Array>) {
+      for await (const chunk of chunks) {
+        size += chunk.length
+        if (size > maxBytes) throw new AppError('too_large', `The file has more than ${maxBytes} bytes.`)
+        hash.update(chunk)
+        yield chunk
+      }
+    },
+    createWriteStream(path, { flags: 'wx', mode: 0o600 }),
+  )
+  return { sha256: hash.digest('hex'), size }
 }

@@ -3,6 +3,7 @@ import { AppError } from '../../jobs/errors.ts'
 import type { Channel, ExchangeHandlers } from '../../runner/channel.ts'
 import type { Collection } from '../../runner/collect.ts'
 import type { Request } from '../../runner/frames.ts'
+import { channelSource } from '../../runner/workspace-source.ts'
 
 export interface VmFileChannelOptions {
   readonly collection: Pick<Collection, 'fetch'>
@@ -87,7 +88,7 @@ export const createVmFileChannel = ({ collection, store, onBytes, complete }: Vm
       pending = undefined
       const abort = new AbortController()
       const done = collection
-        .fetch({ channel: channelFor(list), workspace: 'vm', signal: abort.signal })
+        .fetch(channelSource({ channel: channelFor(list), workspace: 'vm', signal: abort.signal }))
         .then(store)
         .then(() => {
           isComplete = true
