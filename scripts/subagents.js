@@ -5,7 +5,7 @@ import { TABLE } from '../dist/mcp/tools/proxmox/table/toolset-table.js'
 /** How Claude Code calls the tools of the server that the plugin brings along. */
 const PREFIX = 'mcp__plugin_deputy_deputy__'
 
-const LOOK = ['list_nodes', 'get_cluster_resources']
+const LOOK = ['use_toolset', 'list_nodes', 'get_cluster_resources']
 
 const toolset = name => TABLE.find(one => one.name === `proxmox-${name}`).tools.map(tool => tool.name)
 const tool = name => `proxmox_${name}`
@@ -52,6 +52,7 @@ const TOOLS = {
     ...toolset('ha'),
     ...toolset('certs'),
     ...toolset('notify'),
+    ...['guest_list', 'guest_status'].map(tool),
   ],
   'storage-admin': [
     ...LOOK,

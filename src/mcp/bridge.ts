@@ -25,7 +25,11 @@ const MAX_QUEUED_BYTES = 48 * 1024 * 1024
  * a server that has exited. It ends by calling `process.exit`.
  */
 export const runBridge = ({ env, argv }: BridgeOptions): void => {
-  const { headers, problems } = bridgeHeaders(argv, env)
+  const { headers, problems, error } = bridgeHeaders(argv, env)
+  if (error !== undefined) {
+    process.stderr.write(`error: ${error}\n`)
+    process.exit(2)
+  }
   const conversation = createConversation()
   const { stdin, stdout } = process
   let daemon: Socket | undefined

@@ -16,6 +16,8 @@ export interface InstructionsOptions {
   readonly selected: Selected
   readonly available: readonly Toolset[]
   readonly readOnly: boolean
+  /** The session has use_toolset. */
+  readonly canLoad?: boolean
 }
 
 /** Clients truncate instructions at 2 KB, some of them in the middle of a word. */
@@ -55,7 +57,7 @@ const configured = ({ runtimes, agents, secrets }: InstructionsContext): string[
   return lines
 }
 
-const extras = ({ context, selected, available, readOnly }: InstructionsOptions): string[] => {
+const extras = ({ context, selected, available, readOnly, canLoad }: InstructionsOptions): string[] => {
   const missing = context.runtimes.filter(runtime => !runtime.ready)
   const others = available.filter(toolset => !selected.toolsets.includes(toolset))
   return [
@@ -69,7 +71,7 @@ const extras = ({ context, selected, available, readOnly }: InstructionsOptions)
     ...context.notes,
     ...(others.length > 0
       ? [
-          `Not enabled: ${others.map(({ name, summary }) => `${name} (${summary})`).join(', ')}; the user enables them with --toolsets.`,
+          `Not enabled: ${others.map(({ name, summary }) => `${name} (${summary})`).join(', ')}; ${canLoad ? 'load them with use_toolset' : 'the user enables them with --toolsets'}.`,
         ]
       : []),
   ]

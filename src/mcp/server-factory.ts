@@ -10,6 +10,7 @@ import { readElicitation, toInputRequest } from './elicitation.ts'
 import { type InstructionsContext, instructions } from './instructions.ts'
 import { jobTasks, taskOf } from './job-tasks.ts'
 import { listedSchema } from './listed-schema.ts'
+import { loadToolsetTool } from './load-toolset.ts'
 import { asTask, registerTasks, type TaskSource } from './mcp-tasks.ts'
 import { progressOf } from './progress-notifications.ts'
 import { registerPrompts } from './prompts.ts'
@@ -40,27 +41,23 @@ const LIST_TTL_MS = 60_000
 export const createServerFactory = (options: McpOptions): ServerFactory => {
   const { deputy, available, version, readOnly = false } = options
   const selected = selectTools(available, options)
-  const listed = selected.tools.map(tool => ({
-    tool,
-    config: {
-      title: tool.title,
-      description: tool.description,
-      inputSchema: listedSchema(tool.input),
-      outputSchema: listedSchema(tool.output),
-      annotations: { ...tool.annotations },
-      ...(tool.meta && { _meta: { ...tool.meta } }),
-    },
-  }))
+  const listed = selected.tools.map(tool => ({ tool, config: configOf(tool) }))
+  // A client that names its toolsets gets exactly those.
+  const others = options.toolsets?.some(name => name !== 'default')
+    ? []
+    : available.filter(toolset => !selected.toolsets.includes(toolset))
   const canSleep = selected.toolsets.some(toolset => toolset.dormant !== undefined)
   const tasks = options.tasks ?? jobTasks({ deputy, readOnly })
   const fixedList = { ttlMs: LIST_TTL_MS, cacheScope: 'private' as const }
 
   return ({ era }, bridge) => {
+    // Over HTTP each request may have a server of its own, so nothing can be loaded into it.
+    const canLoad = bridge !== undefined && others.length > 0
     const server = new McpServer(
       { name: 'deputy', title: 'Deputy', version },
       {
         capabilities: {
-          tools: { listChanged: canSleep },
+          tools: { listChanged: canSleep || canLoad },
           prompts: { listChanged: false },
           resources: { listChanged: true, subscribe: true },
         },
@@ -72,7 +69,9 @@ export const createServerFactory = (options: McpOptions): ServerFactory => {
           },
           available: available.filter(isActive),
           readOnly,
+          canLoad,
         }),
+        debouncedNotificationMethods: ['notifications/tools/list_changed'],
         cacheHints: {
           'tools/list': fixedList,
           'prompts/list': fixedList,
@@ -83,12 +82,34 @@ export const createServerFactory = (options: McpOptions): ServerFactory => {
     const handles = listed.map(({ tool, config }) => registerTool({ server, options, tool, config, bridge }))
     if (canSleep)
       hideDormantTools(server, selected, new Map(handles.map((handle, i) => [listed[i]!.tool.name, handle])))
+    if (canLoad) {
+      const register = (tool: Tool) => registerTool({ server, options, tool, config: configOf(tool), bridge })
+      const known = new Set(selected.tools.map(({ name }) => name))
+      const load = (toolset: Toolset): string[] => {
+        const { tools } = selectTools([toolset], { toolsets: ['all'], readOnly })
+        for (const tool of tools.filter(({ name }) => !known.has(name))) {
+          register(tool)
+          known.add(tool.name)
+        }
+        return tools.map(({ name }) => name)
+      }
+      register(loadToolsetTool(others, load))
+    }
     registerResources(server, deputy)
     registerPrompts(server)
     if (era === 'modern') registerTasks(server, tasks)
     return server
   }
 }
+
+const configOf = (tool: Tool): Registration['config'] => ({
+  title: tool.title,
+  description: tool.description,
+  inputSchema: listedSchema(tool.input),
+  outputSchema: listedSchema(tool.output),
+  annotations: { ...tool.annotations },
+  ...(tool.meta && { _meta: { ...tool.meta } }),
+})
 
 interface Registration {
   server: McpServer

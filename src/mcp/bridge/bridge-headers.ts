@@ -1,8 +1,11 @@
 import { settingNames } from '../../config/setting-names.ts'
 import { directoryHeader } from '../bridge-client.ts'
 import { environmentHeader } from '../session-environment.ts'
+import { unknownToolset } from './toolset-names.ts'
 
 export interface BridgeHeaders {
+  /** The user asked for something that does not exist: do not start. */
+  readonly error?: string
   readonly headers: Readonly<Record<string, string>>
   readonly problems: readonly string[]
 }
@@ -21,7 +24,9 @@ export const bridgeHeaders = (argv: readonly string[], env: NodeJS.ProcessEnv): 
     else problems.push(`ignored unknown option '${argument}'`)
   }
   const settings = settingNames(env).join(',')
+  const error = unknownToolset(toolsets)
   return {
+    ...(error !== undefined && { error }),
     headers: {
       ...(settings !== '' && { 'x-deputy-settings': settings }),
       ...(toolsets !== '' && { 'x-deputy-toolsets': toolsets }),

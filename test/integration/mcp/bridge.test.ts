@@ -82,6 +82,12 @@ describe('the bridge', () => {
     expect(names).not.toContain('submit_job')
   })
 
+  it('ends with a message when it was given a toolset that does not exist', async () => {
+    const bridge = open({ args: ['--toolsets', 'default,proxmx'] })
+    expect(await bridge.ended).toBe(2)
+    expect(bridge.stderr()).toContain("No toolset 'proxmx'. Known: default, all, jobs")
+  })
+
   it('goes on although it was given an option it does not know', async () => {
     const bridge = open({ args: ['--verbose'] })
     await bridge.initialize()

@@ -1,4 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { TOOLSET_NAMES } from '../../../src/mcp/bridge/toolset-names.ts'
+import { defineTool, reads } from '../../../src/mcp/tool.ts'
+import { jobsToolset } from '../../../src/mcp/tools/jobs/jobs-toolset.ts'
+import { aliases } from '../../../src/mcp/tools/proxmox/aliases.ts'
+import { TABLE } from '../../../src/mcp/tools/proxmox/table/toolset-table.ts'
 import { ALL_WAYS, type ConnectOptions, connect } from '../../support/mcp/clients.ts'
 
 const call = async (
@@ -11,6 +17,23 @@ const call = async (
   const text = first?.type === 'text' ? first.text : ''
   return { ...result, text, data: (result.structuredContent ?? {}) as Record<string, unknown> }
 }
+
+const SAY = defineTool({
+  name: 'say',
+  title: 'Say',
+  description: 'Says something',
+  annotations: reads(),
+  input: z.strictObject({}),
+  output: z.looseObject({}),
+  run: async () => ({ data: { said: true } }),
+})
+
+it('the bridge knows every toolset by name', () => {
+  const made = [...TABLE, aliases].map(({ name }) => name)
+  expect([...TOOLSET_NAMES].sort()).toEqual(
+    ['default', 'all', 'jobs', 'cluster', 'proxmox', 'proxmox-all', ...made].sort(),
+  )
+})
 
 const until = async (condition: () => boolean, what: string) => {
   const deadline = Date.now() + 30_000
@@ -293,3 +316,26 @@ describe.each(ALL_WAYS)('MCP over $wire for $era clients', way => {
     expect(rest.data.next_cursor).toBeUndefined()
   })
 })
+
+it.each(['modern', 'legacy'] as const)(
+  'a %s session loads a toolset when the model asks for it',
+  async era => {
+    const extra = { ...jobsToolset, name: 'extra', byDefault: false, tools: [SAY] }
+    let changes = 0
+    await using session = await connect({ wire: 'stdio', era, more: [extra] })
+    session.client.setNotificationHandler('notifications/tools/list_changed', () => {
+      changes++
+    })
+    if (era === 'modern') await session.client.listen({ toolsListChanged: true })
+    const names = async (): Promise<string[]> => {
+      const { tools } = await session.client.listTools(undefined, { cacheMode: 'refresh' })
+      return tools.map(({ name }) => name)
+    }
+    expect(await names()).toContain('use_toolset')
+    expect(await names()).not.toContain('say')
+    expect((await call(session, 'use_toolset', { toolset: 'extra' })).data).toMatchObject({ tools: ['say'] })
+    await until(() => changes > 0, 'the notification')
+    expect(await names()).toContain('say')
+    expect((await call(session, 'say')).data).toEqual({ said: true })
+  },
+)

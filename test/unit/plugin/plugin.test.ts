@@ -26,6 +26,7 @@ const frontmatter = (path: string) => {
 
 const table = new Map(TABLE.flatMap(({ tools }) => tools).map(tool => [tool.name, tool]))
 const ALWAYS = new Map([
+  ['use_toolset', true],
   ['list_nodes', true],
   ['get_cluster_resources', true],
   ['proxmox_api_search', true],
@@ -116,7 +117,7 @@ it.each([
   ['monitor.md', ['proxmox_cluster_health']],
   ['cluster-admin.md', ['proxmox_guest_migrate', 'proxmox_cluster_health']],
 ])('the subagent %s has the tools %j', (file, wanted) => {
-  for (const tool of wanted) expect(text(join('agents', file))).toContain(`__${tool},`)
+  for (const tool of wanted) expect(text(join('agents', file))).toContain(`__${tool}`)
 })
 
 describe.each(readdirSync(join(ROOT, 'skills')))('the skill %s', name => {

@@ -11,7 +11,7 @@ import type { ProxmoxService } from './service.ts'
 import { TABLE } from './table/toolset-table.ts'
 
 const INSTRUCTIONS =
-  'Proxmox: changes need PROXMOX_ALLOW_ELEVATED. A call that answers status needs_confirmation was not done: the user must agree. A task is done only when its state is ok; follow a running one by its upid (wait: seconds to wait, default 15). Guest tools find node and type by vmid. Anything without a tool: proxmox_api_search, then proxmox_api_describe, then proxmox_api_call.'
+  'Proxmox: changes need PROXMOX_ALLOW_ELEVATED. A call that answers status needs_confirmation was not done: the user must agree. A task is done only when its state is ok; follow a running one by its upid (wait: seconds to wait, default 15). Guest tools find node and type by vmid. Tools for one area: use_toolset, before you hand work to a subagent. Anything without a tool: proxmox_api_search, then proxmox_api_describe, then proxmox_api_call.'
 
 /** All Proxmox toolsets. `proxmox` with its five tools is served by default, the others on request. */
 export const proxmoxToolsets = (service: ProxmoxService): Toolset[] => {
