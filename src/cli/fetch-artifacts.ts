@@ -96,6 +96,7 @@ const download = async (client: Client, id: string, artifact: Artifact, target: 
       })
     await rename(temporary, target)
   } catch (error) {
+    // The first error is the one to report.
     await file.close().catch(() => {})
     await rm(temporary, { force: true })
     throw error

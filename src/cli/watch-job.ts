@@ -29,6 +29,7 @@ export const watchJob = async (
   const line = createStatusLine(context.err, context.errColors)
   const cancel = (): void => {
     line.set('cancelling; Ctrl-C again leaves the job alone')
+    // If the job cannot be cancelled, its output stream shows how it goes on.
     client.cancel(job.job_id).catch(() => {})
   }
   const exit = (): void => process.exit(130)
@@ -46,6 +47,7 @@ export const watchJob = async (
   } finally {
     leave.abort()
     interrupts.dispose()
+    // Without a terminal there is nothing to clear.
     await line.stop().catch(() => {})
   }
 }

@@ -60,6 +60,7 @@ export const connect = async (options: ConnectOptions = {}): Promise<DeputyClien
   ): Promise<JobResult> => {
     signal?.throwIfAborted()
     const job = await submit(manifest)
+    // A job that has just ended refuses to be cancelled.
     const cancel = (): void => void job.cancel().catch(() => {})
     signal?.addEventListener('abort', cancel, { once: true })
     if (signal?.aborted) cancel()

@@ -53,6 +53,7 @@ export const runBatch = async (
   const log = createLog(run, await loggedChildren(options.children(), run))
   const ids = new Map<number, string>()
   const onStop = (): void => {
+    // A child that has just ended refuses to be cancelled.
     for (const id of ids.values())
       options
         .children()

@@ -103,6 +103,7 @@ export const driveRun = async (options: RunOptions): Promise<Outcome> => {
     return await conclude(options, { context, end, report, startedAt, stopped: stopper.kind() })
   } catch (error) {
     if (run.detach.aborted) {
+      // The next daemon reads again what could not be stored.
       await report.end().catch(() => undefined)
       return { kind: 'detached' }
     }
@@ -178,6 +179,7 @@ const collectWithRetries = async (
         if (run.detach.aborted) throw error
         const { message, retryable } = toAppError(error)
         if (signal.aborted || !retryable) return collection.result(message)
+        // The next attempt ends with the signal.
         await sleep(pause, undefined, { signal }).catch(() => undefined)
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
       }

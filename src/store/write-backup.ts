@@ -80,6 +80,7 @@ const writeTar = async ({ stateDir, snapshot, partial, live }: Files): Promise<B
     return { jobs, blobs, bytes, missing }
   } catch (error) {
     tar.destroy()
+    // It fails because of `destroy`; the first error is the one to report.
     await written.catch(() => {})
     throw error
   }

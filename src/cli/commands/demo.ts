@@ -49,6 +49,7 @@ export default defineCommand({
       throw error
     } finally {
       process.off('SIGINT', stop).off('SIGTERM', stop)
+      // The daemon may be gone already; the error of the demo is the one to report.
       await endJobs(context).catch(() => {})
       await stopDaemon(context, { ifIdle: false }).catch(() => {})
       context.close()

@@ -26,6 +26,7 @@ export const createStatusLine = (err: Writer, colors: Colors): StatusLine => {
     frame = (frame + 1) % FRAMES.length
     const line = `${colors.cyan(FRAMES[frame]!)} ${colors.dim(oneLine(text, err.columns - 4))}`
     drawn = true
+    // Without a terminal there is nobody to see the line.
     err.write(CLEAR + line).catch(() => {})
   }
   const clear = async (): Promise<void> => {

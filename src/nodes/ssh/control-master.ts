@@ -89,6 +89,7 @@ export const openMaster = (options: {
     child.on('close', () => {
       const wasAlive = alive
       alive = false
+      // A socket that is left is replaced by the next connection.
       void rm(controlPath, { force: true }).catch(() => undefined)
       if (!wasAlive) fail(sshError(target, stderr, settings.knownHosts))
       for (const listener of listeners) listener()

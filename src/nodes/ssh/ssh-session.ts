@@ -161,6 +161,7 @@ const collect = (
       return
     }
     child.stdin.write(`${request.script}\n`)
+    // The exit status of ssh tells why the input was not taken.
     pipeline(request.input, child.stdin).catch(() => undefined)
   })
 

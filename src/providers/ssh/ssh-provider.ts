@@ -94,6 +94,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       // A slot taken before the first connection was recorded without the boot id.
       onStarted: () => {
         const now = cluster.ssh.bootId(node.id)
+        // A boot id that cannot be stored only delays the verdict on a rebooted node.
         return now === undefined || now === bootId
           ? undefined
           : run.remember({ boot: now }).catch(() => undefined)
@@ -283,6 +284,7 @@ const createKeyedQueue = (): (<T>(key: string, work: () => Promise<T>) => Promis
   const tails = new Map<string, Promise<unknown>>()
   return (key, work) => {
     const next = (tails.get(key) ?? Promise.resolve()).then(work, work)
+    // The caller of `work` gets its error.
     const tail = next.catch(() => undefined).finally(() => tails.get(key) === tail && tails.delete(key))
     tails.set(key, tail)
     return next

@@ -81,6 +81,7 @@ export const createLiveCatalogue = ({ clock, logger, version, load }: LiveCatalo
     async verify(call: Call, params: Params, signal?: AbortSignal): Promise<void> {
       if (errorsIn(call, params).length === 0) return
       if (current !== undefined && clock.now() - current.confirmedAt >= FRESH_MS) {
+        // If the host does not answer, its last known schema decides.
         const confirmed = await abortable(fetch(), signal).catch(() => undefined)
         signal?.throwIfAborted()
         if (confirmed === undefined) return

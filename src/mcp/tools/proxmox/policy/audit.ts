@@ -39,6 +39,7 @@ export const createAudit = (file: string, now: () => number = Date.now): Audit =
   return {
     write: entry => {
       waiting.push(`${JSON.stringify({ at: new Date(now()).toISOString(), ...auditLine(entry) })}\n`)
+      // The caller whose line was not written got the error.
       flush ??= last = last.catch(() => {}).then(append)
       return flush
     },
