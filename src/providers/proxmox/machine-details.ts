@@ -1,4 +1,6 @@
+import { z } from 'zod'
 import type { ExitReport } from '../../guest/protocol.ts'
+import { AppError } from '../../jobs/errors.ts'
 import { redactNames } from '../../output/redact-names.ts'
 import type { Machine } from '../../ports.ts'
 import type { Collected } from '../../runner/collect.ts'
@@ -73,7 +75,72 @@ export interface Finished extends CollectedFiles {
 /** There is no id before the clone has succeeded. */
 export type Known = Partial<Omit<Details, 'vmid'>> & { readonly vmid?: number | undefined }
 
-export const detailsOf = (machine: Machine): Known => machine.details as Known
+/** The details of a machine as far as they are recorded. */
+export const detailsOf = (machine: Machine): Known => parse(knownSchema, machine)
+
+/** The details of a machine that was provisioned. */
+export const completeDetailsOf = (machine: Machine): Details => parse(detailsSchema, machine)
+
+const parse = <T>(schema: z.ZodType<T>, { id, details }: Machine): T => {
+  const parsed = schema.safeParse(details)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new AppError(
+    'internal',
+    `The record of machine ${id} is invalid: ${issue?.path.join('.')}: ${issue?.message}`,
+  )
+}
+
+const blob = z.object({ sha256: z.string(), size: z.number() })
+const collected = z.object({
+  jobId: z.string(),
+  artifacts: z.array(blob.extend({ path: z.string() })),
+  skipped: z.array(z.object({ path: z.string(), reason: z.string() })),
+  patch: blob.nullable(),
+})
+
+const known = z.object({
+  vmid: z.number().optional(),
+  node: z.string().exactOptional(),
+  template: z.number().exactOptional(),
+  templateName: z.string().exactOptional(),
+  cores: z.number().exactOptional(),
+  memory: z.number().exactOptional(),
+  tokenHash: z.string().exactOptional(),
+  doubtful: z.array(z.number()).exactOptional(),
+  cloneTask: z.string().optional(),
+  injection: z.enum(['iso', 'http', 'agent']).exactOptional(),
+  seed: z.string().exactOptional(),
+  seedNode: z.string().exactOptional(),
+  seedName: z.string().exactOptional(),
+  ready: z.boolean().exactOptional(),
+  network: z.string().exactOptional(),
+  filter: z.enum(['on', 'off', 'unknown']).exactOptional(),
+  phases: z.record(z.string(), z.number()).exactOptional(),
+  started: z.object({ jobId: z.string(), at: z.number() }).exactOptional(),
+  heartbeatSeconds: z.number().exactOptional(),
+  reading: z.string().exactOptional(),
+  held: z.array(z.object({ position: z.number(), sealed: z.string() })).exactOptional(),
+  egress: z
+    .object({ tokenHash: z.string(), domains: z.array(z.string()) })
+    .nullable()
+    .exactOptional(),
+  collected: collected.exactOptional(),
+  finished: collected
+    .extend({ report: z.custom<ExitReport>(value => typeof value === 'object'), endedAt: z.number() })
+    .exactOptional(),
+})
+
+const knownSchema: z.ZodType<Known> = known
+const detailsSchema: z.ZodType<Details> = known.extend({
+  vmid: z.number(),
+  node: z.string(),
+  template: z.number(),
+  templateName: z.string(),
+  cores: z.number(),
+  memory: z.number(),
+  tokenHash: z.string(),
+})
 
 /** The details to store after a machine was migrated; its seed image stays on the first node. */
 export const movedTo = (

@@ -6,7 +6,7 @@ import { createMachineDestroyer } from './destroy-machine.ts'
 import { isTaken } from './destroy-vm.ts'
 import { listMachines } from './list-machines.ts'
 import { isVmidFree, locateVm } from './locate-vm.ts'
-import { type Details, detailsOf, movedTo } from './machine-details.ts'
+import { completeDetailsOf, type Details, detailsOf, movedTo } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { probeMachine } from './probe-machine.ts'
 import { createProvisioner, wantedBy } from './provision-vm.ts'
@@ -84,7 +84,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
     start: async run => {
       try {
         await callbackServer.ready()
-        const details = run.machine.details as object as Details
+        const details = completeDetailsOf(run.machine)
         const here = run.manifest.machine === undefined ? details : await requireAlive(parts, run, details)
         return await runVmJob(parts, run, await withNetwork(run, here), run)
       } catch (error) {
@@ -95,7 +95,8 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
 
     attach: async run => {
       const details = detailsOf(run.machine)
-      if (details.finished?.jobId === run.job.id) return concludeFromRecord(parts, run, details as Details)
+      if (details.finished?.jobId === run.job.id)
+        return concludeFromRecord(parts, run, completeDetailsOf(run.machine))
       if (details.started?.jobId !== run.job.id) {
         // A machine gets its job only after it is ready, so the job has not started.
         const found = await provisioner.booting(run.machine, run.detach).catch(() => undefined)
@@ -104,7 +105,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
         return { kind: 'not-started', error }
       }
       await callbackServer.ready()
-      return runVmJob(parts, run, details as Details)
+      return runVmJob(parts, run, completeDetailsOf(run.machine))
     },
 
     destroy: async (machine, signal) => {

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import type { z } from 'zod'
 
 const CIPHER = 'aes-256-gcm'
 const SALT = 16
@@ -17,14 +18,14 @@ export const seal = (token: string, value: unknown): string => {
   return Buffer.concat([salt, iv, cipher.getAuthTag(), sealed]).toString('base64')
 }
 
-/** Throws if the token is wrong or the text was changed. */
-export const unseal = (token: string, text: string): unknown => {
+/** Throws if the token is wrong, the text was changed, or the value does not fit the schema. */
+export const unseal = <T>(token: string, text: string, schema: z.ZodType<T>): T => {
   const bytes = Buffer.from(text, 'base64')
   const salt = bytes.subarray(0, SALT)
   const decipher = createDecipheriv(CIPHER, keyOf(token, salt), bytes.subarray(SALT, SALT + IV))
   decipher.setAuthTag(bytes.subarray(SALT + IV, SALT + IV + TAG))
   const opened = Buffer.concat([decipher.update(bytes.subarray(SALT + IV + TAG)), decipher.final()])
-  return JSON.parse(opened.toString('utf8'))
+  return schema.parse(JSON.parse(opened.toString('utf8')))
 }
 
 const keyOf = (token: string, salt: Buffer): Buffer =>

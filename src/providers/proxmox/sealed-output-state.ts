@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { HeldOutput } from '../../output/job-output.ts'
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
 import type { Details } from './machine-details.ts'
@@ -34,9 +35,9 @@ export const createSealedOutputState = ({ run, details, fresh, token }: SealedOu
       if (fresh) return { secrets: fresh.command.secrets, format: fresh.command.format }
       const key = token()
       if (key === undefined || details.reading === undefined) return undefined
-      const reading = unseal(key, details.reading) as Reading
+      const reading = unseal(key, details.reading, readingSchema)
       const last = carried.find(({ position }) => position === run.sink.position)
-      return { ...reading, held: last && decode(unseal(key, last.sealed) as EncodedHeld) }
+      return { ...reading, held: last && decode(unseal(key, last.sealed, heldSchema)) }
     },
 
     /** Details to store with the start. */
@@ -63,11 +64,13 @@ export const createSealedOutputState = ({ run, details, fresh, token }: SealedOu
   }
 }
 
-interface EncodedHeld {
-  readonly stdout: string
-  readonly stderr: string
-  readonly line: string
-}
+const readingSchema = z.object({
+  secrets: z.record(z.string(), z.string()),
+  format: z.enum(['text', 'claude-stream-json']),
+})
+
+const heldSchema = z.object({ stdout: z.string(), stderr: z.string(), line: z.string() })
+type EncodedHeld = z.output<typeof heldSchema>
 
 const encode = ({ stdout, stderr, line }: HeldOutput) => ({
   size: stdout.length + stderr.length + line.length,

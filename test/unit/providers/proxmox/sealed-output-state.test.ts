@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import type { Job } from '../../../../src/jobs/job.ts'
 import { parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { AttachRequest, CommandSpec, Run, SinkBatch } from '../../../../src/ports.ts'
@@ -8,17 +9,19 @@ import { createOutputReceiver } from '../../../../src/providers/proxmox/output-r
 import { seal, unseal } from '../../../../src/providers/proxmox/seal.ts'
 import { createSealedOutputState } from '../../../../src/providers/proxmox/sealed-output-state.ts'
 
+const schema = z.object({ secret: z.string() })
 const TOKEN = 'token-of-the-machine-0123456789'
 
 describe('what is sealed', () => {
   it('is opened by the same token alone, and only unchanged', () => {
     const text = seal(TOKEN, { secret: 'hunter2' })
     expect(text).not.toContain(Buffer.from('hunter2').toString('base64').slice(0, 8))
-    expect(unseal(TOKEN, text)).toEqual({ secret: 'hunter2' })
-    expect(() => unseal(`${TOKEN}x`, text)).toThrow()
+    expect(unseal(TOKEN, text, schema)).toEqual({ secret: 'hunter2' })
+    expect(() => unseal(`${TOKEN}x`, text, schema)).toThrow()
     const bytes = Buffer.from(text, 'base64')
     bytes[bytes.length - 1]! ^= 1
-    expect(() => unseal(TOKEN, bytes.toString('base64'))).toThrow()
+    expect(() => unseal(TOKEN, text, z.object({ other: z.string() }))).toThrow()
+    expect(() => unseal(TOKEN, bytes.toString('base64'), schema)).toThrow()
   })
 
   it('is another text each time', () => {
