@@ -58,7 +58,7 @@ describe('errors', () => {
     expect(done.stderr).not.toMatch(/\n\s+at /)
   })
 
-  it('a broken configuration is told from the log of the daemon that could not start', async () => {
+  it('an invalid configuration is reported from the log of the daemon that could not start', async () => {
     const other = createTestCli()
     mkdirSync(join(other.home, 'config'), { recursive: true })
     writeFileSync(join(other.home, 'config/config.yaml'), 'defaults:\n  timeot: 5\n')
@@ -72,7 +72,7 @@ describe('errors', () => {
 })
 
 describe('the daemon', () => {
-  it('is not started by those who only look', async () => {
+  it('is not started by commands that only read', async () => {
     const other = createTestCli()
     expect(await other.run(['daemon', 'status'])).toMatchObject({ code: 1 })
     expect(await other.json(['daemon', 'status', '--json'])).toMatchObject({ running: false })
@@ -111,7 +111,7 @@ describe('the daemon', () => {
     await other.close()
   })
 
-  it('tells who and where it is, and restarts as another process', async () => {
+  it('shows its process and address, and restarts as another process', async () => {
     const before = await cli.json<{ pid: number }>(['daemon', 'start', '--json'])
     expect(before).toMatchObject({
       running: true,
@@ -190,7 +190,7 @@ describe.skipIf(missing)('jobs', () => {
     expect(done.stderr).toMatch(/^status (141|0)\n$/)
   })
 
-  it('tell their result and their events', async () => {
+  it('return their result and their events', async () => {
     const id = await submit('--', 'echo out; exit 5')
     const result = await cli.run(['result', id, '--exit-code'])
     expect(result).toMatchObject({
@@ -267,7 +267,7 @@ describe.skipIf(missing || !hasTerminal)('on a terminal', () => {
     expect(logs.stdout).not.toContain('\x1b]0;')
   })
 
-  it('the end of a job is told in one line, in colours unless NO_COLOR', async () => {
+  it('the end of a job is shown in one line, in colours unless NO_COLOR is set', async () => {
     const colour = await cli.tty(['run', '--', 'exit 3'])
     expect(colour.code).toBe(3)
     expect(colour.stdout).toContain('\x1b[31m✗ failed\x1b[39m')
@@ -277,7 +277,7 @@ describe.skipIf(missing || !hasTerminal)('on a terminal', () => {
 })
 
 describe('what needs no daemon', () => {
-  it('every command tells how it is used, in lines that fit, wherever --help stands', async () => {
+  it('every command shows its usage, in lines that fit, wherever --help stands', async () => {
     const other = createTestCli()
     for (const words of [['nodes'], ['proxmox', 'setup'], ['doctor'], ['cluster', 'cluster-status']]) {
       const { code, stdout } = await other.run([...words, '--help'])

@@ -33,7 +33,7 @@ describe.skipIf(missing)('deputy run', () => {
     expect(done.bytes).toEqual(Buffer.from([0xff, 0xfe, 0, 13, 10, 27, 91, 51, 49, 109, 0x80]))
   })
 
-  it('ends with 124 at the timeout, and says so', async () => {
+  it('exits with 124 at the timeout, and reports it', async () => {
     const done = await cli.run(['run', '--timeout', '1', '--', 'echo begun; sleep 60'])
     expect(done).toMatchObject({ code: 124, stdout: 'begun\n' })
     expect(done.stderr).toMatch(/deputy: .*timeout of 1 s/)
@@ -107,7 +107,7 @@ describe.skipIf(missing)('deputy run', () => {
     expect(await cli.json<Job>(['status', job_id, '--wait', '--json'])).toMatchObject({ status: 'cancelled' })
   })
 
-  it('ends the job when nobody reads its output any more', async () => {
+  it('ends the job when the reader of its output is gone', async () => {
     const done = await cli.shell('deputy run -- "while :; do echo y; sleep 0.01; done" | head -n 1')
     expect(done.stdout).toBe('y\n')
     expect(done.stderr).not.toMatch(/EPIPE|at /)
@@ -115,7 +115,7 @@ describe.skipIf(missing)('deputy run', () => {
     expect(await cli.json<Job>(['status', job_id, '--wait', '--json'])).toMatchObject({ status: 'cancelled' })
   })
 
-  it('tells how much of a flood it could not show, to the byte', async () => {
+  it('reports to the byte how much output it could not show', async () => {
     const size = 12_000_000
     const done = await cli.run(['run', '--', `head -c ${size} /dev/zero | tr '\\0' x`])
     expect(done.code).toBe(0)
@@ -124,7 +124,7 @@ describe.skipIf(missing)('deputy run', () => {
     if (done.bytes.length < size) expect(done.stderr).toMatch(/of output skipped/)
   })
 
-  it('goes on where it was when the daemon is killed in the middle', async () => {
+  it('continues where it was when the daemon is killed', async () => {
     const script = 'for i in $(seq 40); do echo "tick $i"; sleep 0.05; done'
     const run = cli.start(['run', '--', script])
     await run.saw('tick 5\n')

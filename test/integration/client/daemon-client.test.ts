@@ -61,7 +61,7 @@ describe('the client', () => {
     client.close()
   })
 
-  it('says what to do when nobody listens', async () => {
+  it('says what to do when no daemon listens', async () => {
     const client = connect({ socket: join(directory, 'nobody') })
     await expect(client.list()).rejects.toMatchObject({
       code: 'unavailable',
@@ -70,7 +70,7 @@ describe('the client', () => {
     client.close()
   })
 
-  it('goes on after a cut stream where it was, without losing or doubling anything', async () => {
+  it('continues after a cut stream where it was, without losing or repeating anything', async () => {
     const resumed: (string | undefined)[] = []
     handler = (request, response) => {
       const from = request.headers['last-event-id'] as string

@@ -101,7 +101,7 @@ describe('making sure of a daemon', () => {
     )
   })
 
-  it('puts a large log aside, and says so when there can be none', async () => {
+  it('rotates a large log, and reports when there can be none', async () => {
     mkdirSync(home.stateDir, { recursive: true })
     writeFileSync(home.log, Buffer.alloc(9 * 1024 * 1024))
     await ensure()

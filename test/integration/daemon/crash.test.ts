@@ -70,7 +70,7 @@ describe('kill -9 of the daemon', () => {
     await nothingLeft(daemon)
   })
 
-  it('does not stop the clock of a job: its timeout ends it while nobody watches', async () => {
+  it('does not stop the clock of a job: its timeout ends it while no daemon runs', async () => {
     const directory = newHome()
     const victim = await start({ directory })
     const { job_id } = await victim.client.submit({ task: 'echo begun; sleep 600', timeout: 2 })

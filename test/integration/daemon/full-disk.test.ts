@@ -45,7 +45,7 @@ const fill = (file: string): void => {
 }
 
 describe.skipIf(!canMount)('a full disk (needs the right to mount)', () => {
-  it('refuses submits with the reason, ends no job, and everything goes on when there is room again', async () => {
+  it('refuses submits with the reason, ends no job, and continues when there is room again', async () => {
     directory = newHome()
     mountSmall(directory)
     daemon = await startDaemon({ directory })

@@ -52,7 +52,7 @@ describe('a daemon whose socket has vanished', () => {
     expect(JSON.parse(stdout)).toMatchObject({ pid: before.pid, started_at: before.started_at })
   })
 
-  it('goes on with those that were connected', async () => {
+  it('keeps the connections that were open', async () => {
     const daemon = await start()
     const events = daemon.client.followEvents({ after: 0, signal: new AbortController().signal })
     const next = events.next()

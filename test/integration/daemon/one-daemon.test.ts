@@ -45,7 +45,7 @@ describe('one home', () => {
     expect(pid).toBe(daemon.pid)
   })
 
-  it('whose configuration is wrong says so and exits 2', async () => {
+  it('with an invalid configuration reports it and exits 2', async () => {
     const directory = newHome()
     mkdirSync(join(directory, 'config'), { recursive: true })
     writeFileSync(join(directory, 'config', 'config.yaml'), 'defualts: {}\n')

@@ -91,7 +91,7 @@ describe('artifacts', () => {
     expect((await fetchFile('report.txt', { 'if-none-match': '"x"' })).status).toBe(200)
   })
 
-  it('tell their size to HEAD', async () => {
+  it('return their size for HEAD', async () => {
     const head = await fetchFile('big.bin', {}, 'HEAD')
     expect([head.status, head.headers['content-length'], head.body.length]).toEqual([
       200,
@@ -158,7 +158,7 @@ const openBlobs = (): string[] =>
     .filter(target => target.includes('/blobs/'))
 
 describe('a stored file that is gone from the disk', () => {
-  it('is our failure, told before the download begins, and harms nothing else', async () => {
+  it('is reported as a server error before the download begins, and affects nothing else', async () => {
     const content = 'soon gone'
     const job = await control.finished({ 'gone.txt': content, 'kept.txt': 'kept' })
     const sha = sha256(content)
@@ -171,7 +171,7 @@ describe('a stored file that is gone from the disk', () => {
 })
 
 describe('the patch', () => {
-  it('comes as a file of its own', async () => {
+  it('is downloaded as a separate file', async () => {
     const answer = await control.socket(`/api/jobs/${id}/patch`)
     expect([answer.status, answer.text]).toEqual([200, 'diff --git a/x b/x\n'])
     expect(answer.headers['content-disposition']).toContain(`${id}.patch`)

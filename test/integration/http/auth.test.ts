@@ -105,7 +105,7 @@ describe('on TCP', () => {
     expect((await control.tcp('/%6civez')).status).not.toBe(500)
   })
 
-  it('MCP is told when the token may only read', async () => {
+  it('MCP reports that the token may only read', async () => {
     seen.length = 0
     for (const who of ['full', 'read'] as const)
       await control.tcp({ method: 'POST', path: '/mcp?toolsets=jobs', body: '{}', headers: bearer(who) })

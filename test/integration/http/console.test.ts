@@ -65,7 +65,7 @@ it.each(['POST', 'DELETE'])('only a session that began on a terminal decides on 
   expect(await approve(await asSession({ may_approve: true }))).toBe(404)
 })
 
-it('jobs are found by text, id and runtime, and tell what was asked for', async () => {
+it('jobs are found by text, id and runtime, and show their manifest', async () => {
   const { job_id } = await control.deputy.submit(
     { task: 'Compile the Kernel\nnow', idempotency_key: 'k' },
     'test',

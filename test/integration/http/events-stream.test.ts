@@ -12,7 +12,7 @@ afterAll(() => control.close())
 const watchEvents = (path: string, headers: Record<string, string> = {}) =>
   watch({ socketPath: control.home.socket }, path, headers)
 
-it('tells what happens to a job from its beginning to its end', async () => {
+it('reports each event of a job from its beginning to its end', async () => {
   const { id, playing } = await control.job()
   const watching = await watchEvents(`/api/jobs/${id}/events/stream`)
   playing.exit(0)
@@ -29,7 +29,7 @@ it('tells what happens to a job from its beginning to its end', async () => {
   expect(JSON.parse(end.data)).toEqual({ job_id: id, status: 'success', exit_code: 0 })
 })
 
-it('goes on after the last event that was seen', async () => {
+it('continues after the last event that was received', async () => {
   const id = await control.finished()
   const all = await take(await watchEvents(`/api/jobs/${id}/events/stream`))
   for (let seen = 0; seen < all.length - 1; seen++) {
@@ -42,7 +42,7 @@ it('goes on after the last event that was seen', async () => {
   expect(response.statusCode).toBe(204)
 })
 
-it('tells what happens to all jobs from now on, and from a known event on', async () => {
+it('reports the events of all jobs from now on, and from a known event on', async () => {
   const old = await control.finished()
   const watching = await watchEvents('/api/events/stream')
   const id = await control.finished()

@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => control.close())
 
 describe('health', () => {
-  it('is told by /livez and /readyz', async () => {
+  it('is reported by /livez and /readyz', async () => {
     expect((await control.socket('/livez')).json()).toEqual({ status: 'ok' })
     const ready = await control.socket('/readyz')
     expect(ready.status).toBe(200)
@@ -69,7 +69,7 @@ describe('health', () => {
 })
 
 describe('the daemon', () => {
-  it('tells about itself', async () => {
+  it('describes itself', async () => {
     const { id, playing } = await control.job()
     expect((await control.socket('/api/daemon')).json()).toMatchObject({
       pid: process.pid,

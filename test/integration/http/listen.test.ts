@@ -45,7 +45,7 @@ describe('on TCP', () => {
     expect((await send({ port: listener.port }, '/')).text).toBe('hello on tcp')
   })
 
-  it('moves to a free port when it is busy, and tells', async () => {
+  it('moves to a free port when it is busy, and reports that', async () => {
     const busy = await busyPort()
     const listener = keep(await listenLoopback(hello, { host: '127.0.0.1', port: busy.port }))
     busy.close()
@@ -95,7 +95,7 @@ describe('on a Unix socket', () => {
     await expect(listenUnix(hello, socketPath())).rejects.toMatchObject({ code: 'denied' })
   })
 
-  it('hands a connection that wants another protocol to its taker, with what came along', async () => {
+  it('passes an upgraded connection to its handler, with the bytes already received', async () => {
     const listener = await listenUnix(hello, socketPath(), {
       onUpgrade: (incoming, socket, head) => {
         socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: deputy-mcp\r\nConnection: Upgrade\r\n\r\n')

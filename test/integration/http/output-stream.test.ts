@@ -74,7 +74,7 @@ describe('following output', () => {
     expect(rest.filter(({ event }) => event === 'end')).toHaveLength(1)
   })
 
-  it('goes on after each cut without losing or doubling a byte', async () => {
+  it('continues after each cut without losing or repeating a byte', async () => {
     const { id, playing } = await control.job()
     const printed: string[] = []
     const print = async (): Promise<void> => {
@@ -100,7 +100,7 @@ describe('following output', () => {
     expect(seen).toBe(printed.join(''))
   })
 
-  it('starts where it is told, counted from the beginning or from the end', async () => {
+  it('starts at the requested position, counted from the beginning or from the end', async () => {
     const id = await control.finished({}, '0123456789')
     expect(textOf(await take(await watchJob(id, {}, '?cursor=7')))).toBe('789')
     expect(textOf(await take(await watchJob(id, {}, '?cursor=-2')))).toBe('89')
@@ -114,7 +114,7 @@ describe('following output', () => {
     expect(response.statusCode).toBe(204)
   })
 
-  it('refuses an event id that is none of its own', async () => {
+  it('refuses an unknown event id', async () => {
     const id = await control.finished()
     const { response } = await watchJob(id, { 'last-event-id': 'abc' })
     expect(response.statusCode).toBe(400)
@@ -172,7 +172,7 @@ describe('many watchers', () => {
     playing.exit(0)
   })
 
-  it('that do not read hold nobody up and cost one page, then go on with what is kept', {
+  it('that do not read delay no other client and cost one page, then continue with what is kept', {
     timeout: 120_000,
   }, async () => {
     const { id, playing } = await control.job()

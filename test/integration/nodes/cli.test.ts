@@ -36,7 +36,7 @@ describe.skipIf(missing !== undefined)(
       expect((await cli.run(['nodes'])).stdout).toContain('deputy nodes add user@host')
     })
 
-    it('are looked at and written down, and the rest of the file stays as it was', async () => {
+    it('are probed and written to the file, and the rest of the file stays as it was', async () => {
       const added = await cli.run([
         'nodes',
         'add',
@@ -209,7 +209,7 @@ describe.skipIf(missing !== undefined)(
       expect(ask('nonsense')).toMatchObject({ status: 2, stdout: '' })
     })
 
-    it('count the tasks of the daemon, whoever asks', async () => {
+    it('count the tasks of the daemon for every client', async () => {
       const started = await cli.json<{ job_id: string }>([
         ...['run', '--json', '--detach', '--node', 'one', '--', 'sleep 60'],
       ])

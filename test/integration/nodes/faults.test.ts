@@ -36,7 +36,7 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
   })
   afterAll(() => lab?.close())
 
-  it('tells that nobody listens', async () => {
+  it('reports that nothing listens there', async () => {
     const cluster = labCluster(lab, {
       nodes: [{ id: 'off', host: '127.0.0.1', port: 1, user: lab.user, identity: lab.identity }],
     })
@@ -47,7 +47,7 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
     cluster.dispose()
   })
 
-  it('tells that the login is not accepted, and never asks for a password', async () => {
+  it('reports that the login is refused, and never asks for a password', async () => {
     const stranger = `${lab.directory}/stranger`
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', stranger])
     const node = lab.nodes[0]!
@@ -81,7 +81,7 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
     cluster.dispose()
   })
 
-  it('accepts no unknown key when told to be strict', async () => {
+  it('accepts no unknown host key with strict checking', async () => {
     const cluster = labCluster(lab, { ssh: { hostKeys: 'strict' } })
     const error = await failureOf(cluster.probe(cluster.find('n1'), signal))
     expect(sshFailureOf(error)).toBe('host-key-unknown')
@@ -129,7 +129,7 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
     cluster.dispose()
   })
 
-  it('lends nobody the agent, whatever ssh_config says', async () => {
+  it('forwards no ssh agent, even if ssh_config says so', async () => {
     const socket = `${lab.directory}/agent`
     const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' })
     await waitFor(() => existsSync(socket))
@@ -334,7 +334,7 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     cluster.dispose()
   })
 
-  it('takes no more commands than it may, and then says so', async () => {
+  it('takes no more commands than its limit, and then reports that', async () => {
     const nodes = lab.nodes.map(({ id, address, port }) => ({
       id,
       host: address,
@@ -354,7 +354,7 @@ describe.skipIf(noNamespaces !== undefined)(`a node with a network of its own${w
     cluster.dispose()
   })
 
-  it('says so when its disk is full', async () => {
+  it('reports a full disk', async () => {
     const node = lab.nodes[2]!
     const cluster = labCluster(lab)
     node.inside(

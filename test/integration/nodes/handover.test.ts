@@ -233,7 +233,7 @@ describe.skipIf(missing !== undefined)(
       expect(await again(2)).toMatchObject({ kind: 'exit', text: 'kept\n' })
     })
 
-    it('may have run when the node was restarted since, and knows nothing of it', async () => {
+    it('may have run when the node was restarted and has no record of it', async () => {
       const cluster = clusterOf()
       const harness = await createHarness((stateDir, blobs) =>
         createSshProvider({ cluster, blobs, routed: true, keyFile: join(stateDir, 'memo.key') }),

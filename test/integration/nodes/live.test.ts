@@ -211,7 +211,7 @@ describe.skipIf(missing !== undefined)('a machine on a node that was removed and
     expect(error.hint).toContain('rm -rf ~/.cache/deputy/')
   })
 
-  it('is left behind at once when nobody wrote down where it was', async () => {
+  it('is reported as left behind at once when its node was not recorded', async () => {
     const error = await failure({}, 0)
     expect(isLeftoverError(error)).toBe(true)
     expect(error.message).toContain('the way to it is not known')

@@ -48,7 +48,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     return outcome.exit
   }
 
-  it('is not given up because the login is refused for a while after a restart', async () => {
+  it('is not given up when the login is refused for a while after a restart', async () => {
     const first = labCluster(lab)
     let up = false
     const leaving = new AbortController()
@@ -88,7 +88,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(await held).toMatchObject({ kind: 'exit', code: 6 })
   })
 
-  it('brings back its artifacts through a connection that fails after its end', async () => {
+  it('returns its artifacts over a connection that fails after its end', async () => {
     const real = clusterOf()
     let broken = 0
     const cluster: Cluster = {
@@ -114,7 +114,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(exit.artifacts.map(({ path }) => path)).toEqual(['made.txt'])
   })
 
-  it('is asked to end until it has, when the wish comes before the start', async () => {
+  it('is stopped when the request comes before the start', async () => {
     const real = clusterOf()
     let stop: () => void = () => undefined
     const run: Ssh['run'] = async request => {
@@ -138,7 +138,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(exitOf(await launched.outcome).stopped).toBe('cancel')
   })
 
-  it('goes to another node when the one it was sent to cannot start it', async () => {
+  it('is sent to another node when the first one cannot start it', async () => {
     const cluster = clusterOf({
       nodes: nodes({ n1: { priority: 1 }, n2: { priority: 9 } }),
       thresholds: { cpu: 100, memory: 100, load: 1000 },
@@ -187,7 +187,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(exitOf(await second.outcome).code).toBe(0)
   })
 
-  it('has the life of its node written down, also where it is the first of all', async () => {
+  it('has the boot id of its node recorded, also when it is the first job there', async () => {
     const boot = lab.nodes[0]!.inside('cat /proc/sys/kernel/random/boot_id').trim()
     const harness = await harnessOf(clusterOf())
     for (let time = 0; time < 2; time++) {
@@ -197,7 +197,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     }
   })
 
-  it('is lost to the daemon that it is taken from, and goes on for the other', async () => {
+  it('is lost for the first daemon when a second one takes it over, and continues for the second', async () => {
     const harness = await harnessOf(clusterOf())
     const task = 'echo up; while [ ! -e "$HOME/taken" ]; do sleep 0.05; done; echo down'
     const launched = await harness.launch({ task, network: 'full', requires: { node: 'n1' } })
@@ -248,7 +248,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(await closed()).toBe('open')
   })
 
-  it('that waits for one node does not keep others from theirs', async () => {
+  it('that waits for one node does not block jobs for other nodes', async () => {
     const cluster = clusterOf({ nodes: nodes({ n1: { max_tasks: 1 }, n2: { max_tasks: 1 } }) })
     const harness = await harnessOf(cluster)
     const task = 'while [ ! -e "$HOME/free" ]; do sleep 0.05; done'
@@ -264,7 +264,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     expect(harness.provider.slots).toBe(2)
   })
 
-  it('gives its place back when it cannot be written down', async () => {
+  it('releases its slot when it cannot be recorded', async () => {
     const cluster = clusterOf()
     const harness = await harnessOf(cluster)
     const machine = { id: 'unwritten', runtime: 'node', jobId: null, details: {} }

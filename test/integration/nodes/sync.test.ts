@@ -141,7 +141,7 @@ describe.skipIf(missing !== undefined)(
       await waitFor(() => there() === 'keep-last keep-new', there)
     })
 
-    it('cannot be copied where there is no room for it, and the node says why, however late that is noticed', async () => {
+    it('cannot be copied to a full disk, and the reason is reported, however late it is noticed', async () => {
       await push('free')
       inHome('touch trees/taken')
       const source = directorySource(directory)
@@ -175,7 +175,7 @@ describe.skipIf(missing !== undefined)(
       expect(second).toMatchObject({ sent: 1, deleted: 0, bytes: 3 })
     })
 
-    it('gives each command a copy of its own, and tells what it changed', async () => {
+    it('gives each command its own copy, and reports what it changed', async () => {
       await push('k6')
       const id = `w${next++}`
       const where = { ...(await request()), id }

@@ -210,7 +210,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     expect(done).toMatchObject({ success: true, results: [{ stdout: 'one\n' }] })
   })
 
-  it('tell how every node fares', async () => {
+  it('show the state of every node', async () => {
     const status = await call('cluster_status', {})
     expect(status.local_node).toBe('here')
     const nodes = status.nodes as Record<string, Record<string, unknown>>

@@ -84,7 +84,7 @@ describe.skipIf(!hasCurl)('a list of domains in a VM', () => {
     })
   })
 
-  it('asks for the token of that very job, from its own machine', async () => {
+  it('requires the token of the job, from its own machine', async () => {
     const { engine } = await beginOpen()
     const first = await engine.deputy.submit(
       {

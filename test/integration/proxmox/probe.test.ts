@@ -137,7 +137,7 @@ describe.skipIf(!hasCurl)('doctor with a throw-away machine', () => {
   })
 })
 
-describe('doctor with a throw-away machine that is no good', () => {
+describe('doctor --probe with a machine that does not work', () => {
   it('ends when the machine never boots', async () => {
     const { lab, engine } = await begin({ emulator: deaf, engine: { config: patience(3) } })
     const [readiness] = await engine.deputy.probe(never)
@@ -197,7 +197,7 @@ describe('doctor with a throw-away machine that is no good', () => {
 })
 
 describe('doctor without a machine', () => {
-  it('tells the address and how to try it', async () => {
+  it('shows the address and how to try it', async () => {
     const port = await freePort()
     const { lab, engine } = await begin({ provider: { callback: { host: '127.0.0.1', port } } })
     const readiness = await engine.deputy.doctor(never)
@@ -209,7 +209,7 @@ describe('doctor without a machine', () => {
     expect(lab.emulator.requests.some(line => line.includes('/clone'))).toBe(false)
   })
 
-  it('knows when somebody else has the port', async () => {
+  it('detects that another program has the port', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise(resolve => other.once('listening', resolve))
     const { port } = other.address() as { port: number }

@@ -212,7 +212,7 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
     expect(await daemon.client.machines()).toEqual([])
   })
 
-  it('tells a command that prints nothing that it is cancelled, before the plug is pulled', async () => {
+  it('cancels a command that prints nothing before the VM is stopped', async () => {
     const pve = await startPve()
     const directory = newHome()
     const port = await freePort()
@@ -294,7 +294,7 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
     })
   })
 
-  it('tells a job that waits for a cluster what it waits for', async () => {
+  it('shows what a job waits for while the cluster does not answer', async () => {
     const directory = newHome()
     const env = {
       PROXMOX_HOST: `127.0.0.1:${await freePort()}`,

@@ -117,7 +117,7 @@ describe('destroying a machine', () => {
     expect(lab.machines()).toEqual([])
   })
 
-  it('tells the operator of a lock that stays, and starts no task for it', async () => {
+  it('reports a lock that stays to the operator, and starts no task for it', async () => {
     const lab = await useLab()
     addVm(lab, { ...MARKS, lock: 'clone' })
     const error = (await providerOn(lab, hurried)
@@ -344,7 +344,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
     return view.machine_id!
   }
 
-  it('that was moved to another node goes on there, and all of it goes in the end', async () => {
+  it('that was migrated continues on the other node, and is destroyed completely in the end', async () => {
     const lab = await useLab()
     const engine = await lab.open(lab.makeProvider())
     const machine = await keep(engine)
@@ -390,7 +390,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
     expect(lab.seeds()).toEqual([])
   })
 
-  it('stays on record while its id is that of a guest which nobody may look at', async () => {
+  it('stays recorded while its id is that of a guest that the token may not see', async () => {
     const lab = await useLab({ engine: sweepOften })
     const engine = await lab.open(lab.makeProvider())
     const machine = await keep(engine)
@@ -419,7 +419,7 @@ describe.skipIf(!hasCurl)('a kept machine', () => {
 })
 
 describe.skipIf(!hasCurl)('what is written on a guest', () => {
-  it('gives nobody the orders of its machine', async () => {
+  it('gives the orders of its machine to no other client', async () => {
     const lab = await useLab({ engine: sweepOften })
     const callback = { host: '127.0.0.1', port: await freePort() }
     const engine = await lab.open(lab.makeProvider({ callback }))

@@ -191,7 +191,7 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
     expect(end.kind === 'exit' && end.endedAt >= end.startedAt && end.startedAt > 1e12).toBe(true)
   })
 
-  it('goes on from any byte in the same order', async () => {
+  it('continues from any byte in the same order', async () => {
     const id = newId()
     const command = 'for i in $(seq 1 20); do printf "o%03d " $i; printf "e%03d " $i >&2; sleep 0.02; done'
     const order: string[] = []
@@ -381,7 +381,7 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
     expect((await run({ id, command: 'echo late' })).end.kind).toBe('not-started')
   })
 
-  it('says which version started it when it cannot follow that one', async () => {
+  it('names the version that started it when it cannot follow that version', async () => {
     const id = newId()
     await run({ id, command: 'true' })
     writeFileSync(runner.at('jobs', id, 'version'), '7\n')
@@ -458,7 +458,7 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
     await expect(listFiles({ channel, workspace: 'none', signal })).rejects.toThrow('none is not there')
   })
 
-  it('says so when it cannot be recorded', async () => {
+  it('reports that it cannot be recorded', async () => {
     const locked = createLocalRunner({ ...setup, tools: {} })
     mkdirSync(dirname(locked.at()), { recursive: true })
     // A file where the directory of records should be stops root, too.
