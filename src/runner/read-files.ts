@@ -36,7 +36,7 @@ export const readFiles = async (request: ReadFilesRequest, visit: VisitFile): Pr
     await readTarFiles(received, limit, visit)
     await exchanged
   } catch (error) {
-    // Also when the machine would go on sending: nobody reads it.
+    // The machine may still be sending, but nothing reads it any more.
     received.destroy()
     failed.abort(error)
     throw error

@@ -19,8 +19,8 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /**
- * Sealed with a key that never leaves this computer, so the file on the machine reveals no secret. Output in which the
- * command itself printed a secret lies there as it was printed, until it is cleaned up.
+ * Sealed with a key that never leaves this computer, so the file on the machine reveals no secret. A secret that
+ * the command prints is in its stored output on the machine until that is cleaned up.
  */
 export const sealContext = (context: RunContext, key: Buffer): string => {
   const nonce = randomBytes(NONCE_BYTES)

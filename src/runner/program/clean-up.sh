@@ -14,7 +14,7 @@ remove() {
   left=''
   # The mark of a run that never arrived has to outlive a late request for it.
   is_claimed && ! [ -e "$claim.barred" ] || return 0
-  # Claimed, but not recorded yet: whoever is about to write the record finds the mark.
+  # Claimed, but not recorded yet: the request that is about to write the record finds the mark.
   if ! [ -e "$dir/index" ]; then
     true > "$claim.barred"
     [ -e "$dir/index" ] || return 0

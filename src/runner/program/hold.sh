@@ -86,7 +86,7 @@ can_reset_signals() {
 }
 
 # store out|err: keeps the beginning and the end of a stream, in segments that are named by their offset. dd reads no
-# more than it writes, so the next one goes on exactly there.
+# more than it writes, so the next dd continues at that byte.
 store() {
   trap '' HUP
   stream=$1 at=0

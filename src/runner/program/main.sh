@@ -1,7 +1,7 @@
 # The runner: POSIX sh, nothing installed. It holds commands on a machine and answers requests of the runner protocol
 # (../frames.ts). Each request is one call of `request` with the words of the frame.
 #
-# Whoever creates the file claims/RUN starts that run; everybody else follows. claims/RUN.barred: it must never start.
+# The request that creates the file claims/RUN starts the run; others follow it. claims/RUN.barred: it must never start.
 # claims/RUN.stopped: it is to end. The directory jobs/RUN is its record:
 #   version      of this layout                  exit         exit code, reserved before the start
 #   context      sealed by the daemon            index        order of the output; its presence completes the record

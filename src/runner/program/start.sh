@@ -88,7 +88,8 @@ is_recorded() {
   done
 }
 
-# What a follower must know first. A run that is not there must not start later: nobody would know its secrets then.
+# Prints the sealed context of a run, which a follower needs first. An unknown run is barred from starting later: no
+# daemon would know its secrets then.
 context() {
   sealed=''
   bar || { is_recorded > /dev/null && IFS= read -r sealed < "$dir/context"; }
