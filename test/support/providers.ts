@@ -296,7 +296,7 @@ const order = JSON.parse(text)
 const { createBlobs } = await import(dist + 'store/blob-store.js')
 const module = await import(dist + order.subject.module)
 const blobs = createBlobs(order.stateDir + '/blobs', { holdBlob: async () => {}, isBlobUsed: async () => true })
-const runtime = module[order.subject.factory]({ ...order.subject.options, stateDir: order.stateDir, blobs })
+const provider = module[order.subject.factory]({ ...order.subject.options, stateDir: order.stateDir, blobs })
 const never = new AbortController().signal
 const sink = {
   position: 0,
@@ -313,8 +313,8 @@ const remember = async details => {
   Object.assign(machine.details, details)
   process.stdout.write(JSON.stringify({ details }) + '\\n')
 }
-await runtime.create({ machine, manifest, remember, signal: never })
-await runtime.start({ job, manifest, machine, command, sink, stop: never, detach: never, remember })
+await provider.create({ machine, manifest, remember, signal: never })
+await provider.start({ job, manifest, machine, command, sink, stop: never, detach: never, remember })
 `
 
 const jobRecord = (id: string, manifest: Manifest): Job => ({
