@@ -23,6 +23,9 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   genisoimage: 'genisoimage',
   xorriso: 'xorriso',
   python3: 'python3',
+  dockerd: 'docker.io',
+  podman: 'podman',
+  'docker-registry': 'docker-registry',
 }
 
 /** Says at the end of a run, in one line, how many tests were skipped and which packages would enable more of them. */

@@ -207,6 +207,23 @@ describe.skipIf(missing !== undefined || !has('docker-registry'))('images', () =
     expect(doctor.stdout).toContain(`at ${docker.host} (from DOCKER_HOST)`)
   })
 
+  it('listed in container.warm have a container started ahead, which the next job takes', async () => {
+    const warm = createTestCli({ DOCKER_HOST: docker.host })
+    try {
+      await mkdir(join(warm.home, 'config'), { recursive: true })
+      writeFileSync(join(warm.home, 'config/config.yaml'), `container:\n  warm: ['${BUSYBOX}']\n`)
+      type Machine = { machine_id: string; state: string }
+      const machines = () => warm.json<Machine[]>(['machines', '--json'])
+      let ready: Machine | undefined
+      for (const end = performance.now() + 45_000; ready === undefined && performance.now() < end; )
+        ready = (await machines()).find(({ state }) => state === 'ready')
+      const job = await warm.json<Machine>(['run', '--json', '--image', BUSYBOX, '--', 'true'])
+      expect(job).toMatchObject({ status: 'success', machine_id: ready?.machine_id })
+    } finally {
+      await warm.close()
+    }
+  }, 120_000)
+
   it('of a private registry need the credentials of the docker configuration', async () => {
     const image = `${closedRegistry.host}/acme/private:1`
     const denied = await cli.run(['run', '--image', image, '--', 'true'])
