@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { link, mkdir, readdir, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar-stream'
+import { flushToDisk } from '../files/flush.ts'
 import { AppError } from '../jobs/errors.ts'
 import { acquireLock } from './daemon-lock.ts'
 import { quickCheck } from './quick-check.ts'
@@ -116,6 +117,10 @@ const placeBlobs = async (from: string, to: string): Promise<number> => {
     await mkdir(join(to, sha256.slice(0, 2)), { recursive: true, mode: 0o700 })
     await rename(join(from, sha256), join(to, sha256.slice(0, 2), sha256))
   }
+  // The database that refers to the blobs must not be on disk before their names are.
+  for (const directory of new Set(names.map(sha256 => join(to, sha256.slice(0, 2)))))
+    await flushToDisk(directory)
+  if (names.length > 0) await flushToDisk(to)
   return names.length
 }
 
@@ -128,6 +133,7 @@ const replaceDatabase = async (from: string, to: string): Promise<string> => {
   }
   for (const suffix of ['-wal', '-shm', '.suspect']) await rm(`${to}${suffix}`, { force: true })
   await rename(from, to)
+  await flushToDisk(dirname(to))
   return kept
 }
 

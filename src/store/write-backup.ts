@@ -3,6 +3,7 @@ import { access, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { type Pack, pack } from 'tar-stream'
+import { flushToDisk } from '../files/flush.ts'
 import { AppError } from '../jobs/errors.ts'
 import { type Database, openDatabase } from './database.ts'
 import { deleteJob } from './jobs-table.ts'
@@ -36,9 +37,9 @@ export const writeBackup = async (stateDir: string, file: string): Promise<Backu
     for (const leftover of [snapshot, partial]) await rm(leftover, { force: true })
     live.exec(`vacuum into '${snapshot.replaceAll("'", "''")}'`)
     const backup = await writeTar({ stateDir, snapshot, partial, live })
-    await flush(partial)
+    await flushToDisk(partial)
     await rename(partial, file)
-    await flush(dirname(file))
+    await flushToDisk(dirname(file))
     return backup
   } finally {
     live.close()
@@ -124,12 +125,3 @@ const exists = (path: string): Promise<boolean> =>
     () => true,
     () => false,
   )
-
-const flush = async (path: string): Promise<void> => {
-  const file = await open(path, 'r')
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
 import { existsSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
+import { pack } from 'tar-stream'
 import { afterAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
@@ -106,30 +108,45 @@ describe.skipIf(missing)('a backup', () => {
   })
 })
 
+const pendingJob = () => ({
+  id: newId(),
+  manifest: parseManifest({ task: 'true' }),
+  manifestHash: '',
+  title: 'true',
+  runtime: 'sandbox',
+  origin: 'test',
+  createdAt: Date.now(),
+  timeoutSeconds: 60,
+})
+
+const tarOf = (files: Readonly<Record<string, Buffer>>): Promise<Buffer> => {
+  const tar = pack()
+  for (const [name, content] of Object.entries(files)) tar.entry({ name }, content)
+  tar.finalize()
+  return buffer(tar)
+}
+
 describe('a restore', () => {
   it('does not run jobs again that were waiting, and keeps the database it replaces', async () => {
     const directory = newHome()
     const state = join(directory, 'state')
     const file = join(outside, 'pending.tar')
-    const before = openStore(join(state, 'deputy.db'))
-    const { job } = await before.insertJob({
-      id: newId(),
-      manifest: parseManifest({ task: 'true' }),
-      manifestHash: '',
-      title: 'true',
-      runtime: 'sandbox',
-      origin: 'test',
-      createdAt: Date.now(),
-      timeoutSeconds: 60,
-    })
+    const path = join(state, 'deputy.db')
+    const before = openStore(path)
+    const { job } = await before.insertJob(pendingJob())
     await before.close()
     expect(await deputy(directory, 'backup', file)).toMatchObject({ code: 0 })
+    // As a daemon that was killed, it leaves a write-ahead log, which must not be applied to the restored database.
+    const killed = openStore(path)
+    const { job: later } = await killed.insertJob(pendingJob())
     const { stdout } = await deputy(directory, 'restore', '--json', file)
     expect(JSON.parse(stdout)).toMatchObject({ notRun: 1, replaced: join(state, 'deputy.db.replaced') })
-    const after = openStore(join(state, 'deputy.db'))
+    const after = openStore(path)
     expect(await after.getJob(job.id)).toMatchObject({ state: 'failed', error: { code: 'lost' } })
+    expect(await after.getJob(later.id)).toBeUndefined()
     await after.close()
-    expect(existsSync(join(state, 'deputy.db.replaced'))).toBe(true)
+    for (const suffix of ['', '-wal']) expect(existsSync(`${path}.replaced${suffix}`), suffix).toBe(true)
+    await killed.close()
     removeDirectory(directory)
   })
 
@@ -145,6 +162,20 @@ describe('a restore', () => {
     writeFileSync(join(outside, 'text.tar'), 'not a tar file '.repeat(100))
     for (const wrong of [cut, join(outside, 'text.tar'), join(outside, 'nowhere.tar')])
       expect((await deputy(directory, 'restore', wrong)).code).not.toBe(0)
+    const whole = readFileSync(file)
+    const database = whole.subarray(512, 512 + Number.parseInt(whole.toString('latin1', 124, 135), 8))
+    const tampered = join(outside, 'tampered.tar')
+    const blob = `blobs/${'0'.repeat(64)}`
+    writeFileSync(tampered, await tarOf({ [blob]: Buffer.from('x'), 'deputy.db': database }))
+    expect((await deputy(directory, 'restore', tampered)).stderr).toContain(`wrong checksum of ${blob}`)
+    // A page that nothing reads during a restore but the check.
+    writeFileSync(join(outside, 'copy.db'), database)
+    const copy = openDatabase(join(outside, 'copy.db'))
+    const page = Number(copy.get("select rootpage from sqlite_schema where name = 'output'")?.rootpage)
+    copy.close()
+    const damaged = Buffer.from(database).fill(0xff, (page - 1) * 4096, page * 4096)
+    writeFileSync(tampered, await tarOf({ 'deputy.db': damaged }))
+    expect((await deputy(directory, 'restore', tampered)).stderr).toContain('damaged')
     expect(readFileSync(path).equals(before)).toBe(true)
     removeDirectory(directory)
   })

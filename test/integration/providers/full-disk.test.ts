@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { markStarted } from '../../../src/providers/local/job-state-files.ts'
 import { createHarness, type Harness } from '../../support/providers.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
 import { exitOf, waitFor } from './provider-contract.ts'
@@ -58,6 +59,14 @@ describe.skipIf(process.getuid?.() !== 0)(
       expect(exitOf(await harness.reattach(launched, launched.sink.position).outcome).code).toBe(6)
       rmSync(join(disk, 'ballast'))
       await harness.provider.destroy(launched.machine, AbortSignal.timeout(30_000))
+    })
+
+    it('leaves no start marker behind that could not be written', async () => {
+      const dir = mkdtempSync(join(disk, 'job-'))
+      fill()
+      await expect(markStarted(dir)).rejects.toMatchObject({ code: 'ENOSPC' })
+      rmSync(join(disk, 'ballast'))
+      expect(await markStarted(dir)).toBeTypeOf('number')
     })
 
     it('lets no job start, with a retryable error', async () => {

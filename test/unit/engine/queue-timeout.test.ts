@@ -90,4 +90,30 @@ describe('the queue timeout', () => {
     expect(done.error?.message).toMatch(/did not start within 1 s/)
     expect((await engine.deputy.get(first!.job_id)).status).toBe('running')
   })
+
+  it('does not fail a job that starts while the overdue jobs are read', async () => {
+    const provider = createScriptedProvider('sandbox', { limit: 1 })
+    const late: string[] = []
+    engine = await startEngine([provider], {
+      store: store => ({
+        ...store,
+        overdueJobs: async now => {
+          const overdue = await store.overdueJobs(now)
+          for (const { id } of overdue) {
+            for (const run of provider.runs.values()) run.finish()
+            await provider.started(id)
+            late.push(id)
+          }
+          return overdue
+        },
+      }),
+    })
+    const first = await engine.deputy.submit({ task: 'one' }, 'test')
+    await provider.started(first.job_id)
+    const second = await engine.deputy.submit({ task: 'two', queueTimeout: 1 }, 'test')
+    await until(() => late.length > 0, 'it is overdue and starts', 15_000)
+    ;(await provider.started(second.job_id)).finish()
+    const done = await engine.deputy.wait(second.job_id, { timeoutMs: 15_000, signal: never })
+    expect(done.status).toBe('success')
+  })
 })
