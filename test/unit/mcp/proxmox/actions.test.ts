@@ -611,3 +611,8 @@ it.each([
 ])('%s %j changes nothing, which is an error', async (name, args) => {
   await expect(act(name, args)).rejects.toThrow(/nothing to change|Nothing to change|needs/)
 })
+
+it.each(['get', 'Get', 'GET'])('proxmox_api_call takes the method %s', async method => {
+  const { reads } = await act('proxmox_api_call', { path: 'nodes/pve1/status', method })
+  expect(reads).toMatchObject([{ path: '/nodes/pve1/status' }])
+})

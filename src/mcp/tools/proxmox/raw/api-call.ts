@@ -22,9 +22,11 @@ const fromText = (given: unknown): unknown => {
   }
 }
 
+const toUpperCase = (given: unknown): unknown => (typeof given === 'string' ? given.toUpperCase() : given)
+
 const input = z.strictObject({
   path: z.string().min(1).max(1000).describe('e.g. nodes/pve1/qemu/100/status/start'),
-  method: z.enum(METHODS).optional().describe('default GET'),
+  method: z.preprocess(toUpperCase, z.enum(METHODS)).optional().describe('default GET'),
   data: z.preprocess(fromText, z.record(z.string(), z.unknown())).optional().describe('parameters'),
   wait: z.int().min(0).max(50).optional().describe('seconds to wait for the task'),
   filter: z.string().max(512).optional().describe('of lists'),
