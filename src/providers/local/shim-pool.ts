@@ -77,7 +77,8 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
           const code = (error.cause as NodeJS.ErrnoException | undefined)?.code
           // A shim that is slow or speaks another protocol may still hold a job: leave it alone.
           if (code !== 'ECONNREFUSED' && code !== 'ENOENT') {
-            refusal = error.message
+            // One that is just leaving closes the connection, and holds nothing.
+            if (error.cause instanceof AppError) refusal = error.cause.message
             return options.log('a shim does not answer', { shim: id, error: error.message })
           }
           lost.push(id)
