@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createReadStream, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { createReadStream, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -105,6 +105,7 @@ export const createEngine = async (name: EngineName, more: readonly string[] = [
         containerd.kill()
         await ended
       }
+      killMonitors(directory)
       unmountBelow(directory)
       removeDirectory(directory)
     },
@@ -205,6 +206,18 @@ const call = (
     if (typeof body === 'object') body.pipe(sent)
     else sent.end(body)
   })
+
+/** Podman's monitor of an exec lives five minutes longer than the exec, and then writes into the storage again. */
+const killMonitors = (directory: string): void => {
+  for (const pid of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      if (/^[^\0]*conmon\0/.test(line) && line.includes(`${directory}/`)) process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // It has ended.
+    }
+  }
+}
 
 /** Engines leave mounts of namespaces and layers when they end. */
 const unmountBelow = (directory: string): void => {
