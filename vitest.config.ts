@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
 // unit: pure and fast. integration: real processes, namespaces and sockets, started from dist/.
-// e2e: the packed product with real outside tools; CI runs it, `npm test` does not. vm: jobs in machines that boot
-// in QEMU; minutes long, so CI runs it, too. They run one after the other: each group has its own number of workers.
+// e2e: the packed product with real outside tools; CI runs it, `npm test` does not. containers: jobs in containers of
+// Docker and Podman, vm: jobs in machines that boot in QEMU; both take minutes, so CI runs them, too.
+// They run one after the other: each group has its own number of workers.
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/skipped-reporter.ts'],
@@ -25,7 +26,7 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           // Most of them wait most of the time.
-          maxWorkers: 4,
+          maxWorkers: 5,
         },
       },
       {
@@ -41,8 +42,19 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'vm',
+          name: 'containers',
           sequence: { groupOrder: 3 },
+          include: ['test/containers/**/*.test.ts'],
+          globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'vm',
+          sequence: { groupOrder: 4 },
           include: ['test/vm/**/*.test.ts'],
           globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
           // An emulated processor among busy neighbours: each wait inside has a bound of its own.

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { RUNNER_HOME } from '../../../src/providers/container/container-spec.ts'
+import { RUNNER_HOME } from '../../src/providers/container/container-spec.ts'
+import { describeProviderContract } from '../integration/providers/provider-contract.ts'
 import {
   createEngine,
   type EngineName,
@@ -10,8 +11,7 @@ import {
   missingForEngine,
   type TestEngine,
   TOOLS,
-} from '../../support/containers/engines.ts'
-import { describeProviderContract } from './provider-contract.ts'
+} from '../support/containers/engines.ts'
 
 interface Launched {
   readonly machine: { readonly id: string }
