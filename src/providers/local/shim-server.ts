@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import type { StartRequest } from '../../runner/client.ts'
 import { createFrameReader, encodeAnswer, parseRequest, versionProblem } from '../../runner/codec.ts'
-import { type Answer, OLDEST, type Request, VERSION } from '../../runner/frames.ts'
+import { type Answer, OLDEST, type Request, type ShimState, VERSION } from '../../runner/frames.ts'
 import { createHeldMachine, type HeldMachine } from './held-machine.ts'
 import { toLocalError } from './local-error.ts'
 import { createMachineFactory } from './machine-factory.ts'
@@ -137,32 +137,70 @@ const createShim = (
     hasHeldSecrets ||= Object.keys(spec.secrets).length > 0
   }
 
-  const handle: Shim['handle'] = (request, answer) => {
+  const retire = (): void => {
+    if (machines.size === 0) void leave()
+    else retiring = true
+  }
+  const state = (): ShimState => ({
+    ...{ id: config.id, pid: process.pid, uid: config.uid, ready },
+    machines: [...machines.values()].map(machine => machine.describe()),
+  })
+
+  return {
+    handle: createHandler({ machines, start, retire, state }),
+    becomeIdle,
+    idleMs: () => (machines.size > 0 ? 0 : performance.now() - idleSince),
+    leave,
+  }
+}
+
+const helloAnswer = (hello: Extract<Request, { kind: 'hello' }>, shim: ShimState): Answer => {
+  const problem = versionProblem(hello, { their: 'daemon', our: 'process that holds jobs' })
+  if (problem !== undefined) return { kind: 'failed', reason: problem }
+  return { kind: 'hello', version: VERSION, oldest: OLDEST, mark: hello.mark, boot: '-', shim }
+}
+
+const refusal = (run: string, thrown: unknown): Answer => {
+  const error = toLocalError(thrown).toBody()
+  return { kind: 'refused', run, fault: true, reason: error.message, error }
+}
+
+/** Undefined while the run has not ended. */
+const resultAnswer = (machines: readonly HeldMachine[], run: string): Answer | undefined => {
+  const results = machines.map(machine => machine.resultOf(run))
+  if (results.includes(undefined)) return undefined
+  const result = results.find(each => each !== null)
+  return { kind: 'done', run, ...(result && { result }) }
+}
+
+interface HandlerOptions {
+  readonly machines: ReadonlyMap<string, HeldMachine>
+  /** Throws when the run cannot start. */
+  start(request: StartRequest): void
+  retire(): void
+  state(): ShimState
+}
+
+const createHandler =
+  ({ machines, start, retire, state }: HandlerOptions): Shim['handle'] =>
+  (request, answer) => {
     switch (request.kind) {
-      case 'hello': {
-        const problem = versionProblem(request, { their: 'daemon', our: 'process that holds jobs' })
-        if (problem !== undefined) return answer({ kind: 'failed', reason: problem })
-        const held = [...machines.values()].map(machine => machine.describe())
-        const state = { id: config.id, pid: process.pid, uid: config.uid, machines: held, ready }
-        const { mark } = request
-        return answer({ kind: 'hello', version: VERSION, oldest: OLDEST, mark, boot: '-', shim: state })
-      }
+      case 'hello':
+        return answer(helloAnswer(request, state()))
       case 'start':
         try {
           return start(request)
         } catch (error) {
-          const body = toLocalError(error).toBody()
-          return answer({ kind: 'refused', run: request.run, fault: true, reason: body.message, error: body })
+          return answer(refusal(request.run, error))
         }
       case 'stop':
         for (const machine of machines.values())
           machine.stop(request.run, request.why ?? 'cancel', request.graceTenths / 10)
         return
       case 'follow': {
-        const results = [...machines.values()].map(machine => machine.resultOf(request.run))
-        if (results.includes(undefined)) return
-        const result = results.find(each => each !== null)
-        return answer({ kind: 'done', run: request.run, ...(result && { result }) })
+        const known = resultAnswer([...machines.values()], request.run)
+        if (known !== undefined) answer(known)
+        return
       }
       case 'release': {
         const machine = machines.get(request.workspace)
@@ -170,18 +208,8 @@ const createShim = (
         return void machine.destroy()
       }
       case 'retire':
-        if (machines.size === 0) void leave()
-        else retiring = true
-        return
+        return retire()
       default:
         answer({ kind: 'failed', reason: `A shim does not answer '${request.kind}'.` })
     }
   }
-
-  return {
-    handle,
-    becomeIdle,
-    idleMs: () => (machines.size > 0 ? 0 : performance.now() - idleSince),
-    leave,
-  }
-}
