@@ -39,9 +39,16 @@ export const checkJob = async (watched: Watched): Promise<Ending> => {
     if (!excused) complain(watched, `ended as ${view.status}, not ${plan.status}: ${view.error?.message}`)
   }
   const isWhole = isPlanned && plan.exitCode !== null
+  // A full disk costs output, never the job: what is missing must be told.
+  const hasGaps = printed.skipped > 0 && world.damage.during('disk', watched.from, to)
+  if (isWhole && hasGaps && size(printed) + printed.skipped !== size(plan))
+    complain(
+      watched,
+      `${printed.skipped} bytes are said to be missing of ${size(plan)}, ${size(printed)} are there`,
+    )
   for (const stream of ['stdout', 'stderr'] as const) {
     const [is, should] = [printed[stream], plan[stream]]
-    if (isWhole ? is !== should : !should.startsWith(is))
+    if (hasGaps ? !isSubsequence(is, should) : isWhole ? is !== should : !should.startsWith(is))
       complain(
         watched,
         `${stream} has ${is.length} bytes instead of ${should.length}: ${difference(is, should)}`,
@@ -74,12 +81,24 @@ const ended = async ({ client, id, plan, signal }: Watched): Promise<JobView> =>
 
 const outputOf = async (client: Client, id: string, signal: AbortSignal) => {
   const chunks = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] }
+  let skipped = 0
   for await (const page of client.follow(id, { signal }))
-    for (const piece of page.pieces) if ('data' in piece) chunks[piece.stream].push(piece.data)
+    for (const piece of page.pieces)
+      if ('data' in piece) chunks[piece.stream].push(piece.data)
+      else skipped += piece.skipped
   return {
+    skipped,
     stdout: Buffer.concat(chunks.stdout).toString(),
     stderr: Buffer.concat(chunks.stderr).toString(),
   }
+}
+
+const size = ({ stdout, stderr }: { stdout: string; stderr: string }): number => stdout.length + stderr.length
+
+const isSubsequence = (is: string, should: string): boolean => {
+  let at = 0
+  for (const char of should) if (char === is[at]) at++
+  return at === is.length
 }
 
 const checkArtifacts = async (watched: Watched): Promise<void> => {
