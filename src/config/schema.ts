@@ -62,7 +62,7 @@ export const configSchema = z.strictObject({
     memory: size.default('2G').describe('Memory of a job'),
     disk: size
       .optional()
-      .describe('Disk of a job; default: 1G in a sandbox, the disk of the template in a VM'),
+      .describe('Disk of a job; default: 1G in a sandbox or container, the disk of the template in a VM'),
     lease: z
       .number()
       .int()
@@ -93,7 +93,7 @@ export const configSchema = z.strictObject({
       .min(16)
       .max(100_000)
       .default(512)
-      .describe('Maximum number of processes and threads of a sandboxed job'),
+      .describe('Maximum number of processes and threads of a job in a sandbox or container'),
   }),
   keep: z.strictObject({
     outputHead: z

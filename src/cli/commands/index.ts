@@ -53,7 +53,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   secrets: { summary: 'List the secrets that jobs may name', load: () => import('./secrets.ts') },
   proxmox: {
-    summary: 'Prepare a Proxmox VE cluster for jobs',
+    summary: 'Prepare a Proxmox VE cluster, approve the calls of agents',
     load: () => import('./proxmox.ts'),
   },
   completion: { summary: 'Print the shell completion script', load: () => import('./completion.ts') },
