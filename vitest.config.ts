@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
 // unit: pure and fast. integration: real processes, namespaces and sockets, started from dist/.
-// e2e: the packed product with real outside tools; CI runs it, `npm test` does not. containers: jobs in containers of
-// Docker and Podman, vm: jobs in machines that boot in QEMU; both take minutes, so CI runs them, too.
+// faults: crashes, cuts and outages, which take their time; e2e: the packed product with real outside tools;
+// containers: jobs in containers of Docker and Podman; vm: jobs in machines that boot in QEMU. CI runs these four,
+// `npm test` does not.
 // They run one after the other: each group has its own number of workers.
 export default defineConfig({
   test: {
@@ -31,8 +32,20 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'e2e',
+          name: 'faults',
           sequence: { groupOrder: 2 },
+          include: ['test/faults/**/*.test.ts'],
+          globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          // Most of them wait most of the time.
+          maxWorkers: 5,
+        },
+      },
+      {
+        test: {
+          name: 'e2e',
+          sequence: { groupOrder: 3 },
           include: ['test/e2e/**/*.test.ts'],
           globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
           testTimeout: 180_000,
@@ -43,7 +56,7 @@ export default defineConfig({
       {
         test: {
           name: 'containers',
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 4 },
           include: ['test/containers/**/*.test.ts'],
           globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
           testTimeout: 120_000,
@@ -54,7 +67,7 @@ export default defineConfig({
       {
         test: {
           name: 'vm',
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 5 },
           include: ['test/vm/**/*.test.ts'],
           globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
           // An emulated processor among busy neighbours: each wait inside has a bound of its own.

@@ -29,7 +29,8 @@ const TARGETS = [
     share: 20,
     tests: [
       ['unit', 'test/unit/engine', 'test/unit/store'],
-      ['integration', 'test/integration/http/jobs.test.ts', 'test/integration/daemon/crash.test.ts'],
+      ['integration', 'test/integration/http/jobs.test.ts'],
+      ['faults', 'test/faults/daemon/crash.test.ts'],
     ],
   },
   {
@@ -37,7 +38,8 @@ const TARGETS = [
     share: 16,
     tests: [
       ['unit', 'test/unit/store', 'test/unit/engine'],
-      ['integration', 'test/integration/daemon/backup.test.ts', 'test/integration/daemon/crash.test.ts'],
+      ['integration', 'test/integration/daemon/backup.test.ts'],
+      ['faults', 'test/faults/daemon/crash.test.ts'],
     ],
   },
   {
