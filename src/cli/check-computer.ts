@@ -6,7 +6,7 @@ import { toAppError } from '../jobs/errors.ts'
 import type { Check } from '../ports.ts'
 import type { Context } from './context.ts'
 
-/** The checks that need no daemon, and why the daemon does not start. */
+/** Runs the checks that need no daemon, then connects to it. If the daemon does not start, its check has the reason. */
 export const checkThisComputer = async (
   context: Context,
 ): Promise<{ checks: Check[]; client: Client | undefined }> => {

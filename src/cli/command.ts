@@ -1,7 +1,9 @@
 import type { FlagSpecs, Parsed } from './args/spec.ts'
 import type { Context } from './context.ts'
 
-/** One command. Its file loads only what all of its paths need; the rest is imported where it is used. */
+/**
+ * One command. Its module imports statically only what every run needs and the rest on use, so that the CLI starts fast.
+ */
 export interface Command<F extends FlagSpecs = FlagSpecs> {
   readonly name: string
   readonly summary: string
@@ -16,7 +18,7 @@ export interface Command<F extends FlagSpecs = FlagSpecs> {
   suggest?(context: Context, first: string): Promise<readonly string[]>
   /** Its arguments are ids of jobs. */
   readonly takesJobs?: boolean
-  /** Whether a word starts the command to run: its flags are not ours. */
+  /** True if this word begins the job's command. The words after it, flags included, are passed on unparsed. */
   readonly stopAt?: (word: string, place: number) => boolean
   /** Resolves with the exit status. */
   run(context: Context, input: Parsed<F>): Promise<number>

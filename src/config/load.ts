@@ -41,7 +41,9 @@ export const loadConfig = (home: Home, env: Readonly<Record<string, string | und
   return { config, settings: flatten(config, origins), warnings }
 }
 
-/** The names of these variables depend on the nodes in the file, so they are applied after it. */
+/**
+ * Applies the CLUSTER_* variables. Some names contain a node id (CLUSTER_<ID>_HOST), so the file is parsed first.
+ */
 const withCluster = (
   cluster: Config['cluster'],
   env: Readonly<Record<string, string | undefined>>,

@@ -120,7 +120,7 @@ const makeToolsets = async (options: ToolsetsOptions): Promise<Made> => {
 const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
   const [{ createProxmox }, { createProxmoxToolsets }] = await Promise.all([
     import('../proxmox/proxmox-client.ts'),
-    import('../mcp/tools/proxmox/create-toolsets.ts'),
+    import('../mcp/tools/proxmox/create-proxmox-toolsets.ts'),
   ])
   const client = createProxmox(parseSettings(env, home.trustedHosts), {
     logger: log,

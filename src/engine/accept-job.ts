@@ -31,8 +31,7 @@ export interface LocalDirectories {
 }
 
 /**
- * Validates a submission and stores the job. Everything that can be wrong with a job is rejected here, before it has an
- * id.
+ * Validates a submission and stores the job. Everything that can be rejected is rejected here, before the job is stored.
  */
 export const acceptJob = async (
   context: EngineContext,

@@ -32,7 +32,7 @@ export interface Deputy {
   artifacts(id: string): Promise<readonly Artifact[]>
   openArtifact(id: string, path: string): Promise<OpenArtifact>
   openPatch(id: string): Promise<OpenArtifact>
-  /** What a person has made of a job's changes. */
+  /** The user's review of a job's changes: viewed files and the decision. */
   review(id: string): Promise<ReviewView>
   markViewed(id: string, path: string, isViewed: boolean): Promise<ReviewView>
   /** Applies the patch to the directory that the workspace was copied from, wholly or not at all. */

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 /** Jobs deleted in one transaction; more would delay other writes. */
 const DELETE_BATCH = 50
 
-/** Ends jobs that can no longer start, and deletes jobs and blobs whose time is over. */
+/** Fails jobs whose queue timeout has passed or whose kept machine is gone, and deletes expired jobs and blobs. */
 export const createJobSweep = (context: EngineContext, time: KnownTime) => {
   const { store, clock, config, log } = context
 

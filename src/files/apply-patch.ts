@@ -20,8 +20,8 @@ interface Write {
 const MAX_FILE_BYTES = 256 * 1024 * 1024
 
 /**
- * Applies a patch to a directory, wholly or not at all, and never outside it. Resolves with the files. Done without
- * git, which would run what the configuration of the repository names.
+ * Applies a patch atomically and never outside the directory. Returns the changed files. Does not use git, because git
+ * runs programs that the repository's configuration names.
  */
 export const applyPatch = async (patch: Uint8Array, directory: string): Promise<string[]> => {
   const top = await workspaceDirectory(directory)

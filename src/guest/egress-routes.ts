@@ -12,7 +12,7 @@ export interface EgressOptions {
   mayBeUnknown?(): boolean
 }
 
-/** The way out for jobs with a list of domains: the same port, spoken to as a proxy. */
+/** Serves CONNECT: jobs with a list of domains use the port of the guest listener as their proxy. */
 export const serveTunnel = (
   options: EgressOptions,
   request: IncomingMessage,
@@ -38,7 +38,7 @@ export const serveForward = (
   response.end(`${text}.\n`)
 }
 
-/** A request for another host than ours, as proxies get it. */
+/** True if the URL of a request is absolute: the client uses this listener as a proxy. */
 export const isForward = (url: string | undefined): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(url ?? '')
 
 type Admitted =

@@ -61,6 +61,9 @@ const tooLarge = (size: number, limit: number): AppError =>
     hint: 'Send large inputs as a workspace: upload a tar with PUT /api/blobs and set workspace.blob to its sha256.',
   })
 
-/** V8 quotes the text around the error; keep enough to find the place. */
+/**
+ * Shortens the message of JSON.parse. V8 quotes the text around the error in it, and 120 characters are enough to find
+ * the place.
+ */
 const reason = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).slice(0, 120).replace(/\s+/g, ' ')

@@ -1,4 +1,4 @@
-/** What a person has made of the changes of a job. */
+/** The user's review of a job's changes: viewed files and the decision. */
 export interface Review {
   /** Paths of the patch that the reviewer has marked as viewed. */
   readonly viewed: readonly string[]

@@ -20,9 +20,9 @@ const RECONNECT_PAUSE_MS = 2000
 const MAX_QUEUED_BYTES = 48 * 1024 * 1024
 
 /**
- * The process that an MCP client starts. It copies lines between its stdio and the daemon and has no state of its own.
- * It loads few modules because clients start it often, and it outlives the daemon because many clients do not restart
- * a server that has exited. It ends by calling `process.exit`.
+ * The process that an MCP client starts. It copies lines between its stdio and the daemon. It loads few modules because
+ * clients start it often, and it outlives the daemon because many clients do not restart a server that has exited. It
+ * ends by calling `process.exit`.
  */
 export const runBridge = ({ env, argv }: BridgeOptions): void => {
   const { headers, problems, error } = bridgeHeaders(argv, env)

@@ -8,7 +8,7 @@ export type Update =
   | { readonly kind: 'list' }
   | { readonly kind: 'tools' }
 
-/** Turns changes of jobs into resource updates, once for all connections. */
+/** Turns changes of jobs into resource updates. All connections share one instance. */
 export interface Updates {
   subscribe(listener: (update: Update) => void): () => void
   /** Call this when a toolset may have become dormant or active. */

@@ -7,11 +7,11 @@ import { createRedactor, createTextRedactor, secretPatterns } from './redactor.t
 export interface JobOutput {
   stdout(chunk: Buffer): void
   stderr(chunk: Buffer): void
-  /** Writes the bytes that may begin a secret. */
+  /** Writes the bytes that are held back because they may be the beginning of a secret. */
   flush(): void
-  /** Writes all bytes held back. */
+  /** Writes all bytes held back, the incomplete line of an agent included. */
   end(): void
-  /** Whether bytes are held back. */
+  /** True if bytes are held back: they may be the beginning of a secret, or the incomplete line of an agent. */
   readonly holding: boolean
   /** Bytes received but not written yet; undefined when there are none. */
   held(): HeldOutput | undefined
@@ -22,7 +22,7 @@ export interface JobOutput {
   agentSummary(): { usage: Usage | null; error: string | null }
 }
 
-/** Bytes that may begin a secret, and an incomplete line of an agent. Not redacted: do not show them. */
+/** Bytes that may be the beginning of a secret, and an incomplete line of an agent. Not redacted: do not show them. */
 export interface HeldOutput {
   readonly stdout: Buffer
   readonly stderr: Buffer

@@ -9,9 +9,9 @@ const MIN_BASE64_CHARACTERS = 8
 export interface Redactor {
   /** Returns redacted bytes. Holds back bytes that may be the beginning of a secret. */
   push(chunk: Uint8Array): Buffer
-  /** Returns the bytes held back. Call it at the end of the stream. */
+  /** Returns the bytes held back. Call it at the end of the stream, when no byte can complete a secret any more. */
   flush(): Buffer
-  /** Whether bytes are held back. */
+  /** True if bytes are held back, because the next chunk may complete a secret that begins in them. */
   readonly holding: boolean
   /** The bytes held back. Push them into a new redactor to continue there. */
   held(): Buffer

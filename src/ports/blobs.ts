@@ -8,7 +8,7 @@ import type { BlobRef } from '../jobs/job.ts'
 export interface Blobs {
   /** Stores a stream; throws `too_large` past the limit and keeps nothing. */
   put(source: AsyncIterable<Uint8Array>, maxBytes: number, holder: string): Promise<BlobRef>
-  /** Stores a finished file; the original stays. */
+  /** Stores a finished file by hard link or copy. Does not remove the original. */
   adopt(path: string, ref: BlobRef, holder: string): Promise<void>
   /** Holds a stored blob for the holder; false when the blob does not exist. */
   hold(sha256: string, holder: string): Promise<boolean>

@@ -12,7 +12,7 @@ export interface TemplateOptions {
   /** Storage for the disk. */
   readonly storage: string
   readonly bridge: string
-  /** A seed for the first boot, which shuts the VM down when it is done. Absent if the image needs no preparation. */
+  /** Seed of a first boot that prepares the image and shuts the VM down. Absent if the image needs no preparation. */
   readonly prepare?: { readonly storage: string; readonly seed: Uint8Array }
   /** Timeout of the first boot. */
   readonly prepareMs?: number

@@ -155,7 +155,7 @@ export const answerSchema = z.discriminatedUnion('kind', [
   /** With `bytes=rest`, as `tar`; see `file-list.ts`. */
   z.object({ kind: z.literal('files'), workspace: id }),
   z.object({ kind: z.literal('tar'), workspace: id }),
-  /** The shim holds no machine; `ready`: one is booted for the next run. */
+  /** No machine of this shim is assigned to a job. `ready`: a spare machine is booted for the next run. */
   z.object({ kind: z.literal('idle'), ready: flag }),
   /** The shim takes no more runs. */
   z.object({ kind: z.literal('leaving') }),

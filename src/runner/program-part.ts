@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
 
-/** A file of the POSIX runner, as it is. */
+/** Reads one file of the POSIX runner, comments and indentation included. */
 export const runnerPart = (name: string): string =>
   readFileSync(new URL(`./program/${name}.sh`, import.meta.url), 'utf8')

@@ -189,7 +189,7 @@ const collectWithRetries = async (
   }
 }
 
-/** Asks the machine to end the command until it has: the request to start it may still be on its way. */
+/** Repeats the stop request until the command has ended: the start request may arrive after the first stop. */
 const createStopper = ({
   host,
   run,

@@ -3,7 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 
-/** What a later daemon must know of a run before it shows any output. It is stored with the run, sealed. */
+/**
+ * What the next daemon needs before it can show output of a run: secrets to redact, format, timeout. Stored encrypted
+ * with the run.
+ */
 const runContext = z.object({
   secrets: z.array(z.string()),
   format: z.enum(['text', 'claude-stream-json']),

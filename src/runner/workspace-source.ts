@@ -6,7 +6,7 @@ import type { VisitFile } from './tar-files.ts'
 
 /** The workspace of a machine whose files are collected. The machine is not trusted. */
 export interface WorkspaceSource {
-  /** Everything in it but directories. From a list that is too long, the wanted files are kept where possible. */
+  /** Lists all entries except directories. A list that is too long is cut; wanted files are kept where possible. */
   list(isWanted: (path: string) => boolean): Promise<Listing>
   /** Reads files one after the other from a tar of at most `limit` bytes; throws when the tar is not complete. */
   read(paths: readonly string[], limit: number, visit: VisitFile): Promise<void>

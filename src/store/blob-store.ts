@@ -20,7 +20,7 @@ export const createBlobs = (directory: string, references: BlobReferences): Blob
   const incoming = join(directory, 'incoming')
   const withBlobLock = createLocks()
 
-  /** Waits for a removal in progress; a later removal finds the hold. */
+  /** Marks a blob as used. Waits for a removal in progress; later removals skip the blob. */
   const hold = (sha256: string, holder: string): Promise<void> =>
     withBlobLock(sha256, () => references.holdBlob(sha256, holder))
 

@@ -8,7 +8,7 @@ type QueuedJob = Pick<Job, 'state' | 'runtime' | 'priority'>
  * each submit.
  */
 export interface QueueCounts {
-  /** Records a state change; undefined stands for a job that does not exist. */
+  /** Records a state change. `before` is undefined for a new job, `after` for a deleted one. */
   moved(before: QueuedJob | undefined, after: QueuedJob | undefined): void
   /** Number of pending jobs of a provider. */
   waiting(runtime: string): number

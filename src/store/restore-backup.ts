@@ -117,7 +117,7 @@ const placeBlobs = async (from: string, to: string): Promise<number> => {
     await mkdir(join(to, sha256.slice(0, 2)), { recursive: true, mode: 0o700 })
     await rename(join(from, sha256), join(to, sha256.slice(0, 2), sha256))
   }
-  // The database that refers to the blobs must not be on disk before their names are.
+  // Flush the directory entries of the blobs before the database that refers to them is put in place.
   for (const directory of new Set(names.map(sha256 => join(to, sha256.slice(0, 2)))))
     await flushToDisk(directory)
   if (names.length > 0) await flushToDisk(to)

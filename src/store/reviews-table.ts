@@ -8,7 +8,7 @@ export const getReview = (database: Database, id: string): Review | undefined =>
   return row && (JSON.parse(String(row.body)) as Review)
 }
 
-/** The caller holds the transaction. */
+/** Call inside a transaction. */
 export const changeReview = (
   database: Database,
   id: string,

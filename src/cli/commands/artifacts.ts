@@ -49,7 +49,7 @@ export default defineCommand({
     }
     const { fetchArtifact, fetchArtifacts } = await import('../fetch-artifacts.ts')
     if (flags.output === '-') {
-      if (paths.length !== 1) throw usage('--stdout takes exactly one file.', 'artifacts')
+      if (paths.length !== 1) throw usage('--output - takes exactly one file.', 'artifacts')
       await fetchArtifact(context, client, { id, path: paths[0]! })
       return 0
     }

@@ -10,11 +10,11 @@ export default defineCommand({
   description: 'Starts a separate daemon in a temporary directory, runs four jobs and removes everything.',
   flags: {},
   async run(outer) {
-    const { buildStage } = await import('../demo/scene.ts')
+    const { createFixture } = await import('../demo/fixture.ts')
     const { demoJobs } = await import('../demo/jobs.ts')
     const { finalTable, isolationText, playJob } = await import('../demo/play.ts')
-    const stage = await buildStage()
-    const env = { ...outer.env, DEPUTY_HOME: stage.deputyHome, DEPUTY_HTTP: 'false' }
+    const fixture = await createFixture()
+    const env = { ...outer.env, DEPUTY_HOME: fixture.deputyHome, DEPUTY_HTTP: 'false' }
     const context = createContext({ env, argv: outer.colors.enabled ? [] : ['--no-color'] })
     const interrupted = new AbortController()
     const stop = (): void => interrupted.abort()
@@ -26,9 +26,10 @@ export default defineCommand({
       )
       const client = await context.client()
       const { pid } = await client.daemon()
-      await context.print(`${dim(`Started a separate daemon (pid ${pid}) in ${stage.deputyHome}.`)}\n`)
+      await context.print(`${dim(`Started a separate daemon (pid ${pid}) in ${fixture.deputyHome}.`)}\n`)
       const played = []
-      for (const job of demoJobs(stage)) played.push(await playJob(context, client, job, interrupted.signal))
+      for (const job of demoJobs(fixture))
+        played.push(await playJob(context, client, job, interrupted.signal))
       const last = played.at(-1)!.result
       await context.print(`\n${finalTable(played, context)}`)
       const isolation = isolationText(last.isolation, Math.min(context.out.columns, 100) - 12)
@@ -53,7 +54,7 @@ export default defineCommand({
       await endJobs(context).catch(() => {})
       await stopDaemon(context, { ifIdle: false }).catch(() => {})
       context.close()
-      await stage.strike()
+      await fixture.remove()
     }
   },
 })

@@ -57,7 +57,7 @@ reload after you edit the configuration file by hand.`,
       case 'add': {
         const [destination] = names
         if (destination === undefined || names.length > 1)
-          throw usage('No machine given. Usage: deputy nodes add user@host', 'nodes')
+          throw usage('Give exactly one machine. Usage: deputy nodes add user@host', 'nodes')
         const { nodeFromFlags, describedNode, entryOf, withNode } = await import('../nodes/add.ts')
         const { addNodeTo } = await import('../nodes/config-file.ts')
         const { tellDaemon } = await import('../nodes/tell-daemon.ts')
@@ -176,5 +176,5 @@ const STATUS_COLUMNS: Column<NodeStatus>[] = [
   { title: 'CORES', value: ({ report }) => number(report?.cores), align: 'right' },
   { title: 'DISK', value: ({ report }) => number(report?.disk, ' %'), align: 'right' },
   { title: 'TASKS', value: ({ report }) => number(report?.jobs), align: 'right' },
-  { title: 'AWAY', value: status => (status.report ? `${status.latencyMs} ms` : '–'), align: 'right' },
+  { title: 'LATENCY', value: status => (status.report ? `${status.latencyMs} ms` : '–'), align: 'right' },
 ]

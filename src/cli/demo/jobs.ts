@@ -9,17 +9,17 @@ export interface DemoJob {
   readonly expect: (job: JobView) => boolean
 }
 
-export interface DemoScene {
+export interface DemoTargets {
   /** A directory of the user that the last job tries to read. */
   readonly userHome: string
-  /** A file in it that exists for sure. */
+  /** A file outside the sandbox that the last job tries to read. */
   readonly secretFile: string
   /** A server on this computer that the last job tries to reach. */
   readonly port: number
 }
 
 /** The example jobs. */
-export const demoJobs = (scene: DemoScene): readonly DemoJob[] => [
+export const demoJobs = (targets: DemoTargets): readonly DemoJob[] => [
   {
     title: 'A script with a file, a variable and something to bring back',
     says: 'Files go in, output streams out, artifacts come back.',
@@ -51,7 +51,7 @@ export const demoJobs = (scene: DemoScene): readonly DemoJob[] => [
     says: 'It runs on your computer and sees none of it.',
     manifest: {
       task: NOSY,
-      env: { THEIR_HOME: scene.userHome, SECRET_FILE: scene.secretFile, PORT: String(scene.port) },
+      env: { THEIR_HOME: targets.userHome, SECRET_FILE: targets.secretFile, PORT: String(targets.port) },
     },
     expect: job => job.status === 'success',
   },

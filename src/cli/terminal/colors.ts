@@ -9,7 +9,7 @@ export interface Colors {
   cyan(text: string): string
 }
 
-/** NO_COLOR wins over FORCE_COLOR, and both over what the stream is. */
+/** NO_COLOR takes precedence over FORCE_COLOR, and both over whether the stream is a terminal. */
 export const chooseColors = (options: { env: NodeJS.ProcessEnv; isTTY: boolean; off?: boolean }): Colors => {
   const { env, isTTY, off = false } = options
   if (off || env.NO_COLOR) return createColors(false)

@@ -2,14 +2,14 @@
 
 # Runs as the job's user. Reads the order from its standard input, so that no secret is in an argument or on a
 # disk, and becomes the job.
-# shellcheck disable=SC2016 # For another shell.
+# shellcheck disable=SC2016 # Another shell expands it.
 job_script='
 set --
 __n="
 " __k= __e=
 while IFS= read -r __l; do
   case $__l in +*) __v=$__v$__n${__l#+}; continue ;; esac
-  # The previous line was the last one of its value.
+  # This line begins a new value, so the previous value is complete.
   case $__k in
     env) __e="$__e $__a"; eval "__x_$__a=\$__v" ;;
     arg) set -- "$@" "$__v" ;;
@@ -43,10 +43,10 @@ exec "$@" </dev/null
 # No core dumps: they could contain secrets. When memory runs out, the kernel shall kill the job, not the runner.
 limits='ulimit -c 0; echo 500 2>/dev/null >/proc/self/oom_score_adj;'
 
-# The parent of the job. It waits for it only when asked to: as long as the job is a zombie, /proc shows its exact exit
-# status. The process becomes the job when it receives the order.
+# Starts the process that becomes the job when it receives the order, and is its parent. The parent waits for the job
+# only when asked to: as long as the job is a zombie, /proc shows its exact exit status.
 hold_process() {
-  # shellcheck disable=SC2086 # $as_job and $signals are words, or none.
+  # shellcheck disable=SC2086 # Unquoted on purpose: each expands to zero or more words.
   setsid $as_job /usr/bin/env $signals -i \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     HOME="$work" USER="$user" LOGNAME="$user" LANG=C.UTF-8 DEPUTY_WORKSPACE="$work" \
@@ -65,7 +65,7 @@ read_process_state() {
     state=Z wait_status=
     return
   fi
-  # shellcheck disable=SC2086 # Its fields.
+  # shellcheck disable=SC2086 # Unquoted on purpose: splits into fields.
   set -- ${stat##*) }
   state=$1
   [ $# -ge 50 ] && shift 49

@@ -28,7 +28,7 @@ install() {
 tries=0
 while missing && [ "$tries" -lt 5 ]; do
   [ "$tries" = 0 ] || sleep 10
-  # shellcheck disable=SC2086 # Words.
+  # shellcheck disable=SC2086 # Unquoted on purpose: expands to zero or more words.
   install $wanted
   tries=$((tries + 1))
 done

@@ -9,7 +9,7 @@ fetch_inputs() {
       root) target=$root/ ;;
       *.gz) unzip=-z ;;
     esac
-    # shellcheck disable=SC2086 # Words, or none.
+    # shellcheck disable=SC2086 # Unquoted on purpose: expands to zero or more words.
     if ! $as_job tar -x $unzip -p -f - -C "$target" <"$home/input.tar" 8>&- 9>&-; then
       retry_api POST "jobs/$job/refused" --data-binary "an input could not be unpacked"
       return 1

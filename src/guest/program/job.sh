@@ -85,7 +85,7 @@ run_job() {
     fi
   done
   # These processes must not stop the next job.
-  # shellcheck disable=SC2086 # Numbers.
+  # shellcheck disable=SC2086 # Unquoted on purpose: expands to numbers.
   kill $stoppers 2>/dev/null
   reap
   kill_leftovers

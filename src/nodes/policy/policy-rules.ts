@@ -22,7 +22,7 @@ export const BUILTIN_RULES = [
   'too-complex',
 ] as const
 
-/** Which programs, with which arguments, do what to which of their operands. */
+/** One row of the table of effects: these programs, called with these arguments, have this effect on these operands. */
 interface Row {
   readonly programs: string | RegExp
   readonly does: Effect
@@ -30,7 +30,7 @@ interface Row {
   readonly when?: RegExp
   /** The row does not apply with a matching argument. */
   readonly unless?: RegExp
-  /** Which operands are affected; all by default. */
+  /** The affected operands; all by default. */
   readonly to?: 'last' | 'sources'
 }
 

@@ -14,7 +14,7 @@ interface SessionRequest {
   input?: AsyncIterable<unknown>
   /** May return a promise to pause the stream, or `enough` to end `run` without waiting for the exit of the script. */
   onStdout?: (chunk: Buffer) => undefined | 'enough' | Promise<void>
-  /** Called when the session is open: from then on the node, with this boot id, may have received the script. */
+  /** Called with the node's boot id when the session is open. From then on the node may have received the script. */
   onOpen?: (bootId: string | undefined) => void
   signal: AbortSignal
   timeoutMs?: number

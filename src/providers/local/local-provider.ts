@@ -211,7 +211,7 @@ export const limitsOf = (manifest: Manifest, defaults: MachineLimits): MachineLi
   processes: defaults.processes,
 })
 
-/** Moves the files of a result to the blobs. Safe to repeat after a crash: the files are still there. */
+/** Stores the files of a result as blobs. Safe to repeat after a crash, because the originals stay. */
 const storeFiles = async (exit: RunExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
   const missing = new Set<CollectedFile>()
   const adopt = async (collected: CollectedFile) => {

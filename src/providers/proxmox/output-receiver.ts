@@ -37,14 +37,14 @@ export interface RunnerText {
 interface OutputReceiverOptions {
   readonly sink: Sink
   readonly outputBytes: number
-  /** The secrets and format of the output; undefined while unknown, and then frames are refused. */
+  /** Returns the secrets and the format of the output. While they are unknown (undefined), frames are refused. */
   read(): Reading | undefined
-  /** Details to store with a position, so that held-back output survives a restart. */
+  /** Returns the details to store with a position, so that output held back survives a restart. */
   keep(position: number, held: HeldOutput | undefined): Partial<Details> | undefined
   now(): number
 }
 
-/** Writes the frames of a machine to the sink: redacted, in order, each byte once. */
+/** Redacts the frames of a machine and writes them to the sink, in order and each byte once. */
 export const createOutputReceiver = ({
   sink,
   read,

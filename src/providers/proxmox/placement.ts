@@ -41,7 +41,7 @@ export const place = (input: PlacementInput): Placement => {
   return { node: best.node, linked: linksOf(template, offers.get(template.node)?.storages ?? []).linked }
 }
 
-/** Whether clones share the disks of the template, and the storage that does not let them. */
+/** Tells whether clones can share the template's disks. If not, `blocking` is the storage without linked clones. */
 export const linksOf = (
   template: Template,
   storages: readonly StorageEntry[],

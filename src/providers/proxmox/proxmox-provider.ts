@@ -41,7 +41,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
     // Open the listener before cloning: a machine that cannot report is useless.
     await callbackServer.ready()
     if (await provisioner.resume(request)) return
-    // Replace a warm machine that does not match with a new one.
+    // The warm machine does not match the request: destroy it and create a new one.
     if (detailsOf(request.machine).vmid !== undefined)
       await dispose(request.machine, request.signal).catch(rethrowRetryable)
     await provisioner.make(request, wanted)

@@ -67,7 +67,7 @@ export const createSeedImages = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 
   }
 
   return {
-    /** Call it when the machine has read the image, and after a restart; an image that is gone is found gone. */
+    /** Deletes the image in the background. Call it when the machine has read the image, and after a restart. */
     retire(machineId: string, image: SeedImage): void {
       const ending = new AbortController()
       const done = insist(image, ending.signal)

@@ -117,7 +117,7 @@ export const createSessions = (now: () => number) => {
         grant.end()
       }
     },
-    /** For the listener: the proxy grant of a token, only for requests from the address of the machine it belongs to. */
+    /** Returns the grant of a proxy token if the request comes from the address of the token's machine. */
     egress(proxyHash: string, from: string): ProxyGrant | undefined {
       const entry = grants.get(proxyHash)
       return entry?.session.address === from ? entry.grant : undefined

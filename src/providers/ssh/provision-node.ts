@@ -16,7 +16,7 @@ export const provision = async (
   for (;;) {
     signal.throwIfAborted()
     try {
-      const place = await chooseBut(cluster, wanted, except, signal)
+      const place = await chooseAvoidingFailedNodes(cluster, wanted, except, signal)
       await remember(placeRecord(cluster, place)).catch((error: unknown) => {
         place.release()
         throw error
@@ -46,7 +46,7 @@ const topicsFor = (cluster: Cluster, { agentType, task }: Manifest): string[] =>
 }
 
 /** Prefers nodes on which the job has not failed; falls back to the others. */
-const chooseBut = async (
+const chooseAvoidingFailedNodes = async (
   cluster: Cluster,
   wanted: ChooseRequest,
   except: ReadonlySet<string>,

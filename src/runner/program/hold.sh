@@ -57,7 +57,7 @@ become() {
   for d in /usr/bin /bin; do [ -x "$d/setsid" ] && detach="$detach $d/setsid" && break; done
   left=$#
   while [ "$left" -gt 0 ]; do
-    # shellcheck disable=SC2086 # A program and its options.
+    # shellcheck disable=SC2086 # Unquoted on purpose: expands to a program and its options.
     if [ "$1" = -- ] && [ -n "$detach" ]; then set -- "$@" -- $detach; detach=''; else set -- "$@" "$1"; fi
     shift
     left=$((left - 1))
@@ -67,7 +67,7 @@ become() {
   export DEPUTY_JOB DEPUTY_WORKSPACE SHLVL
   unset LC_ALL
   while [ "$1" != -- ]; do
-    # shellcheck disable=SC2163 # NAME=value.
+    # shellcheck disable=SC2163 # The variable contains NAME=value.
     export "${1#env=}"
     shift
   done

@@ -6,7 +6,7 @@ list_details() {
   if find . -maxdepth 0 -printf '' 2>/dev/null; then
     $as_job find . -xdev ! -type d -printf '%y %s %m %T@ %P\0'
   elif stat -c %s . > /dev/null 2>&1; then
-    # shellcheck disable=SC2016 # For another shell.
+    # shellcheck disable=SC2016 # Another shell expands it.
     $as_job find . -xdev ! -type d -exec sh -c '
       for f; do
         if [ -L "$f" ]; then t=l; elif [ -f "$f" ]; then t=f; else t=o; fi

@@ -5,7 +5,7 @@ birth() {
   born=''
   if [ -r /proc/self/stat ]; then
     read -r stat 2>/dev/null < "/proc/$1/stat" || return
-    # shellcheck disable=SC2086 # Its fields.
+    # shellcheck disable=SC2086 # Unquoted on purpose: splits into fields.
     set -- ${stat##*) }
     shift 19
     born=$1
@@ -22,7 +22,7 @@ sign() {
   if [ -r /proc/self/stat ]; then
     read -r stat < /proc/self/stat
     me=${stat%% *} file=$1
-    # shellcheck disable=SC2086 # Its fields.
+    # shellcheck disable=SC2086 # Unquoted on purpose: splits into fields.
     set -- ${stat##*) }
     shift 19
     echo "$me $1 $boot" > "$dir/$file"
@@ -82,7 +82,7 @@ members() {
   root=$pid
   if recorded_cgroup; then caged=$(find "$cgroup" -name cgroup.procs -exec cat {} + 2>/dev/null | tr '\n' ' '); fi
   if [ -r /proc/self/stat ]; then
-    # shellcheck disable=SC2086 # Options of grep.
+    # shellcheck disable=SC2086 # Unquoted on purpose: expands to options of grep.
     marked=$(grep -l $exact "DEPUTY_JOB=$run" /proc/[0-9]*/environ 2>/dev/null | tr -c 0-9 ' ')
   else
     # shellcheck disable=SC2009 # pgrep does not look at the environment.
@@ -133,11 +133,11 @@ end_processes() {
   if printf 'a\0b\0' | grep -qzxF b 2>/dev/null; then exact=-zxF; else exact=-F; fi
   found=$(members)
   left=${found%%|*} soft=${found#*|}
-  # shellcheck disable=SC2086 # Pids.
+  # shellcheck disable=SC2086 # Unquoted on purpose: expands to zero or more pids.
   [ -n "$soft" ] && kill -TERM $soft 2>/dev/null
   tries=0
   while [ -n "$left" ] && [ "$tries" -lt $(($1 + 60)) ]; do
-    # shellcheck disable=SC2086 # Pids.
+    # shellcheck disable=SC2086 # Unquoted on purpose: expands to zero or more pids.
     [ "$tries" -ge "$1" ] && kill -KILL $left 2>/dev/null
     sleep 0.1 2>/dev/null || sleep 1
     found=$(members)

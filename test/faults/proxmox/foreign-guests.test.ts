@@ -95,7 +95,7 @@ describe('destroying a machine', () => {
     expect(lab.machines()).toEqual([])
   })
 
-  it('proves anew whose it is when a lock has gone', async () => {
+  it('checks the owner again after a lock is removed', async () => {
     const lab = await useLab()
     const vm = addVm(lab, { ...MARKS, lock: 'backup' })
     const gone = providerOn(lab).destroy(record(), never)
@@ -205,7 +205,7 @@ describe('destroying a machine', () => {
   })
 })
 
-describe.skipIf(!hasCurl)('an id that somebody has whom the token does not see', () => {
+describe.skipIf(!hasCurl)('a VMID used by a guest that the token cannot see', () => {
   const vmids = { first: 100_000, last: 100_003 }
   const occupy = (lab: Lab, ids: readonly number[]) => {
     for (const id of ids) lab.emulator.state.vms.set(id, newVm(id, 'pve2', { name: `other-${id}` }))

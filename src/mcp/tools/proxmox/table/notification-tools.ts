@@ -1,4 +1,4 @@
-import { createTarget, updateTarget } from '../composite/notification.ts'
+import { createTarget, updateTarget } from '../composite/notification-target.ts'
 import { done, record, rows } from '../shape/answer-format.ts'
 import * as p from './common-params.ts'
 import { destructive, elevated, read, type Toolset, tool } from './define-row.ts'

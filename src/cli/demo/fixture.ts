@@ -2,15 +2,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DemoScene } from './jobs.ts'
+import type { DemoTargets } from './jobs.ts'
 
-export interface Stage extends DemoScene {
+export interface Fixture extends DemoTargets {
   readonly deputyHome: string
-  strike(): Promise<void>
+  remove(): Promise<void>
 }
 
-/** A temporary home, a file to steal and a server to reach for the demo's jobs; `strike` removes them. */
-export const buildStage = async (): Promise<Stage> => {
+/** Creates a temporary home, a file to read and a server to reach for the jobs of the demo; `remove` deletes them. */
+export const createFixture = async (): Promise<Fixture> => {
   const deputyHome = await mkdtemp(join(tmpdir(), 'deputy-demo-'))
   const secretFile = join(deputyHome, 'a-file-of-yours.txt')
   await writeFile(secretFile, 'for your eyes only\n', { mode: 0o644 })
@@ -22,7 +22,7 @@ export const buildStage = async (): Promise<Stage> => {
     userHome: homedir(),
     secretFile,
     port,
-    strike: async () => {
+    remove: async () => {
       server.close()
       await rm(deputyHome, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
     },
