@@ -10,7 +10,7 @@ export interface ConsoleSessions {
   newCode(options: { readonly mayApprove: boolean }): Grant
   /** The session for a code; undefined when the code is unknown, used or expired. */
   redeem(code: string): Grant | undefined
-  /** What a session may do; undefined when it is none or is over. */
+  /** Returns the scope of a session; undefined if the session is unknown or has expired. */
   scopeOf(session: string): 'full' | 'console' | undefined
 }
 

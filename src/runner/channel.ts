@@ -24,13 +24,13 @@ export interface Exchanged {
   readonly sent: boolean
 }
 
-/** A channel of a machine whose provider wants to know how it fares. */
+/** A channel that reports success and failure to the provider of its machine. */
 export interface Connection extends Channel {
   succeeded(): void
   failed(error: AppError): void
 }
 
-/** How the daemon reaches the runner of one machine, again and again. */
+/** Opens connections to the runner of one machine. */
 export interface RunnerHost {
   /** For messages, as in "node n1". */
   readonly name: string

@@ -107,7 +107,7 @@ export const stopRun = async (
   return answers.flatMap(answer => (answer.kind === 'stopped' ? answer.left : []))
 }
 
-/** What was sealed at the start of a run; empty when the runner does not know it, and then it never starts. */
+/** Reads the sealed context of a run. Empty if the runner does not know the run, which then never starts. */
 export const readContext = async (channel: Channel, run: string, signal: AbortSignal): Promise<string> => {
   const answers = await ask(channel, [{ kind: 'context', run }], signal)
   return answers.flatMap(answer => (answer.kind === 'context' ? [answer.context] : [])).join('')

@@ -62,7 +62,7 @@ export const createFrameReader = <F extends Request | Answer>(
   let greeted = options.mark === undefined
   let body: { frame: F | undefined; left: number } | undefined
 
-  /** Where the line ends, or -1 when that has not arrived yet. */
+  /** Returns the index of the end of the line, or -1 if it has not arrived yet. */
   const lineEnd = (): number => {
     if (!greeted) return rest.indexOf(NEWLINE)
     for (; scanned < rest.length; scanned++) {

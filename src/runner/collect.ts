@@ -70,7 +70,7 @@ export const createCollection = (options: CollectionOptions) => {
         })
     },
 
-    /** What has arrived so far, and why the rest has not. */
+    /** Returns the files that have arrived so far, and the reasons why others are missing. */
     result(problem = 'the machine did not list its files'): Collected {
       if (!leavesFiles(manifest)) return { artifacts: [], skippedArtifacts: [], patch: null }
       if (listing === undefined)

@@ -67,7 +67,7 @@ const readRequests = (socket: Socket, onRequest: (request: Request) => void): vo
 interface Shim {
   handle(request: Request, answer: (answer: Answer) => void): void
   becomeIdle(): void
-  /** How long no machine has been held; 0 while one is. */
+  /** Milliseconds since the shim last held a machine; 0 while it holds one. */
   idleMs(): number
   /** Ends the machines and the process. */
   leave(): Promise<void>

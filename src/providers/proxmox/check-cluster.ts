@@ -12,7 +12,7 @@ import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 /** Proxmox VE renews the certificate of a node two weeks before it ends, and then a pinned one is another. */
 const SOON_MS = 14 * 86_400_000
 
-/** What the cluster showed of itself. */
+/** Checks the certificate of the cluster: whether it is verified or pinned, and when it expires. */
 export const checkCertificate = ({ proxmox }: ProxmoxProviderOptions): Check | undefined => {
   const seen = proxmox.certificate()
   if (seen === undefined) return undefined

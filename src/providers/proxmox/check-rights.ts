@@ -12,7 +12,7 @@ interface Situation {
   readonly major: number
 }
 
-/** What the token may do beside the least that jobs need. */
+/** Checks the rights of the token beyond the minimum that jobs need. */
 export const rightsCheck = async (
   { proxmox, network, seedStorage, pool, injection: wish }: ProxmoxProviderOptions,
   { template, injection, major }: Situation,

@@ -10,7 +10,7 @@ import { bridgeOf } from './net-device.ts'
 import { isEverywhere } from './placement.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
-/** What the template is, and what it would have to be. */
+/** Checks the template: guest agent, cloud-init drives, devices. */
 export const checkTemplate = (
   provider: ProxmoxProviderOptions,
   template: Template,

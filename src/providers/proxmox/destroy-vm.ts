@@ -16,7 +16,7 @@ const TASK_MS = 180_000
 
 interface Obstacle {
   readonly error: unknown
-  /** How long it may pass by itself. */
+  /** How long to wait for the obstacle to disappear by itself. */
   readonly patienceMs: number
 }
 
@@ -70,7 +70,7 @@ interface Ours {
 
 type Look = Ours | { readonly kind: 'foreign' } | ({ readonly kind: 'obstacle' } & Obstacle)
 
-/** What has the id of a machine. */
+/** Tells whether the guest with this VMID is ours, foreign, or cannot be judged yet. */
 const look = async (proxmox: Proxmox, target: Target, signal: AbortSignal): Promise<Look> => {
   const { vmid } = target
   const guest = (await listGuests(proxmox, signal)).find(one => one.vmid === vmid)

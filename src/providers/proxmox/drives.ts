@@ -52,7 +52,10 @@ const rank = (key: string): number => {
   return BUSES.indexOf(bus) * 100 + Number(index)
 }
 
-/** Where our seed goes, and which drives must go: with two seeds nobody knows which of them wins. */
+/**
+ * Chooses the drive of the seed image. `rivals` are the other cloud-init drives, to be removed: with two seeds it is
+ * not defined which one the guest uses.
+ */
 export const seedDrive = (config: Config): { drive: string; rivals: string[] } => {
   const rivals = cloudInitDrives(config)
   const optical = drivesOf(config).find(drive => drive.kind === 'cdrom' || drive.kind === 'empty')?.key

@@ -22,7 +22,7 @@ export interface Details {
   readonly doubtful?: readonly number[]
   /** The task that makes the clone with this id. */
   readonly cloneTask?: string | undefined
-  /** How it gets its runner. */
+  /** How the machine gets its runner. */
   readonly injection?: 'iso' | 'http' | 'agent'
   /** The volume of the seed image. */
   readonly seed?: string

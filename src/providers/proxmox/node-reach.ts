@@ -4,7 +4,7 @@ import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { type AgentLink, createAgentLink } from './guest-agent.ts'
 
-/** What a machine with no network saw of the node it runs on. */
+/** Addresses of its node that a machine without network tried to reach, and those that it reached. */
 export interface NodeReach {
   readonly tried: readonly string[]
   readonly reached: readonly string[]

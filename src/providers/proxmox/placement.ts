@@ -24,7 +24,7 @@ export interface Placement {
 /** Storage types without linked clones. */
 const NO_LINKS = ['lvm', 'iscsi', 'iscsidirect']
 
-/** The node with the most room among those that can have a clone, and the kind of clone. */
+/** Chooses the node with the most room among those that can have a clone, and the kind of clone. */
 export const place = (input: PlacementInput): Placement => {
   const { template, nodes, offers } = input
   const near = nodes.filter(node => node.online && (isEverywhere(input) || node.node === template.node))
@@ -67,7 +67,7 @@ const storagesOf = ({ drives }: Template): string[] => [
   ...new Set(drives.map(drive => drive.storage).filter(storage => storage !== '')),
 ]
 
-/** What a node lacks that another node has. What no visible node has is left to Proxmox VE. */
+/** Lists the storages and bridges that a node lacks and another node has. Proxmox VE reports those that no node has. */
 const lacks = ({ template, offers, seedStorage, bridge }: PlacementInput, node: string): string[] => {
   const offer = offers.get(node)
   if (offer === undefined) return ['an answer']

@@ -88,7 +88,7 @@ const unheard = async (
 const REACH = `command -v curl >/dev/null || exit 127
 exec curl -sS -o /dev/null -m 10 "$@"`
 
-/** How a call from inside ends; undefined when the agent does not answer. */
+/** Calls the listener from inside the machine. Returns the result of curl; undefined if the agent does not answer. */
 const lookInside = async (
   { proxmox, channel, callback: { tls } }: ProxmoxProviderOptions,
   callbackServer: CallbackServer,

@@ -40,7 +40,7 @@ export interface ProxmoxProviderOptions {
   readonly heartbeatSeconds: number
   /** From the start of a machine to its first call. */
   readonly bootSeconds: number
-  /** What one machine may ask of us, where that differs from the usual. */
+  /** Limits for the requests of one machine that differ from the defaults. */
   readonly limits?: Partial<GuestLimits>
   /** Called after each request of a machine. */
   readonly onCall?: (kind: string, status: number) => void

@@ -70,7 +70,7 @@ export const egressProblem = ({
   return undefined
 }
 
-/** What the firewall of the VM is to let through; everything on a list goes through our proxy. */
+/** Returns the network that the VM's firewall allows: none for a list of domains, which goes through our proxy. */
 export const firewallFor = (
   network: CommandSpec['network'],
   provider: ProxmoxProviderOptions,

@@ -43,7 +43,7 @@ follow() {
 
 ended() {
   how=exit from=0 to=0
-  # Who saw the start and the end needs no times.
+  # A client that has seen the start needs no times.
   [ -n "$seen_start" ] || from=$(modified "$dir/context") to=$(modified "$dir/exit")
   [ -e "$dir/timedout" ] && how=timeout
   [ -e "$claim.stopped" ] && how=stop

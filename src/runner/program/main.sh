@@ -75,7 +75,7 @@ greet() {
 
 finish() { echo end; }
 
-# What the daemon shows. The reasons are constants: no quote in them.
+# The daemon shows these reasons. They are constants without quotes, so they need no escaping.
 lost() { echo "lost run=$run reason='$1'"; }
 never_started() { echo "refused run=$run fault=$1 reason='$2'"; }
 

@@ -1,4 +1,4 @@
-# Who starts a run, and who only follows it.
+# Starts a run at most once; a caller that does not start it follows it.
 
 start() {
   while [ $# -gt 0 ]; do
