@@ -10,7 +10,7 @@ import { type Manifest, parseManifest } from '../jobs/manifest.ts'
 import { SANDBOX_FIRST } from '../jobs/provider-order.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Inserted } from '../ports.ts'
-import { chooseProvider } from './choose-provider.ts'
+import { assertFits, chooseProvider } from './choose-provider.ts'
 import type { SubmitOptions } from './deputy.ts'
 import type { EngineContext } from './engine-context.ts'
 import { titleOf } from './job-views.ts'
@@ -116,7 +116,10 @@ interface ChosenProvider {
 
 const providerFor = async (context: EngineContext, manifest: Manifest): Promise<ChosenProvider> => {
   if (manifest.machine !== undefined)
-    return { name: await keptProvider(context, manifest.machine), because: 'the kept machine is there' }
+    return {
+      name: await keptProvider(context, manifest, manifest.machine),
+      because: 'the kept machine is there',
+    }
   if (manifest.runtime === BATCH) return { name: checkBatch(manifest), because: 'it is a batch' }
   const wanted = manifest.runtime === 'auto' ? context.config.defaults.runtime : manifest.runtime
   const choose = (): ChosenProvider => {
@@ -143,12 +146,18 @@ const checkBatch = ({ agent }: Manifest): string => {
   })
 }
 
-const keptProvider = async ({ store }: EngineContext, id: string): Promise<string> => {
+const keptProvider = async (
+  { store, providers }: EngineContext,
+  manifest: Manifest,
+  id: string,
+): Promise<string> => {
   const machine = await store.getMachine(id)
   if (machine === undefined || machine.state === 'destroying')
     throw new AppError('not_found', `No machine '${id}'.`, {
       hint: 'deputy machines lists kept machines. The lease may have ended.',
     })
+  const provider = providers.get(machine.runtime)
+  if (provider !== undefined) assertFits(provider, manifest)
   return machine.runtime
 }
 

@@ -68,14 +68,19 @@ const named = (manifest: Manifest, wanted: string, { providers }: Choices): Prov
             : `Configured: ${['auto', ...known].join(', ')}. deputy doctor shows what each needs.`,
       },
     )
-  const fit = provider.fits(manifest)
-  if (!fit.ok)
-    throw new AppError(
-      'unsupported',
-      `The runtime '${wanted}' cannot run this job: ${fit.reason.replace(/\.$/, '')}.`,
-      { hint: fit.hint ?? "Change that part of the manifest, or set 'runtime' to 'auto'." },
-    )
+  assertFits(provider, manifest)
   return provider
+}
+
+export const assertFits = (provider: Provider, manifest: Manifest): void => {
+  const fit = provider.fits(manifest)
+  if (fit.ok) return
+  const kept = manifest.machine === undefined ? "set 'runtime' to 'auto'" : "leave out 'machine'"
+  throw new AppError(
+    'unsupported',
+    `The runtime '${provider.name}' cannot run this job: ${fit.reason.replace(/\.$/, '')}.`,
+    { hint: fit.hint ?? `Change that part of the manifest, or ${kept}.` },
+  )
 }
 
 /** A job with requirements gets the command that shows which node meets them. */

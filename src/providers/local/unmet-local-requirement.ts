@@ -1,11 +1,13 @@
 import { hostname } from 'node:os'
 import type { Manifest } from '../../jobs/manifest.ts'
+import { needsContainer } from '../../jobs/needs-container.ts'
 import { normalizeArch, normalizeOs } from '../../nodes/platform.ts'
 
 /** Returns the requirement that no local provider can meet. */
 export const unmetLocalRequirement = (manifest: Manifest): string | undefined => {
-  const { requires, vmTemplate, image } = manifest
-  if (image !== undefined) return `the image '${image}' needs a container`
+  const { requires, vmTemplate } = manifest
+  const container = needsContainer(manifest)
+  if (container !== undefined) return container
   if (vmTemplate !== undefined) return `the template '${vmTemplate}' needs a virtual machine`
   const [os, arch] = [normalizeOs(process.platform), normalizeArch(process.arch)]
   if (requires?.os !== undefined && normalizeOs(requires.os) !== os)

@@ -1,4 +1,5 @@
 import type { Manifest } from '../../jobs/manifest.ts'
+import { needsContainer } from '../../jobs/needs-container.ts'
 import type { Fit } from '../../ports.ts'
 import { egressProblem } from './vm-egress.ts'
 
@@ -6,12 +7,13 @@ type Settings = Parameters<typeof egressProblem>[0]
 
 /** Whether a Linux VM on the cluster could run it. */
 export const fitsProxmox = (manifest: Manifest, provider: Settings): Fit => {
-  const problem = (Array.isArray(manifest.network) && egressProblem(provider)) || problemWith(manifest)
+  const problem =
+    (Array.isArray(manifest.network) && egressProblem(provider)) ||
+    (needsContainer(manifest) ?? problemWith(manifest))
   return problem === undefined ? { ok: true } : { ok: false, reason: problem }
 }
 
-const problemWith = ({ requires, image }: Manifest): string | undefined => {
-  if (image !== undefined) return `the image '${image}' needs a container`
+const problemWith = ({ requires }: Manifest): string | undefined => {
   if (requires?.os !== undefined && requires.os.toLowerCase() !== 'linux')
     return `it runs Linux, not ${requires.os}`
   if (requires?.arch !== undefined && !['x86_64', 'amd64', 'x64'].includes(requires.arch.toLowerCase()))

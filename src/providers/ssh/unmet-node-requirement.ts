@@ -1,4 +1,5 @@
 import type { Manifest } from '../../jobs/manifest.ts'
+import { needsContainer } from '../../jobs/needs-container.ts'
 import { fileTarget } from '../../jobs/paths.ts'
 import { maxTasksOf } from '../../nodes/candidate.ts'
 import type { Cluster } from '../../nodes/cluster.ts'
@@ -12,7 +13,8 @@ export const fitsCluster = (cluster: Cluster, manifest: Manifest, routed: boolea
 }
 
 const promiseProblem = (manifest: Manifest, routed: boolean): string | undefined => {
-  if (manifest.image !== undefined) return `the image '${manifest.image}' needs a container`
+  const container = needsContainer(manifest)
+  if (container !== undefined) return container
   if (manifest.vmTemplate !== undefined)
     return `the template '${manifest.vmTemplate}' needs a virtual machine`
   if (Array.isArray(manifest.network))

@@ -363,6 +363,11 @@ describe('a persistent machine', () => {
     await finished(engine, first.job_id)
     const [machine] = await engine.deputy.machines()
     expect(machine).toMatchObject({ state: 'kept' })
+    provider.fit = { ok: false, reason: 'it has no such network' }
+    await expect(
+      engine.deputy.submit({ task: 'y', machine: machine!.machine_id }, 'test'),
+    ).rejects.toMatchObject({ code: 'unsupported', message: expect.stringContaining('no such network') })
+    provider.fit = { ok: true }
     const follow = await engine.deputy.submit({ task: 'y', machine: machine!.machine_id }, 'test')
     const run = await provider.started(follow.job_id)
     expect(run.request.machine.id).toBe(machine!.machine_id)

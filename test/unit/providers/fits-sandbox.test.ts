@@ -16,6 +16,9 @@ describe('fitsSandbox', () => {
       [{ requires: { arch: 's390x' } }, 's390x'],
       [{ requires: { capabilities: ['gpu'] } }, 'gpu'],
       [{ requires: { node: 'elsewhere' } }, 'elsewhere'],
+      [{ image: 'node:22' }, "'node:22' needs a container"],
+      [{ gpus: 'all' }, "'gpus' needs a container"],
+      [{ pull: 'always' }, "'pull' needs a container"],
       [{ resources: { memory: '900T' } }, 'memory'],
       [{ resources: { cpu: 32 } }, 'processors'],
     ] as const)

@@ -200,6 +200,7 @@ describe('what fits', () => {
   it.each([
     [{ requires: { os: 'darwin' } }, 'Linux'],
     [{ requires: { arch: 'arm64' } }, 'x86_64'],
+    [{ platform: 'linux/arm64' }, "'platform' needs a container"],
   ])('%j does not, and the reason says why', (manifest, words) => {
     expect(fitsProxmox(parseManifest({ task: 'x', ...manifest }), settings)).toMatchObject({
       ok: false,
