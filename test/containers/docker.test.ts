@@ -11,6 +11,7 @@ import { createRegistry, PASSWORD, type TestRegistry, USER } from '../support/co
 import { has } from '../support/has.ts'
 import { createHarness, type Harness } from '../support/providers.ts'
 import { describeContainerContract } from './container-contract.ts'
+import { describeVolumes } from './volumes.ts'
 
 const { engine, missing } = await describeContainerContract('docker')
 const docker = engine!
@@ -26,6 +27,7 @@ const subject = (more: Record<string, unknown> = {}) => ({
 
 const open = (more?: Record<string, unknown>): Promise<Harness> => createHarness(subject(more))
 
+describeVolumes(engine, missing)
 describeWorkspacePatches('container', { skip: missing, subject: subject() })
 
 describe.skipIf(missing !== undefined)('a container', () => {
@@ -87,6 +89,15 @@ describe.skipIf(missing !== undefined)('a container', () => {
     launched.stop('cancel')
     await launched.outcome
     await harness.provider.destroy(launched.machine, signal())
+  })
+
+  it('that is kept reports the network it has, whatever the next job asks for', async () => {
+    const first = await harness.launch({ task: 'true' })
+    await first.outcome
+    const input = { task: 'true', network: 'full', machine: first.machine.id } as const
+    const { outcome } = await harness.launch(input, {}, first.machine)
+    expect(exitOf(await outcome).isolation).toContain('no network')
+    await harness.provider.destroy(first.machine, signal())
   })
 
   it('reports a job that the kernel ended for lack of memory', async () => {

@@ -144,8 +144,8 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
       kinds: warm,
       ageSeconds: options.warmAgeSeconds ?? 3600,
       kindFor: manifest => {
-        const { image = defaultImage, resources, network, platform, gpus } = manifest
-        const isPlain = [resources, platform, gpus].every(one => one === undefined)
+        const { image = defaultImage, resources, network, platform, gpus, pull } = manifest
+        const isPlain = [resources, platform, gpus].every(one => one === undefined) && pull !== 'always'
         return isPlain && (network ?? 'none') === 'none' && image && warm.includes(image) ? image : undefined
       },
     },
@@ -167,6 +167,8 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
       assertImageAllowed(wanted, allow)
       const client = engines.current()
       await remember({ engine: client.address.url, container: name })
+      const engineLabel = await engines.label(client, signal)
+      if (manifest?.gpus !== undefined && engineLabel.startsWith('podman')) throw noGpus(engineLabel)
       const begun = performance.now()
       const image = await ensureImage(client, {
         image: wanted,
@@ -177,14 +179,14 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
         signal,
       })
       const pulled = performance.now()
-      const engineLabel = await engines.label(client, signal)
       const spec = specOf(machine, image, manifest)
       const { startedAt } = await createContainer(client, spec, signal)
       request.timed?.({
         image: Math.round(pulled - begun),
         create: Math.round(performance.now() - pulled),
       })
-      await remember({ image, engineLabel, boot: startedAt })
+      const isolation = isolationOf(spec, engineLabel)
+      await remember({ image, engineLabel, isolation, boot: startedAt })
     },
 
     start: async run => {
@@ -192,13 +194,12 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
       if (other !== undefined) return { kind: 'not-started', error: isBusy(run.machine.id, other) }
       return settle(run, async () => {
         const { machine, manifest } = run
-        const { image, engineLabel = 'container engine' } = detailsOf(machine)
+        const { image, isolation } = detailsOf(machine)
         const client = clientOf(machine)
         const name = containerName(machine.id)
         if (image === undefined || (await inspectContainer(client, name, run.detach)) === undefined)
           throw isGone(machine.id)
         await placeInputs({ client, container: name, blobs, manifest, signal: run.detach })
-        const isolation = isolationOf(specOf(machine, image, manifest), engineLabel)
         return driveRun({ ...drive(run), launch: launchRequest({ ...common, run, isolation }) })
       })
     },
@@ -255,6 +256,12 @@ const foundMachine = (found: unknown, engine: string): FoundMachine[] => {
     },
   ]
 }
+
+/** Podman takes the request of Docker for GPUs, and gives none. */
+const noGpus = (engine: string): AppError =>
+  new AppError('unsupported', `GPUs need Docker; the engine is ${engine}.`, {
+    hint: 'Set container.host to the socket of Docker, or leave gpus out.',
+  })
 
 const isGone = (id: string): AppError =>
   new AppError('not_found', `The container of machine ${id} no longer exists.`, {

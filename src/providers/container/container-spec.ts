@@ -1,7 +1,7 @@
 import type { Manifest } from '../../jobs/manifest.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
-import { matches } from './image-reference.ts'
+import { covers } from './image-reference.ts'
 import { IDLE } from './programs.ts'
 import type { LocalImage } from './pull-image.ts'
 
@@ -58,6 +58,8 @@ export const containerSpec = (request: SpecRequest): Record<string, unknown> => 
       SecurityOpt: ['no-new-privileges'],
       ReadonlyRootfs: true,
       Tmpfs: {
+        // Otherwise the engine makes a volume of each on its disk, without a limit.
+        ...Object.fromEntries(image.volumes.map(path => [path, tmpfs(disk, 'exec')])),
         [WORKSPACE]: tmpfs(disk, 'exec'),
         '/tmp': tmpfs(disk, 'exec'),
         [RUNNER_HOME]: tmpfs(disk + SPARE_BYTES, 'noexec'),
@@ -91,7 +93,7 @@ const ROOT = /^(?:|0|root)(?::.*)?$/
 
 /** As configured for the image, or the user that the image names; never root unless it is configured. */
 const userOf = (image: LocalImage, users: Readonly<Record<string, string>>): string => {
-  const pattern = Object.keys(users).find(one => matches(image.name, one))
+  const pattern = Object.keys(users).find(one => covers(one, image.name))
   if (pattern !== undefined) return users[pattern] ?? ''
   return ROOT.test(image.user) ? '1000:1000' : image.user
 }
@@ -105,7 +107,7 @@ export const isolationOf = (request: SpecRequest, engine: string): string[] => [
   'no capabilities',
   'seccomp profile of the engine',
   'read-only root',
-  networkOf(request),
+  request.network === 'none' ? 'no network' : 'network of the engine',
 ]
 
 const kernelOf = (runtimeClass = ''): string => {
@@ -113,10 +115,3 @@ const kernelOf = (runtimeClass = ''): string => {
   if (/runsc|gvisor/.test(runtimeClass)) return `kernel in user space (${runtimeClass})`
   return 'kernel shared with the engine'
 }
-
-const networkOf = ({ network, manifest }: SpecRequest): string =>
-  network === 'none'
-    ? 'no network'
-    : Array.isArray(manifest?.network)
-      ? 'network: listed domains'
-      : 'network of the engine'

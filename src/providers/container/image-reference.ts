@@ -23,16 +23,19 @@ export const fullName = (name: string): string => {
   return `${repository}${version.startsWith('sha256:') ? '@' : ':'}${version}`
 }
 
-/** Whether a pattern of `images.allow` covers an image: `*` stands for any text; a pattern without a tag covers all. */
-export const isAllowed = (name: string, patterns: readonly string[]): boolean => {
+/** Whether a pattern of the configuration covers an image: `*` stands for any text; one without a tag covers all tags. */
+export const covers = (pattern: string, name: string): boolean => {
   const long = [fullName(name), parseImage(name).repository]
   // People write images of Docker Hub without its name.
   const short = long.map(form => form.replace(/^docker\.io\/(?:library\/)?/, ''))
   const forms = [name, ...long, ...short]
-  return patterns.some(pattern => forms.some(form => matches(form, pattern)))
+  return forms.some(form => matches(form, pattern))
 }
 
-export const matches = (text: string, pattern: string): boolean =>
+export const isAllowed = (name: string, patterns: readonly string[]): boolean =>
+  patterns.some(pattern => covers(pattern, name))
+
+const matches = (text: string, pattern: string): boolean =>
   new RegExp(`^${pattern.split('*').map(escapeRegExp).join('.*')}$`, 's').test(text)
 
 const escapeRegExp = (text: string): string => text.replace(/[.+?^${}()|[\]\\]/g, '\\$&')

@@ -7,7 +7,9 @@ export interface ContainerDetails {
   /** The address of its engine. */
   readonly engine?: string
   readonly engineLabel?: string
-  readonly image?: LocalImage
+  readonly image?: Pick<LocalImage, 'name' | 'id' | 'digest'>
+  /** How its jobs are isolated, whatever a follow-up job asks for. */
+  readonly isolation: readonly string[]
   /** When the container was started; set when it is ready for a command. */
   readonly boot?: string
 }
@@ -15,14 +17,14 @@ export interface ContainerDetails {
 export const detailsOf = ({ details }: Pick<Machine, 'details'>): ContainerDetails => {
   const [engine, engineLabel, boot] = ['engine', 'engineLabel', 'boot'].map(name => text(details, name))
   const stored = field(details, 'image')
+  const isolation = field(details, 'isolation')
   const [name, id, digest] = ['name', 'id', 'digest'].map(one => text(stored, one))
   return {
     ...(engine !== undefined && { engine }),
     ...(engineLabel !== undefined && { engineLabel }),
     ...(boot !== undefined && { boot }),
     ...(name !== undefined &&
-      id !== undefined && {
-        image: { name, id, ...(digest !== undefined && { digest }), user: text(stored, 'user') ?? '' },
-      }),
+      id !== undefined && { image: { name, id, ...(digest !== undefined && { digest }) } }),
+    isolation: Array.isArray(isolation) ? isolation.map(String) : [],
   }
 }

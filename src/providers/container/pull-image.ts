@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import { field, text } from './engine-address.ts'
 import type { EngineClient } from './engine-client.ts'
@@ -23,6 +24,8 @@ export interface LocalImage {
   readonly digest?: string
   /** The user that the image names; empty for root. */
   readonly user: string
+  /** The directories that the image declares as volumes. */
+  readonly volumes: readonly string[]
 }
 
 /** Makes sure that the engine has the image. */
@@ -63,11 +66,13 @@ const inspectImage = async (
     .map(String)
     .find(entry => parseImage(entry).repository === repository)
     ?.replace(/^.*@/, '')
+  const config = field(found, 'Config')
   return {
     name: image,
     id: text(found, 'Id') ?? '',
     ...(digest !== undefined && { digest }),
-    user: text(field(found, 'Config'), 'User') ?? '',
+    user: text(config, 'User') ?? '',
+    volumes: Object.keys(Object(field(config, 'Volumes'))).map(path => posix.resolve('/', path)),
   }
 }
 

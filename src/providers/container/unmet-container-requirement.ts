@@ -15,19 +15,25 @@ export interface FitContext {
 
 /** Whether a container could run the job. */
 export const fitsContainer = (manifest: Manifest, context: FitContext): Fit => {
-  if (!context.isConfigured())
-    return { ok: false, reason: 'no container engine was found', hint: INSTALL_HINT }
-  if (manifest.machine !== undefined) return { ok: true }
+  // A kept container has its engine and its image already.
+  const missing = manifest.machine === undefined ? missingForNew(manifest, context) : undefined
+  if (missing !== undefined) return { ok: false, ...missing }
+  const reason = unmet(manifest)
+  return reason === undefined ? { ok: true } : { ok: false, reason }
+}
+
+const missingForNew = (
+  manifest: Manifest,
+  context: FitContext,
+): { reason: string; hint: string } | undefined => {
+  if (!context.isConfigured()) return { reason: 'no container engine was found', hint: INSTALL_HINT }
   const image = manifest.image ?? context.image
   if (image === undefined)
     return {
-      ok: false,
       reason: 'the job names no image',
       hint: 'Name one with --image, or set container.image in the configuration.',
     }
-  if (!isAllowed(image, context.allow)) return { ok: false, ...refused(image) }
-  const reason = unmet(manifest)
-  return reason === undefined ? { ok: true } : { ok: false, reason }
+  return isAllowed(image, context.allow) ? undefined : refused(image)
 }
 
 export const assertImageAllowed = (image: string, allow: readonly string[]): void => {

@@ -1,0 +1,56 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { parseManifest } from '../../../../src/jobs/manifest.ts'
+import { createContainerProvider } from '../../../../src/providers/container/container-provider.ts'
+import { containerSpec } from '../../../../src/providers/container/container-spec.ts'
+import { blobsWithoutStore } from '../../../support/blobs.ts'
+import { removeDirectory } from '../../../support/remove-directory.ts'
+
+const stateDir = mkdtempSync(join(tmpdir(), 'container-'))
+afterAll(() => removeDirectory(stateDir))
+const manifest = (more: object) => parseManifest({ task: 'x', ...more })
+
+describe('the container provider', () => {
+  const blobs = blobsWithoutStore(stateDir)
+  const provider = createContainerProvider({ stateDir, blobs, warm: ['node:22'], host: 'unix:///none' })
+
+  it('gives a container that was started ahead only to jobs that it serves', () => {
+    const kindFor = (more: object) => provider.pool?.kindFor(manifest({ image: 'node:22', ...more }))
+    for (const more of [{}, { network: 'none' }, { pull: 'missing' }, { pull: 'never' }])
+      expect([more, kindFor(more)]).toEqual([more, 'node:22'])
+    for (const more of [{ pull: 'always' }, { network: 'full' }, { gpus: 1 }, { image: 'node:20' }])
+      expect([more, kindFor(more)]).toEqual([more, undefined])
+  })
+
+  it('refuses a list of domains, in a kept container too', () => {
+    const network = ['example.org']
+    const machine = crypto.randomUUID()
+    for (const more of [
+      { image: 'node:22', network },
+      { machine, network },
+    ])
+      expect(provider.fits(manifest(more))).toMatchObject({
+        ok: false,
+        reason: expect.stringContaining('list of domains'),
+      })
+    expect(provider.fits(manifest({ machine }))).toEqual({ ok: true })
+  })
+
+  it.each([
+    ['postgres', 'postgres'],
+    ['docker.io/library/postgres:16', 'postgres'],
+    ['node:22', '1000:1000'],
+  ])('runs %s as the user %s', (name, user) => {
+    const spec = containerSpec({
+      machineId: 'm',
+      owner: 'own',
+      image: { name, id: 'sha256:1', user: '', volumes: [] },
+      users: { 'postgres:*': 'postgres' },
+      defaults: { cpu: 1, memory: 1, disk: 1, processes: 1 },
+      network: 'none',
+    })
+    expect(spec.User).toBe(user)
+  })
+})
