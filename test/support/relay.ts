@@ -17,7 +17,7 @@ export interface Relay {
   swallow(on: boolean): void
   /** What is open now stays open and nothing comes through, as after a firewall forgot it; new ones are as usual. */
   freeze(): void
-  /** Freezes just before the next chunk of at least so many bytes is delivered to the port. */
+  /** Freezes before so many bytes are delivered to the port without an answer between them, in however many chunks. */
   freezeBefore(bytes: number): void
   /** Bytes that came back from the port so far. */
   heard(): number
@@ -32,6 +32,7 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
     let swallowing = false
     let largest = Number.POSITIVE_INFINITY
     let heard = 0
+    let unanswered = 0
     const sockets = new Set<Socket>()
     const frozen = new Set<Socket>()
     const waiting = new Set<() => void>()
@@ -51,8 +52,9 @@ export const startRelay = (to: { host: string; port: number }, first: RelaySpeed
       let tail: Promise<unknown> = Promise.resolve()
       for await (const chunk of from.iterator({ destroyOnReturn: false })) {
         const data = chunk as Buffer
+        unanswered = back ? 0 : unanswered + data.length
         if (back) heard += data.length
-        else if (data.length >= largest) freeze()
+        else if (unanswered >= largest) freeze()
         const due = performance.now() + (speed.delayMs ?? 0)
         tail = tail.then(async () => {
           while (swallowing || frozen.has(from)) await new Promise<void>(wake => waiting.add(wake))

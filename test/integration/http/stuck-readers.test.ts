@@ -63,7 +63,9 @@ const settledBytes = async (pid: number): Promise<number> => {
   }
 }
 
-it('readers of output that never read cost the daemon little memory, and one that reads gets all', async () => {
+it('readers of output that never read cost the daemon little memory, and one that reads gets all', {
+  timeout: 240_000,
+}, async () => {
   const { home, pid, job_id, path } = await begin()
   const page = (await send({ socketPath: home.socket }, `${path}/output?max_bytes=${PAGE}`)).json<WirePage>()
   expect(page).toMatchObject({ job_id, status: 'success', next_cursor: PAGE, done: true })
@@ -86,7 +88,9 @@ it('readers of output that never read cost the daemon little memory, and one tha
   }
 })
 
-it('large results wait for their turn, so that clients that do not read cannot fill the memory', async () => {
+it('large results wait for their turn, so that clients that do not read cannot fill the memory', {
+  timeout: 120_000,
+}, async () => {
   const { home, job_id, path: job } = await begin()
   const path = `${job}/result?max_bytes=${PAGE}`
   for (let reader = 0; reader < 8; reader++) await askWithoutReading(home.socket, path)
