@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { removeDirectory } from './remove-directory.ts'
 
 /** The browser there is, if there is one. */
 export const BROWSER = ['chromium', 'chromium-browser', 'google-chrome'].find(
@@ -101,7 +102,7 @@ export const startBrowser = async (): Promise<Browser> => {
     close: async () => {
       child.kill('SIGKILL')
       await ended
-      rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+      removeDirectory(profile)
     },
   }
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ListedFile, parseListing } from '../../src/files/file-listing.ts'
@@ -11,6 +11,7 @@ import { RUNNER } from '../../src/guest/runner.ts'
 import { type CallbackAddress, callbackText } from '../../src/guest/seed.ts'
 import { hashToken } from '../../src/guest/token-hash.ts'
 import { readTarFiles } from '../../src/runner/tar-files.ts'
+import { removeDirectory } from './remove-directory.ts'
 
 export const TOKEN = 'token-of-the-machine-0123456789'
 
@@ -177,7 +178,7 @@ export const startRunner = (
         }
         await done
       }
-      rmSync(root, { recursive: true, force: true })
+      removeDirectory(root)
     },
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Cluster, type ClusterOptions, createCluster } from '../../src/nodes/cluster.ts'
@@ -7,6 +7,7 @@ import { nodeHost } from '../../src/providers/ssh/node-host.ts'
 import type { Connection, RunnerHost } from '../../src/runner/channel.ts'
 import type { StartRequest } from '../../src/runner/client.ts'
 import { type FollowedEnd, type FollowRunOptions, followRun } from '../../src/runner/follow-run.ts'
+import { removeDirectory } from './remove-directory.ts'
 import type { SshLab } from './sshlab.ts'
 
 /** A cluster over the nodes of a lab; the user's own ssh files are left out of it. */
@@ -38,7 +39,7 @@ export const labCluster = (
   return Object.assign(cluster, {
     dispose: () => {
       cluster.close()
-      rmSync(directory, { recursive: true, force: true })
+      removeDirectory(directory)
     },
   })
 }

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AppError } from '../../src/jobs/errors.ts'
 import type { RunnerHost } from '../../src/runner/channel.ts'
 import { shellChannel } from '../../src/runner/shell-channel.ts'
+import { removeDirectory } from './remove-directory.ts'
 
 /** The POSIX runner on this computer, in a shell and with tools of choice, as another system would run it. */
 export interface LocalRunner extends RunnerHost {
@@ -72,7 +73,7 @@ export const createLocalRunner = (options: LocalRunnerOptions): LocalRunner => {
     connect: async () => ({ ...channel, succeeded: () => undefined, failed: () => undefined }),
     home,
     at: (...parts) => join(home, '.cache/deputy/test', ...parts),
-    dispose: () => rmSync(home, { recursive: true, force: true }),
+    dispose: () => removeDirectory(home),
   }
 }
 

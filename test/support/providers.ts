@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newId } from '../../src/jobs/ids.ts'
@@ -17,6 +17,7 @@ import type {
   StopReason,
 } from '../../src/ports.ts'
 import { blobsWithoutStore } from './blobs.ts'
+import { removeDirectory } from './remove-directory.ts'
 
 /** Where a runtime comes from, as data: a test can make it here and in another process. */
 export interface ProviderSubject {
@@ -206,7 +207,7 @@ export const createHarness = async (subject: ProviderSubject | ProviderMaker): P
     dispose: async () => {
       for (const machine of machines) await provider.destroy(machine, AbortSignal.timeout(30_000))
       await provider.close()
-      rmSync(stateDir, { recursive: true, force: true })
+      removeDirectory(stateDir)
     },
   }
   return harness

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Provider } from '../../src/ports.ts'
@@ -11,6 +11,7 @@ import { blobsWithoutStore } from './blobs.ts'
 import { startEngine, type TestEngine } from './engine.ts'
 import { type Emulator, type EmulatorOptions, startEmulator } from './pve/emulator.ts'
 import { type FastGuestOptions, fastGuests } from './pve/guests/fast.ts'
+import { removeDirectory } from './remove-directory.ts'
 
 export interface LabOptions {
   readonly emulator?: EmulatorOptions
@@ -85,7 +86,7 @@ export const openLab = async (options: LabOptions = {}) => {
     close: async () => {
       for (const engine of engines) await engine.close().catch(() => {})
       await emulator.close()
-      rmSync(directory, { recursive: true, force: true })
+      removeDirectory(directory)
     },
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,6 +9,7 @@ import type { ProxmoxProviderOptions } from '../../src/providers/proxmox/proxmox
 import { type TestEngine, until } from './engine.ts'
 import { type Lab, openLab } from './proxmox-provider.ts'
 import { type MachineImage, type Passage, qemuGuests } from './pve/guests/qemu/index.ts'
+import { removeDirectory } from './remove-directory.ts'
 import { CALLBACK, consoleTail, freePort, openLink } from './vm.ts'
 
 export const MINUTES = 60_000
@@ -28,7 +29,7 @@ export const realMachines = (image: MachineImage) => {
 
   const makeDirectory = (): string => {
     const directory = mkdtempSync(join(tmpdir(), 'vm-'))
-    onClose(async () => rmSync(directory, { recursive: true, force: true }))
+    onClose(async () => removeDirectory(directory))
     return directory
   }
 

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { connect, createServer } from 'node:net'
 import { networkInterfaces, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { removeDirectory } from './remove-directory.ts'
 
 /** Real sshd processes to test against: each node has its own host key, home and, where we may, network and processes. */
 export interface SshLab {
@@ -87,7 +88,7 @@ export const createSshLab = async (options: LabOptions = {}): Promise<SshLab> =>
       await Promise.all(nodes.map(node => node.stop()))
       for (const node of nodes) node.dispose()
       network?.dispose()
-      rmSync(directory, { recursive: true, force: true })
+      removeDirectory(directory)
     },
   }
   try {

@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, linkSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, linkSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isTerminal } from '../../../src/jobs/states.ts'
@@ -46,7 +46,7 @@ describe.skipIf(!tools)(`the claude agent in the sandbox${reason ? ` (${reason})
     await daemon.kill('SIGTERM')
     await api[Symbol.asyncDispose]()
     removeDirectory(directory)
-    rmSync(programs, { recursive: true, force: true })
+    removeDirectory(programs)
   })
 
   const run = async (manifest: object) => {

@@ -1,11 +1,12 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { removeDirectory } from '../../support/remove-directory.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
 const run = promisify(execFile)
@@ -75,7 +76,7 @@ describe.skipIf(skip)('packed and installed elsewhere with scripts off', () => {
 
   afterAll(async () => {
     await run(bin('deputy'), ['daemon', 'stop'], { env }).catch(() => {})
-    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+    removeDirectory(directory)
   })
 
   it('holds the product and its papers, and neither sources nor tests', () => {

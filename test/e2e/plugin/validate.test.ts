@@ -1,14 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { findTools, runTool } from '../../support/e2e-tools.ts'
+import { removeDirectory } from '../../support/remove-directory.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const { tools, reason } = findTools()
 const home = mkdtempSync(join(tmpdir(), 'deputy-plugin-'))
-afterAll(() => rmSync(home, { recursive: true, force: true }))
+afterAll(() => removeDirectory(home))
 
 describe.skipIf(!tools)(`the plugin${reason ? ` (skipped: ${reason})` : ''}`, () => {
   const claude = (...args: string[]) =>

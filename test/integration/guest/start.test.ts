@@ -5,7 +5,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -22,6 +21,7 @@ import {
   startRunner,
   TOKEN,
 } from '../../support/guest.ts'
+import { removeDirectory } from '../../support/remove-directory.ts'
 
 const cleanups: (() => Promise<unknown> | unknown)[] = []
 afterEach(async () => {
@@ -33,7 +33,7 @@ const PATIENCE = { timeout: 30_000 }
 /** Programs that leave a word before they do what their namesakes do. */
 const talkative = (names: readonly string[], preface = '') => {
   const directory = mkdtempSync(join(tmpdir(), 'tools-'))
-  cleanups.push(() => rmSync(directory, { recursive: true, force: true }))
+  cleanups.push(() => removeDirectory(directory))
   const log = join(directory, 'log')
   const tools = join(directory, 'bin')
   mkdirSync(tools)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { markStarted } from '../../../src/providers/local/job-state-files.ts'
 import { createHarness, type Harness } from '../../support/providers.ts'
+import { removeDirectory } from '../../support/remove-directory.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
 import { exitOf, waitFor } from './provider-contract.ts'
 
@@ -28,7 +29,7 @@ describe.skipIf(process.getuid?.() !== 0)(
       else process.env.TMPDIR = before
       // Shims on their way out still stand in it.
       execFileSync('umount', ['-l', disk])
-      rmSync(disk, { recursive: true, force: true })
+      removeDirectory(disk)
     })
 
     const fill = () => {
