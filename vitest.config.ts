@@ -16,6 +16,8 @@ export default defineConfig({
           globalSetup: ['test/support/scratch.ts'],
           testTimeout: 60_000,
           sequence: { groupOrder: 0 },
+          // Without it Vitest leaves one core of two unused.
+          maxWorkers: 3,
         },
       },
       {
