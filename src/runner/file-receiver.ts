@@ -60,7 +60,10 @@ export const createFileReceiver = (options: FileReceiverOptions) => {
     if (into === 'memory') return hold(content, size, known)
     if (size > store) return 'it is larger than what is left for artifacts'
     store -= size
-    const ref = await blobs.put(content, size, jobId)
+    const ref = await blobs.put(content, size, jobId).catch(error => {
+      store += size
+      throw error
+    })
     return { ...ref, content: () => readAll(blobs.read(ref.sha256)) }
   }
 

@@ -152,6 +152,11 @@ const conclude = async (options: RunOptions, ending: Ending): Promise<Outcome> =
   return { kind: 'exit', exit }
 }
 
+/** The disk of this computer: the files stay on the machine until there is room. */
+const isDiskFull = (error: unknown): boolean =>
+  error instanceof Error &&
+  (('code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) || isDiskFull(error.cause))
+
 const collectWithRetries = async (
   { host, run, blobs, keep }: RunOptions,
   startedAt: number,
@@ -178,7 +183,7 @@ const collectWithRetries = async (
         // The next daemon collects: the machine knows that the command has ended.
         if (run.detach.aborted) throw error
         const { message, retryable } = toAppError(error)
-        if (signal.aborted || !retryable) return collection.result(message)
+        if (signal.aborted || !(retryable || isDiskFull(error))) return collection.result(message)
         // The next attempt ends with the signal.
         await sleep(pause, undefined, { signal }).catch(() => undefined)
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS)

@@ -171,8 +171,10 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       )
     },
 
-    attach: run =>
-      settle(
+    attach: async run => {
+      // The daemon ended before it chose a node: nothing was sent anywhere, and `create` continues.
+      if (run.machine.details.node === undefined && run.job.startedAt === null) return { kind: 'unfinished' }
+      return settle(
         run.machine,
         run.job.id,
         async () => {
@@ -183,7 +185,8 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
           return driveRun(drive(run, place, performance.now()))
         },
         run.detach,
-      ),
+      )
+    },
 
     destroy: async (machine, signal) => {
       const place = placeOf(machine)
