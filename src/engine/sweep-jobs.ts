@@ -64,8 +64,8 @@ export const createJobSweep = (context: EngineContext, time: KnownTime) => {
 
   const sweepBlobs = async (): Promise<void> => {
     await store.releaseStaleBlobs(time.now() - UPLOAD_TTL_MS)
-    for await (const blob of context.blobs.list())
-      if (time.now() - blob.modifiedAt > UPLOAD_TTL_MS) await context.blobs.removeUnused(blob.sha256)
+    // Also removes files whose job was deleted by a daemon that died before it could remove them.
+    for await (const sha256 of context.blobs.list()) await context.blobs.removeUnused(sha256)
   }
 
   return { failStranded, failOverdue, sweepJobs, sweepBlobs }

@@ -19,6 +19,6 @@ export interface Blobs {
   removeUnused(sha256: string): Promise<void>
   /** Removes incomplete files of an earlier daemon. Call it before anything is stored. */
   removeUnfinished(): Promise<void>
-  /** Lists all stored blobs, for the sweep of unreferenced ones. */
-  list(): AsyncIterable<{ sha256: string; size: number; modifiedAt: number }>
+  /** Lists the hashes of all stored blobs, for the sweep of unreferenced ones. */
+  list(): AsyncIterable<string>
 }

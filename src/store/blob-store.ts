@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { access, chmod, copyFile, link, mkdir, opendir, rename, rm, stat } from 'node:fs/promises'
+import { access, chmod, copyFile, link, mkdir, opendir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { flushToDisk } from '../files/flush.ts'
@@ -91,10 +91,7 @@ export const createBlobs = (directory: string, references: BlobReferences): Blob
     async *list() {
       for await (const folder of entries(directory)) {
         if (!/^[0-9a-f]{2}$/.test(folder)) continue
-        for await (const sha256 of entries(join(directory, folder))) {
-          const info = await stat(pathOf(sha256)).catch(() => undefined)
-          if (info !== undefined) yield { sha256, size: info.size, modifiedAt: info.mtimeMs }
-        }
+        yield* entries(join(directory, folder))
       }
     },
   }

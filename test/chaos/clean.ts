@@ -1,6 +1,4 @@
 import { spawn } from 'node:child_process'
-import { utimesSync } from 'node:fs'
-import { basename } from 'node:path'
 import type { Client } from '../../src/client/daemon-client.ts'
 import { leftCgroups, leftFiles, leftProcesses, leftShims, mounts } from './leftovers.ts'
 import { patiently, untilNone } from './patience.ts'
@@ -12,15 +10,13 @@ interface Cleaning {
   readonly world: World
   readonly client: Client
   readonly open: ReadonlyMap<string, OpenProvider>
-  /** Contents that may stay until they are swept by age. */
-  readonly lost: ReadonlySet<string>
 }
 
 const CLEAN_MS = 90_000
 const STOP_MS = 30_000
 
 /** With a daemon at work: machines go by themselves, files with the jobs that own them. */
-export const checkClean = async ({ world, client, open, lost }: Cleaning): Promise<void> => {
+export const checkClean = async ({ world, client, open }: Cleaning): Promise<void> => {
   const nothingLeft = async (find: () => Promise<readonly string[]> | readonly string[]): Promise<void> => {
     for (const one of await untilNone(find, CLEAN_MS)) world.journal.violation(`left: ${one}`)
   }
@@ -34,17 +30,9 @@ export const checkClean = async ({ world, client, open, lost }: Cleaning): Promi
     if (jobs.length === 0) break
     for (const { job_id } of jobs) await client.delete(job_id)
   }
-  await nothingLeft(() => leftFiles(world.home).filter(file => !lost.has(basename(file))))
-  await makeOld(leftFiles(world.home))
-  await nothingLeft(() => leftFiles(world.home))
-}
-
-/** Uploads without a job go after an hour, and a daemon that starts looks for them at once. */
-const makeOld = async (files: readonly string[]): Promise<void> => {
-  if (files.length === 0) return
-  const then = Date.now() / 1000 - 2 * 3600
-  for (const file of files) utimesSync(file, then, then)
+  // A daemon that was killed after it deleted a job leaves the job's files to the next start.
   for (const { pid } of daemons()) signal(pid, 'SIGTERM')
+  await nothingLeft(() => leftFiles(world.home))
 }
 
 /** Without a daemon: nothing of the product runs or is mounted. */

@@ -49,7 +49,7 @@ export const runChaos = async ({ seed, minutes, kept, only }: ChaosOptions): Pro
   const endings = await submitUntil({ world, client, open, random: random.fork(), until, struck })
 
   await checkRuns(world, endings)
-  await checkClean({ world, client, open, lost: lostArtifacts(world, endings) })
+  await checkClean({ world, client, open })
   client.close()
   keeper.close()
   await checkStopped({ world, open, before })
@@ -121,19 +121,6 @@ const submitUntil = async (options: {
 /** The daemon that deleted it died before it could answer. */
 const ignoreGone = (error: unknown): void => {
   if (!(error instanceof AppError && error.code === 'not_found')) throw error
-}
-
-/**
- * An upload of a machine that died before its job ended belongs to no job, and neither does one that was stored when
- * the disk was too full to record it. Both go when they are an hour old.
- */
-const lostArtifacts = (world: World, endings: Endings): ReadonlySet<string> => {
-  const wasFull = world.damage.during('disk', 0, performance.now())
-  return new Set(
-    [...endings].flatMap(([plan, ending]) =>
-      ending === 'planned' && !wasFull ? [] : [...plan.artifacts.values()],
-    ),
-  )
 }
 
 /** At most one run for each job, exactly one for each that ended as planned, and no more losses than faults. */

@@ -86,6 +86,22 @@ it('deletes all expired jobs in one sweep', async () => {
   removeDirectory(directory)
 })
 
+it('removes at once what no job and no upload uses, such as files of a job whose deletion was cut short', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'deputy-retention-'))
+  const earlier = await startEngine([createScriptedProvider('sandbox')], { directory })
+  const upload = await earlier.deputy.putBlob(bytes('an upload'))
+  const blobs = createBlobs(join(directory, 'blobs'), earlier.store)
+  const orphan = blobs.path('0'.repeat(64))
+  await earlier.close()
+  mkdirSync(dirname(orphan), { recursive: true })
+  writeFileSync(orphan, 'of a deleted job')
+  const engine = await startEngine([createScriptedProvider('sandbox')], { directory })
+  await until(() => !existsSync(orphan), 'it is gone')
+  expect(existsSync(blobs.path(upload.sha256))).toBe(true)
+  await engine.close()
+  removeDirectory(directory)
+})
+
 it('removes incomplete uploads of an earlier daemon', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'deputy-retention-'))
   const unfinished = join(directory, 'blobs', 'incoming', 'half')
