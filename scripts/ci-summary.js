@@ -29,7 +29,11 @@ for (const file of readdirSync(directory).filter(name => name.endsWith('.json'))
   wrong += report.numFailedTests + broken.length + missed.length
   say(`${run}: ${report.numPassedTests} passed, ${report.numFailedTests} failed, ${skipped.length} skipped`)
   for (const suite of broken) say(`  did not run: ${suite.name}: ${suite.message.split('\n')[0]}`)
-  for (const test of tests.filter(({ status }) => status === 'failed')) say(`  failed: ${test.fullName}`)
+  for (const test of tests.filter(({ status }) => status === 'failed')) {
+    say(`  failed: ${test.fullName}`)
+    for (const message of test.failureMessages)
+      say(message.split('\n').slice(0, 12).join('\n').replace(/^/gm, '    '))
+  }
   for (const test of missed) say(`  skipped, but should run here: ${test.fullName}`)
 }
 

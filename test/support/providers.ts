@@ -283,6 +283,7 @@ export const launchElsewhere = async (
       return seen.position
     },
     kill: async () => {
+      if (child.exitCode !== null) throw new Error(`the other daemon ended by itself with ${child.exitCode}`)
       const gone = new Promise(resolve => child.once('close', resolve))
       child.kill('SIGKILL')
       await gone

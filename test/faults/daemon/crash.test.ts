@@ -73,7 +73,7 @@ describe('kill -9 of the daemon', () => {
   it('does not stop the clock of a job: its timeout ends it while no daemon runs', async () => {
     const directory = newHome()
     const victim = await start({ directory })
-    const { job_id } = await victim.client.submit({ task: 'echo begun; sleep 600', timeout: 2 })
+    const { job_id } = await victim.client.submit({ task: 'echo begun; sleep 600', timeout: 5 })
     await until(async () => (await victim.client.get(job_id)).output_bytes > 0, 'it has begun')
     await victim.kill()
     const runs = join(victim.home.stateDir, 'sandbox', 'runs')

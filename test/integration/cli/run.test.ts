@@ -34,9 +34,9 @@ describe.skipIf(missing)('deputy run', () => {
   })
 
   it('exits with 124 at the timeout, and reports it', async () => {
-    const done = await cli.run(['run', '--timeout', '1', '--', 'echo begun; sleep 60'])
+    const done = await cli.run(['run', '--timeout', '3', '--', 'echo begun; sleep 60'])
     expect(done).toMatchObject({ code: 124, stdout: 'begun\n' })
-    expect(done.stderr).toMatch(/deputy: .*timeout of 1 s/)
+    expect(done.stderr).toMatch(/deputy: .*timeout of 3 s/)
   })
 
   it('ends with 128 and the signal that ended the job', async () => {

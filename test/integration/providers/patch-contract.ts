@@ -146,7 +146,7 @@ export const describeWorkspacePatches = (
     })
 
     it('is returned after a timeout', async () => {
-      const { exit, text } = await patchOf('echo more >>src/edit.txt; sleep 60', { timeout: 1 })
+      const { exit, text } = await patchOf('echo more >>src/edit.txt; sleep 60', { timeout: 3 })
       expect(exit).toMatchObject({ stopped: 'timeout' })
       expect(text).toContain('+more')
     })

@@ -316,7 +316,7 @@ export const describeProviderContract = (name: string, options: ContractOptions)
       describe('ending a command', () => {
         it('stops it on timeout, with SIGTERM first', async () => {
           const task = 'trap "echo asked; exit 7" TERM; echo on; while :; do sleep 0.1; done'
-          const { outcome, sink } = await harness.run({ task, timeout: 1 })
+          const { outcome, sink } = await harness.run({ task, timeout: 3 })
           expect(exitOf(outcome)).toMatchObject({
             code: 7,
             stopped: 'timeout',
@@ -426,7 +426,7 @@ export const describeProviderContract = (name: string, options: ContractOptions)
         })
 
         it('enforces the timeout while no daemon runs', async () => {
-          const other = await launchElsewhere(harness, options, { task: 'echo on; sleep 60', timeout: 1 })
+          const other = await launchElsewhere(harness, options, { task: 'echo on; sleep 60', timeout: 5 })
           await other.kill()
           await waitFor(
             () =>
@@ -530,10 +530,10 @@ export const describeProviderContract = (name: string, options: ContractOptions)
         })
 
         it('give each command its own timeout', async () => {
-          const first = await harness.launch({ task: 'echo one', lifecycle: 'persistent', timeout: 1 })
+          const first = await harness.launch({ task: 'echo one', lifecycle: 'persistent', timeout: 3 })
           expect(exitOf(await first.outcome).code).toBe(0)
           const second = await harness.launch(
-            { task: 'sleep 2; echo two', machine: first.machine.id },
+            { task: 'sleep 4; echo two', machine: first.machine.id },
             {},
             first.machine,
           )

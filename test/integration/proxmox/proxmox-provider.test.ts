@@ -100,7 +100,7 @@ describe.skipIf(!hasCurl)('a job in a VM', () => {
 
   it('ends in time by its own clock', async () => {
     const { lab, engine } = await begin()
-    const view = await run(engine, { task: 'echo begin; sleep 100', timeout: 1 })
+    const view = await run(engine, { task: 'echo begin; sleep 100', timeout: 3 })
     expect(view.status).toBe('timeout')
     expect((await engine.deputy.result(view.job_id, {})).output).toBe('begin\n')
     await clean(lab)
