@@ -4,9 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { markStarted } from '../../../src/providers/local/job-state-files.ts'
+import { createSshProvider } from '../../../src/providers/ssh/ssh-provider.ts'
+import { labCluster } from '../../support/labcluster.ts'
 import { createHarness, type Harness } from '../../support/providers.ts'
 import { removeDirectory } from '../../support/remove-directory.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
+import { createSshLab, missingForSshLab } from '../../support/sshlab.ts'
 import { exitOf, waitFor } from './provider-contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
@@ -36,6 +39,46 @@ describe.skipIf(process.getuid?.() !== 0)(
       const { bavail, bsize } = statfsSync(disk)
       writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
     }
+
+    it.skipIf(missingForSshLab() !== undefined)('delays the artifacts of a job on a node', async () => {
+      const lab = await createSshLab({ nodes: 1, mode: 'loopback' })
+      const cluster = labCluster(lab)
+      const refused: unknown[] = []
+      const remote = await createHarness((stateDir, blobs) =>
+        createSshProvider({
+          cluster,
+          routed: true,
+          keyFile: join(stateDir, 'memo.key'),
+          blobs: {
+            ...blobs,
+            put: (...given) =>
+              blobs.put(...given).catch(error => {
+                refused.push(error)
+                throw error
+              }),
+          },
+        }),
+      )
+      const launched = await remote.launch({
+        task: 'head -c 100000 /dev/zero >made; echo on; while [ ! -e "$HOME/go" ]; do sleep 0.05; done',
+        network: 'full',
+        artifacts: ['made'],
+      })
+      await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+      fill()
+      lab.nodes[0]!.inside(`touch ${lab.nodes[0]!.home}/go`)
+      await waitFor(() => refused.length > 1, 'the artifact was asked for again')
+      expect(refused[0]).toMatchObject({ code: 'ENOSPC' })
+      rmSync(join(disk, 'ballast'))
+      expect(exitOf(await launched.outcome)).toMatchObject({
+        code: 0,
+        artifacts: [{ path: 'made', size: 100_000 }],
+        skippedArtifacts: [],
+      })
+      await remote.dispose()
+      cluster.dispose()
+      await lab.close()
+    })
 
     it('costs output, but the exit status is still reported', async () => {
       const launched = await harness.launch({ task: 'echo on; sleep 1; seq 1 100000; exit 5' })
