@@ -28,9 +28,9 @@ const COMPUTED = { 'limits.running': '2 × CPUs' }
 const MEANINGS = {
   'agent.claudeModel': 'Model of the claude agent',
   'workspace.blob': 'Digest of a tar that was uploaded with `PUT /api/blobs`',
+  'files[].text': 'Content as text',
   env: 'Environment variables; not for secrets',
   'resources.cpu': 'CPUs; a fraction is fine',
-  'resources.memory': "Such as '512M' or '2G'",
   'resources.disk': 'Space for the workspace',
   runtime: '`auto`, `sandbox`, … as `deputy doctor` lists them',
   'requires.os': '`linux`, `darwin`…',

@@ -35,9 +35,9 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 const file = z
   .strictObject({
-    path: z.string().describe('Below the workspace /work (relative is best) or below /tmp'),
-    text: z.string().optional().describe('Content as text'),
-    content: z.string().optional().describe('Content as base64'),
+    path: z.string().describe('Relative to the workspace /work, or below /tmp'),
+    text: z.string().optional(),
+    content: z.string().optional().describe('The same in base64'),
     mode: z
       .string()
       .regex(/^0?[0-7]{3}$/)
@@ -63,12 +63,12 @@ const file = z
   })
 
 export const manifestSchema = z.strictObject({
-  task: text(LIMITS.taskBytes).min(1).describe('What to do: a shell script, or the prompt of an AI agent'),
+  task: text(LIMITS.taskBytes).min(1).describe('Shell script, or prompt of an AI agent'),
   agentType: z
     .string()
     .regex(/^[a-z][a-z0-9_-]{0,63}$/)
     .default('script')
-    .describe('script | claude | custom | a preset of the configuration'),
+    .describe('script | claude | custom | a configured preset'),
   agent: z
     .strictObject({
       command: z
@@ -81,7 +81,7 @@ export const manifestSchema = z.strictObject({
         .optional(),
     })
     .optional(),
-  files: z.array(file).max(LIMITS.files).optional().describe('Files put into the workspace first'),
+  files: z.array(file).max(LIMITS.files).optional().describe('To put into the workspace'),
   workspace: z
     .strictObject({
       path: z.string().startsWith('/', 'must be absolute').optional().describe('Local directory to copy in'),
@@ -101,12 +101,12 @@ export const manifestSchema = z.strictObject({
     .array(envName)
     .max(LIMITS.secrets)
     .optional()
-    .describe('Names of configured secrets, given as environment'),
+    .describe('Names of secrets to put into the environment'),
   artifacts: z.array(glob).max(LIMITS.artifactGlobs).optional().describe('Globs to bring back'),
   resources: z
     .strictObject({
       cpu: z.number().min(0.1).max(32).optional(),
-      memory: size.optional(),
+      memory: size.optional().describe("Such as '512M'"),
       disk: size.optional(),
     })
     .optional(),
@@ -123,7 +123,7 @@ export const manifestSchema = z.strictObject({
       z.array(z.string().regex(DOMAIN, 'is not a domain')).min(1).max(LIMITS.domains),
     ])
     .optional()
-    .describe("none (default) | full | list of allowed domains, '*.example.org' works"),
+    .describe("none (default) | full | allowed domains, '*.example.org' works"),
   runtime: z
     .string()
     .regex(/^[a-z][a-z0-9-]{0,31}$/)

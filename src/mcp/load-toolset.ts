@@ -15,10 +15,9 @@ export const loadToolsetTool = (
   return defineTool({
     name: 'use_toolset',
     title: 'Load more tools',
-    description: 'Add the tools of a toolset to the tool list of this session.',
+    description: 'Add the tools of a toolset to this session.',
     annotations: reads(),
     input: z.strictObject({ toolset: z.enum(names as [string, ...string[]]) }),
-    output: z.looseObject({ tools: z.array(z.string()) }),
     run: async ({ toolset }) => {
       const found = others.find(({ name }) => name === toolset)!
       return {

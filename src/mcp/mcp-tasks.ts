@@ -75,7 +75,7 @@ export const registerTasks = (server: McpServer, source: TaskSource): void => {
   })
 }
 
-/** A result that refers to a task. It keeps its structured content, because the output schema requires it. */
+/** A result that refers to a task. It keeps its content for clients that show the first answer. */
 export const asTask = (task: Task, result: CallToolResult = { content: [] }): CallToolResult => ({
   ...result,
   resultType: 'task',

@@ -106,7 +106,6 @@ const configOf = (tool: Tool): Registration['config'] => ({
   title: tool.title,
   description: tool.description,
   inputSchema: listedSchema(tool.input),
-  outputSchema: listedSchema(tool.output),
   annotations: { ...tool.annotations },
   ...(tool.meta && { _meta: { ...tool.meta } }),
 })
@@ -118,7 +117,6 @@ interface Registration {
   bridge: BridgeClient | undefined
   config: Omit<Parameters<McpServer['registerTool']>[1], 'inputSchema' | 'outputSchema'> & {
     inputSchema: ReturnType<typeof listedSchema>
-    outputSchema: ReturnType<typeof listedSchema>
   }
 }
 

@@ -13,7 +13,6 @@ export interface Tool {
   readonly description: string
   readonly annotations: Annotations
   readonly input: JsonSchema
-  readonly output: JsonSchema
   /** Validates the arguments, then runs. Throws AppError, which the server turns into an error result. */
   call(args: unknown, context: ToolContext): Promise<ToolOutcome>
   /** Hints for particular clients. */
@@ -58,29 +57,24 @@ export interface ToolOutcome {
   readonly question?: { readonly message: string; readonly state: string }
 }
 
-export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodObject> {
+export interface ToolDefinition<Input extends z.ZodObject> {
   readonly name: string
   readonly title: string
   readonly description: string
   readonly annotations: Annotations
   /** Use `z.strictObject`, so that a misspelt argument is an error and not ignored. */
   readonly input: Input
-  /** Use `z.looseObject`, so that new fields do not break clients. */
-  readonly output: Output
   run(input: z.output<Input>, context: ToolContext): Promise<ToolOutcome>
 }
 
-export const defineTool = <Input extends z.ZodObject, Output extends z.ZodObject>(
-  definition: ToolDefinition<Input, Output>,
-): Tool => {
-  const { name, title, description, annotations, input, output } = definition
+export const defineTool = <Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool => {
+  const { name, title, description, annotations, input } = definition
   return {
     name,
     title,
     description,
     annotations,
-    input: compactSchema(input, 'input'),
-    output: compactSchema(output, 'output'),
+    input: compactSchema(input),
     call: async (args, context) => definition.run(parseInput(input, args, name), context),
   }
 }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestCli } from '../../support/cli.ts'
 import { CLI, newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
 import { bridgeEnv } from '../../support/mcp/bridge.ts'
+import { estimateTokens } from '../../support/mcp/tokens.ts'
 import { type Cluster, startCluster } from '../../support/pve.ts'
 
 const open = async (directory: string, args: string[] = []) => {
@@ -37,7 +38,13 @@ describe('a daemon with a cluster', () => {
     }
     daemon = await startDaemon({
       directory,
-      env: { ...cluster.emulator.env(), ...root, PROXMOX_ALLOW_ELEVATED: 'true', DEPUTY_ALLOW_HOST: 'true' },
+      env: {
+        ...cluster.emulator.env(),
+        ...root,
+        PROXMOX_ALLOW_ELEVATED: 'true',
+        DEPUTY_ALLOW_HOST: 'true',
+        CLUSTER_WORKER_HOST: '127.0.0.9',
+      },
     })
   })
   afterAll(async () => {
@@ -62,6 +69,15 @@ describe('a daemon with a cluster', () => {
     expect(names.filter(name => name.startsWith('proxmox_'))).toHaveLength(3)
     await using more = await open(directory, ['--toolsets', 'proxmox-all'])
     expect((await more.client.listTools()).tools.length).toBeGreaterThanOrEqual(92)
+  })
+
+  it('lists tools that cost a model less than 3,000 tokens with a Proxmox cluster and nodes', async () => {
+    await using session = await open(directory)
+    const { tools } = await session.client.listTools()
+    const names = tools.map(tool => tool.name)
+    for (const name of ['submit_job', 'cluster_bash', 'proxmox_api_call', 'use_toolset'])
+      expect(names).toContain(name)
+    expect(estimateTokens(JSON.stringify(tools))).toBeLessThan(3000)
   })
 
   it('clones a guest for a client that is only a bridge, and writes it down', async () => {

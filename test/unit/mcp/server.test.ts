@@ -24,7 +24,6 @@ const SAY = defineTool({
   description: 'Says something',
   annotations: reads(),
   input: z.strictObject({}),
-  output: z.looseObject({}),
   run: async () => ({ data: { said: true } }),
 })
 

@@ -21,8 +21,8 @@ describe('the default list of tools', () => {
     expect(await listed('modern')).toEqual(await listed('modern'))
   })
 
-  it('costs a model less than 2,400 tokens, with everything in it', async () => {
-    expect(estimateTokens(JSON.stringify(await listed('modern')))).toBeLessThan(2400)
+  it('costs a model less than 1,600 tokens, with everything in it', async () => {
+    expect(estimateTokens(JSON.stringify(await listed('modern')))).toBeLessThan(1600)
   })
 })
 

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import type { Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
-import { ANSWER, COMMON_INPUT, REQUIREMENTS, requirementsOf, runCommand } from './run-command.ts'
+import { COMMON_INPUT, REQUIREMENTS, requirementsOf, runCommand } from './run-command.ts'
 
 export const clusterBash = (tools: Routing): Tool =>
   defineTool({
     name: 'cluster_bash',
     title: 'Run a command on the cluster',
     description:
-      'Run a bash command where it fits best: simple ones here, heavy ones on the least loaded node that meets the requirements.',
+      'Run a bash command where it fits best: simple ones here, heavy ones on the least loaded node that fits.',
     annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
     input: z.strictObject({
       command: z.string().min(1),
@@ -16,7 +16,6 @@ export const clusterBash = (tools: Routing): Tool =>
       auto_route: z.boolean().default(true).describe('false: stay on this computer'),
       ...COMMON_INPUT,
     }),
-    output: ANSWER,
     run: (input, context) =>
       runCommand(
         tools,

@@ -6,10 +6,8 @@ export const clusterStatus = (status: ClusterStatus): Tool =>
   defineTool({
     name: 'cluster_status',
     title: 'Status of the cluster',
-    description:
-      'Load, health and running tasks of this computer and every node; errors of those that do not answer.',
+    description: 'Load, health and running tasks of this computer and every node.',
     annotations: reads(true),
     input: z.strictObject({}),
-    output: z.looseObject({ local_node: z.string(), nodes: z.record(z.string(), z.looseObject({})) }),
     run: async (_, { deputy, signal }) => ({ data: { ...(await status(deputy, signal)) } }),
   })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
-import { ANSWER, COMMON_INPUT, runCommand } from './run-command.ts'
+import { COMMON_INPUT, runCommand } from './run-command.ts'
 
 export const offloadTo = (tools: Routing): Tool =>
   defineTool({
@@ -14,7 +14,6 @@ export const offloadTo = (tools: Routing): Tool =>
       node_id: z.string().min(1).describe('Id or alias from cluster_status'),
       ...COMMON_INPUT,
     }),
-    output: ANSWER,
     run: (input, context) =>
       runCommand(
         tools,

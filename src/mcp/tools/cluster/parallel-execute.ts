@@ -20,14 +20,13 @@ export const parallelExecute = (tools: Routing): Tool =>
     name: 'parallel_execute',
     title: 'Run commands in parallel',
     description:
-      'Run many bash commands at once, spread over the nodes by their load. Results keep the order of the commands; a failure does not stop the others.',
+      'Run many bash commands at once, spread over the nodes by load. Results keep the order; a failure does not stop the others.',
     annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
     input: z.strictObject({
       commands: z.array(z.string()).min(1).max(MAX_COMMANDS),
       ...REQUIREMENTS,
       ...COMMON_INPUT,
     }),
-    output: z.looseObject({ success: z.boolean(), task_id: z.string(), results: z.array(z.looseObject({})) }),
     run: async (input, context) => {
       const requires = requirementsOf(input)
       const timeout = input.timeout ?? tools.cluster.config.timeouts.command

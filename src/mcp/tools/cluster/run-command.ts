@@ -6,11 +6,7 @@ import { MAX_WAIT_SECONDS, waitForEnd } from '../jobs/wait-for-end.ts'
 
 /** Input fields that all tools for commands share. */
 export const COMMON_INPUT = {
-  cwd: z
-    .string()
-    .startsWith('/')
-    .optional()
-    .describe('Absolute; copied to the node without files in .gitignore'),
+  cwd: z.string().startsWith('/').optional().describe('Absolute; copied to the node'),
   timeout: z.number().min(1).max(86_400).optional().describe('Seconds'),
   wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).default(MAX_WAIT_SECONDS),
 }
@@ -18,9 +14,9 @@ export const COMMON_INPUT = {
 const requirement = z.string().trim().min(1)
 
 export const REQUIREMENTS = {
-  requires_os: requirement.optional().describe('linux, macos'),
-  requires_arch: requirement.optional().describe('x86_64, arm64'),
-  requires_capabilities: z.array(requirement).optional().describe('docker, python3…'),
+  requires_os: requirement.optional(),
+  requires_arch: requirement.optional(),
+  requires_capabilities: z.array(requirement).optional(),
   requires_labels: z.record(requirement, z.string()).optional(),
 }
 
@@ -34,16 +30,6 @@ export const requirementsOf = (input: {
   ...(input.requires_arch !== undefined && { arch: input.requires_arch }),
   ...(input.requires_capabilities !== undefined && { capabilities: input.requires_capabilities }),
   ...(input.requires_labels !== undefined && { labels: input.requires_labels }),
-})
-
-export const ANSWER = z.looseObject({
-  success: z.boolean(),
-  executed_on: z.string().nullable(),
-  stdout: z.string(),
-  stderr: z.string(),
-  return_code: z.number().nullable(),
-  auto_routed: z.boolean(),
-  task_id: z.string(),
 })
 
 /** Submits a job and waits for it. The job keeps running when the wait ends first. */

@@ -9,7 +9,6 @@ export const cancelJob = defineTool({
   description: 'Cancel a job. Output and artifacts so far are kept.',
   annotations: changes({ destructive: true, idempotent: true, openWorld: false }),
   input: z.strictObject({ job_id: jobId }),
-  output: z.looseObject({ job_id: z.string(), status: z.string(), cancelled: z.boolean() }),
   run: async (input, { deputy, origin }) => {
     const job = await deputy.cancel(await fullJobId(deputy, input.job_id), origin)
     // A running job ends a moment later; until then `cancel_requested` is set.

@@ -8,7 +8,6 @@ export const deleteJob = defineTool({
   description: 'Delete a finished job with its output, artifacts and kept machine.',
   annotations: changes({ destructive: true, idempotent: true, openWorld: false }),
   input: z.strictObject({ job_id: jobId }),
-  output: z.looseObject({ job_id: z.string(), deleted: z.boolean() }),
   run: async (input, { deputy }) => {
     const id = await fullJobId(deputy, input.job_id)
     await deputy.delete(id)

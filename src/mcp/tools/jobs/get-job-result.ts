@@ -21,9 +21,8 @@ export const getJobResult = defineTool({
   input: z.strictObject({
     job_id: jobId,
     wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).optional(),
-    max_bytes: z.number().int().min(0).max(MAX_BYTES).optional().describe('Of output; default 16384'),
+    max_bytes: z.number().int().min(0).max(MAX_BYTES).optional().describe('Of output'),
   }),
-  output: z.looseObject({ job_id: z.string(), status: z.string(), output: z.string() }),
   run: async (input, context) => {
     const id = await fullJobId(context.deputy, input.job_id)
     if (input.wait_seconds) await waitForEnd(id, input.wait_seconds, context)

@@ -13,7 +13,6 @@ export const getJobStatus = defineTool({
     job_id: jobId,
     wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).optional(),
   }),
-  output: z.looseObject({ job_id: z.string(), status: z.string(), next: z.string() }),
   run: async (input, context) => {
     const id = await fullJobId(context.deputy, input.job_id)
     const wait = input.wait_seconds

@@ -16,10 +16,9 @@ export const listJobs = defineTool({
   input: z.strictObject({
     status: z.enum(STATES).optional(),
     label: z.string().min(1).max(320).optional().describe('name or name=value'),
-    limit: z.number().int().min(1).max(100).optional().describe('Default 20'),
-    cursor: z.string().max(512).optional().describe('next_cursor of the page before'),
+    limit: z.number().int().min(1).max(100).optional(),
+    cursor: z.string().max(512).optional(),
   }),
-  output: z.looseObject({ jobs: z.array(z.looseObject({})), next_cursor: z.string().optional() }),
   run: async ({ status, label, limit = DEFAULT_LIMIT, cursor }, { deputy }) => {
     const page = await deputy.list({
       limit,

@@ -10,10 +10,8 @@ const MAX_BYTES = 256 * 1024
 
 const range = {
   offset: z.number().int().min(0).optional().describe('Byte to start at'),
-  max_bytes: z.number().int().min(1).max(MAX_BYTES).optional().describe('Default 16384'),
+  max_bytes: z.number().int().min(1).max(MAX_BYTES).optional(),
 }
-
-const output = z.looseObject({ job_id: z.string(), size: z.number() })
 
 export const readArtifact = defineTool({
   name: 'read_artifact',
@@ -21,7 +19,6 @@ export const readArtifact = defineTool({
   description: 'Content of a file that a finished job returned.',
   annotations: reads(),
   input: z.strictObject({ job_id: jobId, path: z.string().min(1).max(4096), ...range }),
-  output,
   run: async (input, { deputy }) => {
     const id = await fullJobId(deputy, input.job_id)
     return readRange(id, await deputy.openArtifact(id, input.path), input)
@@ -34,7 +31,6 @@ export const getPatch = defineTool({
   description: 'Changes that a finished job made to its workspace, as a git patch.',
   annotations: reads(),
   input: z.strictObject({ job_id: jobId, ...range }),
-  output,
   run: async (input, { deputy }) => {
     const id = await fullJobId(deputy, input.job_id)
     return readRange(id, await deputy.openPatch(id), input)

@@ -21,13 +21,6 @@ export const streamJobOutput = defineTool({
     max_bytes: z.number().int().min(16).max(MAX_BYTES).optional(),
     stream: z.enum(['stdout', 'stderr']).optional().describe('Only this one'),
   }),
-  output: z.looseObject({
-    job_id: z.string(),
-    status: z.string(),
-    text: z.string(),
-    next_cursor: z.number(),
-    done: z.boolean(),
-  }),
   run: async (input, { deputy, signal }) => {
     const page = await deputy.output(await fullJobId(deputy, input.job_id), {
       cursor: input.cursor ?? 0,

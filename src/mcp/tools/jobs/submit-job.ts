@@ -8,25 +8,44 @@ import { nextStep, prune } from './describe-job.ts'
 import { jobResult } from './get-job-result.ts'
 import { MAX_WAIT_SECONDS, waitForEnd } from './wait-for-end.ts'
 
+/** Keys that are listed with types and descriptions. Every conversation pays for them, so the others are only named. */
+const COMMON = {
+  task: true,
+  agentType: true,
+  files: true,
+  workspace: true,
+  env: true,
+  secrets: true,
+  artifacts: true,
+  resources: true,
+  timeout: true,
+  network: true,
+  image: true,
+  lifecycle: true,
+  machine: true,
+} as const
+
+const otherKeys = Object.entries(compactSchema(manifestSchema.omit(COMMON)).properties ?? {}).map(
+  ([key, { properties }]: [string, { properties?: object }]) =>
+    properties ? `${key}{${Object.keys(properties).join(',')}}` : key,
+)
+
+const { additionalProperties: _, ...listedManifest } = compactSchema(manifestSchema.pick(COMMON))
+
 /** Only lists the schema of the manifest. The engine validates the manifest and reports every problem in it. */
 const manifest = z
   .custom<unknown>(value => value !== undefined, 'is required')
-  .meta(compactSchema(manifestSchema, 'input'))
+  .meta({ ...listedManifest, description: `More keys: ${otherKeys.join(', ')}` })
 
 export const submitJob = defineTool({
   name: 'submit_job',
   title: 'Submit a job',
   description:
-    'Run a script, build or AI agent on an isolated machine. Returns job_id at once, or the result if the job ends within wait_seconds. The job outlives this call and this client. A manifest that is only a script can be a string.',
+    'Run a script, build or AI agent on an isolated machine. Returns job_id at once, or the result if the job ends within wait_seconds. The job outlives this call and this client. A manifest may be just a script.',
   annotations: changes({ destructive: false, idempotent: false, openWorld: true }),
   input: z.strictObject({
     manifest,
     wait_seconds: z.number().min(0).max(MAX_WAIT_SECONDS).optional(),
-  }),
-  output: z.looseObject({
-    job_id: z.string(),
-    status: z.string(),
-    log_uri: z.string(),
   }),
   run: async (input, context) => {
     const { deputy, origin, directories } = context

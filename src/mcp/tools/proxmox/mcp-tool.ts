@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import {
   type Annotations,
   changes,
@@ -17,9 +16,6 @@ import type { Args } from './row-context.ts'
 import { runTool } from './run-tool.ts'
 import type { ProxmoxService } from './service.ts'
 import type { Row, Tool } from './table/define-row.ts'
-
-/** The columns depend on the action, so the output schema is open. */
-const output = z.looseObject({})
 
 export const toMcpTool = (service: ProxmoxService, tool: Tool): McpTool => {
   const mcp = { ...define(service, tool), ...(isForTheUser(tool) && { meta: ASK_FIRST }) }
@@ -42,7 +38,6 @@ const define = (service: ProxmoxService, tool: Tool): McpTool => {
     description: describeTool(tool),
     annotations: annotationsOf(tool),
     input: inputSchema(tool),
-    output,
     run: async (args, context) =>
       withConfirmation(context, args, caller => runTool(service, tool, args, caller), tool.name),
   })

@@ -27,9 +27,9 @@ const toUpperCase = (given: unknown): unknown => (typeof given === 'string' ? gi
 const input = z.strictObject({
   path: z.string().min(1).max(1000).describe('e.g. nodes/pve1/qemu/100/status/start'),
   method: z.preprocess(toUpperCase, z.enum(METHODS)).optional().describe('default GET'),
-  data: z.preprocess(fromText, z.record(z.string(), z.unknown())).optional().describe('parameters'),
-  wait: z.int().min(0).max(50).optional().describe('seconds to wait for the task'),
-  filter: z.string().max(512).optional().describe('of lists'),
+  data: z.preprocess(fromText, z.record(z.string(), z.unknown())).optional(),
+  wait: z.int().min(0).max(50).optional().describe('seconds for the task'),
+  filter: z.string().max(512).optional(),
   fields: z.string().max(512).optional(),
   limit: z.int().min(1).max(500).optional(),
   cursor: z.string().max(64).optional(),
@@ -41,10 +41,9 @@ export const apiCall = (service: ProxmoxService): Tool =>
     name: 'proxmox_api_call',
     title: 'Call the Proxmox API',
     description:
-      'Any operation of the Proxmox API, checked first. Changes need PROXMOX_ALLOW_ELEVATED; destructive ones the user.',
+      'Any operation of the Proxmox API. Changes need PROXMOX_ALLOW_ELEVATED; destructive ones the user.',
     annotations: changes({ destructive: true, idempotent: false, openWorld: true }),
     input,
-    output: z.looseObject({}),
     run: async (args, context) =>
       withConfirmation(
         context,

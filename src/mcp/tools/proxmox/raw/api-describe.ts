@@ -18,7 +18,6 @@ export const apiDescribe = (service: ProxmoxService): Tool =>
       method: z.enum(METHODS).optional().describe('default GET'),
       match: z.string().max(64).optional(),
     }),
-    output: z.looseObject({}),
     run: async ({ path, method = 'GET', match }, { signal }) => {
       const catalogue = await service.api.catalogue({ signal })
       const wanted = `/${parsePath(path).join('/')}`

@@ -9,7 +9,6 @@ export const apiSearch = (service: ProxmoxService): Tool =>
     description: 'Find operations of the Proxmox API by words, e.g. "snapshot rollback".',
     annotations: reads(true),
     input: z.strictObject({ query: z.string().min(1).max(200), limit: z.int().min(1).max(50).optional() }),
-    output: z.looseObject({}),
     run: async ({ query, limit }, { signal }) => {
       const catalogue = await service.api.catalogue({ signal })
       const hits = catalogue.search(query, limit ?? 15)

@@ -16,24 +16,19 @@ const input = z.strictObject({
     .enum(['vm', 'qemu', 'lxc', 'node', 'storage', 'sdn', 'pool'])
     .optional()
     .describe('vm = VMs and containers'),
-  node: z.string().max(63).optional(),
-  status: z.string().max(32).optional(),
-  pool: z.string().max(128).optional(),
-  tag: z.string().max(64).optional(),
-  filter: z.string().max(512).optional().describe('e.g. name~web mem_gib>8'),
-  fields: z.string().max(512).optional().describe('columns, comma separated'),
+  filter: z.string().max(512).optional().describe('e.g. node=pve1 tags~prod mem_gib>8'),
+  fields: z.string().max(512).optional().describe('columns'),
   limit: z.int().min(1).max(500).optional(),
-  cursor: z.string().max(64).optional().describe('next_cursor'),
+  cursor: z.string().max(64).optional(),
 })
 
 export const clusterResources = (service: ProxmoxService): Tool =>
   defineTool({
     name: 'get_cluster_resources',
     title: 'Proxmox resources',
-    description: 'Guests, nodes, storages of the Proxmox cluster, filtered and paged.',
+    description: 'Guests, nodes and storages of Proxmox, filtered and paged.',
     annotations: reads(true),
     input,
-    output: z.looseObject({}),
     run: async (args, context) =>
       withConfirmation(
         context,
@@ -45,7 +40,9 @@ export const clusterResources = (service: ProxmoxService): Tool =>
             'GET /cluster/resources',
             asked === undefined ? {} : { type: asked },
           )
-          const found = (Array.isArray(answer) ? answer.filter(isItem) : []).filter(item => fits(item, args))
+          const found = (Array.isArray(answer) ? answer.filter(isItem) : []).filter(item =>
+            hasType(item, args.type),
+          )
           const columns = asked === 'vm' ? GUEST : COLUMNS
           // A cursor is tied to its query, which includes the filters.
           return toPage(sorted(found), columns, args)
@@ -64,18 +61,8 @@ const KINDS: Record<string, string | undefined> = {
   sdn: 'sdn',
 }
 
-const fits = (item: Item, { type, node, status, pool, tag }: z.output<typeof input>): boolean => {
-  if (type !== undefined && type !== 'vm' && item.type !== type) return false
-  if (node !== undefined && item.node !== node) return false
-  if (status !== undefined && item.status !== status) return false
-  if (pool !== undefined && item.pool !== pool) return false
-  return (
-    tag === undefined ||
-    String(item.tags ?? '')
-      .split(/[;, ]+/)
-      .includes(tag)
-  )
-}
+const hasType = (item: Item, type: string | undefined): boolean =>
+  type === undefined || type === 'vm' || item.type === type
 
 const sorted = (items: readonly Item[]): Item[] =>
   [...items].sort(

@@ -17,7 +17,6 @@ export const listNodes = (service: ProxmoxService): Tool =>
     description: 'Nodes of the Proxmox cluster: state, load, memory.',
     annotations: reads(true),
     input: z.strictObject({}),
-    output: z.looseObject({}),
     run: async (args, context) =>
       withConfirmation(
         context,
