@@ -17,8 +17,8 @@ export interface Call {
   readonly body?: AsyncIterable<Uint8Array>
   readonly headers?: Readonly<Record<string, string>>
   /** Time limit until the daemon starts to answer. */
-  readonly answerMs?: number
-  readonly signal?: AbortSignal
+  readonly answerMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** HTTP to a daemon. Every failure is an AppError: the daemon's own error, or `unavailable`. */

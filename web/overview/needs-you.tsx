@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ApprovalView } from '../../src/client/daemon-client.ts'
+import type { ApprovalView } from '../../src/client/daemon-calls.ts'
 import type { MachineView } from '../../src/engine/deputy.ts'
 import type { Readiness } from '../../src/ports.ts'
 import { ask } from '../api.ts'

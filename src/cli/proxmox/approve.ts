@@ -1,4 +1,4 @@
-import type { ApprovalView } from '../../client/daemon-client.ts'
+import type { ApprovalView } from '../../client/daemon-calls.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Context } from '../context.ts'
 import { confirm } from '../terminal/confirm.ts'
