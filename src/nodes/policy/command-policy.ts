@@ -1,7 +1,8 @@
 import { AppError } from '../../jobs/errors.ts'
 import { matchesPattern } from '../command-pattern.ts'
-import { type Action, interpretScript, TooComplex } from './interpret.ts'
+import { interpretScript, TooComplex } from './interpret.ts'
 import { judge, type Refusal, readable } from './policy-rules.ts'
+import type { Action } from './script-actions.ts'
 import { createScope, type Scope, setVariable } from './shell-scope.ts'
 
 /** A rule from the configuration. It refuses a program whose arguments contain these words in this order. */

@@ -2,7 +2,7 @@ import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from 'unbas
 import { HOME, UNKNOWN } from './protected-paths.ts'
 import { getVariable, markTested, type Scope } from './shell-scope.ts'
 
-interface Expander {
+export interface Expander {
   /** The fields that a word expands to; text that only running it would show is `UNKNOWN`. */
   fields(word: Word, scope: Scope): string[]
   /** The expansion as one text, for assignments and here-documents. */

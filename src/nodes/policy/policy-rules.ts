@@ -1,5 +1,5 @@
-import { type Action, DOWNLOADED } from './interpret.ts'
 import { isAccountFile, isDisk, isVitalFile, protectedBy, resolvePath, UNKNOWN } from './protected-paths.ts'
+import { type Action, DOWNLOADED } from './script-actions.ts'
 import { baseName } from './wrappers.ts'
 
 export interface Refusal {
