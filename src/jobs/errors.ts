@@ -28,7 +28,7 @@ export const ERROR_TABLE = {
 } as const satisfies Record<string, Mapping>
 
 export interface ErrorOptions {
-  hint?: string
+  hint?: string | undefined
   details?: unknown
   cause?: unknown
   retryable?: boolean
@@ -87,10 +87,18 @@ export class AppError extends Error {
   /** Rebuilds an error received over the control socket. An unknown code of a newer daemon becomes `internal`. */
   static fromBody(body: ErrorBody): AppError {
     const code = body.code in ERROR_TABLE ? body.code : 'internal'
-    const options: ErrorOptions = { retryable: body.retryable, details: body.details }
-    if (body.hint !== undefined) options.hint = body.hint
-    return new AppError(code, body.message, options)
+    const { retryable, details, hint } = body
+    return new AppError(code, body.message, { retryable, details, hint })
   }
+}
+
+/** Returns a copy of an error with another message, hint or `retryable`. */
+export const amendError = (
+  error: AppError,
+  change: Pick<ErrorOptions, 'hint' | 'retryable'> & { message?: string },
+): AppError => {
+  const { code, message, hint, retryable, details } = error
+  return new AppError(code, change.message ?? message, { hint, retryable, details, cause: error, ...change })
 }
 
 /** Whether the only problem is that all slots are in use: the job waits for one and does not fail. */

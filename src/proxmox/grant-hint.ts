@@ -1,4 +1,4 @@
-import { AppError } from '../jobs/errors.ts'
+import { AppError, amendError } from '../jobs/errors.ts'
 import type { Request } from './api-request.ts'
 import { privilegesOn } from './check-permissions.ts'
 import type { Credentials } from './credentials.ts'
@@ -25,11 +25,8 @@ export const withGrantHint = async (
     role: roleName(credentials.user, aclPath),
     privileges: [...new Set([...held, ...privileges])].sort(),
   })
-  return new AppError(error.code, error.message, {
+  return amendError(error, {
     hint: `Grant ${privileges.join(', ')} on ${aclPath}. On a node, as root:\n${lines.join('\n')}`,
-    retryable: error.retryable,
-    details: error.details,
-    cause: error.cause,
   })
 }
 

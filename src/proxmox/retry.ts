@@ -1,4 +1,4 @@
-import { AppError } from '../jobs/errors.ts'
+import { type AppError, amendError } from '../jobs/errors.ts'
 import { isLockKind } from './classify-error.ts'
 import type { Clock } from './clock.ts'
 import { proxmoxDetails } from './proxmox-errors.ts'
@@ -36,10 +36,5 @@ export const backoff = (attempt: number, { first, most }: { first: number; most:
   return Math.round(full * (0.75 + Math.random() * 0.25))
 }
 
-const lockedTooLong = (error: AppError): AppError => {
-  const options = { details: error.details, cause: error, retryable: error.retryable }
-  return new AppError(error.code, `${error.message} (still locked at the deadline)`, {
-    ...options,
-    ...(error.hint === undefined ? {} : { hint: error.hint }),
-  })
-}
+const lockedTooLong = (error: AppError): AppError =>
+  amendError(error, { message: `${error.message} (still locked at the deadline)` })

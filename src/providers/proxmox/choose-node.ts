@@ -38,7 +38,7 @@ export const createNodeChoice = (
     return offer
   }
 
-  const look = async (template: Template, wanted: Wanted, signal: AbortSignal): Promise<Placement> => {
+  const look = async (template: Template, wanted: NodeNeeds, signal: AbortSignal): Promise<Placement> => {
     const [nodes, guests, home] = await Promise.all([
       listNodes(proxmox, signal),
       guestList.recent(signal),
@@ -73,7 +73,7 @@ export const createNodeChoice = (
 
   return {
     /** The node for a machine, with its memory set aside there; waits a while for room. */
-    async choose(template: Template, wanted: Wanted, signal: AbortSignal): Promise<Placement> {
+    async choose(template: Template, wanted: NodeNeeds, signal: AbortSignal): Promise<Placement> {
       const end = clock.now() + ROOM_MS
       for (;;) {
         try {
@@ -85,11 +85,11 @@ export const createNodeChoice = (
       }
     },
     /** Releases the reservation: the machine exists, or never will. */
-    release: (node: string, { memory }: Pick<Wanted, 'memory'>): void => count(node, -memory),
+    release: (node: string, { memory }: Pick<NodeNeeds, 'memory'>): void => count(node, -memory),
   }
 }
 
-interface Wanted {
+export interface NodeNeeds {
   /** MiB */
   readonly memory: number
   readonly injection: Injection

@@ -5,8 +5,10 @@ import type { CallbackServer } from './callback-server.ts'
 import { createAgentLink } from './guest-agent.ts'
 import type { Known } from './machine-details.ts'
 import { type NodeReaches, probeNode } from './node-reach.ts'
-import { isTimeout, type Phase, type Provisioner, wantedBy } from './provision-vm.ts'
+import type { Phase } from './phase-timer.ts'
+import { isTimeout, type Provisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
+import { wantedBy } from './wanted-vm.ts'
 
 export interface ProbeOptions {
   readonly provider: ProxmoxProviderOptions

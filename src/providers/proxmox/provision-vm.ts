@@ -1,29 +1,27 @@
 import { randomBytes } from 'node:crypto'
 import type { Seed } from '../../guest/seed.ts'
 import { hashToken } from '../../guest/token-hash.ts'
-import { AppError } from '../../jobs/errors.ts'
-import type { Manifest } from '../../jobs/manifest.ts'
-import { parseSize } from '../../jobs/sizes.ts'
+import { AppError, amendError } from '../../jobs/errors.ts'
 import type { CreateRequest, Machine } from '../../ports.ts'
-import { path } from '../../proxmox/encode.ts'
 import { createKeyedSemaphore } from '../../proxmox/keyed-semaphore.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import type { Address } from './callback-address.ts'
-import { createInjectionChoice, withoutImage } from './choose-injection.ts'
-import { createNodeChoice } from './choose-node.ts'
-import { cloneTemplate } from './clone-vm.ts'
-import { createGuestList, findTemplate, type Template } from './cluster-guests.ts'
+import { withoutImage } from './choose-injection.ts'
+import type { Template } from './cluster-guests.ts'
 import { configureClone } from './configure-vm.ts'
 import { applyFirewall, createEnforcement, type Filter, planFirewall } from './firewall.ts'
-import { describe, nameOf } from './identity.ts'
+import { waitForFirstContact } from './first-contact.ts'
 import { createInjector, type MachineSeed } from './inject-runner.ts'
-import { locateVm } from './locate-vm.ts'
-import { detailsOf, type Known } from './machine-details.ts'
+import { createRecord, type MachineRecord } from './machine-record.ts'
+import { createPhaseTimer, type Phase } from './phase-timer.ts'
+import { createClonePlacement } from './place-clone.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
-import { isOutage, retryThroughOutage } from './retry-through-outage.ts'
+import { findBooting, resumeBoot } from './resume-boot.ts'
+import { retryThroughOutage } from './retry-through-outage.ts'
 import type { SeedImage, SeedImages } from './seed-images.ts'
 import type { Sessions } from './sessions.ts'
-import { createVmids } from './vmids.ts'
+import { startVm } from './start-vm.ts'
+import type { Wanted } from './wanted-vm.ts'
 
 export interface ProvisionerOptions {
   readonly provider: ProxmoxProviderOptions
@@ -37,29 +35,13 @@ export interface ProvisionerOptions {
   startAgentTransport(machineId: string, at: { node: string; vmid: number }): void
 }
 
-export interface Wanted {
-  readonly template: string
-  readonly cores: number
-  /** MiB */
-  readonly memory: number
-  readonly disk: number | undefined
-  readonly network: 'none' | 'full'
-}
-
-export type Phase = 'template' | 'clone' | 'configure' | 'start' | 'boot'
-
-const TASK_MS = 600_000
-
 /** Creates machines: clone, configure, firewall, seed, start, first callback. */
 export const createProvisioner = (options: ProvisionerOptions) => {
   const { provider, sessions, seedImages, address, unpublish, startAgentTransport } = options
   const { proxmox, owner } = provider
-  const vmids = createVmids(provider.vmids)
-  const cloning = createKeyedSemaphore(provider.parallel.clones)
   const starting = createKeyedSemaphore(provider.parallel.starts)
-  const guestList = createGuestList(proxmox)
-  const nodes = createNodeChoice(provider, guestList)
-  const chooseInjection = createInjectionChoice(provider)
+  const placement = createClonePlacement(provider)
+  const { vmids } = placement
 
   const locked = <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> =>
     retryThroughOutage(proxmox, work, { signal })
@@ -67,128 +49,74 @@ export const createProvisioner = (options: ProvisionerOptions) => {
   const injector = createInjector({ ...options, locked })
   const enforced = createEnforcement(provider)
 
+  /** Sets up the stopped clone. Returns how it gets its runner, which may differ from the plan, and the image of it. */
+  const configure = async (
+    at: At,
+    { wanted, template, seed }: { wanted: Wanted; template: Template; seed: MachineSeed },
+    record: MachineRecord,
+    signal: AbortSignal,
+  ): Promise<{ seed: MachineSeed; image: SeedImage | undefined }> => {
+    const { network } = provider
+    const present = await configureClone(proxmox, { at, owner, network, wanted, locked, signal })
+    // Only for the result, so it is stored with the next write.
+    record.set({ filter: await protect(at, wanted.network, signal) })
+    const inject = async (seed: MachineSeed) => ({
+      seed,
+      image: await injector.before({ ...at, present }, seed, record.store, signal),
+    })
+    return inject(seed).catch(error => {
+      const injection = withoutSeedStorage(provider, template, error)
+      if (injection === undefined) throw error
+      record.set({ injection })
+      return inject({ ...seed, injection })
+    })
+  }
+
   const make = async (
-    { machine, remember, timed, waiting, signal }: CreateRequest,
+    request: CreateRequest,
     wanted: Wanted,
     onPhase?: (phase: Phase) => void,
   ): Promise<void> => {
-    const phases: Record<string, number> = {}
-    let phase = 'template' as Phase
-    const lap = async <T>(name: Phase, work: () => Promise<T>): Promise<T> => {
-      const began = performance.now()
-      phase = name
-      onPhase?.(name)
-      try {
-        return await work()
-      } finally {
-        phases[name] = Math.round(performance.now() - began)
-      }
-    }
-    // Report the reason of a wait only before the VM exists: only then can it be long.
-    const retrying = <T>(work: () => Promise<T>): Promise<T> =>
-      retryThroughOutage(proxmox, work, { signal, waiting })
-    const template = await retrying(async () =>
-      findTemplate(proxmox, wanted.template, await guestList.read(signal), signal),
-    )
-    const injection = await retrying(() => chooseInjection(template, signal))
-    const needs = { memory: wanted.memory, injection }
-    const { node, linked } = await retrying(() => nodes.choose(template, needs, signal))
+    const { machine, timed, signal } = request
+    const timer = createPhaseTimer(onPhase)
+    const { phases, lap } = timer
+    const place = await placement.choose(request, wanted)
+    const { template, injection, node } = place
     const token = randomBytes(32).toString('base64url')
-    let details: Known = {
+    const tokenHash = hashToken(token)
+    const record = createRecord(request.remember, {
       node,
       template: template.vmid,
       templateName: wanted.template,
       cores: wanted.cores,
       memory: wanted.memory,
-      tokenHash: hashToken(token),
+      tokenHash,
       network: wanted.network,
       injection,
       ready: false,
-    }
-    const note = async (more: Known): Promise<void> => {
-      details = { ...details, ...more }
-      await remember({ ...details })
-    }
+    })
     const taken: number[] = []
-    const doubtful: number[] = []
     try {
-      const identity = {
-        machineId: machine.id,
-        owner,
-        createdAt: proxmox.clock.now(),
-        tokenHash: details.tokenHash!,
-      }
-      const nextId = async (): Promise<number> => {
-        const guests = await retrying(() => guestList.recent(signal))
-        const known = new Set(guests.map(guest => guest.vmid))
-        const vmid = vmids.take(known)
-        await note({ vmid, doubtful: [...doubtful], cloneTask: undefined })
-        return vmid
-      }
-      const vmid = await lap('clone', () =>
-        // The task runs on the node of the template.
-        cloning(
-          template.node,
-          () =>
-            cloneTemplate(proxmox, {
-              template,
-              machineId: machine.id,
-              name: nameOf(machine.id),
-              description: describe(identity),
-              pool: provider.pool,
-              node,
-              linked,
-              nextId,
-              taken: id => {
-                taken.push(id)
-                return note({ vmid: undefined, cloneTask: undefined })
-              },
-              doubt: id => void doubtful.push(id),
-              began: task => note({ cloneTask: task }),
-              deadline: proxmox.clock.now() + TASK_MS,
-              waiting,
-              signal,
-            }),
-          signal,
-        ),
-      )
+      const vmid = await lap('clone', () => placement.clone(request, place, record, taken))
       const at = { node, vmid }
-      sessions.add(machine.id, details.tokenHash!)
-      let machineSeed: MachineSeed = {
-        machineId: machine.id,
-        token,
-        injection,
-        seedName: randomBytes(18).toString('base64url'),
-      }
-      let image: SeedImage | undefined
-      await lap('configure', async () => {
-        const { network } = provider
-        const present = await configureClone(proxmox, { at, owner, network, wanted, locked, signal })
-        // Only for the result, so it is stored with the next write.
-        details = { ...details, filter: await protect(at, wanted.network, signal) }
-        const inject = () => injector.before({ ...at, present }, machineSeed, note, signal)
-        image = await inject().catch(async error => {
-          const other = withoutSeedStorage(provider, template, error)
-          if (other === undefined) throw error
-          machineSeed = { ...machineSeed, injection: other }
-          details = { ...details, injection: other }
-          return inject()
-        })
-      })
-      await lap('start', () => starting(node, () => start(at, signal), signal))
+      sessions.add(machine.id, tokenHash)
+      const seedName = randomBytes(18).toString('base64url')
+      const plan = { wanted, template, seed: { machineId: machine.id, token, injection, seedName } }
+      const { seed, image } = await lap('configure', () => configure(at, plan, record, signal))
+      await lap('start', () => starting(node, () => startVm(proxmox, at, signal), signal))
       startAgentTransport(machine.id, at)
       await lap('boot', async () => {
-        await injector.after(at, machineSeed, signal)
-        await firstWord(machine.id, at, signal)
+        await injector.after(at, seed, signal)
+        await waitForFirstContact(options, { machineId: machine.id, ...at }, signal)
       })
-      unpublish(machineSeed.seedName)
-      await note({ vmid, ready: true, phases })
+      unpublish(seedName)
+      await record.store({ vmid, ready: true, phases })
       if (image) seedImages.retire(machine.id, image)
     } catch (error) {
       timed?.(phases)
-      throw worthAnotherTry(isTimeout(signal.reason) ? tooLate(error, phase) : error)
+      throw worthAnotherTry(isTimeout(signal.reason) ? tooLate(error, timer.current) : error)
     } finally {
-      nodes.release(node, wanted)
+      placement.release(node, wanted)
       // The other ids stay reserved until their machine is gone.
       for (const vmid of taken) vmids.release(vmid)
     }
@@ -203,71 +131,13 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     return enforced(signal)
   }
 
-  const start = async (at: At, signal: AbortSignal): Promise<void> => {
-    const begin = async (): Promise<void> => {
-      const task = await proxmox.post<string>(
-        path`/nodes/${at.node}/qemu/${at.vmid}/status/start`,
-        {},
-        { signal },
-      )
-      await proxmox.waitTask(task, { signal, deadline: proxmox.clock.now() + TASK_MS })
-    }
-    await locked(begin, signal).catch(error => {
-      // Already running: an earlier start request succeeded and its response was lost.
-      if (proxmoxDetails(error)?.kind !== 'running') throw error
-    })
+  return {
+    make,
+    booting: (machine: Machine, signal: AbortSignal) => findBooting(provider, machine, signal),
+    resume: (request: CreateRequest) => resumeBoot(options, request),
+    protect,
+    vmids,
   }
-
-  /**
-   * Finds a machine that was booting when an earlier daemon ended. It must get its runner from an image: the other
-   * methods need the token, of which only the hash is stored.
-   */
-  const booting = async (machine: Machine, signal: AbortSignal): Promise<Booting | undefined> => {
-    const details = detailsOf(machine)
-    const { vmid, node, tokenHash, seed, injection, ready } = details
-    if (ready || injection !== 'iso' || vmid === undefined || !node || !tokenHash || !seed) return undefined
-    const found = await locateVm(proxmox, { node, vmid }, signal)
-    if (found.kind !== 'there' || !found.running) return undefined
-    return { at: { node: found.node, vmid }, tokenHash, seed, seedNode: node }
-  }
-
-  /** Continues with a machine that was booting when an earlier daemon ended; false if there is none. */
-  const resume = async ({ machine, remember, signal }: CreateRequest): Promise<boolean> => {
-    const found = await booting(machine, signal)
-    if (found === undefined) return false
-    const { at, tokenHash, seed, seedNode } = found
-    sessions.add(machine.id, tokenHash)
-    startAgentTransport(machine.id, at)
-    const began = performance.now()
-    await firstWord(machine.id, at, signal)
-    const phases = { ...detailsOf(machine).phases, boot: Math.round(performance.now() - began) }
-    const moved = at.node === seedNode ? {} : { node: at.node, seedNode }
-    await remember({ ...machine.details, ...moved, ready: true, phases })
-    seedImages.retire(machine.id, { ...at, volid: seed, seedNode })
-    return true
-  }
-
-  const firstWord = async (machineId: string, at: At, signal: AbortSignal): Promise<void> => {
-    const end = proxmox.clock.now() + provider.bootSeconds * 1000
-    while (sessions.get(machineId)?.firstContact === undefined) {
-      signal.throwIfAborted()
-      if (proxmox.clock.now() >= end)
-        throw silent(
-          at,
-          provider.channel === 'agent' ? 'its guest agent' : (await address()).url,
-          provider.bootSeconds,
-        )
-      await sessions.change(machineId, Math.min(5000, Math.max(50, end - proxmox.clock.now())), signal)
-      if (sessions.get(machineId)?.firstContact !== undefined) return
-      const found = await locateVm(proxmox, at, signal).catch(error => {
-        if (!isOutage(error)) throw error
-      })
-      if (sessions.get(machineId)?.firstContact !== undefined) return
-      if (found?.kind === 'gone' || (found?.kind === 'there' && !found.running)) throw died(at, found.kind)
-    }
-  }
-
-  return { make, booting, resume, protect, vmids }
 }
 
 export type Provisioner = ReturnType<typeof createProvisioner>
@@ -277,47 +147,13 @@ interface At {
   readonly vmid: number
 }
 
-interface Booting {
-  readonly at: At
-  readonly tokenHash: string
-  readonly seed: string
-  readonly seedNode: string
-}
-
-export const wantedBy = (
-  manifest: Manifest | undefined,
-  provider: ProxmoxProviderOptions,
-  poolTemplate?: string,
-): Wanted => ({
-  template: manifest?.vmTemplate ?? poolTemplate ?? provider.template,
-  cores: Math.max(1, Math.ceil(manifest?.resources?.cpu ?? provider.defaults.cpu)),
-  memory: Math.ceil(
-    (manifest?.resources?.memory === undefined
-      ? provider.defaults.memory
-      : parseSize(manifest.resources.memory)) /
-      2 ** 20,
-  ),
-  disk: manifest?.resources?.disk === undefined ? provider.defaults.disk : parseSize(manifest.resources.disk),
-  // Everything on a list goes through our proxy.
-  network: manifest?.network === 'full' ? 'full' : 'none',
-})
+const RETRYABLE = ['task_failed', 'server', 'uncertain', 'exists', 'stale_lock']
 
 /** The job has not started, so failed tasks and lost responses are retried on a new machine. */
-const worthAnotherTry = (thrown: unknown): unknown => {
-  const kind = proxmoxDetails(thrown)?.kind
-  if (
-    !(thrown instanceof AppError) ||
-    !['task_failed', 'server', 'uncertain', 'exists', 'stale_lock'].includes(kind ?? '')
-  )
-    return thrown
-  const { code, message, hint, details } = thrown
-  return new AppError(code, message, {
-    retryable: true,
-    details,
-    cause: thrown,
-    ...(hint === undefined ? {} : { hint }),
-  })
-}
+const worthAnotherTry = (thrown: unknown): unknown =>
+  thrown instanceof AppError && RETRYABLE.includes(proxmoxDetails(thrown)?.kind ?? '')
+    ? amendError(thrown, { retryable: true })
+    : thrown
 
 export const isTimeout = (value: unknown): boolean =>
   value instanceof DOMException && value.name === 'TimeoutError'
@@ -342,17 +178,3 @@ const withoutSeedStorage = (
     provider.log.warn({ storage: provider.seedStorage, injection: other }, 'the seed storage is full')
   return other
 }
-
-const silent = ({ vmid }: At, where: string, seconds: number) =>
-  new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${where} within ${seconds} s.`, {
-    hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor --probe. If it only boots slowly, raise proxmox.boot.',
-  })
-
-const died = ({ vmid }: At, how: 'gone' | 'there') =>
-  new AppError(
-    'unavailable',
-    `VM ${vmid} ${how === 'gone' ? 'was destroyed' : 'switched itself off'} before it was heard of.`,
-    {
-      hint: 'Look at its console, and at the template: it must boot and run cloud-init.',
-    },
-  )

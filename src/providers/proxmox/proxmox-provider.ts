@@ -1,4 +1,4 @@
-import { AppError, toAppError } from '../../jobs/errors.ts'
+import { AppError, amendError, toAppError } from '../../jobs/errors.ts'
 import type { Machine, Provider, Run } from '../../ports.ts'
 import { type CallbackServer, createCallbackServer } from './callback-server.ts'
 import { checkProxmox } from './check-proxmox.ts'
@@ -9,13 +9,14 @@ import { isVmidFree, locateVm } from './locate-vm.ts'
 import { completeDetailsOf, type Details, detailsOf, movedTo } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { probeMachine } from './probe-machine.ts'
-import { createProvisioner, wantedBy } from './provision-vm.ts'
+import { createProvisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { concludeFromRecord, runVmJob } from './run-vm-job.ts'
 import { createSeedImages } from './seed-images.ts'
 import { createSessions } from './sessions.ts'
 import { fitsProxmox } from './unmet-vm-requirement.ts'
 import { firewallFor } from './vm-egress.ts'
+import { wantedBy } from './wanted-vm.ts'
 import { canReuseMachine, warmTemplateFor } from './warm-machine.ts'
 
 /** Jobs in VMs cloned from a template, with an API token and nothing else. */
@@ -163,9 +164,7 @@ const mayExist = async (
 
 /** The record of the old machine remains until it is destroyed; the job retries on another machine. */
 const rethrowRetryable = (thrown: unknown): never => {
-  const { code, message, hint, details } = toAppError(thrown)
-  const options = { retryable: true, details, cause: thrown, ...(hint !== undefined && { hint }) }
-  throw new AppError(code, message, options)
+  throw amendError(toAppError(thrown), { retryable: true })
 }
 
 /** A follow-up job needs the named machine, because only that machine has its workspace. */

@@ -1,4 +1,4 @@
-import { AppError } from '../../../jobs/errors.ts'
+import { AppError, amendError } from '../../../jobs/errors.ts'
 import { parseUpid } from '../../../proxmox/upid.ts'
 import { bindAll, type Operation, operationPath } from './policy/api-operation.ts'
 import type { Caller } from './policy/gate.ts'
@@ -108,11 +108,8 @@ const detail = (error: AppError, key: string): unknown =>
 const withLog = (error: AppError): AppError => {
   const log = detail(error, 'log')
   if (!Array.isArray(log) || log.length === 0) return error
-  return new AppError(error.code, `${error.message}\nLast lines of the task:\n${log.slice(-8).join('\n')}`, {
-    retryable: error.retryable,
-    details: error.details,
-    cause: error,
-    ...(error.hint !== undefined && { hint: error.hint }),
+  return amendError(error, {
+    message: `${error.message}\nLast lines of the task:\n${log.slice(-8).join('\n')}`,
   })
 }
 
