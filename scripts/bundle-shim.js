@@ -1,5 +1,6 @@
 // Bundles the shim with the parts of its dependencies that it uses, from the compiled files: one runs for each local
 // job, and loading them one by one costs it half of its memory. `node scripts/bundle-shim.js [DIRECTORY]`, default dist.
+// It is one file, because a shim lives on when an upgrade replaces the package: what it loaded later would be gone.
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 
@@ -17,7 +18,7 @@ await build({
     emptyOutDir: true,
     target: 'node20',
     minify: false,
-    rolldownOptions: { output: { chunkFileNames: '[name]-[hash].js' } },
+    rolldownOptions: { output: { codeSplitting: false } },
   },
   ssr: { noExternal: true },
 })

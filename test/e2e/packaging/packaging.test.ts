@@ -92,6 +92,15 @@ describe.skipIf(skip)('packed and installed elsewhere with scripts off', () => {
     expect(files.filter(path => /^(src|test|bench|scripts|\.ci)\/|\.map$/.test(path))).toEqual([])
   })
 
+  it('has a shim that loads no file later, since an upgrade replaces the package while jobs run', () => {
+    expect(files.filter(path => path.startsWith('dist/shim/'))).toEqual(['dist/shim/shim.js'])
+    const text = readFileSync(join(ROOT, 'dist/shim/shim.js'), 'utf8')
+    const imports = [...text.matchAll(/^import .*?from ["'](.*?)["']|\bimport\(["'](.*?)["']\)/gm)]
+    expect(
+      imports.map(([, named, loaded]) => named ?? loaded).filter(from => !from!.startsWith('node:')),
+    ).toEqual([])
+  })
+
   it('has its command and the names of the servers it replaces', () => {
     expect(readdirSync(join(directory, 'node_modules/.bin'))).toEqual(
       expect.arrayContaining(['deputy', 'mcp-delegation-server', 'cluster-execution-mcp', 'proxmox-mcp']),
