@@ -1,4 +1,5 @@
 import type { Job } from '../jobs/job.ts'
+import { aroundOmission, fromFirstLine, text, upToLastLine } from '../jobs/line-borders.ts'
 import { isTerminal } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
 import type { JobResult, OutputPage, OutputPiece } from './deputy.ts'
@@ -33,21 +34,21 @@ export const readPage = async (
 
 type Excerpt = Pick<JobResult, 'output' | 'truncated'>
 
-/** Returns the head and the tail of the output as text, with a note on the bytes omitted in between. */
+/** Returns the head and the tail of the output as text, cut between lines, with a note on the bytes omitted. */
 export const excerpt = async (store: Store, job: Job, maxBytes: number): Promise<Excerpt> => {
   const total = job.outputBytes
   const headBytes = total <= maxBytes ? total : Math.ceil(maxBytes / 2)
   const head = takeContiguous(await store.readOutput(job.id, 0, headBytes), 0, headBytes)
-  if (head.end >= total) return { output: decode(head.data, 'both'), truncated: null }
+  if (head.end >= total) return { output: head.data.toString('utf8'), truncated: null }
   // The tail usually explains a failure, so it gets all bytes that the head does not use.
   const tailFrom = Math.max(head.end, total - (maxBytes - head.data.length))
   const chunks = await store.readOutput(job.id, tailFrom, maxBytes)
-  const tail = Buffer.concat(chunks.map(chunk => chunk.data))
-  const skipped = total - head.data.length - tail.length
-  const output = `${decode(head.data, 'end')}\n[… ${skipped} bytes omitted …]\n${decode(tail, 'start')}`
+  const first = upToLastLine(head.data)
+  const last = fromFirstLine(Buffer.concat(chunks.map(chunk => chunk.data)))
+  const skipped = total - first.length - last.length
   return {
-    output,
-    truncated: { skipped_bytes: skipped, head_bytes: head.data.length, tail_bytes: tail.length },
+    output: aroundOmission(first, skipped, last),
+    truncated: { skipped_bytes: skipped, head_bytes: first.length, tail_bytes: last.length },
   }
 }
 
@@ -57,8 +58,8 @@ const TAIL_BYTES = 1024
 export const lastLines = async (store: Store, job: Job): Promise<string> => {
   const from = Math.max(0, job.outputBytes - TAIL_BYTES)
   const chunks = await store.readOutput(job.id, from, TAIL_BYTES)
-  const text = decode(Buffer.concat(chunks.map(chunk => chunk.data)), 'start')
-  return from === 0 ? text : text.slice(text.indexOf('\n') + 1)
+  const data = Buffer.concat(chunks.map(chunk => chunk.data))
+  return text(from === 0 ? data : fromFirstLine(data))
 }
 
 /** Returns the bytes from `from` up to the first gap, at most `max`. */
@@ -76,23 +77,4 @@ const takeContiguous = (
     end += data.length
   }
   return { data: Buffer.concat(parts), end }
-}
-
-/** Decodes UTF-8 and drops a character that is cut at the given side. */
-const decode = (data: Uint8Array, cut: 'start' | 'end' | 'both'): string => {
-  let from = 0
-  let to = data.length
-  if (cut === 'start') while (from < Math.min(3, to) && (data[from]! & 0xc0) === 0x80) from += 1
-  if (cut === 'end') to = wholeCharactersLength(data)
-  return Buffer.from(data.buffer, data.byteOffset + from, Math.max(0, to - from)).toString('utf8')
-}
-
-const wholeCharactersLength = (data: Uint8Array): number => {
-  for (let back = 1; back <= Math.min(3, data.length); back++) {
-    const byte = data[data.length - back]!
-    if ((byte & 0xc0) === 0x80) continue
-    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
-    return length > back ? data.length - back : data.length
-  }
-  return data.length
 }

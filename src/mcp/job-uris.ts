@@ -3,9 +3,6 @@ export const jobUri = (id: string): string => `job://${id}`
 
 export const logUri = (id: string): string => `job://${id}/log`
 
-export const artifactUri = (id: string, path: string): string =>
-  `job://${id}/artifacts/${path.split('/').map(encodeURIComponent).join('/')}`
-
 /** Decodes the path of an artifact URI; undefined when it is malformed. */
 export const artifactPath = (encoded: string): string | undefined => {
   try {

@@ -1,4 +1,5 @@
 import type { OutputPage, OutputPiece } from '../engine/deputy.ts'
+import { fromFirstCharacter, incompleteTail, upToLastLine } from '../jobs/line-borders.ts'
 
 export interface OutputText {
   readonly text: string
@@ -6,11 +7,19 @@ export interface OutputText {
   readonly skipped_bytes: number
 }
 
+export interface OutputTextOptions {
+  /** Only the text of this stream. */
+  readonly only?: 'stdout' | 'stderr' | undefined
+  /** The page has as many bytes as were asked for, so it may end within a line. */
+  readonly full?: boolean
+}
+
 /**
- * Decodes a page of output as UTF-8. If the page ends within a character, its bytes are left for the next page and
- * `next_cursor` points to them. A character that is split by output of the other stream is put together again.
+ * Decodes a page of output as UTF-8. If the page ends within a character, or a full page within a line, those bytes
+ * are left for the next page and `next_cursor` points to them. A character that is split by output of the other
+ * stream is put together again.
  */
-export const outputText = (page: OutputPage, only?: 'stdout' | 'stderr'): OutputText => {
+export const outputText = (page: OutputPage, { only, full = false }: OutputTextOptions = {}): OutputText => {
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   const last = page.pieces.findLast(isData)
   let text = ''
@@ -22,9 +31,9 @@ export const outputText = (page: OutputPage, only?: 'stdout' | 'stderr'): Output
       text += `\n[… ${piece.skipped} bytes were not kept …]\n`
       continue
     }
-    let data = piece === page.pieces[0] ? afterPartialCharacter(piece.data) : piece.data
+    let data = piece === page.pieces[0] ? fromFirstCharacter(piece.data) : piece.data
     if (piece === last && !page.done && endsPage(piece, page)) {
-      held = incompleteTail(data)
+      held = full ? data.length - upToLastLine(data).length : incompleteTail(data)
       // Never return an empty page here: the reader would request the same page for ever.
       if (held === data.length) held = 0
       data = data.subarray(0, data.length - held)
@@ -42,21 +51,3 @@ const isData = (piece: OutputPiece): piece is DataPiece => 'data' in piece
 
 const endsPage = (piece: DataPiece, page: OutputPage): boolean =>
   piece.offset + piece.data.length === page.next_cursor
-
-/** Drops a partial character at the start, because a cursor can point into the middle of one. */
-const afterPartialCharacter = (data: Uint8Array): Uint8Array => {
-  let start = 0
-  while (start < 3 && start < data.length && (data[start]! & 0xc0) === 0x80) start += 1
-  return data.subarray(start)
-}
-
-/** Counts the bytes of an incomplete character at the end. */
-const incompleteTail = (data: Uint8Array): number => {
-  for (let back = 1; back <= Math.min(3, data.length); back++) {
-    const byte = data[data.length - back]!
-    if ((byte & 0xc0) === 0x80) continue
-    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
-    return needed > back ? back : 0
-  }
-  return 0
-}

@@ -29,5 +29,5 @@ ${task}${context ? `\n\nContext:\n${context}` : ''}
 3. Ask for no more than it needs: network as a list of domains rather than full, secrets by name (never paste a value), a timeout that fits, resources only if the default is too small.
 4. Write the script so that it fails loudly (set -eu). Give an idempotency_key, so that a repeated submit cannot run it twice.
 5. submit_job, then get_job_result with wait_seconds: 50 until it has finished. Do other work meanwhile: the job runs without you. Submit independent parts as separate jobs, all at once.
-6. get_job_result. Judge by exit_code, error and output, not by status alone; read artifacts through their uri. If it failed, change what was wrong before submitting again.
+6. get_job_result. Judge by exit_code, error and output, not by status alone; read artifacts with read_artifact. If it failed, change what was wrong before submitting again.
 7. Report what was done, with the job_id, and what was not.`

@@ -1,5 +1,6 @@
 import type { Deputy, JobView, OutputPiece } from '../engine/deputy.ts'
 import { messageWithHint } from '../jobs/errors.ts'
+import { aroundOmission, fromFirstLine, upToLastLine } from '../jobs/line-borders.ts'
 import { isTerminal } from '../jobs/states.ts'
 
 const ANSWER_BYTES = 48 * 1024
@@ -60,19 +61,32 @@ const readStreams = async (
 ): Promise<{ stdout: string; stderr: string; skipped: number }> => {
   const tailBytes = Math.floor(maxBytes / 3)
   const head = await deputy.output(id, { cursor: 0, maxBytes: maxBytes - tailBytes, signal })
-  const pieces = [...head.pieces]
+  const rest: OutputPiece[] = []
   let skipped = 0
   if (!head.done) {
     const tail = await deputy.output(id, { cursor: -tailBytes, maxBytes: tailBytes, signal })
     const from = tail.pieces[0]?.offset ?? head.next_cursor
     skipped = Math.max(0, from - head.next_cursor)
-    pieces.push(...tail.pieces.filter(piece => piece.offset >= head.next_cursor))
+    rest.push(...tail.pieces.filter(piece => piece.offset >= head.next_cursor))
   }
-  for (const piece of pieces) if ('skipped' in piece) skipped += piece.skipped
-  const text = (stream: 'stdout' | 'stderr'): string =>
-    Buffer.concat(pieces.flatMap(piece => (isOf(piece, stream) ? [piece.data] : []))).toString('utf8')
-  return { stdout: text('stdout'), stderr: text('stderr'), skipped }
+  for (const piece of [...head.pieces, ...rest]) if ('skipped' in piece) skipped += piece.skipped
+  const out = [bytesOf(head.pieces, 'stdout'), bytesOf(rest, 'stdout')] as const
+  const err = [bytesOf(head.pieces, 'stderr'), bytesOf(rest, 'stderr')] as const
+  if (skipped === 0) return { stdout: textOf(out), stderr: textOf(err), skipped }
+  const lines = [out, err].map(([first, last]) => [upToLastLine(first), fromFirstLine(last)] as const)
+  skipped += sizeOf([...out, ...err]) - sizeOf(lines.flat())
+  const [stdout = '', stderr = ''] = lines.map(([first, last]) =>
+    sizeOf([first, last]) === 0 ? '' : aroundOmission(first, skipped, last),
+  )
+  return { stdout, stderr, skipped }
 }
+
+const textOf = (parts: readonly Uint8Array[]): string => Buffer.concat(parts).toString('utf8')
+
+const sizeOf = (parts: readonly Uint8Array[]): number => parts.reduce((sum, part) => sum + part.length, 0)
+
+const bytesOf = (pieces: readonly OutputPiece[], stream: 'stdout' | 'stderr'): Buffer =>
+  Buffer.concat(pieces.flatMap(piece => (isOf(piece, stream) ? [piece.data] : [])))
 
 const isOf = (
   piece: OutputPiece,

@@ -74,7 +74,7 @@ describe('the real daemon', () => {
     expect(result).toMatchObject({
       exit_code: 3,
       output: 'hello\n',
-      artifacts: [{ path: 'out.txt', size: 5, uri: `job://${job_id}/artifacts/out.txt` }],
+      artifacts: [{ path: 'out.txt', size: 5 }],
     })
     const { contents } = await session.client.readResource({ uri: `job://${job_id}/artifacts/out.txt` })
     expect(contents).toMatchObject([{ text: 'done\n' }])

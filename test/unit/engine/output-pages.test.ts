@@ -42,6 +42,21 @@ describe('output', () => {
     expect(result.output).toContain(`${skipped_bytes} bytes omitted`)
   })
 
+  it('is cut between lines where it has lines', async () => {
+    const lines = Array.from({ length: 60 }, (_, i) => `line ${i} of them\n`)
+    const id = await ran(lines)
+    for (let maxBytes = 100; maxBytes < 130; maxBytes++) {
+      const { output, truncated, output_bytes } = await engine.deputy.result(id, { maxBytes })
+      const shown = output.split(/(?<=\n)/)
+      const note = shown.findIndex(line => line === `[… ${truncated!.skipped_bytes} bytes omitted …]\n`)
+      expect(note).toBeGreaterThan(0)
+      expect(shown.slice(0, note)).toEqual(lines.slice(0, note))
+      expect(shown.slice(note + 1)).toEqual(lines.slice(note + 1 - shown.length))
+      const { skipped_bytes, head_bytes, tail_bytes } = truncated!
+      expect(skipped_bytes + head_bytes + tail_bytes).toBe(output_bytes)
+    }
+  })
+
   it('is never cut within a character', async () => {
     const id = await ran(['ä€😀'.repeat(100)])
     for (let maxBytes = 20; maxBytes < 40; maxBytes++)

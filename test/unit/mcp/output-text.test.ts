@@ -32,6 +32,19 @@ describe('output as text', () => {
     )
   })
 
+  it('ends with a whole line where a page is full and has one', () => {
+    const data = new TextEncoder().encode('one\ntwo\nthree')
+    expect(outputText(page(data), { full: true })).toMatchObject({ text: 'one\ntwo\n', next_cursor: 8 })
+    expect(outputText(page(data), { full: false })).toMatchObject({
+      text: 'one\ntwo\nthree',
+      next_cursor: 13,
+    })
+    expect(outputText(page(data, { from: 8 }), { full: true })).toMatchObject({
+      text: 'three',
+      next_cursor: 13,
+    })
+  })
+
   it('moves on although the last bytes will never become a character', () => {
     expect(outputText(page(Uint8Array.of(0xe2, 0x82)))).toMatchObject({ text: '\ufffd', next_cursor: 2 })
   })

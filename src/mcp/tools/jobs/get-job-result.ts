@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { Deputy, JobResult, JobView } from '../../../engine/deputy.ts'
 import { AppError } from '../../../jobs/errors.ts'
 import { isTerminal } from '../../../jobs/states.ts'
-import { artifactUri } from '../../job-uris.ts'
 import { defineTool, reads, type ToolOutcome } from '../../tool.ts'
 import { describeJob, prune } from './describe-job.ts'
 import { fullJobId, jobId } from './job-id.ts'
@@ -54,11 +53,8 @@ const describeResult = (result: JobResult): Record<string, unknown> => {
     output: result.output,
     ...prune({
       truncated: result.truncated,
-      artifacts: result.artifacts.map(({ path, size }) => ({
-        path,
-        size,
-        uri: artifactUri(result.job_id, path),
-      })),
+      // No uri: read_artifact takes the path, and the instructions tell how uris are made.
+      artifacts: result.artifacts.map(({ path, size }) => ({ path, size })),
       skipped_artifacts: result.skipped_artifacts,
       unmatched_artifacts: result.unmatched_artifacts,
       patch: result.patch && { size: result.patch.size },

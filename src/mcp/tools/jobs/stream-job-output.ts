@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { OutputPage } from '../../../engine/deputy.ts'
 import { outputText } from '../../output-text.ts'
 import { defineTool, reads } from '../../tool.ts'
 import { prune } from './describe-job.ts'
@@ -22,13 +23,17 @@ export const streamJobOutput = defineTool({
     stream: z.enum(['stdout', 'stderr']).optional().describe('Only this one'),
   }),
   run: async (input, { deputy, signal }) => {
+    const maxBytes = input.max_bytes ?? DEFAULT_BYTES
     const page = await deputy.output(await fullJobId(deputy, input.job_id), {
       cursor: input.cursor ?? 0,
-      maxBytes: input.max_bytes ?? DEFAULT_BYTES,
+      maxBytes,
       waitMs: (input.wait_seconds ?? 0) * 1000,
       signal,
     })
-    const { text, next_cursor, skipped_bytes } = outputText(page, input.stream)
+    const { text, next_cursor, skipped_bytes } = outputText(page, {
+      only: input.stream,
+      full: bytesOf(page) >= maxBytes,
+    })
     return {
       data: {
         job_id: page.job_id,
@@ -44,3 +49,6 @@ export const streamJobOutput = defineTool({
     }
   },
 })
+
+const bytesOf = ({ pieces }: OutputPage): number =>
+  pieces.reduce((sum, piece) => sum + ('data' in piece ? piece.data.length : 0), 0)
