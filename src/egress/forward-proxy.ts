@@ -31,7 +31,10 @@ export const tunnel = async (
       return 499
     }
     client.on('close', () => upstream.destroy())
-    upstream.on('close', () => client.destroy())
+    // A slow client still has data to read when the other side has ended.
+    upstream.on('close', () => {
+      if (!client.writableEnded) client.destroy()
+    })
     upstream.on('error', () => client.destroy())
     client.write('HTTP/1.1 200 Connection established\r\n\r\n')
     upstream.write(head)

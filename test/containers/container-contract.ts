@@ -23,7 +23,7 @@ export const describeContainerContract = async (
   name: EngineName,
 ): Promise<{ engine: TestEngine | undefined; missing: string | undefined }> => {
   const missing = missingForEngine(name)
-  const engine = missing ? undefined : await createEngine(name, name === 'docker' ? ['--live-restore'] : [])
+  const engine = missing ? undefined : await createEngine(name, { more: ['--live-restore'] })
   if (engine) await importTools(engine)
   afterAll(() => engine?.close())
 

@@ -91,15 +91,6 @@ describe.skipIf(missing !== undefined)('a container', () => {
     await harness.provider.destroy(launched.machine, signal())
   })
 
-  it('that is kept reports the network it has, whatever the next job asks for', async () => {
-    const first = await harness.launch({ task: 'true' })
-    await first.outcome
-    const input = { task: 'true', network: 'full', machine: first.machine.id } as const
-    const { outcome } = await harness.launch(input, {}, first.machine)
-    expect(exitOf(await outcome).isolation).toContain('no network')
-    await harness.provider.destroy(first.machine, signal())
-  })
-
   it('reports a job that the kernel ended for lack of memory', async () => {
     const { outcome } = await harness.run({
       task: `python3 -c 'x = bytearray(300 * 1024 * 1024)'`,

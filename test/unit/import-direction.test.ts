@@ -44,7 +44,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['ports', 'jobs', 'output', 'files', 'runner', 'egress', 'guest', 'proxmox'],
     'config/proxmox-provider',
   ],
-  'providers/container': ['ports', 'jobs', 'files', 'runner', 'nodes'],
+  'providers/container': ['ports', 'jobs', 'files', 'runner', 'egress', 'nodes'],
   'providers/ssh': ['ports', 'jobs', 'files', 'runner', 'nodes'],
   // Where a command runs: between the nodes and the fronts.
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],

@@ -32,7 +32,7 @@ export interface SpecRequest {
   readonly defaults: ContainerDefaults
   /** Absent for a container that is created ahead. */
   readonly manifest?: Manifest | undefined
-  readonly network: string
+  readonly network: NonNullable<Manifest['network']>
 }
 
 const SPARE_BYTES = 64 * 1024 * 1024
@@ -53,7 +53,8 @@ export const containerSpec = (request: SpecRequest): Record<string, unknown> => 
     Hostname: 'job',
     Labels: { [OWNER_LABEL]: request.owner, [MACHINE_LABEL]: request.machineId },
     HostConfig: {
-      NetworkMode: request.network,
+      // The jobs of a list of domains reach their proxy over the engine, not over a network.
+      NetworkMode: request.network === 'full' ? 'default' : 'none',
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
       ReadonlyRootfs: true,
@@ -98,7 +99,7 @@ const userOf = (image: LocalImage, users: Readonly<Record<string, string>>): str
   return ROOT.test(image.user) ? '1000:1000' : image.user
 }
 
-/** How a job was isolated, for its result. */
+/** How the jobs of a container are isolated, apart from their network. */
 export const isolationOf = (request: SpecRequest, engine: string): string[] => [
   `container (${engine})`,
   `image ${request.image.name} ${request.image.digest ?? request.image.id}`,
@@ -107,8 +108,12 @@ export const isolationOf = (request: SpecRequest, engine: string): string[] => [
   'no capabilities',
   'seccomp profile of the engine',
   'read-only root',
-  request.network === 'none' ? 'no network' : 'network of the engine',
 ]
+
+export const describeNetwork = (network: SpecRequest['network']): string => {
+  if (network === 'none') return 'no network'
+  return network === 'full' ? 'network of the engine' : `network: only ${network.join(', ')}`
+}
 
 const kernelOf = (runtimeClass = ''): string => {
   if (/kata|krun/.test(runtimeClass)) return `own kernel (${runtimeClass})`

@@ -1,3 +1,4 @@
+import type { Manifest } from '../../jobs/manifest.ts'
 import type { Machine } from '../../ports.ts'
 import { field, text } from './engine-address.ts'
 import type { LocalImage } from './pull-image.ts'
@@ -8,7 +9,9 @@ export interface ContainerDetails {
   readonly engine?: string
   readonly engineLabel?: string
   readonly image?: Pick<LocalImage, 'name' | 'id' | 'digest'>
-  /** How its jobs are isolated, whatever a follow-up job asks for. */
+  /** The network of its last job, for a follow-up job that names none. */
+  readonly network: NonNullable<Manifest['network']>
+  /** How its jobs are isolated, apart from the network. */
   readonly isolation: readonly string[]
   /** When the container was started; set when it is ready for a command. */
   readonly boot?: string
@@ -18,6 +21,7 @@ export const detailsOf = ({ details }: Pick<Machine, 'details'>): ContainerDetai
   const [engine, engineLabel, boot] = ['engine', 'engineLabel', 'boot'].map(name => text(details, name))
   const stored = field(details, 'image')
   const isolation = field(details, 'isolation')
+  const network = field(details, 'network')
   const [name, id, digest] = ['name', 'id', 'digest'].map(one => text(stored, one))
   return {
     ...(engine !== undefined && { engine }),
@@ -25,6 +29,7 @@ export const detailsOf = ({ details }: Pick<Machine, 'details'>): ContainerDetai
     ...(boot !== undefined && { boot }),
     ...(name !== undefined &&
       id !== undefined && { image: { name, id, ...(digest !== undefined && { digest }) } }),
+    network: Array.isArray(network) ? network.map(String) : network === 'full' ? 'full' : 'none',
     isolation: Array.isArray(isolation) ? isolation.map(String) : [],
   }
 }

@@ -47,10 +47,8 @@ const refused = (image: string): { reason: string; hint: string } => ({
   hint: `Add it to images.allow in the configuration, then: deputy daemon restart`,
 })
 
-const unmet = ({ requires, vmTemplate, network }: Manifest): string | undefined => {
+const unmet = ({ requires, vmTemplate }: Manifest): string | undefined => {
   if (vmTemplate !== undefined) return `the template '${vmTemplate}' needs a virtual machine`
-  if (Array.isArray(network))
-    return 'containers cannot keep to a list of domains: use the sandbox, or network none or full'
   if (requires?.os !== undefined && normalizeOs(requires.os) !== 'linux')
     return `it requires ${requires.os}, containers run linux`
   if (requires?.arch !== undefined && normalizeArch(requires.arch) !== normalizeArch(process.arch))

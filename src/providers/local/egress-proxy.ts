@@ -1,8 +1,5 @@
 import { chmodSync } from 'node:fs'
-import { createServer } from 'node:http'
-import { createAllowList } from '../../egress/allow-list.ts'
-import { forward, tunnel } from '../../egress/forward-proxy.ts'
-import { createProxyGrant } from '../../egress/proxy-grant.ts'
+import { createProxyServer } from '../../egress/proxy-server.ts'
 
 export interface EgressProxy {
   close(): void
@@ -15,22 +12,12 @@ const MAX_CONNECTIONS = 256
  * on a socket that only that sandbox sees.
  */
 export const startEgressProxy = async (path: string, entries: readonly string[]): Promise<EgressProxy> => {
-  const grant = createProxyGrant({ allowed: createAllowList(entries) }, MAX_CONNECTIONS)
-  const server = createServer((incoming, answer) => void forward(grant, incoming, answer))
-  server.on('connection', socket => {
-    if (!grant.admit(socket)) socket.destroy()
-  })
-  server.on('connect', (incoming, client, head) => void tunnel(grant, incoming, client, head))
+  const { server, end } = createProxyServer(entries, MAX_CONNECTIONS)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, resolve)
   })
   // The directory is private. The job inside the sandbox has another user id than the shim.
   chmodSync(path, 0o666)
-  return {
-    close: () => {
-      server.close()
-      grant.end()
-    },
-  }
+  return { close: end }
 }

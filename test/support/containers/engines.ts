@@ -44,11 +44,24 @@ export const missingForEngine = (name: EngineName): string | undefined => {
   return tool && `${tool} is not installed`
 }
 
-export const createEngine = async (name: EngineName, more: readonly string[] = []): Promise<TestEngine> => {
+export interface EngineOptions {
+  /** More arguments of dockerd. */
+  readonly more?: readonly string[]
+  /** Gives it a network namespace of its own, so that containers can have a network. */
+  readonly network?: boolean
+}
+
+export const createEngine = async (
+  name: EngineName,
+  { more = [], network = false }: EngineOptions = {},
+): Promise<TestEngine> => {
   const directory = mkdtempSync(join(tmpdir(), `${name[0]}-`))
   const socket = join(directory, 's')
   const command =
-    name === 'docker' ? dockerCommand(directory, socket, more) : podmanCommand(directory, socket)
+    name === 'docker'
+      ? dockerCommand(directory, socket, network ? more : ['--bridge=none', ...more])
+      : podmanCommand(directory, socket)
+  const apart = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh']
   let child: ChildProcess | undefined
   // As a service of its own, as systems have it: it must outlive an engine that is killed.
   const containerd = name === 'docker' ? startContainerd(directory) : undefined
@@ -58,7 +71,7 @@ export const createEngine = async (name: EngineName, more: readonly string[] = [
 
   const start = async (): Promise<void> => {
     const log = join(directory, 'log')
-    child = spawn('sh', ['-c', 'exec "$@" >>"$0" 2>&1', log, ...command.argv], {
+    child = spawn('sh', ['-c', 'exec "$@" >>"$0" 2>&1', log, ...(network ? apart : []), ...command.argv], {
       stdio: 'ignore',
       env: command.env,
     })
@@ -158,7 +171,7 @@ const dockerCommand = (directory: string, socket: string, more: readonly string[
   argv: [
     ...['dockerd', '--data-root', join(directory, 'data'), '--exec-root', join(directory, 'exec')],
     ...['-H', `unix://${socket}`, '-p', join(directory, 'pid'), '--log-level', 'warn'],
-    ...['--iptables=false', '--ip6tables=false', '--bridge=none', ...more],
+    ...['--iptables=false', '--ip6tables=false', ...more],
     ...['--containerd', join(directory, 'c')],
   ],
   env: SYSTEM,
@@ -170,6 +183,7 @@ const podmanCommand = (directory: string, socket: string): Command => {
   writeFileSync(
     config,
     `[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
+[network]\nnetwork_backend = "netavark"\nnetwork_config_dir = "${join(directory, 'networks')}"
 [engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n`,
   )
   const at = (name: string): string => join(directory, name)

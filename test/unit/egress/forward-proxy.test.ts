@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, request, type Server } from 'node:http'
-import { type AddressInfo, connect, createServer as createTcp, type Socket } from 'node:net'
+import { createServer, IncomingMessage, request, type Server } from 'node:http'
+import { type AddressInfo, connect, createServer as createTcp, Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createAllowList } from '../../../src/egress/allow-list.ts'
 import { forward, tunnel } from '../../../src/egress/forward-proxy.ts'
@@ -123,6 +124,27 @@ describe('a proxy with a list', () => {
     answer(['127.0.0.1'])
     expect(await done).toBe(499)
     await expect.poll(() => open).toBe(0)
+  })
+
+  it('brings a slow client everything that the other side sent before it closed', async () => {
+    const sent = Buffer.alloc(300_000, 'x')
+    const origin = await listen(createTcp(socket => void socket.on('error', () => {}).end(sent)))
+    const grant = createProxyGrant({ allowed: createAllowList([`127.0.0.1:${origin}`]) }, 1)
+    let got = 0
+    const client = new Duplex({
+      read: () => {},
+      write: (chunk: Buffer, _, done) => {
+        setTimeout(() => {
+          if (!client.destroyed) got += chunk.length
+          done()
+        }, 20)
+      },
+    })
+    const closed = new Promise(resolve => client.once('finish', resolve).once('close', resolve))
+    const incoming = Object.assign(new IncomingMessage(new Socket()), { url: `127.0.0.1:${origin}` })
+    expect(await tunnel(grant, incoming, client, Buffer.alloc(0))).toBe(200)
+    await closed
+    expect(got).toBe('HTTP/1.1 200 Connection established\r\n\r\n'.length + sent.length)
   })
 
   it('lets so many in at a time, and cuts all of them at the end', async () => {

@@ -18,24 +18,16 @@ describe('the container provider', () => {
 
   it('gives a container that was started ahead only to jobs that it serves', () => {
     const kindFor = (more: object) => provider.pool?.kindFor(manifest({ image: 'node:22', ...more }))
-    for (const more of [{}, { network: 'none' }, { pull: 'missing' }, { pull: 'never' }])
+    for (const more of [
+      {},
+      { network: 'none' },
+      { network: ['example.org'] },
+      { pull: 'missing' },
+      { pull: 'never' },
+    ])
       expect([more, kindFor(more)]).toEqual([more, 'node:22'])
     for (const more of [{ pull: 'always' }, { network: 'full' }, { gpus: 1 }, { image: 'node:20' }])
       expect([more, kindFor(more)]).toEqual([more, undefined])
-  })
-
-  it('refuses a list of domains, in a kept container too', () => {
-    const network = ['example.org']
-    const machine = crypto.randomUUID()
-    for (const more of [
-      { image: 'node:22', network },
-      { machine, network },
-    ])
-      expect(provider.fits(manifest(more))).toMatchObject({
-        ok: false,
-        reason: expect.stringContaining('list of domains'),
-      })
-    expect(provider.fits(manifest({ machine }))).toEqual({ ok: true })
   })
 
   it.each([

@@ -1,0 +1,65 @@
+import type { FoundMachine, Machine } from '../../ports.ts'
+import { inspectContainer } from './container-host.ts'
+import { containerName, MACHINE_LABEL, OWNER_LABEL } from './container-spec.ts'
+import { field, text } from './engine-address.ts'
+import type { EngineClient } from './engine-client.ts'
+import { detailsOf } from './machine-details.ts'
+import { clientOf, type ProviderContext } from './provider-context.ts'
+
+/** The machines that exist: those of the engine, and known ones that cannot be ruled out. */
+export const listMachines = async (
+  context: ProviderContext,
+  known: readonly Machine[],
+  signal: AbortSignal,
+): Promise<FoundMachine[]> => {
+  const { engines, owner } = context
+  const current = engines.isConfigured() ? engines.current() : undefined
+  const found = current && (await listContainers(current, owner, signal).catch(() => undefined))
+  // The containers of an engine can be listed only while it is configured and answers.
+  const isSeen = (machine: Machine): boolean =>
+    found !== undefined && detailsOf(machine).engine === current?.address.url
+  const unseen = known.filter(machine => !isSeen(machine))
+  const states = await Promise.all(unseen.map(machine => mayExist(context, machine, signal)))
+  signal.throwIfAborted()
+  return [
+    ...(found ?? []),
+    ...unseen.filter((_, index) => states[index]).map(({ id, details }) => ({ id, details })),
+  ]
+}
+
+const mayExist = async (
+  context: ProviderContext,
+  machine: Machine,
+  signal: AbortSignal,
+): Promise<boolean> => {
+  try {
+    return (
+      (await inspectContainer(clientOf(context, machine), containerName(machine.id), signal)) !== undefined
+    )
+  } catch {
+    return true
+  }
+}
+
+const listContainers = async (
+  client: EngineClient,
+  owner: string,
+  signal: AbortSignal,
+): Promise<FoundMachine[]> => {
+  const filters = JSON.stringify({ label: [`${OWNER_LABEL}=${owner}`] })
+  const found = await client.json({ path: '/containers/json', query: { all: '1', filters }, signal })
+  return (Array.isArray(found) ? found : []).flatMap(one => foundMachine(one, client.address.url))
+}
+
+const foundMachine = (found: unknown, engine: string): FoundMachine[] => {
+  const id = text(field(found, 'Labels'), MACHINE_LABEL)
+  if (id === undefined) return []
+  const created = field(found, 'Created')
+  return [
+    {
+      id,
+      details: { engine, container: containerName(id) },
+      ...(typeof created === 'number' && { createdAt: created * 1000 }),
+    },
+  ]
+}
