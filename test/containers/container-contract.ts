@@ -12,6 +12,8 @@ import {
   type TestEngine,
   TOOLS,
 } from '../support/containers/engines.ts'
+import { createRegistries, type Registries } from '../support/containers/registry.ts'
+import { has } from '../support/has.ts'
 
 interface Launched {
   readonly machine: { readonly id: string }
@@ -21,11 +23,22 @@ interface Launched {
 /** The contract of all runtimes on an engine of the test's own. */
 export const describeContainerContract = async (
   name: EngineName,
-): Promise<{ engine: TestEngine | undefined; missing: string | undefined }> => {
-  const missing = missingForEngine(name)
-  const engine = missing ? undefined : await createEngine(name, { more: ['--live-restore'] })
+): Promise<{
+  engine: TestEngine | undefined
+  registries: Registries | undefined
+  missing: string | undefined
+}> => {
+  const missing =
+    missingForEngine(name) ?? (has('docker-registry') ? undefined : 'docker-registry is not installed')
+  const registries = missing ? undefined : await createRegistries()
+  const insecure = registries ? [registries.open.host, registries.closed.host] : []
+  const engine = missing ? undefined : await createEngine(name, { more: ['--live-restore'], insecure })
   if (engine) await importTools(engine)
-  afterAll(() => engine?.close())
+  afterAll(async () => {
+    await engine?.close()
+    await registries?.open.close()
+    await registries?.closed.close()
+  })
 
   const pidOf = ({ machine }: Launched): string => {
     const path = `http://x/v1.40/containers/deputy-${machine.id}/json`
@@ -58,5 +71,5 @@ export const describeContainerContract = async (
       execFileSync('nsenter', ['-t', pidOf(launched), '-p', '-m', 'sh', '-c', kill])
     },
   })
-  return { engine, missing }
+  return { engine, registries, missing }
 }

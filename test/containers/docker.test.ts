@@ -5,15 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../src/jobs/ids.ts'
 import { describeWorkspacePatches } from '../integration/providers/patch-contract.ts'
 import { exitOf } from '../integration/providers/provider-contract.ts'
-import { createTestCli, type TestCli } from '../support/cli.ts'
-import { BUSYBOX, importBusybox, importEmpty, TOOLS } from '../support/containers/engines.ts'
-import { createRegistry, PASSWORD, type TestRegistry, USER } from '../support/containers/registry.ts'
-import { has } from '../support/has.ts'
+import { createTestCli } from '../support/cli.ts'
+import { BUSYBOX, importBusybox, TOOLS } from '../support/containers/engines.ts'
 import { createHarness, type Harness } from '../support/providers.ts'
 import { describeContainerContract } from './container-contract.ts'
+import { describeImages } from './images.ts'
 import { describeVolumes } from './volumes.ts'
 
-const { engine, missing } = await describeContainerContract('docker')
+const { engine, missing, registries } = await describeContainerContract('docker')
 const docker = engine!
 const signal = (): AbortSignal => AbortSignal.timeout(60_000)
 const LINES = Array.from({ length: 40 }, (_, index) => `line ${index + 1}\n`).join('')
@@ -28,6 +27,7 @@ const subject = (more: Record<string, unknown> = {}) => ({
 const open = (more?: Record<string, unknown>): Promise<Harness> => createHarness(subject(more))
 
 describeVolumes(engine, missing)
+describeImages(engine, registries)
 describeWorkspacePatches('container', { skip: missing, subject: subject() })
 
 describe.skipIf(missing !== undefined)('a container', () => {
@@ -153,9 +153,8 @@ describe.skipIf(missing !== undefined)('a container', () => {
     expect((await docker.api('DELETE', `/v1.40/containers/deputy-${id}`)).status).toBe(204)
   })
 
-  it('runs a script in sh where the image has no bash, and says when it has no shell at all', async () => {
+  it('runs a script in sh where the image has no bash', async () => {
     await importBusybox(docker)
-    await importEmpty(docker)
     const { outcome, sink } = await harness.run({
       task: 'cat in.txt; pwd; echo x > out.txt',
       image: BUSYBOX,
@@ -166,50 +165,10 @@ describe.skipIf(missing !== undefined)('a container', () => {
     const exit = exitOf(outcome)
     expect(exit.artifacts.map(({ path }) => path)).toEqual(['in.txt', 'out.txt'])
     expect(exit.image).toMatchObject({ name: BUSYBOX, digest: expect.stringMatching(/^sha256:/) })
-    const bare = harness.run({ task: 'true', image: 'localhost/deputy-test/empty:1' })
-    await expect(bare.then(({ outcome: end }) => end)).resolves.toMatchObject({
-      kind: 'not-started',
-      error: { code: 'unsupported', message: expect.stringContaining('has no shell') },
-    })
   })
-})
 
-describe.skipIf(missing !== undefined || !has('docker-registry'))('images', () => {
-  let openRegistry: TestRegistry
-  let closedRegistry: TestRegistry
-  let cli: TestCli
-
-  beforeAll(async () => {
-    openRegistry = await createRegistry()
-    closedRegistry = await createRegistry({ login: true })
+  it('is started ahead for the images in container.warm, and the next job takes it', async () => {
     await importBusybox(docker)
-    await openRegistry.push(docker, BUSYBOX, 'acme/tool:1')
-    await closedRegistry.push(docker, BUSYBOX, 'acme/private:1')
-    cli = createTestCli({ DOCKER_HOST: docker.host, HOME: join(docker.directory, 'home') })
-    await mkdir(join(docker.directory, 'home/.docker'), { recursive: true })
-  })
-  afterAll(async () => {
-    await cli?.close()
-    await openRegistry?.close()
-    await closedRegistry?.close()
-  })
-
-  it('are pulled when they are missing, and the result has their digest', async () => {
-    const image = `${openRegistry.host}/acme/tool:1`
-    const result = await cli.json<{ status: string; runtime: string; image: object; output: string }>([
-      ...['run', '--json', '--image', image, '--', 'echo', 'from the image'],
-    ])
-    expect(result).toMatchObject({
-      status: 'success',
-      runtime: 'container',
-      output: 'from the image\n',
-      image: { name: image, digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) },
-    })
-    const doctor = await cli.run(['doctor'])
-    expect(doctor.stdout).toContain(`at ${docker.host} (from DOCKER_HOST)`)
-  })
-
-  it('listed in container.warm have a container started ahead, which the next job takes', async () => {
     const warm = createTestCli({ DOCKER_HOST: docker.host })
     try {
       await mkdir(join(warm.home, 'config'), { recursive: true })
@@ -225,30 +184,4 @@ describe.skipIf(missing !== undefined || !has('docker-registry'))('images', () =
       await warm.close()
     }
   }, 120_000)
-
-  it('of a private registry need the credentials of the docker configuration', async () => {
-    const image = `${closedRegistry.host}/acme/private:1`
-    const denied = await cli.run(['run', '--image', image, '--', 'true'])
-    expect(denied.stderr).toContain(`docker login ${closedRegistry.host}`)
-    const auth = Buffer.from(`${USER}:${PASSWORD}`).toString('base64')
-    const config = { auths: { [closedRegistry.host]: { auth } } }
-    writeFileSync(join(docker.directory, 'home/.docker/config.json'), JSON.stringify(config))
-    const { code, stderr } = await cli.run(['run', '--image', image, '--', 'true'])
-    expect(code, stderr).toBe(0)
-  })
-
-  it.each([
-    [['--image', 'REGISTRY/acme/none:1'], /Cannot pull the image .*acme\/none:1/],
-    [
-      ['--image', 'REGISTRY/acme/tool:1', '--platform', 'linux/s390x', '--pull', 'never'],
-      /does not have the image .* for linux\/s390x/,
-    ],
-    [['--image', 'REGISTRY/acme/tool:9', '--pull', 'never'], /Pull it: docker pull/],
-    [['--image', '../etc'], /is not an image such as 'node:22'/],
-  ])('that cannot be used are refused: %s', async (flags, message) => {
-    const args = flags.map(flag => flag.replace('REGISTRY', openRegistry.host))
-    const { code, stderr } = await cli.run(['run', '--retries', '0', ...args, '--', 'true'])
-    expect(code).not.toBe(0)
-    expect(stderr).toMatch(message)
-  })
 })

@@ -54,7 +54,7 @@ describe.each(['docker', 'podman'] as const)('the network of a container (%s)', 
 
   beforeAll(async () => {
     if (missing !== undefined) return
-    engine = await createEngine(name, { network: true })
+    engine = await createEngine(name, { network: 'own' })
     await importTools(engine)
     harness = await createHarness({
       module: 'providers/container/container-provider.js',

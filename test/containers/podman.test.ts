@@ -2,10 +2,12 @@ import { expect, it } from 'vitest'
 import { TOOLS } from '../support/containers/engines.ts'
 import { createHarness } from '../support/providers.ts'
 import { describeContainerContract } from './container-contract.ts'
+import { describeImages } from './images.ts'
 import { describeVolumes } from './volumes.ts'
 
-const { engine, missing } = await describeContainerContract('podman')
+const { engine, missing, registries } = await describeContainerContract('podman')
 describeVolumes(engine, missing)
+describeImages(engine, registries)
 
 it.skipIf(missing !== undefined)('podman has no GPUs to give, and says so', async () => {
   const harness = await createHarness({

@@ -84,9 +84,11 @@ const isGone = (name: string): AppError =>
     hint: 'Submit the job again. docker events shows who removed it.',
   })
 
-/** 126 and 127 are how an init process reports that it could not start the program. */
+/** How the init processes of Podman (1) and Docker report that they could not start the shell; it never ends like that. */
+const NOT_STARTED = [1, 126, 127]
+
 const hasEnded = (name: string, image: string, { exitCode }: ContainerState): AppError =>
-  exitCode === 127 || exitCode === 126
+  NOT_STARTED.includes(exitCode)
     ? noShell(image)
     : new AppError(
         'not_found',

@@ -20,6 +20,8 @@ export interface ImageRequest {
 export interface LocalImage {
   readonly name: string
   readonly id: string
+  /** As in `linux/amd64`. */
+  readonly platform: string
   /** As the registry knows it; absent for an image that was built or imported here. */
   readonly digest?: string
   /** The user that the image names; empty for root. */
@@ -32,7 +34,7 @@ export interface LocalImage {
 export const ensureImage = async (client: EngineClient, request: ImageRequest): Promise<LocalImage> => {
   const { image, pull, platform } = request
   const found = pull === 'always' ? undefined : await inspectImage(client, request)
-  if (found !== undefined) return found
+  if (found !== undefined && fits(found, platform)) return found
   if (pull === 'never')
     throw new AppError('not_found', `The engine does not have the image '${image}'${of(platform)}.`, {
       hint: `Pull it: docker pull ${image}, or set pull to 'missing'.`,
@@ -40,15 +42,23 @@ export const ensureImage = async (client: EngineClient, request: ImageRequest): 
   await pullImage(client, request)
   const pulled = await inspectImage(client, request)
   if (pulled === undefined) throw pullError(request, 'the engine does not have it after the pull')
+  // An image of one platform is pulled whatever platform was asked for.
+  if (!fits(pulled, platform))
+    throw pullError(request, `no image found in ${image} for it, only for ${pulled.platform}`)
   return pulled
+}
+
+const fits = (image: LocalImage, platform: string | undefined): boolean => {
+  const [os, arch] = (platform ?? '').split('/')
+  const [itsOs, itsArch] = image.platform.split('/')
+  return (!os || os === itsOs) && (!arch || arch === itsArch)
 }
 
 const of = (platform: string | undefined): string => (platform === undefined ? '' : ` for ${platform}`)
 
-/** Undefined also for an image of another platform. */
 const inspectImage = async (
   client: EngineClient,
-  { image, platform, signal }: ImageRequest,
+  { image, signal }: ImageRequest,
 ): Promise<LocalImage | undefined> => {
   let found: unknown
   try {
@@ -57,9 +67,6 @@ const inspectImage = async (
     if (error instanceof AppError && error.code === 'not_found') return undefined
     throw error
   }
-  const [os, arch] = (platform ?? '').split('/')
-  if (os && os !== text(found, 'Os')) return undefined
-  if (arch && arch !== text(found, 'Architecture')) return undefined
   const { repository } = parseImage(image)
   const digests = field(found, 'RepoDigests')
   const digest = (Array.isArray(digests) ? digests : [])
@@ -70,6 +77,7 @@ const inspectImage = async (
   return {
     name: image,
     id: text(found, 'Id') ?? '',
+    platform: `${text(found, 'Os') ?? ''}/${text(found, 'Architecture') ?? ''}`,
     ...(digest !== undefined && { digest }),
     user: text(config, 'User') ?? '',
     volumes: Object.keys(Object(field(config, 'Volumes'))).map(path => posix.resolve('/', path)),

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createReadStream, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createReadStream, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,8 +15,11 @@ export interface TestEngine {
   /** For DOCKER_HOST. */
   readonly host: string
   readonly directory: string
+  /** Where it stores what it downloads. */
+  readonly downloads: string
   pid(): number
-  kill(): Promise<void>
+  /** SIGKILL unless told. */
+  kill(signal?: NodeJS.Signals): Promise<void>
   start(): Promise<void>
   api(
     method: string,
@@ -47,20 +50,22 @@ export const missingForEngine = (name: EngineName): string | undefined => {
 export interface EngineOptions {
   /** More arguments of dockerd. */
   readonly more?: readonly string[]
-  /** Gives it a network namespace of its own, so that containers can have a network. */
-  readonly network?: boolean
+  /** Registries without TLS. Docker takes those on loopback as they are. */
+  readonly insecure?: readonly string[]
+  /** Lets containers have a network: in a network namespace of the engine's own, or in that of the test. */
+  readonly network?: 'own' | 'shared'
 }
 
 export const createEngine = async (
   name: EngineName,
-  { more = [], network = false }: EngineOptions = {},
+  { more = [], insecure = [], network }: EngineOptions = {},
 ): Promise<TestEngine> => {
   const directory = mkdtempSync(join(tmpdir(), `${name[0]}-`))
   const socket = join(directory, 's')
   const command =
     name === 'docker'
       ? dockerCommand(directory, socket, network ? more : ['--bridge=none', ...more])
-      : podmanCommand(directory, socket)
+      : podmanCommand(directory, socket, insecure)
   const apart = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh']
   let child: ChildProcess | undefined
   // As a service of its own, as systems have it: it must outlive an engine that is killed.
@@ -71,10 +76,14 @@ export const createEngine = async (
 
   const start = async (): Promise<void> => {
     const log = join(directory, 'log')
-    child = spawn('sh', ['-c', 'exec "$@" >>"$0" 2>&1', log, ...(network ? apart : []), ...command.argv], {
-      stdio: 'ignore',
-      env: command.env,
-    })
+    child = spawn(
+      'sh',
+      ['-c', 'exec "$@" >>"$0" 2>&1', log, ...(network === 'own' ? apart : []), ...command.argv],
+      {
+        stdio: 'ignore',
+        env: command.env,
+      },
+    )
     const deadline = performance.now() + READY_MS
     for (;;) {
       const ready = await api('GET', '/_ping').catch(() => undefined)
@@ -97,8 +106,9 @@ export const createEngine = async (
     name,
     host: `unix://${socket}`,
     directory,
+    downloads: join(directory, name === 'docker' ? 'data/tmp' : 'downloads'),
     pid: () => child?.pid ?? 0,
-    kill: () => kill('SIGKILL'),
+    kill: (signal = 'SIGKILL') => kill(signal),
     start,
     api,
     importImage: async (tar, image) => {
@@ -139,13 +149,6 @@ export const importBusybox = async (engine: TestEngine): Promise<void> => {
   await engine.importImage(tar, BUSYBOX)
 }
 
-/** An image without any program. */
-export const importEmpty = async (engine: TestEngine): Promise<void> => {
-  const tar = join(engine.directory, 'empty.tar')
-  execFileSync('tar', ['-C', '/', '-cf', tar, '--no-recursion', 'etc'])
-  await engine.importImage(tar, 'localhost/deputy-test/empty:1')
-}
-
 interface Command {
   readonly argv: readonly string[]
   readonly env: NodeJS.ProcessEnv
@@ -178,7 +181,7 @@ const dockerCommand = (directory: string, socket: string, more: readonly string[
 })
 
 /** crun does not work with hybrid cgroups, and raising limits may not be allowed: hence runc and the ulimits. */
-const podmanCommand = (directory: string, socket: string): Command => {
+const podmanCommand = (directory: string, socket: string, insecure: readonly string[]): Command => {
   const config = join(directory, 'containers.conf')
   writeFileSync(
     config,
@@ -187,12 +190,20 @@ const podmanCommand = (directory: string, socket: string): Command => {
 [engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n`,
   )
   const at = (name: string): string => join(directory, name)
+  const registries = insecure.map(host => `[[registry]]\nlocation = "${host}"\ninsecure = true\n`)
+  writeFileSync(at('registries.conf'), registries.join(''))
+  mkdirSync(at('downloads'))
   return {
     argv: [
       ...['podman', '--root', at('root'), '--runroot', at('run'), '--tmpdir', at('tmp')],
       ...['system', 'service', '--time=0', `unix://${socket}`],
     ],
-    env: { ...SYSTEM, CONTAINERS_CONF: config },
+    env: {
+      ...SYSTEM,
+      CONTAINERS_CONF: config,
+      CONTAINERS_REGISTRIES_CONF: at('registries.conf'),
+      TMPDIR: at('downloads'),
+    },
   }
 }
 

@@ -22,7 +22,18 @@ export const PASSWORD = 'sesame'
 /** `htpasswd -nbB -C 4 tester sesame` */
 const HTPASSWD = 'tester:$2b$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW'
 
-export const createRegistry = async ({ login = false } = {}): Promise<TestRegistry> => {
+export interface Registries {
+  readonly open: TestRegistry
+  /** With a login. */
+  readonly closed: TestRegistry
+}
+
+export const createRegistries = async (): Promise<Registries> => ({
+  open: await createRegistry(),
+  closed: await createRegistry({ login: true }),
+})
+
+const createRegistry = async ({ login = false } = {}): Promise<TestRegistry> => {
   const directory = mkdtempSync(join(tmpdir(), 'registry-'))
   const host = `127.0.0.1:${await freePort()}`
   const passwords = join(directory, 'htpasswd')

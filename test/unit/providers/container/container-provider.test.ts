@@ -38,7 +38,7 @@ describe('the container provider', () => {
     const spec = containerSpec({
       machineId: 'm',
       owner: 'own',
-      image: { name, id: 'sha256:1', user: '', volumes: [] },
+      image: { name, id: 'sha256:1', platform: 'linux/amd64', user: '', volumes: [] },
       users: { 'postgres:*': 'postgres' },
       defaults: { cpu: 1, memory: 1, disk: 1, processes: 1 },
       network: 'none',
