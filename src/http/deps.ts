@@ -13,7 +13,7 @@ export interface ControlDeps {
   readonly tokens: Tokens
   /** More names for the Host and Origin headers, for reverse proxies. */
   readonly allowedHosts?: readonly string[]
-  /** Streamable HTTP at /mcp. */
+  /** MCP: Streamable HTTP at /mcp, the older SSE transport at /sse. */
   readonly mcp?: McpHandler
   /** Every setting with its value and origin, without secrets. */
   explainConfig(): readonly SettingView[]

@@ -9,6 +9,7 @@ import {
 import type { ServerFactory } from './bridge-client.ts'
 import { createLegacySessions } from './legacy-sessions.ts'
 import { MAX_MESSAGE_BYTES } from './message-limit.ts'
+import { createSseSessions } from './sse-sessions.ts'
 import type { Selection } from './toolset.ts'
 import { selectionKey, selectionOf } from './toolset-selection.ts'
 import { announceUpdates, type Updates } from './updates.ts'
@@ -32,7 +33,10 @@ export interface McpHttp {
   close(): Promise<void>
 }
 
-/** MCP over Streamable HTTP: stateless for the current revision, with sessions for the older ones. */
+/**
+ * MCP over Streamable HTTP: stateless for the current revision, with sessions for the older ones. `/sse` has the
+ * transport that came before it.
+ */
 export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
   const { factoryFor, updates, onerror, bus = new InMemoryServerEventBus(onerror) } = options
   const handlers = new Map<string, McpHttpHandler>()
@@ -62,22 +66,20 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
     return handler
   }
 
-  const sessions = createLegacySessions({
-    ...report,
-    open: async (request, scope) => {
-      const server = await factoryFor(chosen(request, scope === READ))({
-        era: 'legacy',
-        requestInfo: request,
-      })
-      announceUpdates(server, 'legacy', updates)
-      return server
-    },
-  })
+  const open = async (request: Request, scope: string) => {
+    const server = await factoryFor(chosen(request, scope === READ))({ era: 'legacy', requestInfo: request })
+    announceUpdates(server, 'legacy', updates)
+    return server
+  }
+  const sessions = createLegacySessions({ ...report, open })
+  const sseSessions = createSseSessions({ ...report, open })
 
   return {
     fetch: async (request, { readOnly }) => {
       if (request.method === 'POST' && !isJsonContentType(request.headers.get('content-type')))
         return notJson()
+      if (new URL(request.url).pathname === '/sse')
+        return sseSessions.handle(request, readOnly ? READ : WRITE)
       const legacy = await isLegacyRequest(request, undefined, { maxRequestBodySize: MAX_MESSAGE_BYTES })
       return legacy
         ? sessions.handle(request, readOnly ? READ : WRITE)
@@ -86,6 +88,7 @@ export const createMcpHttp = (options: McpHttpOptions): McpHttp => {
     close: async () => {
       stop()
       sessions.close()
+      sseSessions.close()
       await Promise.all([...handlers.values()].map(handler => handler.close()))
     },
   }

@@ -93,6 +93,7 @@ describe('on TCP', () => {
       '/metrics',
       '/openapi.json',
       '/mcp',
+      '/sse',
       '/api/config',
       '/api/events/stream',
     ]
@@ -121,7 +122,7 @@ describe('on TCP', () => {
     ['a page of an extension', { origin: 'chrome-extension://abc' }],
     ['another page under an allowed host', { host: 'deputy.example', origin: 'https://evil.example' }],
   ])('%s is refused with a good token and without one', async (_, headers) => {
-    for (const path of ['/api/jobs', '/livez', '/mcp'])
+    for (const path of ['/api/jobs', '/livez', '/mcp', '/sse'])
       for (const token of [{}, bearer('full')]) {
         const answer = await control.tcp({ path, headers: { ...headers, ...token } })
         expect(answer.status).toBe(403)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CLI, newHome, removeDirectory, startDaemon, type TestDaemon } from '../../support/daemon.ts'
@@ -79,6 +79,36 @@ describe('the real daemon', () => {
     const { contents } = await session.client.readResource({ uri: `job://${job_id}/artifacts/out.txt` })
     expect(contents).toMatchObject([{ text: 'done\n' }])
     expect((await daemon.client.get(String(job_id))).origin).toBe(`mcp:${way.wire}-${way.era}`)
+  })
+
+  it('runs a job for a client that only speaks the SSE transport of 2024', async ({ skip }) => {
+    skip(!ready, 'no runtime is ready on this machine')
+    const connect = async (name: 'token' | 'token-readonly') => {
+      const client = new Client({ name: 'sse', version: '1' }, { versionNegotiation: { mode: 'legacy' } })
+      await client.connect(
+        new SSEClientTransport(new URL(url.replace(/mcp$/, 'sse')), {
+          requestInit: { headers: { authorization: `Bearer ${token(name)}` } },
+          eventSourceInit: {
+            fetch: (input, init) =>
+              fetch(input, {
+                ...init,
+                headers: { ...init.headers, authorization: `Bearer ${token(name)}` },
+              }),
+          },
+        }),
+      )
+      return client
+    }
+    const client = await connect('token')
+    const { structuredContent } = await client.callTool({
+      name: 'submit_job',
+      arguments: { manifest: 'echo over sse', wait_seconds: 50 },
+    })
+    expect(structuredContent).toMatchObject({ status: 'success', output: 'over sse\n' })
+    const reader = await connect('token-readonly')
+    expect((await reader.listTools()).tools.map(tool => tool.name)).not.toContain('submit_job')
+    await Promise.all([client.close(), reader.close()])
+    expect((await fetch(url.replace(/mcp$/, 'sse'))).status).toBe(401)
   })
 
   it('shows every client the same jobs, and keeps them when the client that submitted them is gone', async ({

@@ -148,7 +148,7 @@ describe('the tools of every cluster', () => {
     )
     const described = await call(talk.session, 'proxmox_api_describe', {
       path: 'nodes/pve1/qemu/100/clone',
-      method: 'POST',
+      method: 'post',
     })
     expect(described.data).toMatchObject({
       operation: 'POST /nodes/{node}/qemu/{vmid}/clone',

@@ -10,7 +10,7 @@ import type { ProxmoxService } from '../service.ts'
 import { isItem, type Json, plain } from '../shape/fields.ts'
 import { toPage } from '../shape/result-page.ts'
 import { toText } from '../shape/text-lines.ts'
-import { METHODS } from './methods.ts'
+import { methodSchema } from './methods.ts'
 
 /** Some clients send objects as text. */
 const fromText = (given: unknown): unknown => {
@@ -22,11 +22,9 @@ const fromText = (given: unknown): unknown => {
   }
 }
 
-const toUpperCase = (given: unknown): unknown => (typeof given === 'string' ? given.toUpperCase() : given)
-
 const input = z.strictObject({
   path: z.string().min(1).max(1000).describe('e.g. nodes/pve1/qemu/100/status/start'),
-  method: z.preprocess(toUpperCase, z.enum(METHODS)).optional().describe('default GET'),
+  method: methodSchema.optional().describe('default GET'),
   data: z.preprocess(fromText, z.record(z.string(), z.unknown())).optional(),
   wait: z.int().min(0).max(50).optional().describe('seconds for the task'),
   filter: z.string().max(512).optional(),

@@ -5,7 +5,7 @@ import { defineTool, reads, type Tool } from '../../../tool.ts'
 import { bindAll, parsePath } from '../policy/api-operation.ts'
 import { tierOf } from '../policy/tier.ts'
 import type { ProxmoxService } from '../service.ts'
-import { METHODS } from './methods.ts'
+import { METHODS, methodSchema } from './methods.ts'
 
 export const apiDescribe = (service: ProxmoxService): Tool =>
   defineTool({
@@ -15,7 +15,7 @@ export const apiDescribe = (service: ProxmoxService): Tool =>
     annotations: reads(true),
     input: z.strictObject({
       path: z.string().min(1).max(500).describe('e.g. nodes/{node}/qemu or nodes/pve1/qemu'),
-      method: z.enum(METHODS).optional().describe('default GET'),
+      method: methodSchema.optional().describe('default GET'),
       match: z.string().max(64).optional(),
     }),
     run: async ({ path, method = 'GET', match }, { signal }) => {
