@@ -14,7 +14,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
           globalSetup: ['test/support/scratch.ts'],
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           sequence: { groupOrder: 0 },
           // Without it Vitest leaves one core of two unused.
           maxWorkers: 3,
@@ -26,8 +26,8 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
           include: ['test/integration/**/*.test.ts'],
           globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
           // Most of them wait most of the time.
           maxWorkers: 5,
         },
@@ -38,8 +38,8 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
           include: ['test/faults/**/*.test.ts'],
           globalSetup: ['test/support/scratch.ts', 'test/support/build.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
           // Most of them wait most of the time.
           maxWorkers: 5,
         },
