@@ -234,7 +234,9 @@ const unreachable = (address: EngineAddress, cause: unknown): AppError => {
   return new AppError('unavailable', `The container engine at ${address.url} does not answer: ${message}.`, {
     hint: denied
       ? 'Add your user to the group docker, then log in again: sudo usermod -aG docker $USER'
-      : 'Start it: systemctl start docker (or podman.socket), or open Docker Desktop.',
+      : address.url.startsWith('ssh:')
+        ? `Try it by hand: docker -H ${address.url} version`
+        : 'Start it: systemctl start docker (or podman.socket), or open Docker Desktop.',
     cause,
   })
 }

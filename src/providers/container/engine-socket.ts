@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { connect } from 'node:net'
+import { connect, isIP } from 'node:net'
 import { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { AppError } from '../../jobs/errors.ts'
@@ -17,7 +17,8 @@ export const openSocket = ({ url, tls }: EngineAddress): Duplex => {
     case 'https': {
       const { hostname: host, port } = new URL(`http://${rest}`)
       if (tls === undefined && scheme !== 'https') return connect({ host, port: Number(port || 2375) })
-      return connectTls({ host, port: Number(port || 2376), servername: host, ...tls })
+      const name = isIP(host) ? {} : { servername: host }
+      return connectTls({ host, port: Number(port || 2376), ...name, ...tls })
     }
     case 'ssh':
       return dialStdio(rest)
@@ -45,11 +46,24 @@ const dialStdio = (destination: string): Duplex => {
   child.stderr.on('data', (chunk: Buffer) => {
     said = (said + chunk.toString()).slice(-1000)
   })
-  const socket = Duplex.from({ readable: child.stdout, writable: child.stdin })
+  // An ssh that has ended also breaks its pipes. Only its end is reported: by then it has said why.
+  child.stdin.on('error', () => {})
+  const socket = new Duplex({
+    read: () => void child.stdout.resume(),
+    write: (chunk, _, done) => void child.stdin.write(chunk, () => done()),
+    final: done => void child.stdin.end(() => done()),
+    destroy: (error, done) => {
+      child.kill()
+      done(error)
+    },
+  })
+  child.stdout.on('data', chunk => {
+    if (!socket.push(chunk)) child.stdout.pause()
+  })
   child.once('error', error => socket.destroy(error))
   child.once('close', code => {
-    if (code !== 0) socket.destroy(new Error(said.trim() || `ssh ended with ${code}`))
+    if (code === 0) socket.push(null)
+    else socket.destroy(new Error(said.trim() || `ssh ended with ${code}`))
   })
-  socket.once('close', () => child.kill())
   return socket
 }
