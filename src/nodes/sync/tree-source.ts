@@ -6,6 +6,7 @@ import { createGunzip } from 'node:zlib'
 import { type Extract, extract, type Pack } from 'tar-stream'
 import { streamRegularFile } from '../../files/regular-file.ts'
 import { walkWorkspace } from '../../files/walk-workspace.ts'
+import { AppError } from '../../jobs/errors.ts'
 
 export interface TreeEntry {
   path: string
@@ -66,13 +67,14 @@ export const tarSource = (open: () => AsyncIterable<Uint8Array>): TreeSource => 
   return {
     entries: async () => {
       const listed = new Map<string, TreeEntry>()
-      await readTar(open, async (entry, content, link) => {
+      const read = readTar(open, async (entry, content, link) => {
         if (link !== undefined) links.set(entry.path, link)
         const hash = createHash('sha256')
         for await (const chunk of content) hash.update(chunk)
         const value = entry.type === 'file' ? hash.digest('hex') : link === undefined ? '' : digest(link)
         listed.set(entry.path, { ...entry, hash: value })
       })
+      await read.catch(refuseTar)
       return [...listed.values()]
     },
     pack: (into, wanted) =>
@@ -85,6 +87,15 @@ export const tarSource = (open: () => AsyncIterable<Uint8Array>): TreeSource => 
         }
       }),
   }
+}
+
+const refuseTar = (error: unknown): never => {
+  if (error instanceof AppError) throw error
+  const message = error instanceof Error ? error.message : String(error)
+  throw new AppError('invalid', `The workspace of the job cannot be unpacked: ${message}.`, {
+    hint: 'Send a plain or gzipped tar.',
+    cause: error,
+  })
 }
 
 const readTar = async (

@@ -38,22 +38,13 @@ const unpack = async (
 /** Without what a tar must not have. It is read once before anything is sent, so that a broken one stops the job. */
 const workspaceTar = async (read: () => AsyncIterable<Uint8Array>): Promise<AsyncIterable<unknown>> => {
   const source = tarSource(read)
-  const entries = await source.entries(new Map()).catch(explainTar)
+  const entries = await source.entries(new Map())
   const tar = pack()
   source.pack(tar, new Set(entries.map(entry => entry.path))).then(
     () => tar.finalize(),
     (error: unknown) => tar.destroy(error instanceof Error ? error : new Error(String(error))),
   )
   return tar
-}
-
-const explainTar = (error: unknown): never => {
-  if (error instanceof AppError) throw error
-  const message = error instanceof Error ? error.message : String(error)
-  throw new AppError('invalid', `The workspace of the job cannot be unpacked: ${message}.`, {
-    hint: 'Send a plain or gzipped tar.',
-    cause: error,
-  })
 }
 
 const unpackFailed = (container: string, stderr: string): AppError => {

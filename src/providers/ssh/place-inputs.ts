@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { filesTar } from '../../files/pack-files.ts'
-import { AppError } from '../../jobs/errors.ts'
 import { WORKSPACE_LABEL } from '../../jobs/labels.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { Cluster } from '../../nodes/cluster.ts'
@@ -30,7 +29,7 @@ export const placeInputs = async (request: InputsRequest): Promise<void> => {
   if (blob !== undefined && key !== undefined) {
     await request.serialize(`${target.id} ${key}`, async () => {
       const source = tarSource(() => request.blobs.read(blob))
-      await pushTree({ ...where, key, source }).catch(explainTar)
+      await pushTree({ ...where, key, source })
       await fillWorkspace({ ...where, key })
     })
   }
@@ -39,12 +38,3 @@ export const placeInputs = async (request: InputsRequest): Promise<void> => {
 }
 
 const treeKey = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 32)
-
-const explainTar = (error: unknown): never => {
-  if (error instanceof AppError) throw error
-  const message = error instanceof Error ? error.message : String(error)
-  throw new AppError('invalid', `The workspace of the job cannot be unpacked: ${message}.`, {
-    hint: 'Send a plain or gzipped tar.',
-    cause: error,
-  })
-}
