@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { cliBenches } from './cli.ts'
 import { clusterBenches } from './cluster.ts'
+import { containerBenches } from './containers.ts'
 import { type Bench, type Figure, isMet, ratioOf, relaxed } from './figure.ts'
 import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
@@ -16,6 +17,7 @@ const BENCHES: Bench[] = [
   ...mcpBenches,
   ...proxmoxBenches,
   ...machineBenches,
+  ...containerBenches,
   ...clusterBenches,
 ]
 

@@ -16,6 +16,10 @@ execFileSync(process.execPath, ['scripts/bundle-shim.js', '.cache/bench/src'], {
 })
 cpSync(`${root}package.json`, `${out}/package.json`)
 execFileSync(process.execPath, [`${root}scripts/copy-programs.js`, `${out}/src`])
+cpSync(`${root}test/support/containers`, `${out}/test/support/containers`, {
+  recursive: true,
+  filter: path => !path.endsWith('.ts'),
+})
 cpSync(`${root}test/vm/image`, `${out}/test/vm/image`, { recursive: true })
 const { status } = spawnSync(process.execPath, [`${out}/bench/run.js`, ...process.argv.slice(2)], {
   stdio: 'inherit',

@@ -17,6 +17,8 @@ export interface TestEngine {
   readonly directory: string
   /** Where it stores what it downloads. */
   readonly downloads: string
+  /** Its command line on the same storage, such as `podman --root DIR`. */
+  readonly cli: Command
   pid(): number
   /** SIGKILL unless told. */
   kill(signal?: NodeJS.Signals): Promise<void>
@@ -62,10 +64,11 @@ export const createEngine = async (
 ): Promise<TestEngine> => {
   const directory = mkdtempSync(join(tmpdir(), `${name[0]}-`))
   const socket = join(directory, 's')
+  const podman = podmanCli(directory, insecure)
   const command =
     name === 'docker'
       ? dockerCommand(directory, socket, network ? more : ['--bridge=none', ...more])
-      : podmanCommand(directory, socket, insecure)
+      : { ...podman, argv: [...podman.argv, 'system', 'service', '--time=0', `unix://${socket}`] }
   const apart = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh']
   let child: ChildProcess | undefined
   // As a service of its own, as systems have it: it must outlive an engine that is killed.
@@ -107,6 +110,7 @@ export const createEngine = async (
     host: `unix://${socket}`,
     directory,
     downloads: join(directory, name === 'docker' ? 'data/tmp' : 'downloads'),
+    cli: name === 'docker' ? { argv: ['docker', '-H', `unix://${socket}`], env: SYSTEM } : podman,
     pid: () => child?.pid ?? 0,
     kill: (signal = 'SIGKILL') => kill(signal),
     start,
@@ -181,7 +185,7 @@ const dockerCommand = (directory: string, socket: string, more: readonly string[
 })
 
 /** crun does not work with hybrid cgroups, and raising limits may not be allowed: hence runc and the ulimits. */
-const podmanCommand = (directory: string, socket: string, insecure: readonly string[]): Command => {
+const podmanCli = (directory: string, insecure: readonly string[]): Command => {
   const config = join(directory, 'containers.conf')
   writeFileSync(
     config,
@@ -194,10 +198,7 @@ const podmanCommand = (directory: string, socket: string, insecure: readonly str
   writeFileSync(at('registries.conf'), registries.join(''))
   mkdirSync(at('downloads'))
   return {
-    argv: [
-      ...['podman', '--root', at('root'), '--runroot', at('run'), '--tmpdir', at('tmp')],
-      ...['system', 'service', '--time=0', `unix://${socket}`],
-    ],
+    argv: [...['podman', '--root', at('root'), '--runroot', at('run'), '--tmpdir', at('tmp')]],
     env: {
       ...SYSTEM,
       CONTAINERS_CONF: config,
