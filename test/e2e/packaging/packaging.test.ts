@@ -1,11 +1,12 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findTools, runTool } from '../../support/e2e-tools.ts'
 import { removeDirectory } from '../../support/remove-directory.ts'
 import { requireOrSkip } from '../../support/require.ts'
 
@@ -13,7 +14,8 @@ const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const directory = mkdtempSync(join(tmpdir(), 'deputy-package-'))
 const env = { ...process.env, DEPUTY_HOME: join(directory, 'home'), DEPUTY_HTTP: 'false' }
-const bin = (name: string): string => join(directory, 'node_modules/.bin', name)
+const stage = join(directory, 'stage')
+const bin = (name: string): string => join(stage, 'installed/node_modules/.bin', name)
 
 const online = await run('npm', ['ping'], { timeout: 20_000 }).then(
   () => undefined,
@@ -51,28 +53,23 @@ describe('the package', () => {
   })
 })
 
-describe.skipIf(skip)('packed and installed elsewhere with scripts off', () => {
+const { tools, reason } = findTools()
+
+describe.skipIf(skip || !tools)(`packed and installed elsewhere${reason ? ` (${reason})` : ''}`, () => {
+  let made: string[] = []
   let files: string[] = []
 
   beforeAll(async () => {
-    const { stdout } = await run(
-      'npm',
-      ['pack', '--ignore-scripts', '--json', '--pack-destination', directory],
-      { cwd: ROOT, maxBuffer: 16 * 1024 * 1024 },
-    )
-    const [packed] = JSON.parse(stdout)
-    files = packed.files.map((file: { path: string }) => file.path)
-    await run('npm', ['init', '-y'], { cwd: directory })
-    const install = [
-      'install',
-      '--ignore-scripts',
-      '--omit=dev',
-      '--prefer-offline',
-      '--no-audit',
-      '--no-fund',
-    ]
-    await run('npm', [...install, join(directory, packed.filename)], { cwd: directory, timeout: 170_000 })
-  })
+    mkdirSync(stage)
+    const { status, stdout, stderr } = await runTool('sh', [join(ROOT, 'scripts/pack.sh'), directory], {
+      env: { ...process.env, STAGE: stage, MCPB: `${tools!.node} ${tools!.mcpb}` },
+      timeoutMs: 580_000,
+    })
+    expect(status, stderr).toBe(0)
+    made = stdout.trim().split('\n')
+    const list = await run('tar', ['-tzf', made[0]!], { maxBuffer: 16 * 1024 * 1024 })
+    files = list.stdout.split('\n').map(path => path.replace(/^package\//, ''))
+  }, 600_000)
 
   afterAll(async () => {
     await run(bin('deputy'), ['daemon', 'stop'], { env }).catch(() => {})
@@ -101,8 +98,20 @@ describe.skipIf(skip)('packed and installed elsewhere with scripts off', () => {
     ).toEqual([])
   })
 
+  it('is a tarball and a bundle that claims the platform whose native code it has', () => {
+    expect(made.every(existsSync)).toBe(true)
+    expect(made.map(path => path.slice(directory.length + 1))).toEqual([
+      expect.stringMatching(/^deputy-mcp-.*\.tgz$/),
+      `deputy-${process.platform}-${process.arch}.mcpb`,
+    ])
+    const { compatibility } = JSON.parse(readFileSync(join(stage, 'unpacked/manifest.json'), 'utf8'))
+    expect(compatibility.platforms).toEqual([process.platform])
+    const native = readdirSync(join(stage, 'unpacked/node_modules/@libsql'))
+    expect(native.some(name => name.startsWith(`${process.platform}-${process.arch}`))).toBe(true)
+  })
+
   it('has its command and the names of the servers it replaces', () => {
-    expect(readdirSync(join(directory, 'node_modules/.bin'))).toEqual(
+    expect(readdirSync(join(stage, 'installed/node_modules/.bin'))).toEqual(
       expect.arrayContaining(['deputy', 'mcp-delegation-server', 'cluster-execution-mcp', 'proxmox-mcp']),
     )
   })

@@ -16,7 +16,6 @@ interface Manifest {
   readonly files?: string[]
   readonly userConfig?: Record<string, { sensitive?: boolean }>
   readonly user_config?: Record<string, unknown>
-  readonly mcpServers?: { deputy: { args: string[] } }
 }
 const json = (path: string) => JSON.parse(text(path)) as Manifest
 const frontmatter = (path: string) => {
@@ -44,7 +43,6 @@ describe('what ships for agent clients', () => {
       packages: [{ version, identifier: json('package.json').name }],
     })
     expect(json('mcpb/manifest.json').version).toBe(version)
-    expect(json('.mcp.json').mcpServers?.deputy.args).toContain(`${json('package.json').name}@${version}`)
   })
 
   it('is named in the registry as the package says', () => {
@@ -52,9 +50,19 @@ describe('what ships for agent clients', () => {
     expect(json('server.json').description.length).toBeLessThanOrEqual(100)
   })
 
+  it('offers no server to clients that only open the repository', () => {
+    for (const path of ['.mcp.json', '.cursor/mcp.json', '.vscode/mcp.json'])
+      expect(existsSync(join(ROOT, path)), path).toBe(false)
+  })
+
+  it('has a way to trust the certificate of a Proxmox host everywhere', () => {
+    for (const path of ['.claude-plugin/plugin.json', 'mcpb/manifest.json', 'server.json', 'compose.yaml'])
+      expect(text(path)).toContain('PROXMOX_SSL_FINGERPRINT')
+  })
+
   it('is in the package', () => {
     expect(json('package.json').files).toEqual(
-      expect.arrayContaining(['skills', 'agents', '.claude-plugin', '.mcp.json', 'server.json']),
+      expect.arrayContaining(['skills', 'agents', '.claude-plugin', 'server.json']),
     )
   })
 
@@ -62,7 +70,7 @@ describe('what ships for agent clients', () => {
     const wanted = (path: string) =>
       [...text(path).matchAll(/\$\{user_config\.(\w+)\}/g)].map(match => match[1])
     expect(Object.keys(json('.claude-plugin/plugin.json').userConfig!)).toEqual(
-      expect.arrayContaining(wanted('.mcp.json')),
+      expect.arrayContaining(wanted('.claude-plugin/plugin.json')),
     )
     expect(Object.keys(json('mcpb/manifest.json').user_config!)).toEqual(
       expect.arrayContaining(wanted('mcpb/manifest.json')),
