@@ -46,6 +46,30 @@ const MEANINGS = {
   labels: 'To find the job by',
 }
 
+/** Variables that are read where a connection is made. A test finds those that are missing here. */
+const CONNECTIONS = [
+  ['PROXMOX_HOST', 'host of the Proxmox VE API, with or without a port; several separated by commas'],
+  ['PROXMOX_PORT', 'its port; default 8006'],
+  ['PROXMOX_USER PROXMOX_USERNAME', 'user and realm; default `root@pam`'],
+  ['PROXMOX_PASSWORD', 'password of the user, instead of a token'],
+  ['PROXMOX_TOKEN_NAME PROXMOX_TOKEN_ID PROXMOX_API_TOKEN_ID', 'name of the API token, or `user@realm!name`'],
+  ['PROXMOX_TOKEN_VALUE PROXMOX_TOKEN_SECRET PROXMOX_API_TOKEN_SECRET', 'value of the API token'],
+  ['PROXMOX_SSL_MODE', '`strict`, `verify` or `insecure`'],
+  ['PROXMOX_SSL_CA_CERT', 'file with the certificate authority of the cluster'],
+  ['PROXMOX_SSL_FINGERPRINT', 'SHA-256 fingerprint of the certificate; `deputy proxmox trust HOST` pins it'],
+  ['PROXMOX_VERIFY_SSL', '`false` is `PROXMOX_SSL_MODE=insecure`'],
+  ['PROXMOX_TIMEOUT', 'milliseconds for a request'],
+  ['PROXMOX_SSH_ENABLED', '`true`: commands in containers, over ssh to a node'],
+  ['PROXMOX_SSH_NODE PROXMOX_SSH_HOST PROXMOX_SSH_PORT PROXMOX_SSH_USER', 'that node and how to reach it'],
+  ['PROXMOX_SSH_KEY_PATH PROXMOX_SSH_HOST_KEY_FINGERPRINT', 'private key; fingerprint of the host key'],
+  [
+    'DOCKER_HOST DOCKER_CONTEXT DOCKER_CONFIG DOCKER_TLS DOCKER_TLS_VERIFY DOCKER_CERT_PATH CONTAINER_HOST',
+    'the container engine, as docker and podman read them',
+  ],
+  ['REGISTRY_AUTH_FILE', 'credentials of registries, as podman reads it'],
+  ['DEPUTY_TOOLSETS DEPUTY_READ_ONLY', 'toolsets of `deputy mcp`, in the configuration of an MCP client'],
+]
+
 const manifestPage = () => `# Manifest
 
 ${NOTE}
@@ -71,10 +95,28 @@ ${table(
     ['`DEPUTY_HOME`', 'directory for configuration, state, socket and logs, instead of the XDG directories'],
     ...ENVIRONMENT.map(({ name, path }) => [`\`${name}\``, `\`${path}\``]),
     ...CLUSTER_VARIABLES.map(([name, path]) => [`\`${name}\``, `\`cluster.${path}\``]),
-    ['`CLUSTER_<NODE>_HOST`, `CLUSTER_<NODE>_IP`', '`host` and `fallback` of a node, by its id or an alias'],
+    [
+      '`CLUSTER_<NODE>_HOST`, `CLUSTER_<NODE>_IP`, `CLUSTER_<NODE>_USER`',
+      '`host`, `fallback` and `user` of a node, by its id or an alias; an unknown node is added',
+    ],
     ['`NO_COLOR`, `FORCE_COLOR`', 'colours of the command line'],
     ['`DEPUTY_DEBUG`', 'the command line shows the stack of a defect'],
   ],
+)}
+
+## Connections
+
+These have no setting in the file. The daemon reads them when it starts; an MCP client brings its own \`PROXMOX_*\` variables for its session.
+
+${table(
+  ['variable', 'meaning'],
+  CONNECTIONS.map(([names, meaning]) => [
+    names
+      .split(' ')
+      .map(name => `\`${name}\``)
+      .join(', '),
+    meaning,
+  ]),
 )}
 `
 
