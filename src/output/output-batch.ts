@@ -12,6 +12,8 @@ export interface OutputBatchOptions extends Omit<JobOutputOptions, 'write'> {
 export interface OutputBatch {
   /** Takes what the machine sends; call `advance` for it too. */
   readonly output: JobOutput
+  /** Takes output that needs no redaction and no formatting, instead of `output`. */
+  add(stream: OutputStream, data: Buffer): void
   /** Bytes of the machine's log that were received. */
   readonly position: number
   /** Bytes that wait to be stored. */
@@ -58,6 +60,7 @@ export const createOutputBatch = ({ sink, now, ...options }: OutputBatchOptions)
 
   return {
     output,
+    add,
     get position() {
       return position
     },

@@ -1,15 +1,20 @@
-import type { AppError } from '../jobs/errors.ts'
+import { AppError, type ErrorBody } from '../jobs/errors.ts'
+import type { StopReason } from '../ports.ts'
 import type { Channel, ExchangeHandlers } from './channel.ts'
 import type { Answer, Request } from './frames.ts'
+import type { RunExit } from './run-result.ts'
 
 export type StartRequest = Extract<Request, { kind: 'start' }>
 export type FollowRequest = Extract<Request, { kind: 'follow' }>
 
 export interface FollowHandlers extends Pick<ExchangeHandlers, 'onSent' | 'ready' | 'signal'> {
-  onStarted?(fresh: boolean): void
-  onOutput(stream: 'stdout' | 'stderr', data: Buffer): void
+  /** `at`: when, in milliseconds since 1970, if the runner knows. */
+  onStarted?(fresh: boolean, at: number | undefined): void
+  onOutput(stream: 'stdout' | 'stderr', data: Buffer, at: number | undefined): void
+  onProgress?(text: string): void
   /** So many bytes were printed here that the runner has not kept. */
   onDropped?(bytes: number): void
+  /** The runner has reported something. */
   onHeartbeat?(): void
 }
 
@@ -21,10 +26,12 @@ export type RunEnd =
       /** 0 when the follower has seen it. */
       startedAt: number
       endedAt: number
+      /** From a runner that has collected the files already. */
+      result?: RunExit
     }
-  | { kind: 'lost'; reason: string }
+  | { kind: 'lost'; reason: string; error?: AppError }
   /** `fault`: something is wrong on the machine; otherwise it was given up before. */
-  | { kind: 'not-started'; reason: string; fault: boolean }
+  | { kind: 'not-started'; reason: string; fault: boolean; error?: AppError }
   /** Somebody else follows it now. */
   | { kind: 'superseded' }
   /** The connection broke or could not be made; `sent` when the runner may have received the request. */
@@ -43,11 +50,13 @@ export const followOnce = async (
     ready,
     onAnswer: (answer, data) => {
       if (!('run' in answer) || answer.run !== request.run || end) return
-      if (answer.kind === 'started') handlers.onStarted?.(answer.fresh)
-      else if (answer.kind === 'output') handlers.onOutput(answer.stream, data)
+      if (answer.kind === 'started') handlers.onStarted?.(answer.fresh, answer.at)
+      else if (answer.kind === 'output') handlers.onOutput(answer.stream, data, answer.at)
+      else if (answer.kind === 'progress') handlers.onProgress?.(answer.text)
       else if (answer.kind === 'dropped') handlers.onDropped?.(answer.count)
-      else if (answer.kind === 'heartbeat') handlers.onHeartbeat?.()
       else end = endOf(answer)
+      // Last: a heartbeat is stored together with the output.
+      handlers.onHeartbeat?.()
     },
   })
   if (end) return end
@@ -65,17 +74,21 @@ const endOf = (answer: Answer): RunEnd | undefined => {
         how: answer.how,
         startedAt: answer.startedAt * 1000,
         endedAt: answer.endedAt * 1000,
+        ...(answer.result && { result: answer.result }),
       }
     case 'lost':
-      return { kind: 'lost', reason: answer.reason }
+      return { kind: 'lost', reason: answer.reason, ...errorOf(answer) }
     case 'refused':
-      return { kind: 'not-started', reason: answer.reason, fault: answer.fault }
+      return { kind: 'not-started', reason: answer.reason, fault: answer.fault, ...errorOf(answer) }
     case 'superseded':
       return { kind: 'superseded' }
     default:
       return undefined
   }
 }
+
+const errorOf = ({ error }: { error?: ErrorBody }): { error?: AppError } =>
+  error ? { error: AppError.fromBody(error) } : {}
 
 const SHORT_MS = 20_000
 
@@ -101,9 +114,14 @@ export const tenths = (seconds: number): number => Math.round(seconds * 10)
 /** Ends the processes of a run; returns those that survived. A run that has not arrived yet never starts. */
 export const stopRun = async (
   channel: Channel,
-  { run, graceSeconds, signal }: { run: string; graceSeconds: number; signal: AbortSignal },
+  {
+    run,
+    graceSeconds,
+    why = 'cancel',
+    signal,
+  }: { run: string; graceSeconds: number; why?: StopReason['kind']; signal: AbortSignal },
 ): Promise<readonly number[]> => {
-  const answers = await ask(channel, [{ kind: 'stop', run, graceTenths: tenths(graceSeconds) }], signal)
+  const answers = await ask(channel, [{ kind: 'stop', run, graceTenths: tenths(graceSeconds), why }], signal)
   return answers.flatMap(answer => (answer.kind === 'stopped' ? answer.left : []))
 }
 

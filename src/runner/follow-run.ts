@@ -14,8 +14,9 @@ export interface FollowRunOptions {
   readonly bootId?: string | undefined
   /** Bytes of output that the daemon has. */
   readonly from: number
-  onStarted(fresh: boolean): void
+  onStarted: NonNullable<FollowHandlers['onStarted']>
   onOutput: FollowHandlers['onOutput']
+  onProgress?: FollowHandlers['onProgress']
   onDropped?: FollowHandlers['onDropped']
   onHeartbeat?: FollowHandlers['onHeartbeat']
   ready?: FollowHandlers['ready']
@@ -73,17 +74,18 @@ export const followRun = async (options: FollowRunOptions): Promise<FollowedEnd>
             bootIdNow = id
             if (!before.following) bootId = id
           },
-          onStarted: fresh => {
+          onStarted: (fresh, at) => {
             started = true
             following = true
             pause = FIRST_PAUSE_MS
             succeeded()
-            options.onStarted(fresh)
+            options.onStarted(fresh, at)
           },
-          onOutput: (stream, data) => {
+          onOutput: (stream, data, at) => {
             position += data.length
-            options.onOutput(stream, data)
+            options.onOutput(stream, data, at)
           },
+          ...(options.onProgress && { onProgress: options.onProgress }),
           onDropped: bytes => {
             position += bytes
             options.onDropped?.(bytes)
@@ -101,7 +103,7 @@ export const followRun = async (options: FollowRunOptions): Promise<FollowedEnd>
       continue
     }
     if (end.kind === 'not-started' && !started && before.following)
-      return isAnotherBoot(bootId, bootIdNow) ? mayHaveRun(host) : neverArrived(host)
+      return isAnotherBoot(bootId, bootIdNow) ? mayHaveRun(host) : neverArrived(host, end.error)
     if (end.kind !== 'disconnected') return toFollowedEnd(end, started)
     if (end.sent) {
       late++
@@ -158,10 +160,10 @@ const unsure = ({ name }: RunnerHost, cause: AppError): AppError =>
     },
   )
 
-const neverArrived = ({ name }: RunnerHost): FollowedEnd => ({
-  kind: 'not-started',
-  error: new AppError('unavailable', `the command never arrived at ${name} and cannot start there any more`),
-})
+const neverArrived = (
+  { name }: RunnerHost,
+  error = new AppError('unavailable', `the command never arrived at ${name} and cannot start there any more`),
+): FollowedEnd => ({ kind: 'not-started', error })
 
 /** A power cut takes what was written last. */
 const mayHaveRun = ({ name }: RunnerHost): FollowedEnd => ({
@@ -175,8 +177,8 @@ const mayHaveRun = ({ name }: RunnerHost): FollowedEnd => ({
 
 const toFollowedEnd = (end: Exclude<RunEnd, { kind: 'disconnected' }>, started: boolean): FollowedEnd => {
   if (end.kind === 'not-started' && !started)
-    return { kind: 'not-started', error: new AppError('unavailable', end.reason) }
-  if (end.kind === 'lost' || end.kind === 'not-started')
-    return { kind: 'lost', error: new AppError('unavailable', end.reason, { hint: LOOK, retryable: false }) }
-  return end
+    return { kind: 'not-started', error: end.error ?? new AppError('unavailable', end.reason) }
+  if (end.kind !== 'lost' && end.kind !== 'not-started') return end
+  const error = end.error ?? new AppError('unavailable', end.reason, { hint: LOOK, retryable: false })
+  return { kind: 'lost', error }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { errorBody, runResult } from './run-result.ts'
+import { errorBody, runExit } from './run-result.ts'
 import { shimStart } from './shim-start.ts'
 
 /**
@@ -100,14 +100,8 @@ const shimState = z.object({
   uid: z.int().nullable(),
   /** A machine is booted for the next run. */
   ready: z.boolean(),
-  machines: z.array(
-    z.object({
-      workspace: id,
-      run: id.nullable(),
-      /** The run has ended, and its result is not on disk yet. */
-      unsaved: z.boolean(),
-    }),
-  ),
+  /** `run`: the one that has not ended. */
+  machines: z.array(z.object({ workspace: id, run: id.nullable() })),
 })
 
 export const answerSchema = z.discriminatedUnion('kind', [
@@ -120,20 +114,26 @@ export const answerSchema = z.discriminatedUnion('kind', [
     stream: z.enum(['stdout', 'stderr']),
     offset: count,
     bytes: count,
+    /** When it was printed, in milliseconds since 1970. */
+    at: count.exactOptional(),
   }),
+  /** From a runner that redacts and formats the output itself. */
+  ofRun.extend({ kind: z.literal('progress'), text }),
   /** `count` bytes from `offset` on were printed and not kept. */
   ofRun.extend({ kind: z.literal('dropped'), offset: count, count }),
   ofRun.extend({ kind: z.literal('heartbeat') }),
-  /** Times in seconds since 1970, 0 where the follower has seen them itself. */
+  /**
+   * Times in seconds since 1970, 0 where the follower has seen them itself. `result`: from a runner that has collected
+   * the files already.
+   */
   ofRun.extend({
     kind: z.literal('exit'),
     code: count,
     how: z.enum(['exit', 'timeout', 'stop']),
     startedAt: count,
     endedAt: count,
+    result: json(runExit).exactOptional(),
   }),
-  /** From a shim, instead of `exit`, `refused` or `lost`. A run without a result has it in its directory. */
-  ofRun.extend({ kind: z.literal('done'), result: json(runResult).exactOptional() }),
   /** The log of a run has grown; the shim writes it to the directory of the run. */
   ofRun.extend({ kind: z.literal('logged') }),
   /** It did not start and never will. `fault`: because something is wrong on the machine. */
@@ -144,7 +144,7 @@ export const answerSchema = z.discriminatedUnion('kind', [
     error: json(errorBody).exactOptional(),
   }),
   /** It may have run; how it ended cannot be known. */
-  ofRun.extend({ kind: z.literal('lost'), reason: text }),
+  ofRun.extend({ kind: z.literal('lost'), reason: text, error: json(errorBody).exactOptional() }),
   /** Another follower has taken over. */
   ofRun.extend({ kind: z.literal('superseded') }),
   /** `left`: processes that survived. */

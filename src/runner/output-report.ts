@@ -4,7 +4,9 @@ import type { Sink } from '../ports.ts'
 import type { RunContext } from './sealed-context.ts'
 
 export interface OutputReport {
-  push(stream: OutputStream, data: Buffer): void
+  /** `at`: when it was printed, in milliseconds since 1970, if the runner knows. */
+  push(stream: OutputStream, data: Buffer, at?: number): void
+  progress(text: string): void
   /** Bytes that the runner has not kept: a gap in the offsets. */
   skip(bytes: number): void
   /** Pending while too much waits to be written. */
@@ -29,18 +31,26 @@ export const createOutputReport = ({
   ...options
 }: {
   sink: Sink
-  context: Pick<RunContext, 'secrets' | 'format'>
+  /** Null when the runner redacts and formats the output itself. */
+  context: Pick<RunContext, 'secrets' | 'format'> | null
   outputBytes: number
-  now(): number
 }): OutputReport => {
-  const { secrets, format } = context
-  const batch = createOutputBatch({ ...options, sink, secrets, format })
+  let printedAt: number | undefined
+  const batch = createOutputBatch({
+    ...options,
+    sink,
+    secrets: context?.secrets ?? [],
+    format: context?.format ?? 'text',
+    now: () => printedAt ?? Date.now(),
+  })
   const { output } = batch
   let writing: Promise<void> | undefined
   let failure: unknown
   const waiters: (() => void)[] = []
 
   const write = async (): Promise<void> => {
+    // Frames that arrived together are written together.
+    await null
     while (batch.hasNews && failure === undefined) {
       await sink.write(batch.take()).catch(error => {
         failure = error
@@ -56,9 +66,15 @@ export const createOutputReport = ({
   }
 
   return {
-    push: (stream, data) => {
+    push: (stream, data, at) => {
+      printedAt = at
       batch.advance(data.length)
-      output[stream](data)
+      if (context === null) batch.add(stream, data)
+      else output[stream](data)
+      flush()
+    },
+    progress: text => {
+      batch.setProgress(text)
       flush()
     },
     skip: bytes => {

@@ -21,7 +21,7 @@ const collectedFile = z.object({
   file: z.string(),
 })
 
-const runExit = z.object({
+export const runExit = z.object({
   code: z.number().nullable(),
   signal: z.string().nullable(),
   stopped: z.enum(['cancel', 'timeout', 'stale']).nullable(),

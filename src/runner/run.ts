@@ -1,31 +1,31 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createDeadline } from '../jobs/deadline.ts'
-import { type AppError, toAppError } from '../jobs/errors.ts'
+import { AppError, toAppError } from '../jobs/errors.ts'
 import { redactNames } from '../output/redact-names.ts'
 import type { AttachRequest, Blobs, Exit, Outcome, StopReason } from '../ports.ts'
 import type { RunnerHost } from './channel.ts'
 import { readContext, type StartRequest, stopRun } from './client.ts'
-import { type Collected, createCollection, leavesFiles } from './collect.ts'
+import { adoptWithRetries, COLLECT_MS, collectWithRetries } from './collect-with-retries.ts'
 import { type FollowedEnd, followRun } from './follow-run.ts'
 import type { KeepLimits } from './keep-limits.ts'
 import { createOutputReport, type OutputReport } from './output-report.ts'
-import { NO_CONTEXT, openContext, type RunContext } from './sealed-context.ts'
+import { NO_CONTEXT, type RunContext } from './sealed-context.ts'
 import { signalOf } from './signals.ts'
-import { channelSource } from './workspace-source.ts'
 
 export interface RunOptions {
   readonly host: RunnerHost
   readonly run: AttachRequest
   /** Absent when an earlier daemon started it. */
-  readonly launch?: { start: Omit<StartRequest, 'from'>; context: RunContext }
+  readonly start?: Omit<StartRequest, 'from'>
+  /** A function opens the one that is stored with the run. Null when the runner redacts and formats the output itself. */
+  readonly context: RunContext | null | ((sealed: string) => RunContext)
   readonly blobs: Blobs
   readonly keep: KeepLimits
   readonly graceSeconds: number
-  /** Seals the context of a run. */
-  readonly key: Buffer
   /** The boot of the machine at the time the run was sent, if known. */
   readonly bootId?: string | undefined
-  readonly executedOn: NonNullable<Exit['executedOn']>
+  /** Where a runner on this computer puts the files that it collects. Without it the result of a runner is not used. */
+  readonly filesDirectory?: string
+  readonly executedOn?: NonNullable<Exit['executedOn']>
   readonly image?: NonNullable<Exit['image']>
   /** When the run was begun, by `performance.now()`. */
   readonly begun: number
@@ -37,10 +37,9 @@ export interface RunOptions {
   /** The returned promise must settle before the outcome is reported. */
   onStarted?(): Promise<void> | undefined
   onUndelivered?(): Promise<void>
-  takenOver(): AppError
+  takenOver?(): AppError
 }
 
-const COLLECT_MS = 120_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 5_000
 /** For errors that a person must fix first, such as a refused login. */
@@ -52,45 +51,47 @@ export const runIdOf = ({ machine, job }: AttachRequest): string =>
 
 /** Drives one run on a machine: start or attach, output, stop, files, outcome. */
 export const driveRun = async (options: RunOptions): Promise<Outcome> => {
-  const { host, run, launch } = options
+  const { host, run, start } = options
   if (run.detach.aborted) return { kind: 'detached' }
-  if (run.stop.aborted && launch) return stoppedBeforeStart(options)
-  let context: RunContext
+  if (run.stop.aborted && start) return stoppedBeforeStart(options)
+  let context: RunContext | null
   try {
-    context = launch?.context ?? (await fetchContext(options))
+    context =
+      typeof options.context === 'function' ? await fetchContext(options, options.context) : options.context
   } catch (error) {
     return run.detach.aborted ? { kind: 'detached' } : { kind: 'lost', error: toAppError(error) }
   }
   let startedAt = run.job.startedAt ?? undefined
-  const startReports: Promise<void>[] = []
+  let startReport: Promise<unknown> | undefined
   const report = createOutputReport({
     sink: run.sink,
     context,
     outputBytes: run.job.outputBytes,
-    now: Date.now,
   })
   const stopper = createStopper(options)
   try {
     const end = await followRun({
       host,
       run: runIdOf(run),
-      ...(launch
-        ? { start: launch.start }
+      ...(start
+        ? { start }
         : {
             hasStarted: run.job.startedAt !== null,
             unsureMs: patienceMs(run),
             bootId: options.bootId,
           }),
       from: run.sink.position,
-      onStarted: () => {
-        if (startReports.length > 0) return
-        startedAt ??= Date.now()
-        startReports.push(
+      onStarted: (_, at) => {
+        if (startReport) return
+        startedAt ??= at ?? Date.now()
+        startReport = Promise.all([
           run.sink.started(startedAt, { lazy: options.remote === true }),
-          options.onStarted?.() ?? Promise.resolve(),
-        )
+          options.onStarted?.(),
+        ])
+        startReport.catch(() => undefined) // Awaited when the run has ended.
       },
       onOutput: report.push,
+      onProgress: report.progress,
       onDropped: report.skip,
       ...(!options.remote && { onHeartbeat: run.sink.heartbeat }),
       ready: report.ready,
@@ -98,7 +99,7 @@ export const driveRun = async (options: RunOptions): Promise<Outcome> => {
       signal: run.detach,
     })
     stopper.end()
-    await Promise.all(startReports)
+    await startReport
     await report.end()
     return await conclude(options, { context, end, report, startedAt, stopped: stopper.kind() })
   } catch (error) {
@@ -114,7 +115,7 @@ export const driveRun = async (options: RunOptions): Promise<Outcome> => {
 }
 
 interface Ending {
-  context: RunContext
+  context: RunContext | null
   end: FollowedEnd
   report: OutputReport
   startedAt: number | undefined
@@ -122,75 +123,52 @@ interface Ending {
 }
 
 const conclude = async (options: RunOptions, ending: Ending): Promise<Outcome> => {
-  const { end, context } = ending
-  if (end.kind === 'superseded') return { kind: 'lost', error: options.takenOver() }
+  const { end } = ending
+  if (end.kind === 'superseded') return { kind: 'lost', error: options.takenOver?.() ?? takenOver(options) }
   if (end.kind === 'not-started')
     return ending.stopped ? stoppedBeforeStart(options) : { kind: 'not-started', error: end.error }
   if (end.kind === 'lost') return end
+  const { filesDirectory: directory } = options
+  const exit =
+    end.result && directory !== undefined
+      ? await adoptWithRetries(options, end.result, directory)
+      : await collectExit(options, ending, end)
+  return { kind: 'exit', exit }
+}
+
+const takenOver = ({ run }: RunOptions): AppError =>
+  new AppError('conflict', `Another daemon has taken over the command in machine ${run.machine.id}.`, {
+    hint: 'Two daemons use the same home directory: deputy daemon status',
+    retryable: false,
+  })
+
+/** The exit of a run whose files are still on the machine. */
+const collectExit = async (
+  options: RunOptions,
+  { context, report, ...ending }: Ending,
+  end: Extract<FollowedEnd, { kind: 'exit' }>,
+): Promise<Exit> => {
   const running = performance.now()
   const stopped = end.how === 'timeout' ? 'timeout' : end.how === 'stop' ? (ending.stopped ?? 'cancel') : null
   const endedAt = end.endedAt || Date.now()
   const startedAt = ending.startedAt ?? (end.startedAt || endedAt)
   const collected = await collectWithRetries(options, startedAt)
-  const agent = ending.report.agent()
-  const exit: Exit = {
+  const agent = report.agent()
+  return {
     ...signalOf(end.code),
     stopped,
     startedAt,
     endedAt: Math.max(startedAt, endedAt),
     ...collected,
-    artifacts: redactNames(collected.artifacts, ending.report.redact),
-    skippedArtifacts: redactNames(collected.skippedArtifacts, ending.report.redact),
+    artifacts: redactNames(collected.artifacts, report.redact),
+    skippedArtifacts: redactNames(collected.skippedArtifacts, report.redact),
     usage: agent.usage,
-    isolation: context.isolation,
-    limitsHit: stopped === 'timeout' ? [`time: it ran longer than ${context.timeoutSeconds} s`] : [],
+    isolation: context?.isolation ?? [],
+    limitsHit: stopped === 'timeout' ? [`time: it ran longer than ${context?.timeoutSeconds} s`] : [],
     agentError: agent.error,
     phases: { run: Math.round(running - options.begun), collect: Math.round(performance.now() - running) },
-    executedOn: options.executedOn,
+    ...(options.executedOn && { executedOn: options.executedOn }),
     ...(options.image && { image: options.image }),
-  }
-  return { kind: 'exit', exit }
-}
-
-/** The disk of this computer: the files stay on the machine until there is room. */
-const isDiskFull = (error: unknown): boolean =>
-  error instanceof Error &&
-  (('code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) || isDiskFull(error.cause))
-
-const collectWithRetries = async (
-  { host, run, blobs, keep }: RunOptions,
-  startedAt: number,
-): Promise<Collected> => {
-  const { manifest, machine } = run
-  const collection = createCollection({
-    blobs,
-    keep,
-    manifest,
-    jobId: run.job.id,
-    startedAt: () => startedAt,
-  })
-  if (!leavesFiles(manifest)) return collection.result()
-  const deadline = createDeadline([run.detach], COLLECT_MS)
-  const { signal } = deadline
-  let pause = FIRST_PAUSE_MS
-  try {
-    for (;;) {
-      try {
-        const channel = await host.connect(signal)
-        await collection.fetch(channelSource({ channel, workspace: machine.id, signal }))
-        return collection.result()
-      } catch (error) {
-        // The next daemon collects: the machine knows that the command has ended.
-        if (run.detach.aborted) throw error
-        const { message, retryable } = toAppError(error)
-        if (signal.aborted || !(retryable || isDiskFull(error))) return collection.result(message)
-        // The next attempt ends with the signal.
-        await sleep(pause, undefined, { signal }).catch(() => undefined)
-        pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
-      }
-    }
-  } finally {
-    deadline.clear()
   }
 }
 
@@ -208,7 +186,7 @@ const createStopper = ({
     while (!over.signal.aborted && !run.detach.aborted) {
       try {
         const channel = await host.connect(over.signal)
-        await stopRun(channel, { run: runIdOf(run), graceSeconds, signal: over.signal })
+        await stopRun(channel, { run: runIdOf(run), graceSeconds, why: kind, signal: over.signal })
       } catch {
         // The machine does not answer: try again until it does.
       }
@@ -232,7 +210,10 @@ const createStopper = ({
 const patienceMs = (run: AttachRequest): number => run.job.timeoutSeconds * 1000 + COLLECT_MS
 
 /** Retries until it succeeds: without the context the secrets in the output cannot be redacted. */
-const fetchContext = async ({ host, run, key }: RunOptions): Promise<RunContext> => {
+const fetchContext = async (
+  { host, run }: RunOptions,
+  open: (sealed: string) => RunContext,
+): Promise<RunContext> => {
   const until = performance.now() + patienceMs(run)
   for (let pause = FIRST_PAUSE_MS; ; ) {
     let sealed: string
@@ -247,11 +228,11 @@ const fetchContext = async ({ host, run, key }: RunOptions): Promise<RunContext>
       pause = Math.min(pause * 2, retryable ? LONGEST_PAUSE_MS : LONG_PAUSE_MS)
       continue
     }
-    return sealed === '' ? NO_CONTEXT : openContext(sealed, key)
+    return sealed === '' ? NO_CONTEXT : open(sealed)
   }
 }
 
-const stoppedBeforeStart = ({ run, launch, executedOn }: RunOptions): Outcome => {
+const stoppedBeforeStart = ({ run, context, executedOn }: RunOptions): Outcome => {
   const now = Date.now()
   return {
     kind: 'exit',
@@ -265,11 +246,11 @@ const stoppedBeforeStart = ({ run, launch, executedOn }: RunOptions): Outcome =>
       skippedArtifacts: [],
       patch: null,
       usage: null,
-      isolation: launch?.context.isolation ?? [],
+      isolation: typeof context === 'function' ? [] : (context?.isolation ?? []),
       limitsHit: [],
       agentError: null,
       phases: {},
-      executedOn,
+      ...(executedOn && { executedOn }),
     },
   }
 }

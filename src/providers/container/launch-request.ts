@@ -5,7 +5,9 @@ import { type StartRequest, tenths } from '../../runner/client.ts'
 import { type RunOptions, runIdOf } from '../../runner/run.ts'
 import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
 
-export interface LaunchOptions extends Pick<RunOptions, 'keep' | 'graceSeconds' | 'key'> {
+export interface LaunchOptions extends Pick<RunOptions, 'keep' | 'graceSeconds'> {
+  /** Seals the context of a run. */
+  readonly key: Buffer
   readonly run: Run
   readonly isolation: readonly string[]
 }

@@ -7,7 +7,10 @@ import { detailsOf } from './machine-details.ts'
 
 /** What the parts of the provider share. */
 export interface ProviderContext {
-  readonly runner: Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds' | 'key'>
+  readonly runner: Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds'> & {
+    /** Seals the context of a run. */
+    readonly key: Buffer
+  }
   readonly engines: Engines
   readonly owner: string
   readonly env: NodeJS.ProcessEnv

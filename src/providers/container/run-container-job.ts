@@ -3,6 +3,7 @@ import { AppError } from '../../jobs/errors.ts'
 import { formatSize, parseSize } from '../../jobs/sizes.ts'
 import type { AttachRequest, Outcome, Run } from '../../ports.ts'
 import { driveRun, type RunOptions } from '../../runner/run.ts'
+import { openContext } from '../../runner/sealed-context.ts'
 import { openEgress, PROXY_URL } from './container-egress.ts'
 import { containerHost, inspectContainer } from './container-host.ts'
 import { containerName, describeNetwork } from './container-spec.ts'
@@ -30,7 +31,7 @@ export const startInContainer = (context: ProviderContext, run: Run): Promise<Ou
     const command = { ...run.command, env: { ...proxy, ...run.command.env } }
     const isolation = [...details.isolation, describeNetwork(networkFor(manifest, details))]
     const launch = launchRequest({ ...context.runner, run: { ...run, command }, isolation })
-    return driveRun({ ...driveOptions(context, run), launch })
+    return driveRun({ ...driveOptions(context, run), ...launch })
   })
 
 /** Follows the command that an earlier daemon started. */
@@ -73,6 +74,7 @@ const driveOptions = (context: ProviderContext, run: AttachRequest): RunOptions 
   return {
     ...context.runner,
     run,
+    context: sealed => openContext(sealed, context.runner.key),
     host: containerHost({
       client: clientOf(context, machine),
       name: containerName(machine.id),
@@ -86,7 +88,6 @@ const driveOptions = (context: ProviderContext, run: AttachRequest): RunOptions 
     ...(image && { image: { name: image.name, digest: image.digest ?? image.id } }),
     // The runner in the container holds the command through any outage of the engine's socket.
     remote: true,
-    takenOver: () => isFollowedElsewhere(machine.id),
   }
 }
 
@@ -107,10 +108,4 @@ const withLimits = async (
 const isGone = (id: string): AppError =>
   new AppError('not_found', `The container of machine ${id} no longer exists.`, {
     hint: 'Submit the job without machine.',
-  })
-
-const isFollowedElsewhere = (id: string): AppError =>
-  new AppError('conflict', `Another daemon has taken over the command in machine ${id}.`, {
-    hint: 'Two daemons use the same home directory on this engine: deputy daemon status',
-    retryable: false,
   })

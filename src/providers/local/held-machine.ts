@@ -6,6 +6,7 @@ import { type JobRun, runJob } from './job-run.ts'
 import { saveResult } from './job-state-files.ts'
 import type { LocalMachine } from './local-machine.ts'
 import { type MachineFactory, whenReady } from './machine-factory.ts'
+import { endAnswer } from './run-end.ts'
 import type { RunSpec } from './run-spec.ts'
 
 /** A machine that a shim holds, and the run in it. It runs one at a time. */
@@ -13,8 +14,10 @@ export interface HeldMachine {
   /** Throws when the run cannot start. */
   start(spec: RunSpec): void
   stop(runId: string, why: StopReason['kind'], graceSeconds: number): void
-  /** Undefined while the run has not ended; null when its result can only be in its directory. */
-  resultOf(runId: string): RunResult | null | undefined
+  /** Whether this is its run. A run that has ended stays until its result is on disk. */
+  holds(runId: string): boolean
+  /** Undefined while the run has not ended. */
+  readonly result: RunResult | undefined
   /** Kills the machine and everything in it; resolves when it is gone. */
   destroy(): Promise<void>
   describe(): ShimState['machines'][number]
@@ -84,7 +87,7 @@ export const createHeldMachine = ({ id, factory, send, onGone }: HeldMachineOpti
     const saved = saveResult(spec.dir, result, stopSaving.signal)
     ended.finished = { result, stopSaving, saved }
     // The daemon need not wait for the disk: the file is for a restarted daemon.
-    send({ kind: 'done', run: spec.runId, result })
+    send(endAnswer(spec.runId, result))
     await saved
     if (current !== ended) return
     current = null
@@ -116,7 +119,10 @@ export const createHeldMachine = ({ id, factory, send, onGone }: HeldMachineOpti
     stop: (runId, why, graceSeconds) => {
       if (current?.spec.runId === runId) current.run.stop(why, graceSeconds)
     },
-    resultOf: runId => (current?.spec.runId === runId ? current.finished?.result : null),
+    holds: runId => current?.spec.runId === runId,
+    get result() {
+      return current?.finished?.result
+    },
     destroy: async () => {
       const last = machine
       last?.kill()
@@ -130,8 +136,7 @@ export const createHeldMachine = ({ id, factory, send, onGone }: HeldMachineOpti
     },
     describe: () => ({
       workspace: id,
-      run: current?.spec.runId ?? null,
-      unsaved: current?.finished !== undefined,
+      run: current === null || current.finished !== undefined ? null : current.spec.runId,
     }),
   }
 }

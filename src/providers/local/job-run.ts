@@ -5,7 +5,7 @@ import type { StopReason } from '../../ports.ts'
 import type { RunExit, RunResult } from '../../runner/run-result.ts'
 import { type CollectedResults, collectResults } from './collect-results.ts'
 import { executeCommand, exitStatus, shutDownAndDrain } from './execute-command.ts'
-import { markStarted } from './job-state-files.ts'
+import { markStarted, unmarkStarted } from './job-state-files.ts'
 import { limitsHit, uncountedLimitErrors } from './limits-hit.ts'
 import { toLocalError } from './local-error.ts'
 import type { LocalMachine } from './local-machine.ts'
@@ -86,7 +86,10 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     if (spec.inputs.length > 0) lap('unpack', unpacking)
     const mark = await markStarted(spec.dir)
     if (mark === undefined) return startedElsewhere
-    if (stopped !== null) return neverStarted(stopped, machine, phases)
+    if (stopped !== null) {
+      await unmarkStarted(spec.dir)
+      return stoppedBeforeStart
+    }
     startedAt = mark
     const timeout = setTimeout(() => stop('timeout', spec.graceSeconds), spec.timeoutSeconds * 1000)
     const running = performance.now()
@@ -143,7 +146,7 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
 
   const done = run()
     .catch((error): RunResult => {
-      if (stopped !== null && startedAt === undefined) return neverStarted(stopped, machine, phases)
+      if (stopped !== null && startedAt === undefined) return stoppedBeforeStart
       const failure = toLocalError(error).toBody()
       const redacted = { ...failure, message: output.redact(failure.message) }
       return { kind: startedAt === undefined ? 'not-started' : 'lost', error: redacted }
@@ -177,31 +180,9 @@ const nothingCollected = (spec: RunSpec): CollectedResults => ({
   patch: null,
 })
 
-const neverStarted = (
-  stopped: StopReason['kind'],
-  machine: LocalMachine | undefined,
-  phases: Record<string, number>,
-): RunResult => {
-  const now = Date.now()
-  return {
-    kind: 'exit',
-    exit: {
-      code: null,
-      signal: null,
-      stopped,
-      startedAt: now,
-      endedAt: now,
-      outputBytes: 0,
-      artifacts: [],
-      skippedArtifacts: [],
-      patch: null,
-      usage: null,
-      isolation: machine?.plan.isolation ?? [],
-      limitsHit: [],
-      agentError: null,
-      phases,
-    },
-  }
+const stoppedBeforeStart: RunResult = {
+  kind: 'not-started',
+  error: new AppError('conflict', 'The job was stopped before it started.').toBody(),
 }
 
 const startedElsewhere: RunResult = {

@@ -27,6 +27,9 @@ export const markStarted = async (dir: string): Promise<number | undefined> => {
   return now
 }
 
+/** Removes the marker of a command that was stopped before it ran. */
+export const unmarkStarted = (dir: string): Promise<void> => rm(join(dir, STARTED_FILE), { force: true })
+
 /** An empty marker counts: after a power cut a file can lose its content and keep its name. */
 export const readStarted = async (dir: string): Promise<number | undefined> => {
   const text = await readFile(join(dir, STARTED_FILE), 'utf8').catch(() => undefined)

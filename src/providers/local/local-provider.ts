@@ -5,24 +5,14 @@ import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { givenInWorkspace } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
-import type {
-  AttachRequest,
-  Blobs,
-  Exit,
-  FoundMachine,
-  Machine,
-  Outcome,
-  Provider,
-  Run,
-} from '../../ports.ts'
+import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Provider, Run } from '../../ports.ts'
+import type { RunnerHost } from '../../runner/channel.ts'
 import type { KeepLimits } from '../../runner/keep-limits.ts'
-import { runIdOf } from '../../runner/run.ts'
-import type { CollectedFile, RunExit } from '../../runner/run-result.ts'
+import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
 import type { MachineLimits } from '../../runner/shim-start.ts'
-import { type FollowResult, followShim, resultFromFiles } from './follow-shim.ts'
-import { readResult } from './job-state-files.ts'
 import { toLocalError } from './local-error.ts'
 import { type RunSpec, toStartRequest } from './run-spec.ts'
+import { type ShimHost, shimHost } from './shim-channel.ts'
 import type { ShimLink } from './shim-link.ts'
 import type { ShimPool } from './shim-pool.ts'
 
@@ -48,46 +38,36 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
   const machineDir = (id: string) => join(options.runsDir, id)
   const jobDir = (run: AttachRequest) => join(machineDir(run.machine.id), run.job.id)
 
-  const toOutcome = async (run: AttachRequest, followed: FollowResult): Promise<Outcome> => {
-    if (followed.kind === 'refused') return { kind: 'not-started', error: followed.error }
-    if (followed.kind !== 'finished') return followed
-    const { result } = followed
-    if (result.kind !== 'exit') return { kind: result.kind, error: AppError.fromBody(result.error) }
-    return { kind: 'exit', exit: await storeFiles(result.exit, jobDir(run), blobs, run.job.id) }
-  }
+  const drive = (run: AttachRequest, host: RunnerHost): RunOptions => ({
+    host,
+    run,
+    // The shim redacts the output, so that no secret gets to the disk.
+    context: null,
+    blobs,
+    keep: options.keep,
+    graceSeconds: options.graceSeconds,
+    filesDirectory: jobDir(run),
+    begun: performance.now(),
+  })
 
-  const followRun = (
-    run: AttachRequest,
-    link?: ShimLink,
-    sendStart?: (link: ShimLink) => void,
-  ): Promise<FollowResult> =>
-    followShim({
-      run,
-      dir: jobDir(run),
-      graceSeconds: options.graceSeconds,
-      head: options.keep.head,
-      ...(link === undefined ? {} : { link }),
-      ...(sendStart === undefined ? {} : { sendStart }),
-    })
+  const hostOf = (run: AttachRequest, link: ShimLink | undefined): ShimHost =>
+    shimHost({ dir: jobDir(run), link, head: options.keep.head, problem: pool.refusal })
 
   /** Makes one attempt. It can fail because a free shim may exit just when it is chosen. */
-  const attempt = async (run: Run): Promise<FollowResult> => {
+  const attempt = async (run: Run): Promise<{ outcome: Outcome; isRefused: boolean }> => {
     const dir = jobDir(run)
     const link = await acquireShim(run, pool)
-    let spec: RunSpec
+    const host = hostOf(run, link)
     try {
       await removeEarlierRuns(machineDir(run.machine.id), run.job.id)
       await mkdir(dir, { recursive: true, mode: 0o700 })
-      spec = await makeSpec(run, dir, options)
-    } catch (error) {
-      releaseShim(link, run)
-      throw error
+      const start = toStartRequest(await makeSpec(run, dir, options))
+      return { outcome: await driveRun({ ...drive(run, host), start }), isRefused: host.isRefused }
+    } finally {
+      // A shim that was not free as assumed is not chosen again.
+      if (host.isRefused) link.retiring = true
+      if (link.reserved || host.isRefused) releaseShim(link, run)
     }
-    return followRun(run, link, chosen => {
-      chosen.runId = runIdOf(run)
-      chosen.reserved = false
-      chosen.send(toStartRequest(spec))
-    })
   }
 
   return {
@@ -103,26 +83,18 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
 
     start: async run => {
       try {
-        let followed = await attempt(run)
-        for (let left = MAX_ATTEMPTS - 1; left > 0 && mayRetry(followed, run); left--)
-          followed = await attempt(run)
-        return await toOutcome(run, followed)
+        for (let left = MAX_ATTEMPTS - 1; ; left--) {
+          const { outcome, isRefused } = await attempt(run)
+          const mayRetry = isRefused && run.manifest.machine === undefined && !run.stop.aborted
+          if (left === 0 || !mayRetry) return outcome
+        }
       } catch (error) {
         if (run.detach.aborted) return { kind: 'detached' }
         return { kind: 'not-started', error: toLocalError(error) }
       }
     },
 
-    attach: async run => {
-      const dir = jobDir(run)
-      if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
-      const link = await pool.findHolder(run.machine.id)
-      if (link !== undefined && [link.runId, link.unsavedRunId].includes(runIdOf(run)))
-        return toOutcome(run, await followRun(run, link))
-      // The job may have finished between the two checks.
-      if ((await readResult(dir)) !== undefined) return toOutcome(run, await followRun(run))
-      return toOutcome(run, await resultFromFiles(dir, pool.refusal()))
-    },
+    attach: async run => driveRun(drive(run, hostOf(run, await pool.findHolder(run.machine.id)))),
 
     destroy: async (machine, signal) => {
       const link = await pool.findHolder(machine.id)
@@ -141,13 +113,6 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
 }
 
 const MAX_ATTEMPTS = 3
-const ADOPT_CONCURRENCY = 16
-
-const mayRetry = (followed: FollowResult, run: Run): boolean =>
-  followed.kind === 'refused' &&
-  followed.error.code === 'unavailable' &&
-  run.manifest.machine === undefined &&
-  !run.stop.aborted
 
 /** A job with `manifest.machine` needs that machine: its workspace exists only there. */
 const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
@@ -163,6 +128,7 @@ const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
     )
   if (link !== undefined) {
     link.runId = runIdOf(run)
+    link.reserved = true
     return link
   }
   throw new AppError('not_found', `The kept machine ${run.machine.id} is gone, and its workspace with it.`, {
@@ -210,36 +176,6 @@ export const limitsOf = (manifest: Manifest, defaults: MachineLimits): MachineLi
   cpu: manifest.resources?.cpu ?? defaults.cpu,
   processes: defaults.processes,
 })
-
-/** Stores the files of a result as blobs. Safe to repeat after a crash, because the originals stay. */
-const storeFiles = async (exit: RunExit, dir: string, blobs: Blobs, jobId: string): Promise<Exit> => {
-  const missing = new Set<CollectedFile>()
-  const adopt = async (collected: CollectedFile) => {
-    const { file, sha256, size } = collected
-    if (await blobs.hold(sha256, jobId)) return
-    const path = join(dir, file)
-    // After a power cut the file can be truncated or missing.
-    if ((await stat(path).catch(() => undefined))?.size !== size) missing.add(collected)
-    else await blobs.adopt(path, { sha256, size }, jobId)
-  }
-  // Concurrent adoptions share disk flushes.
-  const files = [...exit.artifacts, ...(exit.patch === null ? [] : [exit.patch])]
-  for (let from = 0; from < files.length; from += ADOPT_CONCURRENCY)
-    await Promise.all(files.slice(from, from + ADOPT_CONCURRENCY).map(adopt))
-  const { outputBytes: _, ...rest } = exit
-  const patch = exit.patch === null || missing.has(exit.patch) ? null : exit.patch
-  return {
-    ...rest,
-    artifacts: exit.artifacts
-      .filter(artifact => !missing.has(artifact))
-      .map(({ path, sha256, size }) => ({ path, sha256, size })),
-    skippedArtifacts: [
-      ...exit.skippedArtifacts,
-      ...[...missing].map(({ path }) => ({ path, reason: 'the file was lost before it was stored' })),
-    ],
-    patch: patch && { sha256: patch.sha256, size: patch.size },
-  }
-}
 
 /**
  * Removes the logs of earlier jobs in a kept machine; the daemon has stored them. The shim may still be

@@ -12,8 +12,6 @@ export interface ShimLink {
   readonly uid: number | null
   machineId: string | null
   runId: string | null
-  /** A finished run whose result was only in the shim's memory when the daemon connected. */
-  readonly unsavedRunId: string | undefined
   /** Set from the moment the shim is chosen until it answers. */
   reserved: boolean
   /** The shim gets no more jobs and exits when it is free. */
@@ -108,12 +106,13 @@ const BRACE = '{'.charCodeAt(0)
 const linkState = ({ id, pid, uid, ready, machines: [held] }: ShimState) => ({
   ...{ id, pid, uid, ready },
   machineId: held?.workspace ?? null,
-  runId: held === undefined || held.unsaved ? null : held.run,
-  unsavedRunId: held?.unsaved ? (held.run ?? undefined) : undefined,
+  runId: held?.run ?? null,
   reserved: false,
   retiring: false,
   idleSince: performance.now(),
 })
+
+const ENDS: ReadonlySet<Answer['kind']> = new Set(['exit', 'lost', 'refused'])
 
 const noteAnswer = (link: ShimLink, answer: Answer): void => {
   if (answer.kind === 'leaving') link.retiring = true
@@ -121,5 +120,5 @@ const noteAnswer = (link: ShimLink, answer: Answer): void => {
     link.ready = answer.ready
     if (!answer.ready) link.idleSince = performance.now()
   } else if (answer.kind === 'released' && link.machineId === answer.workspace) link.machineId = null
-  else if (answer.kind === 'done' && link.runId === answer.run) link.runId = null
+  else if ('run' in answer && ENDS.has(answer.kind) && link.runId === answer.run) link.runId = null
 }

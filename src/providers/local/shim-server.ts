@@ -8,6 +8,7 @@ import { type Answer, OLDEST, type Request, type ShimState, VERSION } from '../.
 import { createHeldMachine, type HeldMachine } from './held-machine.ts'
 import { toLocalError } from './local-error.ts'
 import { createMachineFactory } from './machine-factory.ts'
+import { endAnswer, refusal } from './run-end.ts'
 import { toRunSpec } from './run-spec.ts'
 import type { ShimConfig } from './shim-config.ts'
 
@@ -160,18 +161,8 @@ const helloAnswer = (hello: Extract<Request, { kind: 'hello' }>, shim: ShimState
   return { kind: 'hello', version: VERSION, oldest: OLDEST, mark: hello.mark, boot: '-', shim }
 }
 
-const refusal = (run: string, thrown: unknown): Answer => {
-  const error = toLocalError(thrown).toBody()
-  return { kind: 'refused', run, fault: true, reason: error.message, error }
-}
-
-/** Undefined while the run has not ended. */
-const resultAnswer = (machines: readonly HeldMachine[], run: string): Answer | undefined => {
-  const results = machines.map(machine => machine.resultOf(run))
-  if (results.includes(undefined)) return undefined
-  const result = results.find(each => each !== null)
-  return { kind: 'done', run, ...(result && { result }) }
-}
+const unknownRun = (run: string): AppError =>
+  new AppError('not_found', `This shim does not hold the run ${run}.`)
 
 interface HandlerOptions {
   readonly machines: ReadonlyMap<string, HeldMachine>
@@ -191,15 +182,17 @@ const createHandler =
         try {
           return start(request)
         } catch (error) {
-          return answer(refusal(request.run, error))
+          return answer(refusal(request.run, toLocalError(error)))
         }
       case 'stop':
         for (const machine of machines.values())
           machine.stop(request.run, request.why ?? 'cancel', request.graceTenths / 10)
         return
       case 'follow': {
-        const known = resultAnswer([...machines.values()], request.run)
-        if (known !== undefined) answer(known)
+        const machine = [...machines.values()].find(held => held.holds(request.run))
+        const result = machine?.result
+        if (machine === undefined) answer(refusal(request.run, unknownRun(request.run)))
+        else if (result !== undefined) answer(endAnswer(request.run, result))
         return
       }
       case 'release': {

@@ -1,6 +1,6 @@
 /**
  * The log of a job is a sequence of frames: the bytes printed, the stream, the time, and the
- * offset in the whole output. A reader can continue from any position that follows a frame.
+ * offset in the whole output, from which a reader can continue.
  */
 export const FRAME_HEADER_BYTES = 24
 
@@ -11,7 +11,7 @@ export interface Frame {
   readonly at: number
   /** Bytes of output, of both streams, before this frame. */
   readonly offset: number
-  readonly data: Uint8Array
+  readonly data: Buffer
 }
 
 const KINDS: readonly FrameKind[] = ['stdout', 'stderr', 'progress']
@@ -25,6 +25,9 @@ export const encodeHeader = (frame: Omit<Frame, 'data'>, length: number): Buffer
   return header
 }
 
+/** The offset in the header at this position. */
+export const readOffset = (buffer: Buffer, at = 0): number => buffer.readDoubleLE(at + 16)
+
 /** Decodes the complete frames at the beginning of `buffer`. `bytes` is their total size. */
 export const decodeFrames = (buffer: Buffer): { frames: Frame[]; bytes: number } => {
   const frames: Frame[] = []
@@ -36,7 +39,7 @@ export const decodeFrames = (buffer: Buffer): { frames: Frame[]; bytes: number }
     frames.push({
       kind: KINDS[buffer.readUInt32LE(bytes + 4)] ?? 'stderr',
       at: buffer.readDoubleLE(bytes + 8),
-      offset: buffer.readDoubleLE(bytes + 16),
+      offset: readOffset(buffer, bytes),
       data: buffer.subarray(bytes + FRAME_HEADER_BYTES, end),
     })
     bytes = end

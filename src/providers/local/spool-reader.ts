@@ -1,9 +1,8 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { MAX_FRAME_BYTES, spoolFile } from './spool.ts'
-import { decodeFrames, FRAME_HEADER_BYTES, type Frame } from './spool-frames.ts'
+import { decodeFrames, FRAME_HEADER_BYTES, type Frame, readOffset } from './spool-frames.ts'
 
 export interface SpoolReader {
-  readonly position: number
   /** Returns the next complete frames, or none at the current end of the log. */
   next(): Promise<Frame[]>
   close(): Promise<void>
@@ -11,10 +10,9 @@ export interface SpoolReader {
 
 const BUFFER_BYTES = MAX_FRAME_BYTES + FRAME_HEADER_BYTES
 
-/** Reads the log in `dir` from a position while it is written. Skips segments that were dropped. */
+/** Reads the log in `dir` from an offset of the output while it is written. Skips segments that were dropped. */
 export const openSpoolReader = (dir: string, from: number): SpoolReader => {
-  let position = from
-  let file: { handle: FileHandle; start: number } | undefined
+  let file: { handle: FileHandle; start: number; read: number } | undefined
   const buffer = Buffer.allocUnsafe(BUFFER_BYTES)
 
   const close = async () => {
@@ -23,33 +21,35 @@ export const openSpoolReader = (dir: string, from: number): SpoolReader => {
     await handle?.close()
   }
 
+  /** Frames that follow in the current segment; those before `from` are left out. */
   const read = async (): Promise<Frame[]> => {
-    if (file === undefined) return []
-    const { bytesRead } = await file.handle.read(buffer, 0, BUFFER_BYTES, position - file.start)
-    const { frames, bytes } = decodeFrames(Buffer.from(buffer.subarray(0, bytesRead)))
-    position += bytes
-    return frames
+    for (;;) {
+      if (file === undefined) return []
+      const { bytesRead } = await file.handle.read(buffer, 0, BUFFER_BYTES, file.read)
+      const { frames, bytes } = decodeFrames(Buffer.from(buffer.subarray(0, bytesRead)))
+      file.read += bytes
+      const wanted = frames.flatMap(frame => after(frame, from))
+      if (wanted.length > 0 || frames.length === 0) return wanted
+    }
   }
 
   const nextSegment = async (): Promise<number | undefined> => {
     const starts = await listStarts(dir)
     const current = file?.start
-    if (current === undefined) return starts.findLast(start => start <= position) ?? starts[0]
-    return starts.find(start => start > current)
+    if (current !== undefined) return starts.find(start => start > current)
+    for (const start of starts.slice(1).reverse())
+      if (((await firstOffset(dir, start)) ?? Number.POSITIVE_INFINITY) <= from) return start
+    return starts[0]
   }
 
   const moveTo = async (start: number): Promise<void> => {
     const handle = await open(spoolFile(dir, start), 'r').catch(ignoreMissing)
     if (handle === undefined) return // The segment was dropped since it was listed; the next listing has a newer one.
     await close()
-    file = { handle, start }
-    if (start > position) position = start
+    file = { handle, start, read: 0 }
   }
 
   return {
-    get position() {
-      return position
-    },
     next: async () => {
       for (;;) {
         const frames = await read()
@@ -63,6 +63,27 @@ export const openSpoolReader = (dir: string, from: number): SpoolReader => {
       }
     },
     close,
+  }
+}
+
+/** The part of a frame that is not before `from`. */
+const after = (frame: Frame, from: number): Frame[] => {
+  const before = from - frame.offset
+  if (before <= 0) return [frame]
+  if (frame.kind === 'progress' || before >= frame.data.length) return []
+  return [{ ...frame, offset: from, data: frame.data.subarray(before) }]
+}
+
+/** The offset of the first frame of a segment; undefined when the segment is empty or was dropped. */
+const firstOffset = async (dir: string, start: number): Promise<number | undefined> => {
+  const handle = await open(spoolFile(dir, start), 'r').catch(ignoreMissing)
+  if (handle === undefined) return undefined
+  try {
+    const header = Buffer.alloc(FRAME_HEADER_BYTES)
+    const { bytesRead } = await handle.read(header, 0, header.length, 0)
+    return bytesRead < header.length ? undefined : readOffset(header)
+  } finally {
+    await handle.close()
   }
 }
 

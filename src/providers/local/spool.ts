@@ -3,8 +3,6 @@ import { join } from 'node:path'
 import { encodeHeader, FRAME_HEADER_BYTES, type FrameKind } from './spool-frames.ts'
 
 export interface Spool {
-  /** Position after the last frame. */
-  readonly end: number
   /** All bytes printed so far, dropped ones included. */
   readonly outputBytes: number
   write(kind: FrameKind, data: Uint8Array, at: number): void
@@ -63,9 +61,6 @@ export const openSpool = (dir: string, keep: { head: number; tail: number }): Sp
   }
 
   return {
-    get end() {
-      return end
-    },
     get outputBytes() {
       return outputBytes
     },

@@ -10,7 +10,9 @@ import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
 import { shellJoin } from '../../runner/shell-words.ts'
 import { type IsolationRequest, isolatedScript, isolationProblem } from './bubblewrap-script.ts'
 
-export interface LaunchContext extends Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds' | 'key'> {
+export interface LaunchContext extends Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds'> {
+  /** Seals the context of a run. */
+  readonly key: Buffer
   readonly cluster: Cluster
   readonly routed: boolean
 }

@@ -7,7 +7,7 @@ import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Provider, Ru
 import { listWorkspaces } from '../../runner/client.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
 import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
-import { contextKey } from '../../runner/sealed-context.ts'
+import { contextKey, openContext } from '../../runner/sealed-context.ts'
 import { clusterReadiness } from './cluster-readiness.ts'
 import { type LaunchContext, launch } from './launch-request.ts'
 import { nodeHost } from './node-host.ts'
@@ -88,6 +88,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       ...context,
       host: nodeHost(cluster, node),
       run,
+      context: sealed => openContext(sealed, context.key),
       bootId,
       begun,
       executedOn: { node: node.id, because: place.reason },
@@ -153,7 +154,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
               serialize,
             })
             const launched = await launch(context, run, place.node)
-            const outcome = await driveRun({ ...drive(run, place, begun), launch: launched })
+            const outcome = await driveRun({ ...drive(run, place, begun), ...launched })
             if (outcome.kind === 'not-started') failures.add(run.job.id, place.node.id)
             else failures.forget(run.job.id)
             return outcome

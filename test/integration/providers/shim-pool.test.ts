@@ -19,6 +19,7 @@ import { describe, expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
 import { type RunSpec, toStartRequest } from '../../../src/providers/local/run-spec.ts'
 import { connectShim, type ShimEvent, type ShimLink } from '../../../src/providers/local/shim-link.ts'
+import { createSandboxProvider } from '../../../src/providers/sandbox/sandbox-provider.ts'
 import { createHarness } from '../../support/providers.ts'
 import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
 import { exitOf, processesWith, waitFor } from './provider-contract.ts'
@@ -206,6 +207,47 @@ describe('a job that has a shim of its own', () => {
     truncateSync(file)
     await harness.restart()
     expect(await harness.reattach(launched, 0).outcome).toMatchObject({ kind: 'lost' })
+    await harness.dispose()
+  })
+})
+
+describe('a job that ends while no daemon runs', () => {
+  it('keeps the times of its output, and has its files when there is room for them', async () => {
+    let refusals = 2
+    const harness = await createHarness((stateDir, blobs) =>
+      createSandboxProvider({
+        ...subject.options,
+        stateDir,
+        blobs: {
+          ...blobs,
+          adopt: async (...given) => {
+            if (refusals-- > 0) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
+            return blobs.adopt(...given)
+          },
+        },
+      }),
+    )
+    const launched = await harness.launch({
+      task: 'echo on; sleep 1; echo ::progress:: half; head -c 1000 /dev/zero >made; exit 3',
+      artifacts: ['made'],
+    })
+    await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+    launched.detach()
+    await launched.outcome
+    const file = join(harness.stateDir, 'sandbox/runs', launched.machine.id, launched.job.id, 'exit.json')
+    await waitFor(() => existsSync(file), 'the result is written')
+    await harness.restart()
+    const restarted = Date.now()
+    const again = harness.reattach(launched, 0)
+    expect(exitOf(await again.outcome)).toMatchObject({
+      code: 3,
+      artifacts: [{ path: 'made', size: 1000 }],
+      skippedArtifacts: [],
+    })
+    expect(again.sink.chunks.every(({ at }) => at < restarted)).toBe(true)
+    expect(again.sink.text()).toBe('on\n::progress:: half\n')
+    expect(again.sink.progress).toEqual(['half'])
+    expect(refusals).toBe(-1)
     await harness.dispose()
   })
 })

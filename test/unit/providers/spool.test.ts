@@ -14,12 +14,12 @@ describe('the log of a job', () => {
   })
   afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
-  const readAll = async (from = 0): Promise<{ frames: Frame[]; position: number }> => {
+  const readAll = async (from = 0): Promise<Frame[]> => {
     const reader = openSpoolReader(dir, from)
     const frames: Frame[] = []
     for (let next = await reader.next(); next.length > 0; next = await reader.next()) frames.push(...next)
     await reader.close()
-    return { frames, position: reader.position }
+    return frames
   }
   const bytesOnDisk = () => readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0)
 
@@ -30,7 +30,7 @@ describe('the log of a job', () => {
     spool.write('progress', Buffer.from('half'), 3)
     spool.write('stdout', Buffer.from('three'), 4)
     spool.close()
-    const { frames } = await readAll()
+    const frames = await readAll()
     expect(frames.map(frame => [frame.kind, frame.at, frame.offset, frame.data.toString()])).toEqual([
       ['stdout', 1, 0, 'one'],
       ['stderr', 2, 3, 'two'],
@@ -60,8 +60,7 @@ describe('the log of a job', () => {
           spool.write('stdout', data, 0)
         }
         spool.close()
-        const { frames, position } = await readAll()
-        expect(position).toBe(spool.end)
+        const frames = await readAll()
         expect(spool.outputBytes).toBe(all.length)
         for (const frame of frames)
           expect(
@@ -77,23 +76,46 @@ describe('the log of a job', () => {
     )
   })
 
-  it('can be read from any reported position while it is written', async () => {
-    const spool = openSpool(dir, { head: 500, tail: 1e6 })
-    const reader = openSpoolReader(dir, 0)
-    let text = ''
-    const positions: { position: number; text: string }[] = []
-    for (let index = 0; index < 200; index++) {
-      spool.write(index % 3 === 0 ? 'stderr' : 'stdout', Buffer.from(`${index} `), index)
-      if (index % 7 !== 0) continue
-      for (const frame of await reader.next()) text += frame.data.toString()
-      positions.push({ position: reader.position, text })
+  it('can be read from any offset, in the middle of a frame too, while it is written', async () => {
+    const spool = openSpool(dir, { head: 100, tail: 8000 })
+    let whole = ''
+    const print = (index: number) => {
+      const text = String(index).padEnd(20)
+      whole += text
+      spool.write(index % 3 === 0 ? 'stderr' : 'stdout', Buffer.from(text), index)
+      if (index % 5 === 0) spool.write('progress', Buffer.from(String(whole.length)), index)
+    }
+    for (let index = 0; index < 200; index++) print(index)
+    expect(readdirSync(dir).length).toBeGreaterThan(2)
+    for (let from = 0; from < whole.length; from += 101) {
+      const reader = openSpoolReader(dir, from)
+      let text = ''
+      const read = async () => {
+        for (let next = await reader.next(); next.length > 0; next = await reader.next())
+          for (const { kind, offset, data } of next) {
+            if (kind === 'progress') expect(Number(data.toString())).toBeGreaterThanOrEqual(from)
+            else expect(offset).toBe(from + text.length)
+            if (kind !== 'progress') text += data.toString()
+          }
+        expect(text).toBe(whole.slice(from))
+      }
+      await read()
+      print(from)
+      await read()
+      await reader.close()
     }
     spool.close()
-    await reader.close()
-    const whole = Array.from({ length: 200 }, (_, index) => `${index} `).join('')
-    for (const seen of positions) {
-      const { frames } = await readAll(seen.position)
-      expect(seen.text + frames.map(frame => frame.data.toString()).join('')).toBe(whole)
+  })
+
+  it('is read from an offset whose segment is gone with what is left', async () => {
+    const spool = openSpool(dir, { head: 100, tail: 400 })
+    for (let index = 0; index < 100; index++) spool.write('stdout', Buffer.alloc(40, index), 0)
+    spool.close()
+    const all = await readAll()
+    for (const from of [0, 50, 150, 1000, 3000, 3999, 4000, 5000]) {
+      const wanted = all.filter(({ offset, data }) => offset + data.length > from)
+      const bytes = (frames: readonly Frame[]) => frames.map(({ offset, data }) => offset + data.length)
+      expect(bytes(await readAll(from))).toEqual(bytes(wanted))
     }
   })
 
@@ -122,7 +144,7 @@ describe('the log of a job', () => {
     const spool = openSpool(dir, { head: 10e6, tail: 1 })
     spool.write('stdout', Buffer.alloc(1_000_000, 7), 0)
     spool.close()
-    const { frames } = await readAll()
+    const frames = await readAll()
     expect(frames.length).toBeGreaterThan(1)
     expect(frames.reduce((sum, frame) => sum + frame.data.length, 0)).toBe(1_000_000)
   })

@@ -16,6 +16,7 @@ import {
   requestSchema,
   type ShimState,
 } from '../../../src/runner/frames.ts'
+import type { RunExit } from '../../../src/runner/run-result.ts'
 import { shellJoin, splitWords } from '../../../src/runner/shell-words.ts'
 
 const start: Request = {
@@ -42,7 +43,7 @@ const start: Request = {
 
 const state: ShimState = {
   ...{ id: 's1', pid: 7, uid: null, ready: true },
-  machines: [{ workspace: 'm1', run: 'm1.j1', unsaved: false }],
+  machines: [{ workspace: 'm1', run: 'm1.j1' }],
 }
 
 const REQUESTS: readonly Request[] = [
@@ -61,17 +62,27 @@ const REQUESTS: readonly Request[] = [
 
 const ERROR = { code: 'unavailable', message: 'the disk is full', retryable: true } as const
 
+const RESULT: RunExit = {
+  ...{ code: 143, signal: 'SIGTERM', stopped: 'timeout', startedAt: 1001, endedAt: 2002, outputBytes: 3 },
+  ...{
+    artifacts: [{ path: 'a', sha256: 'ab', size: 1, file: 'files/0' }],
+    skippedArtifacts: [],
+    patch: null,
+  },
+  ...{ usage: null, isolation: ['namespaces'], limitsHit: [], agentError: null, phases: { run: 1 } },
+}
+
 const ANSWERS: readonly Answer[] = [
   { kind: 'hello', version: 1, oldest: 1, boot: '-', mark: 'deputy-0', shim: state },
   { kind: 'started', run: 'm1.j1', fresh: true, at: 1700000000000 },
-  { kind: 'output', run: 'm1.j1', stream: 'stderr', offset: 3, bytes: 0 },
+  { kind: 'output', run: 'm1.j1', stream: 'stderr', offset: 3, bytes: 0, at: 1700000000000 },
+  { kind: 'progress', run: 'm1.j1', text: 'half done' },
   { kind: 'dropped', run: 'm1.j1', offset: 3, count: 9 },
   { kind: 'heartbeat', run: 'm1.j1' },
-  { kind: 'exit', run: 'm1.j1', code: 143, how: 'timeout', startedAt: 1, endedAt: 2 },
-  { kind: 'done', run: 'm1.j1', result: { kind: 'lost', error: ERROR } },
+  { kind: 'exit', run: 'm1.j1', code: 143, how: 'timeout', startedAt: 1, endedAt: 2, result: RESULT },
   { kind: 'logged', run: 'm1.j1' },
   { kind: 'refused', run: 'm1.j1', fault: true, reason: ERROR.message, error: ERROR },
-  { kind: 'lost', run: 'm1.j1', reason: 'the node was restarted' },
+  { kind: 'lost', run: 'm1.j1', reason: ERROR.message, error: ERROR },
   { kind: 'superseded', run: 'm1.j1' },
   { kind: 'stopped', run: 'm1.j1', left: [4, 5] },
   { kind: 'context', run: 'm1.j1', context: 'c2VhbGVk' },
@@ -163,8 +174,8 @@ describe('the frames of the runner protocol', () => {
     'exit run=a\n',
     'started run=../../etc fresh=1\n',
     'output run=a stream=stdout offset=0 bytes=1e99\n',
-    'done run=a result={\n',
-    'done run=a result={"kind":"exit"}\n',
+    'exit run=a code=0 how=exit startedAt=0 endedAt=0 result={\n',
+    'exit run=a code=0 how=exit startedAt=0 endedAt=0 result={"code":0}\n',
   ])('are refused when they cannot be read: %j', line => {
     expect(() => readAll(Buffer.from(line))).toThrow('cannot be read')
   })
