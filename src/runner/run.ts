@@ -46,7 +46,7 @@ const LONGEST_PAUSE_MS = 5_000
 const LONG_PAUSE_MS = 30_000
 
 /** Names a run on its machine: a kept machine sees several, and a job that never arrived is tried again. */
-export const runIdOf = ({ machine, job }: AttachRequest): string =>
+export const runIdOf = ({ machine, job }: Pick<AttachRequest, 'machine' | 'job'>): string =>
   `${machine.id}.${job.id}${job.attempts > 1 ? `.${job.attempts}` : ''}`
 
 /** Drives one run on a machine: start or attach, output, stop, files, outcome. */

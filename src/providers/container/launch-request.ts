@@ -1,9 +1,9 @@
 import { basename, isAbsolute } from 'node:path'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import type { Run } from '../../ports.ts'
-import { type StartRequest, tenths } from '../../runner/client.ts'
-import { type RunOptions, runIdOf } from '../../runner/run.ts'
+import type { RunOptions } from '../../runner/run.ts'
 import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
+import { type Launch, startRequest } from '../../runner/start-request.ts'
 
 export interface LaunchOptions extends Pick<RunOptions, 'keep' | 'graceSeconds'> {
   /** Seals the context of a run. */
@@ -13,13 +13,7 @@ export interface LaunchOptions extends Pick<RunOptions, 'keep' | 'graceSeconds'>
 }
 
 /** The start request of a job. */
-export const launchRequest = ({
-  run,
-  isolation,
-  keep,
-  graceSeconds,
-  key,
-}: LaunchOptions): { start: Omit<StartRequest, 'from'>; context: RunContext } => {
+export const launchRequest = ({ run, isolation, keep, graceSeconds, key }: LaunchOptions): Launch => {
   const { command } = run
   const context: RunContext = {
     secrets: Object.values(command.secrets),
@@ -27,26 +21,16 @@ export const launchRequest = ({
     isolation: [...isolation],
     timeoutSeconds: command.timeoutSeconds,
   }
-  const start: Omit<StartRequest, 'from'> = {
-    kind: 'start',
-    run: runIdOf(run),
-    workspace: run.machine.id,
-    timeoutSeconds: Math.ceil(command.timeoutSeconds),
-    graceTenths: tenths(graceSeconds),
-    keepHead: keep.head,
-    keepTail: keep.tail,
+  const start = startRequest({
+    run,
+    keep,
+    graceSeconds,
     context: sealContext(context, key),
-    env: variables({ HOME: WORKSPACE, ...command.env, ...command.secrets }),
+    env: { HOME: WORKSPACE, ...command.env, ...command.secrets },
     argv: withProgramsOfImage(command),
-  }
+  })
   return { start, context }
 }
-
-/** Skips invalid variable names, and DEPUTY_JOB, which the runner sets. */
-const variables = (env: Readonly<Record<string, string>>): string[] =>
-  Object.entries(env)
-    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== 'DEPUTY_JOB')
-    .map(([name, value]) => `${name}=${value}`)
 
 const ANY_SHELL = 'if command -v bash >/dev/null; then exec bash "$@"; else exec sh "$@"; fi'
 

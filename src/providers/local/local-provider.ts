@@ -9,9 +9,9 @@ import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Provider, Ru
 import type { RunnerHost } from '../../runner/channel.ts'
 import type { KeepLimits } from '../../runner/keep-limits.ts'
 import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
-import type { MachineLimits } from '../../runner/shim-start.ts'
+import type { MachineLimits, ShimStart } from '../../runner/shim-start.ts'
+import { startRequest } from '../../runner/start-request.ts'
 import { toLocalError } from './local-error.ts'
-import { type RunSpec, toStartRequest } from './run-spec.ts'
 import { type ShimHost, shimHost } from './shim-channel.ts'
 import type { ShimLink } from './shim-link.ts'
 import type { ShimPool } from './shim-pool.ts'
@@ -61,7 +61,10 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
     try {
       await removeEarlierRuns(machineDir(run.machine.id), run.job.id)
       await mkdir(dir, { recursive: true, mode: 0o700 })
-      const start = toStartRequest(await makeSpec(run, dir, options))
+      const start = {
+        ...startRequest({ ...options, ...run.command, run }),
+        shim: await shimPart(run, dir, options),
+      }
       return { outcome: await driveRun({ ...drive(run, host), start }), isRefused: host.isRefused }
     } finally {
       // A shim that was not free as assumed is not chosen again.
@@ -143,16 +146,15 @@ const releaseShim = (link: ShimLink, run: Run): void => {
   if (run.manifest.machine === undefined) link.machineId = null
 }
 
-const makeSpec = async (run: Run, dir: string, options: LocalProviderOptions): Promise<RunSpec> => {
-  const { manifest, command } = run
+/** What a shim must know besides the command. */
+const shimPart = async (run: Run, dir: string, options: LocalProviderOptions): Promise<ShimStart> => {
+  const { manifest } = run
+  const { secrets, format, network, timeoutSeconds, programs } = run.command
   const blob = manifest.workspace?.blob
   const base = blob === undefined ? null : options.blobs.path(blob)
   const files = await packFiles(manifest.files ?? [], dir, options.filesLayout)
   return {
-    ...command,
-    machineId: run.machine.id,
-    runId: runIdOf(run),
-    dir,
+    ...{ dir, secrets, format, network, timeoutSeconds, programs },
     limits: limitsOf(manifest, options.defaults),
     // A kept machine stays after a follow-up job.
     lifecycle: manifest.machine === undefined ? manifest.lifecycle : 'persistent',
@@ -166,7 +168,6 @@ const makeSpec = async (run: Run, dir: string, options: LocalProviderOptions): P
     givenFiles: givenInWorkspace(manifest.files),
     artifacts: manifest.artifacts ?? [],
     keep: options.keep,
-    graceSeconds: options.graceSeconds,
   }
 }
 

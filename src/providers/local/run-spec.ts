@@ -1,5 +1,5 @@
 import { AppError } from '../../jobs/errors.ts'
-import { type StartRequest, tenths } from '../../runner/client.ts'
+import type { StartRequest } from '../../runner/client.ts'
 import type { ShimStart } from '../../runner/shim-start.ts'
 
 /** One run as a shim knows it. */
@@ -24,31 +24,6 @@ export const toRunSpec = ({ shim, ...start }: StartRequest): RunSpec => {
     graceSeconds: start.graceTenths / 10,
   }
 }
-
-/** The request that `toRunSpec` reads. Names that no shell can export are left out. */
-export const toStartRequest = ({
-  machineId,
-  runId,
-  argv,
-  env,
-  graceSeconds,
-  ...shim
-}: RunSpec): StartRequest => ({
-  kind: 'start',
-  run: runId,
-  workspace: machineId,
-  from: 0,
-  timeoutSeconds: Math.ceil(shim.timeoutSeconds),
-  graceTenths: tenths(graceSeconds),
-  keepHead: shim.keep.head,
-  keepTail: shim.keep.tail,
-  context: '',
-  env: Object.entries(env).flatMap(([name, value]) =>
-    /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? [`${name}=${value}`] : [],
-  ),
-  argv: [...argv],
-  shim,
-})
 
 const splitOnce = (text: string, by: string): [string, string] => {
   const at = text.indexOf(by)

@@ -4,10 +4,10 @@ import type { ClusterNode } from '../../nodes/inventory.ts'
 import { assertAllowed } from '../../nodes/policy/command-policy.ts'
 import { workspaceDirectory } from '../../nodes/sync/node-workspace.ts'
 import type { Run } from '../../ports.ts'
-import { type StartRequest, tenths } from '../../runner/client.ts'
-import { type RunOptions, runIdOf } from '../../runner/run.ts'
+import type { RunOptions } from '../../runner/run.ts'
 import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
 import { shellJoin } from '../../runner/shell-words.ts'
+import { type Launch, startRequest } from '../../runner/start-request.ts'
 import { type IsolationRequest, isolatedScript, isolationProblem } from './bubblewrap-script.ts'
 
 export interface LaunchContext extends Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds'> {
@@ -21,11 +21,7 @@ const FIRST_UID = 62_000
 const UIDS = 3_000
 
 /** The start request of a job: in bubblewrap where the node has it. */
-export const launch = async (
-  launching: LaunchContext,
-  run: Run,
-  node: ClusterNode,
-): Promise<{ start: Omit<StartRequest, 'from'>; context: RunContext }> => {
+export const launch = async (launching: LaunchContext, run: Run, node: ClusterNode): Promise<Launch> => {
   const { cluster, routed } = launching
   const { command: spec } = run
   const report = routed ? cluster.peek(node)?.report : await known(cluster, node, run.detach)
@@ -72,18 +68,14 @@ export const launch = async (
   }
   return {
     context,
-    start: {
-      kind: 'start',
-      run: runIdOf(run),
-      workspace: run.machine.id,
-      timeoutSeconds: Math.ceil(spec.timeoutSeconds),
-      graceTenths: tenths(launching.graceSeconds),
-      keepHead: launching.keep.head,
-      keepTail: launching.keep.tail,
+    start: startRequest({
+      run,
+      keep: launching.keep,
+      graceSeconds: launching.graceSeconds,
       context: sealContext(context, launching.key),
-      env: variables({ ...spec.env, ...spec.secrets }),
-      argv: [...argv],
-    },
+      env: { ...spec.env, ...spec.secrets },
+      argv,
+    }),
   }
 }
 
@@ -94,12 +86,6 @@ const isolatedArgv = (argv: readonly string[], request: IsolationRequest): strin
   'deputy',
   ...argv,
 ]
-
-/** Skips invalid variable names, and DEPUTY_JOB, which the runner sets. */
-const variables = (env: Readonly<Record<string, string>>): string[] =>
-  Object.entries(env)
-    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== 'DEPUTY_JOB')
-    .map(([name, value]) => `${name}=${value}`)
 
 const known = async (cluster: Cluster, node: ClusterNode, signal: AbortSignal) =>
   cluster.peek(node)?.report ?? (await cluster.probe(node, signal)).report

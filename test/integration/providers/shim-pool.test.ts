@@ -17,21 +17,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
-import { type RunSpec, toStartRequest } from '../../../src/providers/local/run-spec.ts'
 import { connectShim, type ShimEvent, type ShimLink } from '../../../src/providers/local/shim-link.ts'
 import { createSandboxProvider } from '../../../src/providers/sandbox/sandbox-provider.ts'
+import type { StartRequest } from '../../../src/runner/client.ts'
 import { createHarness } from '../../support/providers.ts'
 import { leftovers, SANDBOXES } from '../../support/sandboxes.ts'
 import { exitOf, processesWith, waitFor } from './provider-contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
-const secondIn = (machineId: string, dir: string): RunSpec => ({
-  ...{ argv: ['touch', 'second'], env: {}, secrets: {}, format: 'text', network: 'none', programs: [] },
-  ...{ machineId, runId: 'second', dir, lifecycle: 'ephemeral', continues: false, inputs: [] },
-  ...{ patchBase: null, wantsPatch: false, givenFiles: [], artifacts: [] },
-  ...{ timeoutSeconds: 60, graceSeconds: 1 },
-  limits: { memory: 2 ** 28, disk: 2 ** 28, cpu: 1, processes: 64 },
-  keep: { head: 1000, tail: 1000, artifactFiles: 1, artifactBytes: 1000, patchBytes: 1000 },
+const secondIn = (workspace: string, dir: string): StartRequest => ({
+  ...{ kind: 'start', run: 'second', workspace, from: 0, timeoutSeconds: 60, graceTenths: 10 },
+  ...{ keepHead: 1000, keepTail: 1000, context: '', env: [], argv: ['touch', 'second'] },
+  shim: {
+    ...{ dir, secrets: {}, format: 'text', network: 'none', programs: [], timeoutSeconds: 60 },
+    ...{ lifecycle: 'ephemeral', continues: false, inputs: [], artifacts: [] },
+    ...{ patchBase: null, wantsPatch: false, givenFiles: [] },
+    limits: { memory: 2 ** 28, disk: 2 ** 28, cpu: 1, processes: 64 },
+    keep: { head: 1000, tail: 1000, artifactFiles: 1, artifactBytes: 1000, patchBytes: 1000 },
+  },
 })
 const shims = (stateDir: string) => processesWith(stateDir).filter(line => line.includes('shim.js'))
 
@@ -174,7 +177,7 @@ describe('a job that has a shim of its own', () => {
         if ('run' in event && event.run === 'second') resolve(event)
       }),
     )
-    link.send(toStartRequest(secondIn(launched.machine.id, dir)))
+    link.send(secondIn(launched.machine.id, dir))
     expect(await answer).toMatchObject({ kind: 'refused', error: { code: 'conflict' } })
     expect(readdirSync(dir)).toEqual([])
     link.disconnect()

@@ -1,0 +1,48 @@
+import type { Run } from '../ports.ts'
+import { type StartRequest, tenths } from './client.ts'
+import type { KeepLimits } from './keep-limits.ts'
+import { runIdOf } from './run.ts'
+import type { RunContext } from './sealed-context.ts'
+
+export interface StartOptions {
+  readonly run: Pick<Run, 'job' | 'machine' | 'command'>
+  readonly keep: Pick<KeepLimits, 'head' | 'tail'>
+  readonly graceSeconds: number
+  /** Sealed; stored with the run. */
+  readonly context?: string
+  readonly env: Readonly<Record<string, string>>
+  readonly argv: readonly string[]
+}
+
+/** What `driveRun` needs to start a command whose output the daemon redacts. */
+export interface Launch {
+  readonly start: Omit<StartRequest, 'from'>
+  readonly context: RunContext
+}
+
+/** The request that starts the command of a job. */
+export const startRequest = ({
+  run,
+  keep,
+  graceSeconds,
+  context = '',
+  env,
+  argv,
+}: StartOptions): Omit<StartRequest, 'from'> => ({
+  kind: 'start',
+  run: runIdOf(run),
+  workspace: run.machine.id,
+  timeoutSeconds: Math.ceil(run.command.timeoutSeconds),
+  graceTenths: tenths(graceSeconds),
+  keepHead: keep.head,
+  keepTail: keep.tail,
+  context,
+  env: variables(env),
+  argv: [...argv],
+})
+
+/** Skips names that no shell can export, and DEPUTY_JOB, which the runner sets. */
+const variables = (env: Readonly<Record<string, string>>): string[] =>
+  Object.entries(env)
+    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== 'DEPUTY_JOB')
+    .map(([name, value]) => `${name}=${value}`)
