@@ -9,6 +9,7 @@ import { createTestCli } from '../support/cli.ts'
 import { BUSYBOX, importBusybox, TOOLS } from '../support/containers/engines.ts'
 import { createHarness, type Harness } from '../support/providers.ts'
 import { describeContainerContract } from './container-contract.ts'
+import { describeDebian } from './debian.ts'
 import { describeImages } from './images.ts'
 import { describeVolumes } from './volumes.ts'
 
@@ -185,3 +186,5 @@ describe.skipIf(missing !== undefined)('a container', () => {
     }
   }, 120_000)
 })
+
+describeDebian(engine)
