@@ -151,33 +151,28 @@ describe.each(['docker', 'podman'] as const)('the network of a container (%s)', 
   test('a list of domains comes back with the next daemon, and when the job has killed its proxy', async () => {
     const launched = await harness.launch({
       task: python(
-        `import os, signal, time`,
-        `print('on', flush=True)`,
-        `while not os.path.exists('/work/go'): time.sleep(0.1)`,
-        `get('http://127.0.0.1:${port}/again')`,
-        `os.kill(int(open('/run/deputy/connections.pid').read()), signal.SIGKILL)`,
-        `time.sleep(0.5)`,
-        `for _ in range(300):`,
-        `    try: socket.create_connection(('127.0.0.1', 3128)).close(); break`,
-        `    except OSError: time.sleep(0.1)`,
-        `get('http://127.0.0.1:${port}/mended')`,
+        'import os, signal, time',
+        'def eventually(url):',
+        '    for _ in range(600):',
+        '        try: return print(urllib.request.urlopen(url, timeout=10).read().decode(), flush=True)',
+        '        except OSError: time.sleep(0.1)',
+        `eventually('http://127.0.0.1:${port}/first')`,
+        "while not os.path.exists('/work/go'): time.sleep(0.1)",
+        `eventually('http://127.0.0.1:${port}/again')`,
+        "os.kill(int(open('/run/deputy/connections.pid').read()), signal.SIGKILL)",
+        `eventually('http://127.0.0.1:${port}/mended')`,
       ),
       network: [`127.0.0.1:${port}`],
     })
-    await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+    await launched.sink.until(sink => sink.text().includes('first'), 'it runs')
     launched.detach()
     await launched.outcome
     await harness.restart()
     const again = harness.reattach(launched, launched.sink.position)
-    const second = await harness.provider.check(AbortSignal.timeout(60_000))
-    expect(second.ready).toBe(true)
-    await expect
-      .poll(() => inContainer(engine, launched.machine.id, 'cat /proc/net/tcp'), { timeout: 60_000 })
-      .toContain('0100007F:0C38')
-    await inContainer(engine, launched.machine.id, 'touch /work/go')
+    await touchInContainer(engine, launched.machine.id, '/work/go')
     expect(exitOf(await again.outcome).code).toBe(0)
     expect(launched.sink.text() + again.sink.text()).toBe(
-      'on\n200 hello from /again\n200 hello from /mended\n',
+      'hello from /first\nhello from /again\nhello from /mended\n',
     )
     await harness.provider.destroy(launched.machine, AbortSignal.timeout(60_000))
   })
@@ -227,9 +222,8 @@ describe.each(['docker', 'podman'] as const)('the network of a container (%s)', 
   })
 })
 
-const inContainer = async (engine: TestEngine, machineId: string, script: string): Promise<string> => {
+const touchInContainer = async (engine: TestEngine, machineId: string, path: string): Promise<void> => {
   const { text } = await engine.api('GET', `/v1.40/containers/deputy-${machineId}/json`)
   const { State } = JSON.parse(text) as { State: { Pid: number } }
-  const inside = ['-t', String(State.Pid), '-m', '-n', '-p', '-S', '1000', '-G', '1000']
-  return execFileSync('nsenter', [...inside, 'sh', '-c', script], { encoding: 'utf8' })
+  execFileSync('nsenter', ['-t', String(State.Pid), '-m', 'touch', path])
 }
