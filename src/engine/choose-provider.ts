@@ -64,7 +64,7 @@ const named = (manifest: Manifest, wanted: string, { providers }: Choices): Prov
       {
         hint:
           wanted === 'host'
-            ? 'Running without isolation must be allowed first: host: { allow: true } in the configuration, or DEPUTY_ALLOW_HOST=true.'
+            ? 'The user must allow it first: deputy config set host.allow true && deputy daemon restart'
             : `Configured: ${['auto', ...known].join(', ')}. deputy doctor shows what each needs.`,
       },
     )

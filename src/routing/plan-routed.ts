@@ -146,7 +146,7 @@ const stay = (misfit: string | undefined, hostAllowed: boolean): { place: 'local
   }
   if (!hostAllowed) {
     throw new AppError('denied', 'auto_route is off, but commands may not run on this computer.', {
-      hint: 'Turn auto_route on, or allow it in the configuration: host: { allow: true }',
+      hint: 'Turn auto_route on, or the user allows it: deputy config set host.allow true && deputy daemon restart',
     })
   }
   return { place: 'local', because: 'auto_route is off.' }
