@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 import { formatSize } from '../jobs/sizes.ts'
 import type { Call } from './route.ts'
@@ -19,6 +20,16 @@ export const readJson = async (call: Call, limit: number): Promise<unknown> => {
       hint: 'Send a JSON object, for example {"task": "echo hello"}.',
     })
   }
+}
+
+/** Reads a JSON body that has this schema. A missing body counts as `{}`. */
+export const readBody = async <T>(call: Call, schema: z.ZodType<T>, limit: number): Promise<T> => {
+  const parsed = schema.safeParse((await readJson(call, limit)) ?? {})
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues.map(issue => `${issue.path.join('.') || 'the body'}: ${issue.message}`)
+  throw new AppError('invalid', `Invalid body: ${problems.join('; ')}.`, {
+    hint: 'GET /openapi.json describes it.',
+  })
 }
 
 /** Streams the body, at most `limit` bytes. */

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { AppError } from '../../jobs/errors.ts'
 import { LIMITS } from '../../jobs/limits.ts'
-import { readJson } from '../body.ts'
+import { readBody } from '../body.ts'
 import { allowedDirectories } from '../client-directories.ts'
 import type { ClusterFront, ControlDeps } from '../deps.ts'
 import { json } from '../respond.ts'
@@ -57,14 +56,7 @@ export const clusterRoutes = (cluster: ClusterFront, { closing }: Pick<ControlDe
     body: { description: 'The command', type: 'application/json', schema: commandSchema },
     responses: { 201: { description: 'The job, and why it runs where', schema: submittedSchema } },
     handle: async call => {
-      const parsed = commandSchema.safeParse(await readJson(call, LIMITS.manifestBytes))
-      if (!parsed.success) {
-        const issue = parsed.error.issues[0]!
-        throw new AppError('invalid', `${issue.path.join('.') || 'the body'}: ${issue.message}.`, {
-          hint: 'Send {"command": "make test"}; see /openapi.json for all fields.',
-        })
-      }
-      const { auto_route, timeout, ...rest } = parsed.data
+      const { auto_route, timeout, ...rest } = await readBody(call, commandSchema, LIMITS.manifestBytes)
       const request = { ...rest, autoRoute: auto_route, timeoutSeconds: timeout }
       const submitted = await cluster.submit(request, call.origin, { directories: allowedDirectories(call) })
       return json(submitted, 201, { location: `/api/jobs/${submitted.job.job_id}` })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AppError } from '../../jobs/errors.ts'
-import { readJson } from '../body.ts'
+import { readBody, readJson } from '../body.ts'
 import type { ConsoleSessions } from '../console-sessions.ts'
 import type { ControlDeps } from '../deps.ts'
 import { json } from '../respond.ts'
@@ -46,7 +46,7 @@ export const consoleRoutes = (
         throw new AppError('unsupported', 'The daemon has no HTTP listener, so there is no console.', {
           hint: 'Set http.enabled to true, then run deputy daemon restart.',
         })
-      const { may_approve: mayApprove } = askSchema.parse((await readJson(call, 1024)) ?? {})
+      const { may_approve: mayApprove } = await readBody(call, askSchema, 1024)
       const { secret, expiresAt } = sessions.newCode({ mayApprove })
       return json({ url: `${reachable(url)}/#code=${secret}`, expires_at: iso(expiresAt) }, 201)
     },

@@ -4,7 +4,8 @@ import type { Stats } from '../../engine/deputy.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Sample } from '../../jobs/sample.ts'
 import { isTerminal, STATES } from '../../jobs/states.ts'
-import { readJson } from '../body.ts'
+import type { Readiness } from '../../ports.ts'
+import { readBody } from '../body.ts'
 import type { ControlDeps, DaemonInfo } from '../deps.ts'
 import { json } from '../respond.ts'
 import { queryRoute, type Route, route } from '../route.ts'
@@ -39,7 +40,7 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
       409: { description: 'The daemon is not idle' },
     },
     handle: async call => {
-      const { if_idle } = stopOptions(await readJson(call, 1024))
+      const { if_idle } = await readBody(call, stopSchema, 1024)
       if (if_idle) refuseWhenBusy(await deputy.stats())
       daemon.stop()
       return json({ stopping: true }, 202)
@@ -67,10 +68,7 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     tag: 'daemon',
     summary: 'Check every runtime: what works, what is missing, what fixes it',
     responses: { 200: { description: 'The checks', schema: doctorSchema } },
-    handle: async call => {
-      const runtimes = await withSignal(call, closing, signal => deputy.doctor(signal))
-      return json({ ready: runtimes.some(runtime => runtime.ready), runtimes })
-    },
+    handle: async call => checks(await withSignal(call, closing, signal => deputy.doctor(signal))),
   }),
 
   route({
@@ -79,10 +77,7 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     tag: 'daemon',
     summary: 'Check every runtime, with a throw-away machine if necessary; takes minutes',
     responses: { 200: { description: 'The checks', schema: doctorSchema } },
-    handle: async call => {
-      const runtimes = await withSignal(call, closing, signal => deputy.probe(signal))
-      return json({ ready: runtimes.some(runtime => runtime.ready), runtimes })
-    },
+    handle: async call => checks(await withSignal(call, closing, signal => deputy.probe(signal))),
   }),
 
   queryRoute({
@@ -114,6 +109,9 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     handle: () => json({ settings: explainConfig() }),
   }),
 ]
+
+const checks = (runtimes: readonly Readiness[]): Response =>
+  json({ ready: runtimes.some(runtime => runtime.ready), runtimes })
 
 const sampleView = ({ at, ended, wait, duration, slots, pending }: Sample): SampleView => ({
   at: new Date(at).toISOString(),
@@ -149,13 +147,4 @@ const refuseWhenBusy = (stats: Stats): void => {
         hint: 'Wait for them (deputy list), or stop it anyway: deputy daemon stop',
       },
     )
-}
-
-const stopOptions = (body: unknown): z.output<typeof stopSchema> => {
-  const parsed = stopSchema.safeParse(body ?? {})
-  if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map(issue => `${issue.path.join('.') || 'the body'}: ${issue.message}`)
-  throw new AppError('invalid', `Invalid body: ${problems.join('; ')}.`, {
-    hint: 'Send {} or {"if_idle": true}.',
-  })
 }

@@ -14,6 +14,39 @@ import { jobPageSchema, jobSchema, resultSchema, stateSchema } from '../views.ts
 
 const LARGE_RESULT = 256 * 1024
 
+const listQuery = z.strictObject({
+  status: stateSchema.exactOptional(),
+  label: z.string().min(1).max(400).exactOptional().describe("'name' or 'name=value'"),
+  runtime: z.string().min(1).max(64).exactOptional(),
+  agent: z.string().min(1).max(64).exactOptional(),
+  origin: z.string().min(1).max(100).exactOptional().describe("The client, such as 'cli' or 'mcp'"),
+  node: z.string().min(1).max(253).exactOptional().describe('The node that a finished job ran on'),
+  parent: z
+    .union([z.literal('none'), z.uuid()])
+    .exactOptional()
+    .describe("Members of this batch; 'none': no members of batches"),
+  since: z.iso.datetime().exactOptional().describe('Submitted at or after this time'),
+  until: z.iso.datetime().exactOptional().describe('Submitted before this time'),
+  sort: z.enum(['newest', 'oldest', 'longest']).exactOptional(),
+  search: z
+    .string()
+    .min(1)
+    .max(200)
+    .exactOptional()
+    .describe('Part of the first line of the task, or the beginning of an id'),
+  limit: z.int().min(1).max(1000).exactOptional(),
+  cursor: z.string().min(1).max(200).exactOptional().describe("'next_cursor' of the page before"),
+})
+
+const resultQuery = z.strictObject({
+  max_bytes: z
+    .int()
+    .min(0)
+    .max(16 * 1024 * 1024)
+    .exactOptional()
+    .describe('Maximum bytes of output'),
+})
+
 export const jobRoutes = (deps: ControlDeps): Route[] => listRoutes(deps, createLargeAnswers())
 
 const listRoutes = ({ deputy, closing }: ControlDeps, large: LargeAnswers): Route[] => [
@@ -42,29 +75,7 @@ const listRoutes = ({ deputy, closing }: ControlDeps, large: LargeAnswers): Rout
     path: '/api/jobs',
     tag: 'jobs',
     summary: 'List jobs',
-    query: z.strictObject({
-      status: stateSchema.exactOptional(),
-      label: z.string().min(1).max(400).exactOptional().describe("'name' or 'name=value'"),
-      runtime: z.string().min(1).max(64).exactOptional(),
-      agent: z.string().min(1).max(64).exactOptional(),
-      origin: z.string().min(1).max(100).exactOptional().describe("The client, such as 'cli' or 'mcp'"),
-      node: z.string().min(1).max(253).exactOptional().describe('The node that a finished job ran on'),
-      parent: z
-        .union([z.literal('none'), z.uuid()])
-        .exactOptional()
-        .describe("Members of this batch; 'none': no members of batches"),
-      since: z.iso.datetime().exactOptional().describe('Submitted at or after this time'),
-      until: z.iso.datetime().exactOptional().describe('Submitted before this time'),
-      sort: z.enum(['newest', 'oldest', 'longest']).exactOptional(),
-      search: z
-        .string()
-        .min(1)
-        .max(200)
-        .exactOptional()
-        .describe('Part of the first line of the task, or the beginning of an id'),
-      limit: z.int().min(1).max(1000).exactOptional(),
-      cursor: z.string().min(1).max(200).exactOptional().describe("'next_cursor' of the page before"),
-    }),
+    query: listQuery,
     responses: { 200: { description: 'A page of jobs', schema: jobPageSchema } },
     handle: async ({ query }) => json(await deputy.list(query)),
   }),
@@ -104,14 +115,7 @@ const listRoutes = ({ deputy, closing }: ControlDeps, large: LargeAnswers): Rout
     path: '/api/jobs/{id}/result',
     tag: 'jobs',
     summary: 'Show the result of a finished job: exit status, output, artifacts, usage',
-    query: z.strictObject({
-      max_bytes: z
-        .int()
-        .min(0)
-        .max(16 * 1024 * 1024)
-        .exactOptional()
-        .describe('Maximum bytes of output'),
-    }),
+    query: resultQuery,
     responses: { 200: { description: 'The result', schema: resultSchema } },
     handle: async call => {
       const { max_bytes } = call.query

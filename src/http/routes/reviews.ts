@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Deputy, ReviewView } from '../../engine/deputy.ts'
 import { AppError } from '../../jobs/errors.ts'
-import { readJson } from '../body.ts'
+import { readBody } from '../body.ts'
 import type { ControlDeps } from '../deps.ts'
 import { jobId } from '../params.ts'
 import { json } from '../respond.ts'
@@ -41,7 +41,7 @@ export const reviewRoutes = ({ deputy }: ControlDeps): Route[] => [
     body: { description: 'The file', type: 'application/json', schema: viewedSchema },
     responses: { 200: { description: 'The review', schema: reviewSchema } },
     handle: async call => {
-      const { path, viewed } = parse(viewedSchema, await readJson(call, MAX_BODY))
+      const { path, viewed } = await readBody(call, viewedSchema, MAX_BODY)
       return json({ ...(await deputy.markViewed(jobId(call), path, viewed)), may_apply: mayApply(call) })
     },
   }),
@@ -58,7 +58,7 @@ export const reviewRoutes = ({ deputy }: ControlDeps): Route[] => [
       409: { description: 'The patch does not apply; nothing was changed' },
     },
     handle: async call => {
-      const decision = parse(decisionSchema, await readJson(call, MAX_BODY))
+      const decision = await readBody(call, decisionSchema, MAX_BODY)
       return json({ ...(await decide(deputy, call, decision)), may_apply: mayApply(call) })
     },
   }),
@@ -78,12 +78,3 @@ const decide = (deputy: Deputy, call: Call, decision: DecisionRequest): Promise<
 
 /** An MCP client over HTTP has a token and must not be able to write its changes into the user's files. */
 const mayApply = ({ env, scope }: Call): boolean => env.listener === 'socket' || scope === 'console'
-
-const parse = <T>(schema: z.ZodType<T>, body: unknown): T => {
-  const parsed = schema.safeParse(body)
-  if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map(issue => `${issue.path.join('.') || 'the body'}: ${issue.message}`)
-  throw new AppError('invalid', `Invalid body: ${problems.join('; ')}.`, {
-    hint: 'GET /openapi.json describes it.',
-  })
-}
