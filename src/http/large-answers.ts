@@ -1,4 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
+import { createSemaphore } from '../jobs/semaphore.ts'
 import { JSON_HEADERS } from './respond.ts'
 
 const SLOTS = 8
@@ -14,44 +15,10 @@ export interface LargeAnswers {
 }
 
 export const createLargeAnswers = (stallMs = STALL_MS): LargeAnswers => {
-  let free = SLOTS
-  const waiting: (() => void)[] = []
-
-  const release = (): void => {
-    const next = waiting.shift()
-    if (next) next()
-    else free++
-  }
-
-  const acquire = async (): Promise<void> => {
-    if (free > 0) {
-      free--
-      return
-    }
-    const granted = await new Promise<boolean>(resolve => {
-      const grant = (): void => {
-        clearTimeout(timer)
-        resolve(true)
-      }
-      const timer = setTimeout(() => {
-        waiting.splice(waiting.indexOf(grant), 1)
-        resolve(false)
-      }, WAIT_MS)
-      waiting.push(grant)
-    })
-    if (!granted)
-      throw new AppError(
-        'unavailable',
-        `${SLOTS} large answers are being sent to clients that read slowly.`,
-        {
-          hint: 'Try again, or ask for less with max_bytes.',
-        },
-      )
-  }
-
+  const acquire = createSemaphore(SLOTS)
   return {
     send: async make => {
-      await acquire()
+      const release = await acquire(AbortSignal.timeout(WAIT_MS)).catch(refuse)
       try {
         const body = Buffer.from(JSON.stringify(await make()))
         return new Response(sliced(body, stallMs, release), { headers: JSON_HEADERS })
@@ -61,6 +28,11 @@ export const createLargeAnswers = (stallMs = STALL_MS): LargeAnswers => {
       }
     },
   }
+}
+
+const refuse = (): never => {
+  const message = `${SLOTS} large answers are being sent to clients that read slowly.`
+  throw new AppError('unavailable', message, { hint: 'Try again, or ask for less with max_bytes.' })
 }
 
 const sliced = (body: Buffer, stallMs: number, done: () => void): ReadableStream<Uint8Array> => {

@@ -2,6 +2,7 @@ export interface Deadline {
   readonly signal: AbortSignal
   /** True when the time ran out, false when a signal aborted. */
   readonly expired: boolean
+  /** Removes the listeners from the signals. Always call it at the end. */
   clear(): void
 }
 
@@ -19,29 +20,31 @@ export const createDeadline = (signals: readonly AbortSignal[], ms?: number): De
           expired = true
           controller.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError'))
         }, ms)
-  const listeners = signals.map(signal => {
-    const onAbort = (): void => controller.abort(signal.reason)
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
-    return () => signal.removeEventListener('abort', onAbort)
-  })
+  const clear = (): void => {
+    clearTimeout(timer)
+    for (const signal of signals) signal.removeEventListener('abort', onAbort)
+  }
+  function onAbort(this: AbortSignal): void {
+    clear()
+    controller.abort(this.reason)
+  }
+  for (const signal of signals) signal.addEventListener('abort', onAbort, { once: true })
+  const aborted = signals.find(signal => signal.aborted)
+  if (aborted !== undefined) onAbort.call(aborted)
   return {
     signal: controller.signal,
     get expired() {
       return expired
     },
-    clear: () => {
-      clearTimeout(timer)
-      for (const remove of listeners) remove()
-    },
+    clear,
   }
 }
 
 /** Waits for a promise until the signal aborts. The work itself continues, because other callers may share it. */
-export const abortable = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
+export const abortable = <T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> =>
   new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-    if (signal.aborted) return onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
+    const onAbort = (): void => reject(signal?.reason)
+    promise.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort))
+    if (signal?.aborted) return onAbort()
+    signal?.addEventListener('abort', onAbort, { once: true })
   })

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { abortable, createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
+import { createSemaphore } from '../../jobs/semaphore.ts'
 import type { ClusterNode } from '../inventory.ts'
 import { type Health, overloadReason, type Thresholds } from './health.ts'
 import type { ProbeReport } from './probe-report.ts'
@@ -53,30 +54,7 @@ export const createNodeMonitor = (options: NodeMonitorOptions): NodeMonitor => {
   const closing = new AbortController()
   // Every probe adds a listener.
   setMaxListeners(0, closing.signal)
-  const queue: (() => void)[] = []
-  let active = 0
-
-  /** Limits the probes that run at once. A probe releases its slot early, or a few dead nodes would block all others. */
-  const withSlot = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (active >= parallel) await new Promise<void>(resolve => queue.push(resolve))
-    active++
-    let released = false
-    const release = (): void => {
-      if (released) return
-      released = true
-      active--
-      queue.shift()?.()
-    }
-    const timer = setTimeout(release, Math.min(SLOT_MS, options.timeoutMs / 8))
-    timer.unref()
-    try {
-      closing.signal.throwIfAborted()
-      return await work()
-    } finally {
-      clearTimeout(timer)
-      release()
-    }
-  }
+  const withSlot = createProbeSlots(parallel, options)
 
   const record = (status: Omit<NodeStatus, 'since' | 'at'>): NodeStatus => {
     const before = known.get(status.id)
@@ -98,6 +76,7 @@ export const createNodeMonitor = (options: NodeMonitorOptions): NodeMonitor => {
 
   /** The timeout starts here, after the wait for a slot, and applies even if the probe ignores its signal. */
   const probeInTime = async (node: ClusterNode): ReturnType<NodeMonitorOptions['probe']> => {
+    closing.signal.throwIfAborted()
     const deadline = createDeadline([closing.signal], options.timeoutMs)
     const { signal } = deadline
     return abortable(options.probe(node, signal), signal).finally(deadline.clear)
@@ -155,6 +134,22 @@ export const createNodeMonitor = (options: NodeMonitorOptions): NodeMonitor => {
       known.delete(id)
     },
     close: () => closing.abort(new AppError('unavailable', 'the node monitor is closed')),
+  }
+}
+
+/** Limits the probes that run at once. A probe releases its slot early, or a few dead nodes would block all others. */
+const createProbeSlots = (parallel: number, options: Pick<NodeMonitorOptions, 'timeoutMs'>) => {
+  const acquire = createSemaphore(parallel)
+  return async <T>(work: () => Promise<T>): Promise<T> => {
+    const release = await acquire()
+    const timer = setTimeout(release, Math.min(SLOT_MS, options.timeoutMs / 8))
+    timer.unref()
+    try {
+      return await work()
+    } finally {
+      clearTimeout(timer)
+      release()
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+import { abortable } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Clock } from '../clock.ts'
 import type { Params } from '../encode.ts'
@@ -91,16 +92,6 @@ export const createLiveCatalogue = ({ clock, logger, version, load }: LiveCatalo
     },
     close: (): void => closing.abort(new AppError('unavailable', 'The Proxmox VE client is closed.')),
   }
-}
-
-const abortable = <T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
-  if (signal === undefined) return work
-  signal.throwIfAborted()
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason)
-    signal.addEventListener('abort', leave, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
-  })
 }
 
 const refusal = ({ method, path }: Call, problems: readonly Problem[], { version }: Version): AppError => {
