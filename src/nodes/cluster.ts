@@ -8,14 +8,15 @@ import {
 import { findSelf, type Self, type SelfOptions } from './addresses/find-self.ts'
 import { systemNameServices } from './addresses/name-services.ts'
 import { createCircuitBreakers } from './circuit-breaker.ts'
+import { createContactRecords } from './contact-records.ts'
 import { type ClusterConfig, type ClusterNode, findNode } from './inventory.ts'
 import { diffInventory, type InventoryDiff } from './inventory-diff.ts'
 import { createNodeChooser, type NodeChooser } from './node-chooser.ts'
-import { createNodeMonitor, type NodeMonitor, type NodeStatus } from './probe/node-monitor.ts'
+import { createNodeMonitor, type NodeStatus } from './probe/node-monitor.ts'
 import { probeNode } from './probe/probe-node.ts'
 import type { ProbeReport } from './probe/probe-report.ts'
 import { createSlots, type Slots } from './slots.ts'
-import type { SshTarget } from './ssh/ssh-arguments.ts'
+import type { SshSettings, SshTarget } from './ssh/ssh-arguments.ts'
 import { sshFailureOf } from './ssh/ssh-errors.ts'
 import { createSsh, type Ssh } from './ssh/ssh-session.ts'
 import { parseDestination } from './ssh-destination.ts'
@@ -68,79 +69,41 @@ export const createCluster = (options: ClusterOptions): Cluster => {
   const env = options.env ?? process.env
   let config = options.config
   const ssh = createSsh({
-    settings: {
-      get knownHosts() {
-        return config.ssh.knownHosts ?? join(options.stateDirectory, 'known_hosts')
-      },
-      get hostKeys() {
-        return config.ssh.hostKeys
-      },
-      get configFile() {
-        return config.ssh.configFile
-      },
-      get connectTimeoutSeconds() {
-        return config.ssh.connectTimeout
-      },
-      get answerTimeoutSeconds() {
-        return config.ssh.timeout
-      },
-    },
+    settings: liveSshSettings(() => config.ssh, join(options.stateDirectory, 'known_hosts')),
     controlDirectory: options.runtimeDirectory,
     env,
   })
-  const createAddresses = (): AddressResolver =>
-    createAddressResolver({
-      ttlMs: config.addresses.ttl * 1000,
-      allow: config.addresses.allow,
-      nameServices: systemNameServices(config.addresses.dns),
-      now,
-      ...options.addresses,
-    })
-  let addresses = createAddresses()
+  let addresses = createAddresses(config, options)
   const breakers = createCircuitBreakers({ now })
   let targets = createTargetResolver(config, addresses, env)
   const slots = createSlots()
   const closing = new AbortController()
   let self: Self = { address: undefined, id: undefined }
   const updateSelf = async (): Promise<void> => {
-    const { gateway, dns } = config.addresses
-    const towards = gateway ?? (dns === undefined ? undefined : parseDestination(dns)?.host)
-    self = await findSelf({ nodes: config.nodes, towards, signal: closing.signal, ...options.self })
+    self = await findSelf({ ...ownNetwork(config), signal: closing.signal, ...options.self })
   }
   let selfKnown = updateSelf()
+
+  const contacts = createContactRecords({ ssh, breakers, addresses: () => addresses })
 
   const probe: Cluster['probe'] = async (node, signal) => {
     const target = await targets(node, signal)
     try {
       const answer = await probeNode(ssh, target, signal)
-      breakers.recordReachable(node.id)
-      if (target.address !== undefined) addresses.recordSuccess(node.host, target.address)
+      contacts.reached(node, target)
       return answer
     } catch (error) {
-      distrustAddress(node, error, target)
+      contacts.notReached(node, error, target)
       throw error
     }
   }
 
-  const monitor: NodeMonitor = createNodeMonitor({
-    probe,
-    get thresholds() {
-      return config.thresholds
-    },
-    get timeoutMs() {
-      return config.timeouts.status * 1000
-    },
-    parallel: PROBE_LIMIT,
-    now,
-  })
-
-  /** Distrusts an address after a failure to connect, but not after a failed login. */
-  const distrustAddress = (node: ClusterNode, error: unknown, target: SshTarget | undefined): void => {
-    const failure = sshFailureOf(error)
-    if (failure !== 'unreachable' && failure !== 'timed-out') return
-    if (target?.address !== undefined) addresses.recordFailure(node.host, target.address)
-    ssh.reset(node.id)
-  }
+  const monitor = createNodeMonitor(
+    Object.assign(
+      liveProbeSettings(() => config),
+      { probe, parallel: PROBE_LIMIT, now },
+    ),
+  )
 
   const chooser = createNodeChooser({
     ...{ monitor, breakers, slots, now },
@@ -152,7 +115,7 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     const change = diffInventory(config.nodes, next.nodes)
     const addressesChanged = JSON.stringify(config.addresses) !== JSON.stringify(next.addresses)
     config = next
-    if (addressesChanged) addresses = createAddresses()
+    if (addressesChanged) addresses = createAddresses(config, options)
     targets = createTargetResolver(config, addresses, env)
     selfKnown = updateSelf()
     for (const id of [...change.removed, ...change.changed]) {
@@ -186,18 +149,10 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     ...chooser,
     slots,
     now,
-    succeeded: (node, target) => {
-      breakers.recordSuccess(node.id)
-      if (target?.address !== undefined) addresses.recordSuccess(node.host, target.address)
-    },
+    succeeded: contacts.succeeded,
     failed: (node, error, target, startedAt) => {
-      const cause = toAppError(error)
-      breakers.recordFailure(node.id, cause.message, {
-        cause: sshFailureOf(error) === undefined ? 'node' : 'connection',
-        ...(startedAt !== undefined && { startedAt }),
-      })
-      distrustAddress(node, error, target)
-      if (sshFailureOf(error) !== undefined) monitor.markUnreachable(node, cause)
+      contacts.failed(node, error, target, startedAt)
+      if (sshFailureOf(error) !== undefined) monitor.markUnreachable(node, toAppError(error))
     },
     update,
     close: () => {
@@ -207,3 +162,50 @@ export const createCluster = (options: ClusterOptions): Cluster => {
     },
   }
 }
+
+const createAddresses = (
+  config: ClusterConfig,
+  { now = Date.now, addresses }: ClusterOptions,
+): AddressResolver =>
+  createAddressResolver({
+    ttlMs: config.addresses.ttl * 1000,
+    allow: config.addresses.allow,
+    nameServices: systemNameServices(config.addresses.dns),
+    now,
+    ...addresses,
+  })
+
+/** The settings of ssh as the configuration has them at the moment of use. */
+const liveSshSettings = (read: () => ClusterConfig['ssh'], knownHosts: string): SshSettings => ({
+  get knownHosts() {
+    return read().knownHosts ?? knownHosts
+  },
+  get hostKeys() {
+    return read().hostKeys
+  },
+  get configFile() {
+    return read().configFile
+  },
+  get connectTimeoutSeconds() {
+    return read().connectTimeout
+  },
+  get answerTimeoutSeconds() {
+    return read().timeout
+  },
+})
+
+/** The thresholds and timeouts of probes as the configuration has them at the moment of use. */
+const liveProbeSettings = (read: () => ClusterConfig) => ({
+  get thresholds() {
+    return read().thresholds
+  },
+  get timeoutMs() {
+    return read().timeouts.status * 1000
+  },
+})
+
+/** The nodes, and an address in their network: this computer's address in it is the one of the route towards it. */
+const ownNetwork = ({ nodes, addresses: { gateway, dns } }: ClusterConfig) => ({
+  nodes,
+  towards: gateway ?? (dns === undefined ? undefined : parseDestination(dns)?.host),
+})

@@ -43,38 +43,26 @@ interface Connection {
   idle: NodeJS.Timeout | undefined
 }
 
-interface Waiter {
-  key: string
-  wake(): void
-}
-
 let counter = 0
 
 export const createPool = (options: PoolOptions): ConnectionPool => {
   const { sessionsPerMaster = 8, mastersPerNode = 4, idleMs = 60_000 } = options
   const connections = new Map<string, Set<Connection>>()
-  const waiters: Waiter[] = []
+  const waiters = createWaiters()
   const bootIds = new Map<string, string>()
   let closed = false
   mkdirSync(options.controlDirectory, { recursive: true, mode: 0o700 })
 
   const connectionsOf = (key: string): Set<Connection> => {
-    const existing = connections.get(key)
-    if (existing) return existing
-    const created = new Set<Connection>()
-    connections.set(key, created)
-    return created
+    const own = connections.get(key) ?? new Set()
+    connections.set(key, own)
+    return own
   }
 
   const drop = (connection: Connection): void => {
     clearTimeout(connection.idle)
     connections.get(connection.key)?.delete(connection)
     connection.master?.close()
-  }
-
-  const wakeNext = (key: string): void => {
-    const index = waiters.findIndex(waiter => waiter.key === key)
-    if (index >= 0) waiters.splice(index, 1)[0]!.wake()
   }
 
   /** Picks the fullest connection with a free session, so that others become idle and close. */
@@ -86,31 +74,14 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
     )
     if (open.length > 0) return open.reduce((a, b) => (b.sessions > a.sessions ? b : a))
     if (own.size >= mastersPerNode) return undefined
-    const connection: Connection = {
-      key,
-      opening: undefined,
-      master: undefined,
-      sessions: 0,
-      idle: undefined,
-    }
+    const connection = newConnection(key)
     own.add(connection)
     return connection
   }
 
   const connect = (connection: Connection, target: SshTarget): Promise<Master> => {
     if (connection.master?.alive) return Promise.resolve(connection.master)
-    connection.opening ??= openMaster({
-      ssh: options.ssh ?? 'ssh',
-      target,
-      settings: options.settings,
-      controlPath: join(
-        options.controlDirectory,
-        `${connection.key}.${process.pid.toString(36)}${(counter++).toString(36)}`,
-      ),
-      env: options.env ?? process.env,
-      // Several callers may wait for this connection; one that is cancelled must not close it for the others.
-      signal: new AbortController().signal,
-    }).then(
+    connection.opening ??= open(options, connection.key, target).then(
       master => {
         connection.opening = undefined
         connection.master = master
@@ -129,7 +100,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
 
   const release = (connection: Connection): void => {
     connection.sessions--
-    wakeNext(connection.key)
+    waiters.wakeNext(connection.key)
     if (connection.sessions > 0) return
     connection.idle = setTimeout(() => drop(connection), idleMs)
     connection.idle.unref()
@@ -142,45 +113,21 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
       signal.throwIfAborted()
       const connection = pick(key)
       if (!connection) {
-        await waitForSession(key, signal)
+        await waiters.wait(key, signal)
         continue
       }
       connection.sessions++
       clearTimeout(connection.idle)
-      let released = false
-      const once = (): void => {
-        if (released) return
-        released = true
-        release(connection)
-      }
+      const releaseOnce = once(() => release(connection))
       try {
-        const master = await abortable(connect(connection, target), signal)
-        const { controlPath, connectMs, bootId } = master
-        return { controlPath, connectMs, bootId, release: once }
+        const { controlPath, connectMs, bootId } = await abortable(connect(connection, target), signal)
+        return { controlPath, connectMs, bootId, release: releaseOnce }
       } catch (error) {
-        once()
+        releaseOnce()
         throw error
       }
     }
   }
-
-  const waitForSession = (key: string, signal: AbortSignal): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const waiter: Waiter = {
-        key,
-        wake: () => {
-          signal.removeEventListener('abort', onAbort)
-          resolve()
-        },
-      }
-      const onAbort = (): void => {
-        const index = waiters.indexOf(waiter)
-        if (index >= 0) waiters.splice(index, 1)
-        reject(signal.reason)
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
-      waiters.push(waiter)
-    })
 
   return {
     acquire,
@@ -192,8 +139,64 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
     close: () => {
       closed = true
       for (const own of connections.values()) for (const connection of [...own]) drop(connection)
-      for (const waiter of waiters.splice(0)) waiter.wake()
+      waiters.wakeAll()
     },
+  }
+}
+
+/** Callers that wait for a free session, in order. */
+const createWaiters = () => {
+  const waiting: { key: string; wake(): void }[] = []
+  const remove = (index: number) => (index < 0 ? undefined : waiting.splice(index, 1)[0])
+  const wakeNext = (key: string): void => remove(waiting.findIndex(waiter => waiter.key === key))?.wake()
+  return {
+    wait: (key: string, signal: AbortSignal): Promise<void> => {
+      const waiter = { key, wake: () => {} }
+      waiting.push(waiter)
+      const woken = new Promise<void>(resolve => {
+        waiter.wake = resolve
+      })
+      return abortable(woken, signal).catch(error => {
+        // A waiter that was woken, but is aborted at once, leaves the session to the next one.
+        if (remove(waiting.indexOf(waiter)) === undefined) wakeNext(key)
+        throw error
+      })
+    },
+    wakeNext,
+    wakeAll: (): void => {
+      for (const { wake } of waiting.splice(0)) wake()
+    },
+  }
+}
+
+const newConnection = (key: string): Connection => ({
+  key,
+  opening: undefined,
+  master: undefined,
+  sessions: 0,
+  idle: undefined,
+})
+
+const open = (options: PoolOptions, key: string, target: SshTarget): Promise<Master> =>
+  openMaster({
+    ssh: options.ssh ?? 'ssh',
+    target,
+    settings: options.settings,
+    controlPath: join(
+      options.controlDirectory,
+      `${key}.${process.pid.toString(36)}${(counter++).toString(36)}`,
+    ),
+    env: options.env ?? process.env,
+    // Several callers may wait for this connection; one that is cancelled must not close it for the others.
+    signal: new AbortController().signal,
+  })
+
+const once = (work: () => void): (() => void) => {
+  let isDone = false
+  return () => {
+    if (isDone) return
+    isDone = true
+    work()
   }
 }
 
