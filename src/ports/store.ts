@@ -188,7 +188,7 @@ export interface JobQuery {
   readonly before?: string
 }
 
-interface MoveOptions {
+export interface MoveOptions {
   /** Allowed current states. */
   readonly from?: readonly JobState[]
   /** The write need not survive a power cut, because the event is reported again after one. */

@@ -1,25 +1,15 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Job, JobOutcome } from '../jobs/job.ts'
-import type { Manifest } from '../jobs/manifest.ts'
-import { isTerminal, type JobState, STATES } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
 import { type Database, openDatabase } from './database.ts'
 import { lastEvent, readEvents } from './events-table.ts'
 import { createWriter } from './group-commit.ts'
+import { createJobStore } from './job-store.ts'
 import * as jobs from './jobs-table.ts'
 import * as machines from './machines-table.ts'
 import { migrate } from './migrations.ts'
 import { appendOutput, readOutput } from './output-table.ts'
-import { createQueueCounts } from './queue-counts.ts'
-import {
-  expiredJobs,
-  holdBlob,
-  insertBlobUse,
-  isBlobUsed,
-  releaseBlobs,
-  releaseStaleBlobs,
-} from './retention.ts'
+import { expiredJobs, holdBlob, isBlobUsed, releaseStaleBlobs } from './retention.ts'
 import { changeReview, getReview } from './reviews-table.ts'
 import { measureMinute, readSamples, saveSample } from './samples-table.ts'
 
@@ -40,75 +30,8 @@ export const openStore = (path: string): Store => {
 
 const createStore = (database: Database): Store => {
   const writer = createWriter(database)
-  const counts = readCounts(database)
-  const queue = createQueueCounts(database)
-  const countMove = (from: JobState | undefined, to: JobState | undefined): void => {
-    if (from !== undefined) counts[from] -= 1
-    if (to !== undefined) counts[to] += 1
-  }
-  const countClaim = (job: Job | undefined): void => {
-    if (job === undefined) return
-    countMove('pending', job.state)
-    queue.moved({ ...job, state: 'pending' }, job)
-  }
-
   return {
-    insertJob: job =>
-      writer
-        .write(db => {
-          const inserted = jobs.insertJob(db, job)
-          if (inserted.created) insertBlobUse(db, job.id, inputBlobs(job.manifest))
-          releaseBlobs(db, job.id)
-          return inserted
-        })
-        .then(inserted => {
-          const { job: stored, created } = inserted
-          if (created) {
-            countMove(undefined, 'pending')
-            queue.moved(undefined, stored)
-          }
-          return { ...inserted, position: created ? queue.positionOfNew(stored) : null }
-        }),
-    getJob: async id => jobs.getJob(database, id),
-    getManifest: async id => jobs.getManifest(database, id),
-    listJobs: async query => jobs.listJobs(database, query),
-    activeJobs: async () => jobs.activeJobs(database),
-    overdueJobs: async now => jobs.overdueJobs(database, now),
-    strandedJobs: async () => jobs.strandedJobs(database),
-    counts: () => ({ ...counts }),
-    waiting: queue.waiting,
-    queuePosition: async job => jobs.queuePosition(database, job),
-    endedSince: async since => jobs.endedSince(database, since),
-    oldestPending: async () => jobs.oldestPending(database),
-
-    claim: async request => {
-      const claimed = await writer.write(db => jobs.claim(db, request))
-      countClaim(claimed?.job)
-      return claimed
-    },
-    claimBatch: async now => {
-      const claimed = await writer.write(db => jobs.claimBatch(db, now))
-      countClaim(claimed)
-      return claimed
-    },
-    move: async (id, to, change, event, { from, lazy } = {}) => {
-      const work = (db: Database) => {
-        const result = jobs.move(db, id, to, change, event, from)
-        if (result !== undefined && change.result) insertBlobUse(db, id, outputBlobs(change.result))
-        if (result !== undefined && (to === 'pending' || isTerminal(to))) releaseBlobs(db, id)
-        return result
-      }
-      const before = await writer.write(work, { lazy })
-      if (before === undefined) return false
-      countMove(before.state, to)
-      queue.moved(before, { ...before, runtime: change.runtime ?? before.runtime, state: to })
-      return true
-    },
-    update: (id, change, event) => writer.write(db => jobs.update(db, id, change, event)),
-    heartbeat: (id, at) =>
-      writer.write(db => void db.run('update jobs set heartbeat_at = ? where id = ?', at, id), {
-        lazy: true,
-      }),
+    ...createJobStore(database, writer),
 
     appendOutput: (id, batch, keep) => writer.write(db => appendOutput(db, id, batch, keep)),
     readOutput: async (id, from, maxBytes) => readOutput(database, id, from, maxBytes),
@@ -139,18 +62,6 @@ const createStore = (database: Database): Store => {
     },
 
     expiredJobs: async policy => expiredJobs(database, policy),
-    deleteJob: id =>
-      writer
-        .write(db => {
-          const deleted = jobs.deleteJob(db, id)
-          return (
-            deleted && { state: deleted.state, unused: deleted.blobs.filter(blob => !isBlobUsed(db, blob)) }
-          )
-        })
-        .then(deleted => {
-          countMove(deleted?.state, undefined)
-          return deleted?.unused
-        }),
     compact: async () => {
       await writer.flush()
       database.all('pragma incremental_vacuum(2000)')
@@ -192,22 +103,3 @@ const checkpoint = (database: Database): void => {
     // On a full disk, or while another process reads, the log stays and the next daemon uses it.
   }
 }
-
-const readCounts = (database: Database): Record<JobState, number> => {
-  const counts = Object.fromEntries(STATES.map(state => [state, 0])) as Record<JobState, number>
-  for (const { state, count } of jobs.countJobs(database)) counts[state] = count
-  return counts
-}
-
-/**
- * Keeps the workspace while the job is pending. The path cannot clash with the path of an artifact, which is relative.
- */
-const inputBlobs = (manifest: Manifest) =>
-  manifest.workspace?.blob === undefined
-    ? []
-    : [{ path: '/workspace', sha256: manifest.workspace.blob, size: 0 }]
-
-const outputBlobs = (result: JobOutcome) => [
-  ...result.artifacts,
-  ...(result.patch === null ? [] : [{ path: '/patch', ...result.patch }]),
-]
