@@ -8,18 +8,20 @@ import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { requireProcessLimits } from '../config/process-limits.ts'
 import { createSecrets } from '../config/resolve-secrets.ts'
 import { missingSettings } from '../config/setting-names.ts'
+import type { Deputy } from '../engine/deputy.ts'
 import { createEngine } from '../engine/engine.ts'
 import { applyPatch } from '../files/apply-patch.ts'
 import { createDirectoryGuard } from '../files/directory-guard.ts'
 import { packDirectory } from '../files/pack-directory.ts'
 import { createControlApp } from '../http/app.ts'
+import type { ClusterFront } from '../http/deps.ts'
 import { type Listener, type LoopbackListener, listenLoopback, listenUnix } from '../http/listen.ts'
 import { ensureTokens } from '../http/tokens.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import { createMcpService } from '../mcp/mcp-service.ts'
 import { observeJobs } from '../observability/job-metrics.ts'
 import { createLog } from '../observability/log.ts'
-import { createMetrics } from '../observability/metrics.ts'
+import { createMetrics, type Metrics } from '../observability/metrics.ts'
 import { observeProcess } from '../observability/process-metrics.ts'
 import { submitRouted } from '../routing/submit-routed.ts'
 import { openBallast } from '../store/ballast-file.ts'
@@ -93,10 +95,8 @@ const run = async (
 ): Promise<void> => {
   const { config } = loaded
   let { settings } = loaded
-  for (const warning of loaded.warnings) log.warn(warning)
+  logWarnings(loaded, env, log)
   const stopping = stopSignal(signal)
-  if (env.PROXMOX_ADMIN_PATH)
-    log.info('PROXMOX_ADMIN_PATH is no longer needed: jobs connect to the cluster directly')
   const startedAt = Date.now()
   const ballast = openBallast(join(home.stateDir, 'ballast'))
   const database = join(home.stateDir, 'deputy.db')
@@ -108,37 +108,18 @@ const run = async (
   const secrets = createSecrets(config.secrets, env)
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
-  const callbacks = metrics.counter('deputy_callbacks_total', 'Callbacks from machines by kind and status.')
   const cluster = openCluster({ home, config, env, stopping: stopping.signal })
   defer(async () => cluster.cluster.close())
-  const providers = await createProviders({
-    home,
-    config,
-    env,
-    blobs,
-    log,
-    onCall: (kind, status) => callbacks.add({ kind, status: String(status) }),
-    cluster: cluster.cluster,
-  })
+  const onCall = countCallbacks(metrics)
+  const providers = await createProviders({ home, config, env, blobs, log, onCall, cluster: cluster.cluster })
   const engine = createEngine({
-    store,
-    blobs,
-    ballast,
-    providers,
+    ...{ store, blobs, ballast, providers, secrets, config, log },
     batchChild: cluster.child,
     clock: systemClock,
-    secrets,
-    config,
-    log,
     locate: program => locateProgram(program, env.PATH),
     pack: packDirectory,
     applyPatch,
-    checkDirectory: createDirectoryGuard({
-      own: ownDirectories(home),
-      allow: config.workspaces.allow,
-      homes: [homedir(), ...(env.HOME ? [env.HOME] : [])],
-      configFile: home.configFile,
-    }),
+    checkDirectory: guardDirectories(home, config, env),
     fault: parseFaultPoint(env.DEPUTY_FAULT_POINT),
   })
   defer(engine.close)
@@ -146,8 +127,7 @@ const run = async (
   let unix: Listener | undefined
   let loopback: LoopbackListener | undefined
   defer(() => Promise.all([unix?.close(), loopback?.close()]))
-  const jobMetrics = observeJobs(metrics, deputy)
-  defer(jobMetrics.close)
+  defer(observeJobs(metrics, deputy).close)
   const toolsets = await createToolsets({ home, config, env, log, cluster })
   defer(toolsets.close)
   const mcp = createMcpService({
@@ -165,30 +145,25 @@ const run = async (
     onrefused: error => log.debug({ err: error }, 'MCP'),
   })
   defer(mcp.close)
+  const reload = () => {
+    const next = loadConfig(home, env)
+    const { restart, ...now } = settingsChange(settings, next.settings)
+    settings = now.settings
+    const change = { ...cluster.cluster.update(next.config.cluster), restart }
+    log.info(change, 'reloaded the nodes')
+    mcp.toolsChanged()
+    void deputy.doctor(stopping.signal)
+    return change
+  }
   const app = createControlApp({
     deputy,
     daemon: {
-      version: VERSION,
-      socket: home.socket,
-      home: home.stateDir,
-      startedAt,
+      ...{ version: VERSION, socket: home.socket, home: home.stateDir, startedAt },
       url: () => loopback?.url ?? null,
       stop: stopping.stop,
-      reload: () => {
-        const next = loadConfig(home, env)
-        const { restart, ...now } = settingsChange(settings, next.settings)
-        settings = now.settings
-        const change = { ...cluster.cluster.update(next.config.cluster), restart }
-        log.info(change, 'reloaded the nodes')
-        mcp.toolsChanged()
-        void deputy.doctor(stopping.signal)
-        return change
-      },
+      reload,
     },
-    cluster: {
-      status: signal => cluster.status(deputy, signal),
-      submit: (command, origin, options) => submitRouted(cluster, deputy, command, origin, options),
-    },
+    cluster: createClusterFront(cluster, deputy),
     approvals: guardApprovals(toolsets.approvals, deputy),
     tokens: await ensureTokens(home.stateDir),
     allowedHosts: config.http.allowedHosts,
@@ -205,19 +180,42 @@ const run = async (
   // Open the socket last, so that a client that can connect finds a daemon that is ready.
   unix = await listenUnix(app, home.socket, {
     onUpgrade: mcp.upgrade,
-    onSocketDeleted: error =>
-      error === undefined
-        ? log.warn({ socket: home.socket }, 'the socket was deleted; created it again')
-        : log.error(
-            { socket: home.socket, err: error },
-            'the socket was deleted and cannot be created again',
-          ),
+    onSocketDeleted: error => logDeletedSocket(log, home.socket, error),
   })
   log.info({ pid: process.pid, version: VERSION, socket: home.socket, url: loopback?.url }, 'ready')
 
   await Promise.race([stopping.stopped, damage])
   log.info('stopping; jobs keep running')
 }
+
+const logWarnings = ({ warnings }: LoadedConfig, env: NodeJS.ProcessEnv, log: Logger): void => {
+  for (const warning of warnings) log.warn(warning)
+  if (env.PROXMOX_ADMIN_PATH)
+    log.info('PROXMOX_ADMIN_PATH is no longer needed: jobs connect to the cluster directly')
+}
+
+const countCallbacks = (metrics: Metrics) => {
+  const callbacks = metrics.counter('deputy_callbacks_total', 'Callbacks from machines by kind and status.')
+  return (kind: string, status: number): void => callbacks.add({ kind, status: String(status) })
+}
+
+const createClusterFront = (cluster: ReturnType<typeof openCluster>, deputy: Deputy): ClusterFront => ({
+  status: signal => cluster.status(deputy, signal),
+  submit: (command, origin, options) => submitRouted(cluster, deputy, command, origin, options),
+})
+
+const guardDirectories = (home: Home, { workspaces }: LoadedConfig['config'], env: NodeJS.ProcessEnv) =>
+  createDirectoryGuard({
+    own: ownDirectories(home),
+    allow: workspaces.allow,
+    homes: [homedir(), ...(env.HOME ? [env.HOME] : [])],
+    configFile: home.configFile,
+  })
+
+const logDeletedSocket = (log: Logger, socket: string, error: unknown): void =>
+  error === undefined
+    ? log.warn({ socket }, 'the socket was deleted; created it again')
+    : log.error({ socket, err: error }, 'the socket was deleted and cannot be created again')
 
 type HttpSettings = LoadedConfig['config']['http']
 
