@@ -1,5 +1,6 @@
 import { AppError } from '../jobs/errors.ts'
 import { createDaemonCalls } from './daemon-calls.ts'
+import { createFileCalls } from './file-calls.ts'
 import { createJobCalls } from './job-calls.ts'
 import { type Call, createTransport, isDisconnected, type Transport } from './transport.ts'
 
@@ -49,5 +50,10 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
   }
 
   const connection: Connection = { transport, retry, ...(revive && { revive }) }
-  return { ...createJobCalls(connection), ...createDaemonCalls(connection), close: () => transport.close() }
+  return {
+    ...createJobCalls(connection),
+    ...createFileCalls(connection),
+    ...createDaemonCalls(connection),
+    close: () => transport.close(),
+  }
 }
