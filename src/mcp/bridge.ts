@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net'
+import type { Readable, Writable } from 'node:stream'
 import { bridgeHeaders } from './bridge/bridge-headers.ts'
 import { connectDaemon } from './bridge/connect-daemon.ts'
 import { createConversation } from './bridge/conversation.ts'
-import { errorResponse, isRequest, parseMessage } from './bridge/json-rpc.ts'
+import { errorResponse, isRequest, type Message, parseMessage } from './bridge/json-rpc.ts'
 import { createLineSplitter } from './bridge/line-splitter.ts'
 import { onShutdown } from './bridge/shutdown-triggers.ts'
 import { STOPPING_METHOD } from './stopping-notification.ts'
@@ -18,6 +19,8 @@ const DRAIN_MS = 5000
 /** Pause between attempts to start a daemon, so that a busy client does not spawn one with each message. */
 const RECONNECT_PAUSE_MS = 2000
 const MAX_QUEUED_BYTES = 48 * 1024 * 1024
+const FOR_CLIENTS =
+  'this is an MCP server for a client to start; add it with: claude mcp add deputy -- deputy mcp'
 
 /**
  * The process that an MCP client starts. It copies lines between its stdio and the daemon. It loads few modules because
@@ -40,22 +43,8 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
   let inputEnded = false
 
   const exit = () => process.exit(0)
-  const log = (text: string) => void process.stderr.write(`deputy mcp: ${text}\n`)
-
-  const toClient = (line: string | Buffer) => {
-    const good = stdout.write(typeof line === 'string' ? `${line}\n` : Buffer.concat([line, NEWLINE]))
-    if (good || daemon === undefined) return
-    const paused = daemon
-    paused.pause()
-    stdout.once('drain', () => paused.resume())
-  }
-
-  const toDaemon = (socket: Socket, line: string | Buffer) => {
-    const good = socket.write(typeof line === 'string' ? `${line}\n` : Buffer.concat([line, NEWLINE]))
-    if (good) return
-    stdin.pause()
-    socket.once('drain', () => stdin.resume())
-  }
+  const toClient = (line: string | Buffer) => writeLine(line, stdout, daemon)
+  const toDaemon = (socket: Socket, line: string | Buffer) => writeLine(line, socket, stdin)
 
   const exitWhenDone = () => {
     if (inputEnded && conversation.pendingCount() === 0 && queue.length === 0) exit()
@@ -90,28 +79,19 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
   }
 
   const attach = (socket: Socket, rest: Buffer) => {
-    let stopped = false
-    const lines = createLineSplitter(line => {
-      const message = parseMessage(line)
-      if (message === undefined) return log('the daemon sent a line that is not JSON-RPC')
-      if (message.method === STOPPING_METHOD) stopped = true
-      else if (conversation.received(message)) toClient(line)
-      exitWhenDone()
-    })
-    socket.on('data', lines)
-    // Handled in 'close', which always follows.
-    socket.on('error', () => {})
-    socket.once('close', () => {
-      if (daemon !== socket) return
-      daemon = undefined
-      log(stopped ? 'the daemon was stopped' : 'lost the connection to the daemon, reconnecting')
-      stdin.resume()
-      for (const line of conversation.failInFlight()) toClient(line)
-      if (!stopped || conversation.pendingCount() > 0) void connect()
-    })
     daemon = socket
-    if (rest.length > 0) lines(rest)
-    socket.resume()
+    readDaemon(socket, rest, {
+      onLine: (message, line) => conversation.received(message) && toClient(line),
+      afterLine: exitWhenDone,
+      onClose: stopped => {
+        if (daemon !== socket) return
+        daemon = undefined
+        log(stopped ? 'the daemon was stopped' : 'lost the connection to the daemon, reconnecting')
+        stdin.resume()
+        for (const line of conversation.failInFlight()) toClient(line)
+        if (!stopped || conversation.pendingCount() > 0) void connect()
+      },
+    })
   }
 
   const connect = async () => {
@@ -136,8 +116,7 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
   }
 
   for (const problem of problems) log(problem)
-  if (stdin.isTTY)
-    log('this is an MCP server for a client to start; add it with: claude mcp add deputy -- deputy mcp')
+  if (stdin.isTTY) log(FOR_CLIENTS)
   onShutdown(exit)
   stdin.on('data', createLineSplitter(fromClient))
   stdin.on('error', exit)
@@ -150,6 +129,40 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
 }
 
 const NEWLINE = Buffer.from('\n')
+
+/** Writes a line, and pauses the source of lines until the target has taken it. */
+const writeLine = (line: string | Buffer, to: Writable, from: Readable | undefined): void => {
+  if (to.write(typeof line === 'string' ? `${line}\n` : Buffer.concat([line, NEWLINE]))) return
+  from?.pause()
+  to.once('drain', () => from?.resume())
+}
+
+interface DaemonHandlers {
+  onLine(message: Message, line: Buffer): unknown
+  afterLine(): void
+  /** `stopped`: the daemon has announced that it stops. */
+  onClose(stopped: boolean): void
+}
+
+/** Reads the lines of the daemon until the connection ends. `rest` came with the response to the upgrade. */
+const readDaemon = (socket: Socket, rest: Buffer, handlers: DaemonHandlers): void => {
+  let stopped = false
+  const lines = createLineSplitter(line => {
+    const message = parseMessage(line)
+    if (message === undefined) return log('the daemon sent a line that is not JSON-RPC')
+    if (message.method === STOPPING_METHOD) stopped = true
+    else handlers.onLine(message, line)
+    handlers.afterLine()
+  })
+  socket.on('data', lines)
+  // Handled in 'close', which always follows.
+  socket.on('error', () => {})
+  socket.once('close', () => handlers.onClose(stopped))
+  if (rest.length > 0) lines(rest)
+  socket.resume()
+}
+
+const log = (text: string): void => void process.stderr.write(`deputy mcp: ${text}\n`)
 
 const explain = async (thrown: unknown): Promise<string> => {
   const { toAppError } = await import('../jobs/errors.ts')
