@@ -16,7 +16,6 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
   const { proxmox, log, callback } = provider
   const now = () => proxmox.clock.now()
   const seeds = new Map<string, Seed>()
-  const transports = new Map<string, { ending: AbortController; at: { node: string; vmid: number } }>()
   let outer: Promise<GuestListener> | undefined
   let inner: Promise<GuestListener> | undefined
   let openedAt = now()
@@ -26,8 +25,7 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
     egress: sessions.egress,
     limits: { ...GUEST_LIMITS, ...provider.limits },
     mayBeUnknown: () => now() - openedAt < MEMORY_MS,
-    onError: (error: unknown) =>
-      log.debug({ reason: (error as Error).message }, 'a request of a machine failed'),
+    onError: (error: unknown) => log.debug({ err: error }, 'a request of a machine failed'),
     ...(provider.onCall && { onCall: provider.onCall }),
   }
 
@@ -36,7 +34,7 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
       ...common,
       host,
       port: callback.port,
-      ...(callback.tls ? { tls: callback.tls } : {}),
+      ...(callback.tls && { tls: callback.tls }),
       seed: name => seeds.get(name),
     }).catch(error => {
       // The address may belong to a router in front of this computer; then listen on all addresses.
@@ -61,6 +59,8 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
     return inner
   }
 
+  const transports = createAgentTransports(provider, async () => (await loopback()).port)
+
   /** The callback address, without starting the listener. */
   const expected = (port = callback.port): Promise<Address> =>
     callbackAddress(callback, port, proxmox.settings.endpoints[0]!.host)
@@ -80,25 +80,11 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
     },
     publish: (name: string, seed: Seed): void => void seeds.set(name, seed),
     unpublish: (name: string): void => void seeds.delete(name),
-    /** Starts the transport of a machine that reports through its guest agent. */
-    startAgentTransport(machineId: string, at: { node: string; vmid: number }): void {
-      if (provider.channel !== 'agent' || transports.has(machineId)) return
-      const ending = new AbortController()
-      const transport = { ending, at: { ...at } }
-      transports.set(machineId, transport)
-      const agent = createAgentLink(proxmox, transport.at)
-      void loopback().then(({ port }) =>
-        serveAgentTransport({ agent, clock: proxmox.clock, log, port, signal: ending.signal }),
-      )
-    },
-    moved(machineId: string, node: string): void {
-      const transport = transports.get(machineId)
-      if (transport) transport.at.node = node
-    },
+    startAgentTransport: transports.start,
+    moved: transports.moved,
     leave(machineId: string): void {
       sessions.drop(machineId)
-      transports.get(machineId)?.ending.abort()
-      transports.delete(machineId)
+      transports.end(machineId)
     },
     /** Closes the network listener while there are no machines, to reduce the attack surface. */
     async closeWhenIdle(): Promise<void> {
@@ -108,7 +94,7 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
       await (await closing).close()
     },
     async close(): Promise<void> {
-      for (const { ending } of transports.values()) ending.abort()
+      transports.close()
       await (await outer)?.close()
       await (await inner)?.close()
     },
@@ -116,6 +102,36 @@ export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions:
 }
 
 export type CallbackServer = ReturnType<typeof createCallbackServer>
+
+/** The transports of machines that report through their guest agent. */
+const createAgentTransports = (
+  { proxmox, log, channel }: ProxmoxProviderOptions,
+  loopbackPort: () => Promise<number>,
+) => {
+  const transports = new Map<string, { ending: AbortController; at: { node: string; vmid: number } }>()
+  const end = (machineId: string): void => {
+    transports.get(machineId)?.ending.abort()
+    transports.delete(machineId)
+  }
+  return {
+    start(machineId: string, at: { node: string; vmid: number }): void {
+      if (channel !== 'agent' || transports.has(machineId)) return
+      const ending = new AbortController()
+      const transport = { ending, at: { ...at } }
+      transports.set(machineId, transport)
+      const agent = createAgentLink(proxmox, transport.at)
+      void loopbackPort().then(port =>
+        serveAgentTransport({ agent, clock: proxmox.clock, log, port, signal: ending.signal }),
+      )
+    },
+    moved(machineId: string, node: string): void {
+      const transport = transports.get(machineId)
+      if (transport) transport.at.node = node
+    },
+    end,
+    close: (): void => [...transports.keys()].forEach(end),
+  }
+}
 
 const cannotListen = ({ host, port }: ProxmoxProviderOptions['callback'], cause: unknown): AppError =>
   new AppError(

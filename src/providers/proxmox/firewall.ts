@@ -1,7 +1,9 @@
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
+import type { Address } from './callback-address.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
+import { retryThroughOutage } from './retry-through-outage.ts'
 
 export interface FirewallPlan {
   readonly policyOut: 'ACCEPT' | 'DROP'
@@ -53,8 +55,26 @@ export type Filter = 'on' | 'off' | 'unknown'
 
 const ENFORCED_MS = 60_000
 
+/** Returns a function that sets the firewall rules of a VM and returns whether they have effect. */
+export const createProtection = (provider: ProxmoxProviderOptions, address: () => Promise<Address>) => {
+  const { proxmox, channel } = provider
+  const { firewall, privateAddresses } = provider.network
+  const enforced = createEnforcement(provider)
+  return async (
+    at: { readonly node: string; readonly vmid: number },
+    network: 'none' | 'full',
+    signal: AbortSignal,
+  ): Promise<Filter> => {
+    if (!firewall) return 'off'
+    const callback = channel === 'agent' ? undefined : await address()
+    const plan = planFirewall({ network, callback, privateAddresses })
+    await retryThroughOutage(proxmox, () => applyFirewall(proxmox, at, plan, signal), { signal })
+    return enforced(signal)
+  }
+}
+
 /** Shared by all machines, so that the cluster is not asked for each. */
-export const createEnforcement = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 'proxmox' | 'log'>) => {
+const createEnforcement = ({ proxmox, log }: Pick<ProxmoxProviderOptions, 'proxmox' | 'log'>) => {
   let known: { readonly at: number; readonly filter: Filter } | undefined
   return async (signal: AbortSignal): Promise<Filter> => {
     const now = proxmox.clock.now()

@@ -34,7 +34,7 @@ export interface RunnerText {
   readonly error?: string | undefined
 }
 
-interface OutputReceiverOptions {
+export interface OutputReceiverOptions {
   readonly sink: Sink
   readonly outputBytes: number
   /** Returns the secrets and the format of the output. While they are unknown (undefined), frames are refused. */

@@ -9,7 +9,7 @@ import type { Address } from './callback-address.ts'
 import { withoutImage } from './choose-injection.ts'
 import type { Template } from './cluster-guests.ts'
 import { configureClone } from './configure-vm.ts'
-import { applyFirewall, createEnforcement, type Filter, planFirewall } from './firewall.ts'
+import { createProtection } from './firewall.ts'
 import { waitForFirstContact } from './first-contact.ts'
 import { createInjector, type MachineSeed } from './inject-runner.ts'
 import { createRecord, type MachineRecord } from './machine-record.ts'
@@ -47,7 +47,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
     retryThroughOutage(proxmox, work, { signal })
 
   const injector = createInjector({ ...options, locked })
-  const enforced = createEnforcement(provider)
+  const protect = createProtection(provider, address)
 
   /** Sets up the stopped clone. Returns how it gets its runner, which may differ from the plan, and the image of it. */
   const configure = async (
@@ -120,15 +120,6 @@ export const createProvisioner = (options: ProvisionerOptions) => {
       // The other ids stay reserved until their machine is gone.
       for (const vmid of taken) vmids.release(vmid)
     }
-  }
-
-  /** Sets the firewall rules and returns whether they have effect. */
-  const protect = async (at: At, network: 'none' | 'full', signal: AbortSignal): Promise<Filter> => {
-    if (!provider.network.firewall) return 'off'
-    const callback = provider.channel === 'agent' ? undefined : await address()
-    const plan = planFirewall({ network, callback, privateAddresses: provider.network.privateAddresses })
-    await locked(() => applyFirewall(proxmox, at, plan, signal), signal)
-    return enforced(signal)
   }
 
   return {

@@ -1,5 +1,5 @@
 import { AppError, amendError, toAppError } from '../../jobs/errors.ts'
-import type { Machine, Provider, Run } from '../../ports.ts'
+import type { AttachRequest, Machine, Provider, Run } from '../../ports.ts'
 import { type CallbackServer, createCallbackServer } from './callback-server.ts'
 import { checkProxmox } from './check-proxmox.ts'
 import { createMachineDestroyer } from './destroy-machine.ts'
@@ -9,10 +9,10 @@ import { isVmidFree, locateVm } from './locate-vm.ts'
 import { completeDetailsOf, type Details, detailsOf, movedTo } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { probeMachine } from './probe-machine.ts'
-import { createProvisioner } from './provision-vm.ts'
+import { createProvisioner, type Provisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
-import { concludeFromRecord, runVmJob } from './run-vm-job.ts'
-import { createSeedImages } from './seed-images.ts'
+import { concludeFromRecord, runVmJob, type VmJobOptions } from './run-vm-job.ts'
+import { createSeedImages, type SeedImages } from './seed-images.ts'
 import { createSessions } from './sessions.ts'
 import { fitsProxmox } from './unmet-vm-requirement.ts'
 import { firewallFor } from './vm-egress.ts'
@@ -21,7 +21,7 @@ import { canReuseMachine, warmTemplateFor } from './warm-machine.ts'
 
 /** Jobs in VMs cloned from a template, with an API token and nothing else. */
 export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provider => {
-  const { proxmox, log } = provider
+  const { proxmox } = provider
   const sessions = createSessions(() => proxmox.clock.now())
   const callbackServer = createCallbackServer(provider, sessions)
   const seedImages = createSeedImages(provider)
@@ -33,7 +33,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
     onGone: provisioner.vmids.release,
   })
   const reaches: NodeReaches = new Map()
-  const parts = { provider, sessions, callbackServer, provisioner, reaches }
+  const parts: Parts = { provider, sessions, callbackServer, provisioner, reaches }
   let provisioning = 0
 
   const provision: Provider['create'] = async request => {
@@ -94,20 +94,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
       }
     },
 
-    attach: async run => {
-      const details = detailsOf(run.machine)
-      if (details.finished?.jobId === run.job.id)
-        return concludeFromRecord(parts, run, completeDetailsOf(run.machine))
-      if (details.started?.jobId !== run.job.id) {
-        // A machine gets its job only after it is ready, so the job has not started.
-        const found = await provisioner.booting(run.machine, run.detach).catch(() => undefined)
-        if (found) return { kind: 'unfinished' }
-        const error = new AppError('unavailable', 'The daemon was restarted before the command had started.')
-        return { kind: 'not-started', error }
-      }
-      await callbackServer.ready()
-      return runVmJob(parts, run, completeDetailsOf(run.machine))
-    },
+    attach: run => attachRun(parts, run),
 
     destroy: async (machine, signal) => {
       await dispose(machine, signal)
@@ -121,34 +108,60 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
         if (!seen.has(machine.id) && (await mayExist(provider, machine, signal))) found.push(machine)
       return found
     },
-    recall: machines => {
-      for (const machine of machines) {
-        const { vmid, doubtful = [], ready, tokenHash, node, seed, seedNode } = detailsOf(machine)
-        provisioner.vmids.hold([...(vmid === undefined ? [] : [vmid]), ...doubtful])
-        if (!ready || tokenHash === undefined || vmid === undefined || node === undefined) continue
-        // A machine that is being destroyed deletes its own image.
-        if (seed !== undefined && machine.state !== 'destroying')
-          seedImages.retire(machine.id, { node, vmid, volid: seed, ...(seedNode && { seedNode }) })
-        if (machine.state !== 'kept' && machine.state !== 'ready') continue
-        sessions.add(machine.id, tokenHash)
-        callbackServer.startAgentTransport(machine.id, { node, vmid })
-      }
-      if (sessions.size > 0)
-        callbackServer
-          .ready()
-          .catch(error =>
-            log.warn(
-              { reason: error.message },
-              'the callback server cannot listen; idle machines cannot report',
-            ),
-          )
-    },
+    recall: machines => recallMachines({ ...parts, seedImages }, machines),
     close: async () => {
       await seedImages.close()
       await callbackServer.close()
       await proxmox.close()
     },
   }
+}
+
+interface Parts extends VmJobOptions {
+  readonly provisioner: Provisioner
+}
+
+const attachRun = async (parts: Parts, run: AttachRequest): ReturnType<Provider['attach']> => {
+  const { callbackServer, provisioner } = parts
+  const details = detailsOf(run.machine)
+  if (details.finished?.jobId === run.job.id)
+    return concludeFromRecord(parts, run, completeDetailsOf(run.machine))
+  if (details.started?.jobId !== run.job.id) {
+    // A machine gets its job only after it is ready, so the job has not started.
+    const found = await provisioner.booting(run.machine, run.detach).catch(() => undefined)
+    if (found) return { kind: 'unfinished' }
+    const error = new AppError('unavailable', 'The daemon was restarted before the command had started.')
+    return { kind: 'not-started', error }
+  }
+  await callbackServer.ready()
+  return runVmJob(parts, run, completeDetailsOf(run.machine))
+}
+
+/** Restores the sessions, ids and images of the machines that an earlier daemon has recorded. */
+const recallMachines = (
+  { provider, sessions, callbackServer, provisioner, seedImages }: Parts & { seedImages: SeedImages },
+  machines: Parameters<NonNullable<Provider['recall']>>[0],
+): void => {
+  for (const machine of machines) {
+    const { vmid, doubtful = [], ready, tokenHash, node, seed, seedNode } = detailsOf(machine)
+    provisioner.vmids.hold([...(vmid === undefined ? [] : [vmid]), ...doubtful])
+    if (!ready || tokenHash === undefined || vmid === undefined || node === undefined) continue
+    // A machine that is being destroyed deletes its own image.
+    if (seed !== undefined && machine.state !== 'destroying')
+      seedImages.retire(machine.id, { node, vmid, volid: seed, ...(seedNode && { seedNode }) })
+    if (machine.state !== 'kept' && machine.state !== 'ready') continue
+    sessions.add(machine.id, tokenHash)
+    callbackServer.startAgentTransport(machine.id, { node, vmid })
+  }
+  if (sessions.size > 0)
+    callbackServer
+      .ready()
+      .catch(error =>
+        provider.log.warn(
+          { reason: error.message },
+          'the callback server cannot listen; idle machines cannot report',
+        ),
+      )
 }
 
 /** Proxmox VE omits VMs that the token may not see: a VM is gone when its id is free or belongs to another guest. */

@@ -11,7 +11,7 @@ import { createJobHandler, inputsOf } from './job-handler.ts'
 import { type Details, movedTo, toRecord } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { outlivesJob } from './outlives-job.ts'
-import { createOutputReceiver } from './output-receiver.ts'
+import { createOutputReceiver, type OutputReceiverOptions } from './output-receiver.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { createSealedOutputState } from './sealed-output-state.ts'
 import type { Sessions } from './sessions.ts'
@@ -54,32 +54,13 @@ export const runVmJob = async (
       ...{ run, details, token: () => session.token },
       fresh: fresh && withSecrets(fresh, egress.secrets),
     })
-    const outputReceiver = createOutputReceiver({
-      sink: run.sink,
-      outputBytes: run.job.outputBytes,
-      read: outputState.open,
-      keep: outputState.keep,
-      now,
-    })
+    const outputReceiver = receiverFor(run, now, { read: outputState.open, keep: outputState.keep })
     const phases: Record<string, number> = { ...details.phases }
     // In a kept machine the value belongs to an earlier job.
     if (fresh) delete phases.first_callback
     const began = now()
-    const state: FollowVmJobOptions['state'] = {
-      startedAt: fresh ? undefined : details.started?.at,
-      finished: undefined,
-      refused: undefined,
-      stopSentAt: undefined,
-      lastFileAt: undefined,
-    }
-    const collection = createCollection({
-      jobId: run.job.id,
-      manifest: run.manifest,
-      blobs: provider.blobs,
-      keep: { patchBytes: KEPT.patchBytes, ...provider.keep },
-      batchBytes: provider.channel === 'agent' ? AGENT_BATCH_BYTES : BATCH_BYTES,
-      startedAt: () => state.startedAt ?? began,
-    })
+    const state = newState({ startedAt: fresh ? undefined : details.started?.at })
+    const collection = collectionFor(run, provider, () => state.startedAt ?? began)
     const stored = details.collected?.jobId === run.job.id ? details.collected : undefined
     const collected = () => stored ?? toRecord(collection.result(), outputReceiver.redact)
     const files = createVmFileChannel({
@@ -155,21 +136,10 @@ export const concludeFromRecord = async (
   run: AttachRequest,
   details: Details,
 ): Promise<Outcome> => {
-  const state = {
-    startedAt: details.started?.at,
-    finished: details.finished,
-    refused: undefined,
-    stopSentAt: undefined,
-    lastFileAt: undefined,
-  }
+  const state = newState({ startedAt: details.started?.at, finished: details.finished })
   if (state.startedAt !== undefined) await run.sink.started(state.startedAt)
-  const outputReceiver = createOutputReceiver({
-    sink: run.sink,
-    outputBytes: run.job.outputBytes,
-    read: () => undefined,
-    keep: () => undefined,
-    now: () => provider.proxmox.clock.now(),
-  })
+  const now = () => provider.proxmox.clock.now()
+  const outputReceiver = receiverFor(run, now, { read: () => undefined, keep: () => undefined })
   return followVmJob({
     provider,
     sessions,
@@ -184,6 +154,35 @@ export const concludeFromRecord = async (
     collected: () => state.finished ?? { artifacts: [], skipped: [], patch: null },
   })
 }
+
+const receiverFor = (
+  { sink, job: { outputBytes } }: AttachRequest,
+  now: () => number,
+  state: Pick<OutputReceiverOptions, 'read' | 'keep'>,
+) => createOutputReceiver({ sink, outputBytes, now, ...state })
+
+const newState = (known: Partial<FollowVmJobOptions['state']>): FollowVmJobOptions['state'] => ({
+  startedAt: undefined,
+  finished: undefined,
+  refused: undefined,
+  stopSentAt: undefined,
+  lastFileAt: undefined,
+  ...known,
+})
+
+const collectionFor = (
+  { job, manifest }: AttachRequest,
+  { blobs, keep, channel }: ProxmoxProviderOptions,
+  startedAt: () => number,
+) =>
+  createCollection({
+    jobId: job.id,
+    manifest,
+    blobs,
+    keep: { patchBytes: KEPT.patchBytes, ...keep },
+    batchBytes: channel === 'agent' ? AGENT_BATCH_BYTES : BATCH_BYTES,
+    startedAt,
+  })
 
 /** Adds secrets that must be redacted from the output but are not variables of the command. */
 const withSecrets = (run: Run, secrets: Readonly<Record<string, string>>): Run => ({

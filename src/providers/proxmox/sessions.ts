@@ -75,17 +75,7 @@ export const createSessions = (now: () => number) => {
       const present = byMachine.get(machineId)
       if (present?.tokenHash === tokenHash) return present
       if (present) byHash.delete(present.tokenHash)
-      const session: Session = {
-        machineId,
-        tokenHash,
-        token: undefined,
-        address: undefined,
-        firstContact: undefined,
-        lastContact: undefined,
-        work: undefined,
-        job: undefined,
-        busy: false,
-      }
+      const session = newSession(machineId, tokenHash)
       byHash.set(tokenHash, session)
       byMachine.set(machineId, session)
       return session
@@ -132,5 +122,17 @@ export const createSessions = (now: () => number) => {
     },
   }
 }
+
+const newSession = (machineId: string, tokenHash: string): Session => ({
+  machineId,
+  tokenHash,
+  token: undefined,
+  address: undefined,
+  firstContact: undefined,
+  lastContact: undefined,
+  work: undefined,
+  job: undefined,
+  busy: false,
+})
 
 export type Sessions = ReturnType<typeof createSessions>
