@@ -22,9 +22,6 @@ const SHORT = 200
 
 /** Converts the `stream-json` output of the Claude CLI to readable text, progress and usage. */
 export const createClaudeStream = ({ onText, onProgress, redact }: ClaudeStreamOptions): ClaudeStream => {
-  let held: Buffer[] = []
-  let heldBytes = 0
-  let overlong = false
   let model: string | null = null
   let usage: Usage | null = null
   let error: string | null = null
@@ -90,37 +87,45 @@ export const createClaudeStream = ({ onText, onProgress, redact }: ClaudeStreamO
     else if (source.trim() !== '') onText(`${source}\n`)
   }
 
+  const lines = createLineAssembler(line, () => onText('[a line of more than 16 MB was left out]\n'))
+  return Object.assign(lines, { summary: () => ({ usage, error }) })
+}
+
+/** Splits a stream into lines; reports a line that is too long instead of passing it on. */
+const createLineAssembler = (onLine: (line: Buffer) => void, onOverlong: () => void) => {
+  let held: Buffer[] = []
+  let heldBytes = 0
+  let overlong = false
   return {
-    push: chunk => {
+    push: (chunk: Buffer): void => {
       let from = 0
       for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
         const whole = Buffer.concat([...held, chunk.subarray(from, end)])
         held = []
         heldBytes = 0
         from = end + 1
-        if (!overlong) line(whole)
+        if (!overlong) onLine(whole)
         overlong = false
       }
       if (overlong) return
       held.push(chunk.subarray(from))
       heldBytes += chunk.length - from
       if (heldBytes <= MAX_LINE_BYTES) return
-      onText('[a line of more than 16 MB was left out]\n')
+      onOverlong()
       held = []
       heldBytes = 0
       overlong = true
     },
-    end: () => {
+    end: (): void => {
       const rest = Buffer.concat(held)
       held = []
       heldBytes = 0
-      if (rest.length > 0) line(rest)
+      if (rest.length > 0) onLine(rest)
     },
     get holding() {
       return heldBytes > 0
     },
     held: () => Buffer.concat(held),
-    summary: () => ({ usage, error }),
   }
 }
 

@@ -1,46 +1,24 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import type { WirePage, WirePiece } from '../../src/client/wire-output.ts'
-import { download, follow } from '../api.ts'
+import { download } from '../api.ts'
 import { useKeys } from '../keys.ts'
 import { Problem } from '../parts.tsx'
 import { place, setQuery } from '../router.ts'
 import { BlockView } from './block.tsx'
-import { BLOCK_LINES, createLineBuffer, type Line, textOf } from './line-buffer.ts'
+import { BLOCK_LINES, type Line, textOf } from './line-buffer.ts'
+import { useOutput } from './use-output.ts'
 
 const ERROR = /\b(error|fatal|panic|exception|traceback|failed|failure)\b/i
 
 /** The output of a job, as it comes. */
 export const LogView = ({ id }: { id: string }) => {
-  const buffer = useMemo(createLineBuffer, [])
-  /** Counts the changes of each block of lines: only those that changed are drawn again. */
-  const versions = useSignal<ReadonlyMap<number, number>>(new Map())
-  const isDone = useSignal(false)
-  const problem = useSignal<unknown>(undefined)
+  const { buffer, versions, isDone, problem } = useOutput(id)
   const search = useSignal('')
   const isWrapped = useSignal(true)
   const hasTimes = useSignal(false)
   const box = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)
   const wanted = Number(place.value.query.get('line') ?? 0)
-
-  useEffect(() => {
-    const stop = new AbortController()
-    const read = async (): Promise<void> => {
-      for await (const { event, data } of follow(`/api/jobs/${id}/output/stream`, stop.signal)) {
-        if (event === 'output') {
-          const page: WirePage = JSON.parse(data)
-          let first = Number.POSITIVE_INFINITY
-          for (const piece of page.pieces) first = Math.min(first, take(buffer, piece))
-          versions.value = bump(versions.value, first, buffer.dropped, buffer.lines.length)
-        } else if (event === 'end') isDone.value = true
-      }
-    }
-    read().catch(error => {
-      if (!stop.signal.aborted) problem.value = error
-    })
-    return () => stop.abort()
-  }, [id])
 
   const show = (number: number): void =>
     box.current?.querySelector(`[data-line="${number}"]`)?.scrollIntoView({ block: 'center' })
@@ -84,33 +62,19 @@ export const LogView = ({ id }: { id: string }) => {
   const found = new Set(hits.map(line => line.number))
   return (
     <div class="log">
-      <div class="bar tools">
-        <input
-          type="search"
-          aria-label="Search the log"
-          placeholder="Search the log  /"
-          onInput={event => {
-            search.value = event.currentTarget.value
-          }}
-          onKeyDown={event => {
-            if (event.key === 'Enter') step(event.shiftKey ? -1 : 1)
-            if (event.key === 'Escape') event.currentTarget.blur()
-          }}
-        />
-        {needle !== '' && <span class="soft">{hits.length} lines</span>}
-        <button type="button" class="quiet" onClick={firstError}>
-          First error
-        </button>
-        <Toggle label="Wrap" state={isWrapped} />
-        <Toggle label="Times" state={hasTimes} />
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => void download(`/api/jobs/${id}/output?raw=true`, `${id}.log`)}
-        >
-          Download
-        </button>
-      </div>
+      <Tools
+        id={id}
+        hits={needle === '' ? undefined : hits.length}
+        toggles={[
+          ['Wrap', isWrapped],
+          ['Times', hasTimes],
+        ]}
+        onSearch={text => {
+          search.value = text
+        }}
+        onStep={step}
+        onFirstError={firstError}
+      />
       <Problem error={problem.value} />
       <div
         ref={box}
@@ -144,6 +108,47 @@ export const LogView = ({ id }: { id: string }) => {
   )
 }
 
+interface ToolsProps {
+  id: string
+  /** How many lines the search has found; undefined without a search. */
+  hits: number | undefined
+  toggles: readonly (readonly [label: string, state: { value: boolean }])[]
+  onSearch(text: string): void
+  onStep(by: number): void
+  onFirstError(): void
+}
+
+const Tools = ({ id, hits, toggles, onSearch, onStep, onFirstError }: ToolsProps) => (
+  <div class="bar tools">
+    <input
+      type="search"
+      aria-label="Search the log"
+      placeholder="Search the log  /"
+      onInput={event => {
+        onSearch(event.currentTarget.value)
+      }}
+      onKeyDown={event => {
+        if (event.key === 'Enter') onStep(event.shiftKey ? -1 : 1)
+        if (event.key === 'Escape') event.currentTarget.blur()
+      }}
+    />
+    {hits !== undefined && <span class="soft">{hits} lines</span>}
+    <button type="button" class="quiet" onClick={onFirstError}>
+      First error
+    </button>
+    {toggles.map(([label, state]) => (
+      <Toggle key={label} label={label} state={state} />
+    ))}
+    <button
+      type="button"
+      class="quiet"
+      onClick={() => void download(`/api/jobs/${id}/output?raw=true`, `${id}.log`)}
+    >
+      Download
+    </button>
+  </div>
+)
+
 const Toggle = ({ label, state }: { label: string; state: { value: boolean } }) => (
   <button
     type="button"
@@ -157,30 +162,7 @@ const Toggle = ({ label, state }: { label: string; state: { value: boolean } }) 
   </button>
 )
 
-type Buffer = ReturnType<typeof createLineBuffer>
-
-const take = (buffer: Buffer, piece: WirePiece): number =>
-  'skipped' in piece
-    ? buffer.push(`${piece.skipped.toLocaleString()} bytes were dropped here\n`, 'gap', '')
-    : buffer.push(piece.text ?? decode(piece.base64 ?? ''), piece.stream, piece.at)
-
-const decode = (base64: string): string =>
-  new TextDecoder().decode(Uint8Array.from(atob(base64), char => char.charCodeAt(0)))
-
-const blockOf = (number: number): number => Math.floor((number - 1) / BLOCK_LINES)
-
-const bump = (
-  versions: ReadonlyMap<number, number>,
-  first: number,
-  dropped: number,
-  length: number,
-): ReadonlyMap<number, number> => {
-  const next = new Map([...versions].filter(([block]) => block >= blockOf(dropped + 1)))
-  if (length === 0) return next
-  for (let block = blockOf(Math.max(first, dropped + 1)); block <= blockOf(dropped + length); block++)
-    next.set(block, (next.get(block) ?? 0) + 1)
-  return next
-}
+type Buffer = ReturnType<typeof useOutput>['buffer']
 
 const blockLines = ({ lines, dropped }: Buffer, block: number): readonly Line[] => {
   const from = block * BLOCK_LINES - dropped

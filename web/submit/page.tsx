@@ -112,22 +112,26 @@ export const SubmitPage = () => {
           }}
         />
         {jsonProblem.value !== undefined && <p class="field-problem">{jsonProblem.value}</p>}
-        <details class="as-code">
-          <summary>Submit it from elsewhere</summary>
-          {asCode(manifest.value).map(([title, code]) => (
-            <div key={title}>
-              <div class="bar">
-                <h3>{title}</h3>
-                <Copy text={code} />
-              </div>
-              <pre class="code">{code}</pre>
-            </div>
-          ))}
-        </details>
+        <AsCode manifest={manifest.value} />
       </div>
     </form>
   )
 }
+
+const AsCode = ({ manifest }: { manifest: Readonly<Record<string, unknown>> }) => (
+  <details class="as-code">
+    <summary>Submit it from elsewhere</summary>
+    {asCode(manifest).map(([title, code]) => (
+      <div key={title}>
+        <div class="bar">
+          <h3>{title}</h3>
+          <Copy text={code} />
+        </div>
+        <pre class="code">{code}</pre>
+      </div>
+    ))}
+  </details>
+)
 
 /** The object that a text holds, or what is wrong with the text. */
 const readObject = (text: string): Record<string, unknown> | string => {
