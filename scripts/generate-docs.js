@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { GLOBAL_FLAGS } from '../dist/cli/args/spec.js'
-import { COMMANDS } from '../dist/cli/commands/index.js'
+import { COMMANDS } from '../dist/cli/commands/all-commands.js'
 import { flagLabel } from '../dist/cli/help-text.js'
 import { configSchema, ENVIRONMENT } from '../dist/config/schema.js'
 import { ERROR_TABLE } from '../dist/jobs/errors.js'

@@ -1,6 +1,6 @@
 import { type FlagSpec, GLOBAL_FLAGS } from './args/spec.ts'
 import type { AnyCommand } from './command.ts'
-import { COMMANDS } from './commands/index.ts'
+import { COMMANDS } from './commands/all-commands.ts'
 import type { Colors } from './terminal/colors.ts'
 import { wrap } from './terminal/wrap.ts'
 

@@ -4,7 +4,7 @@ import { ownProperty } from '../jobs/own-property.ts'
 import { VERSION } from '../version.ts'
 import { parseArgs, usage } from './args/parse.ts'
 import { GLOBAL_FLAGS } from './args/spec.ts'
-import { COMMANDS } from './commands/index.ts'
+import { COMMANDS } from './commands/all-commands.ts'
 import { createContext } from './context.ts'
 import { reportError } from './report-error.ts'
 
@@ -30,7 +30,7 @@ const dispatch = async (context: Context, argv: readonly string[]): Promise<numb
     return context.print(overview(context.colors))
   }
   if (name === '__complete') {
-    const { complete } = await import('./commands/complete.ts')
+    const { complete } = await import('./commands/complete-command.ts')
     return complete(context, rest)
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined

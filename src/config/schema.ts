@@ -4,8 +4,8 @@ import { KEPT, LIMITS } from '../jobs/limits.ts'
 import { SANDBOX_FIRST } from '../jobs/provider-order.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
 import { clusterSchema } from '../nodes/inventory.ts'
-import { containerSchema } from './container-provider.ts'
-import { callbackSchema, proxmoxProviderSchema } from './proxmox-provider.ts'
+import { containerSchema } from './container-section.ts'
+import { callbackSchema, proxmoxProviderSchema } from './proxmox-section.ts'
 import { proxmoxToolsSchema } from './proxmox-tools.ts'
 
 const size = z.string().regex(SIZE_PATTERN, "is not a size such as '512M' or '2G'")

@@ -20,7 +20,7 @@ export const RUNNER = [
   guestPart('stop-job'),
   guestPart('output'),
   runnerPart('list-and-pack'),
-  guestPart('files'),
+  guestPart('send-files'),
   guestPart('job'),
   guestPart('main-loop'),
 ].join('\n')

@@ -7,7 +7,7 @@ import type { ControlDeps } from './deps.ts'
 import { createHttpMetrics } from './http-metrics.ts'
 import { errorResponse } from './respond.ts'
 import type { Call, HttpEnv, Route } from './route.ts'
-import { controlRoutes } from './routes/all.ts'
+import { controlRoutes } from './routes/all-routes.ts'
 
 export type ControlApp = Hono<{ Bindings: HttpEnv }>
 

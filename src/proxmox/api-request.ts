@@ -1,12 +1,12 @@
 import { AppError } from '../jobs/errors.ts'
 import type { AuthSession } from './auth-session.ts'
-import type { Clock } from './clock.ts'
 import { encodeBody, encodeParams, type Params } from './encode.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Failover } from './failover.ts'
 import { ConnectFailure, type OutgoingRequest, type Transport } from './https-transport.ts'
 import type { createKeyedSemaphore } from './keyed-semaphore.ts'
 import type { Logger } from './logger.ts'
+import type { Clock } from './proxmox-clock.ts'
 import {
   type ApiResponse,
   type Call,

@@ -1,6 +1,6 @@
 import { AppError } from '../jobs/errors.ts'
-import type { Clock } from './clock.ts'
 import type { Credentials } from './credentials.ts'
+import type { Clock } from './proxmox-clock.ts'
 
 export interface AuthSession {
   /** Headers that authenticate a request. */

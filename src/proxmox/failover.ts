@@ -1,5 +1,5 @@
-import type { Clock } from './clock.ts'
 import type { Endpoint } from './endpoints.ts'
+import type { Clock } from './proxmox-clock.ts'
 
 /** A failed host is not used for this long, unless all others failed too. */
 const REST_MS = 30_000

@@ -1,6 +1,6 @@
 import { type AppError, amendError } from '../jobs/errors.ts'
 import { isLockKind } from './classify-error.ts'
-import type { Clock } from './clock.ts'
+import type { Clock } from './proxmox-clock.ts'
 import { proxmoxDetails } from './proxmox-errors.ts'
 
 export interface LockRetryOptions {

@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Request } from './api-request.ts'
-import type { Clock } from './clock.ts'
 import { path } from './encode.ts'
+import type { Clock } from './proxmox-clock.ts'
 import { errorFromTask, type ProxmoxDetails } from './proxmox-errors.ts'
 import { backoff } from './retry.ts'
 import { parseUpid, type Upid } from './upid.ts'

@@ -1,7 +1,7 @@
 import type { Deputy } from '../engine/deputy.ts'
 import { COMMAND_LABEL } from '../jobs/labels.ts'
-import { overloadReason } from '../nodes/probe/health.ts'
 import { localTraits, measureLocal } from '../nodes/probe/local-load.ts'
+import { overloadReason } from '../nodes/probe/node-health.ts'
 import type { NodeStatus } from '../nodes/probe/node-monitor.ts'
 import type { Routing } from './plan-routed.ts'
 

@@ -4,8 +4,8 @@ import type { ManifestInput } from '../jobs/manifest.ts'
 import { classify } from '../nodes/classify.ts'
 import type { Cluster } from '../nodes/cluster.ts'
 import { assertAllowed } from '../nodes/policy/command-policy.ts'
-import { overloadReason } from '../nodes/probe/health.ts'
 import { type LocalMonitor, localTraits } from '../nodes/probe/local-load.ts'
+import { overloadReason } from '../nodes/probe/node-health.ts'
 import {
   compileRequirements,
   describeRequirements,

@@ -42,7 +42,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'providers/host': ['ports', 'jobs', 'runner', 'providers/local'],
   'providers/proxmox': [
     ...['ports', 'jobs', 'output', 'files', 'runner', 'egress', 'guest', 'proxmox'],
-    'config/proxmox-provider',
+    'config/proxmox-section',
   ],
   'providers/container': ['ports', 'jobs', 'files', 'runner', 'egress', 'nodes'],
   'providers/ssh': ['ports', 'jobs', 'files', 'runner', 'nodes'],

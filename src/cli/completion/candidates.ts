@@ -1,7 +1,7 @@
 import { isListening } from '../../client/daemon-info.ts'
 import { type FlagSpec, type FlagSpecs, GLOBAL_FLAGS } from '../args/spec.ts'
 import type { AnyCommand } from '../command.ts'
-import { COMMANDS } from '../commands/index.ts'
+import { COMMANDS } from '../commands/all-commands.ts'
 import type { Context } from '../context.ts'
 
 export interface Candidate {

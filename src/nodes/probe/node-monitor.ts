@@ -3,7 +3,7 @@ import { abortable, createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { createSemaphore } from '../../jobs/semaphore.ts'
 import type { ClusterNode } from '../inventory.ts'
-import { type Health, overloadReason, type Thresholds } from './health.ts'
+import { type Health, overloadReason, type Thresholds } from './node-health.ts'
 import type { ProbeReport } from './probe-report.ts'
 
 export interface NodeStatus {

@@ -1,6 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
-import type { Clock } from '../../proxmox/clock.ts'
 import type { Logger } from '../../proxmox/logger.ts'
+import type { Clock } from '../../proxmox/proxmox-clock.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import type { AgentLink } from './guest-agent.ts'
 

@@ -3,9 +3,9 @@ import { createKeyedSemaphore } from '../../proxmox/keyed-semaphore.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import type { CallbackServer } from './callback-server.ts'
 import { destroyVm } from './destroy-vm.ts'
-import { detailsOf } from './machine-details.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { SeedImages } from './seed-images.ts'
+import { detailsOf } from './vm-details.ts'
 
 export interface MachineDestroyerOptions {
   readonly provider: ProxmoxProviderOptions

@@ -110,7 +110,7 @@ export interface FirewallWish {
 }
 
 /** Replaces the rules of a VM. Sets the policy to deny first, so that no intermediate state is more open. */
-export const applyFirewall = async (
+const applyFirewall = async (
   proxmox: Proxmox,
   { node, vmid }: { node: string; vmid: number },
   plan: FirewallPlan,

@@ -4,12 +4,12 @@ import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { signalOf } from '../../runner/signals.ts'
 import { stopVm, type Target } from './destroy-vm.ts'
 import { locateVm } from './locate-vm.ts'
-import { type CollectedFiles, type Details, detailsOf, type Finished } from './machine-details.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { outlivesJob } from './outlives-job.ts'
 import type { OutputReceiver } from './output-receiver.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Sessions } from './sessions.ts'
+import { type CollectedFiles, type Details, detailsOf, type Finished } from './vm-details.ts'
 import { networkIsolation } from './vm-isolation.ts'
 
 export interface FollowVmJobOptions {

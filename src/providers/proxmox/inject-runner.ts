@@ -19,9 +19,9 @@ import type { Injection } from './choose-injection.ts'
 import { cloudInitDrives, seedDrive } from './drives.ts'
 import { createAgentLink } from './guest-agent.ts'
 import { nameOf, seedNameOf } from './identity.ts'
-import type { Known } from './machine-details.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { SeedImage } from './seed-images.ts'
+import type { Known } from './vm-details.ts'
 
 export interface InjectorOptions {
   readonly provider: ProxmoxProviderOptions

@@ -5,8 +5,8 @@ import type { Unpacking } from '../../guest/order-format.ts'
 import type { CompletePayload, ExitReport } from '../../guest/protocol.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { AttachRequest, Blobs } from '../../ports.ts'
-import type { CollectedFiles, Details, Finished } from './machine-details.ts'
 import type { OutputReceiver, RunnerText } from './output-receiver.ts'
+import type { CollectedFiles, Details, Finished } from './vm-details.ts'
 
 export interface JobHandlerOptions {
   readonly run: AttachRequest

@@ -1,5 +1,5 @@
 import type { CreateRequest } from '../../ports.ts'
-import type { Known } from './machine-details.ts'
+import type { Known } from './vm-details.ts'
 
 export interface MachineRecord {
   readonly tokenHash: string

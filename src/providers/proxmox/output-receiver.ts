@@ -4,8 +4,8 @@ import type { HeldOutput, JobOutput } from '../../output/job-output.ts'
 import { createOutputBatch, type OutputBatch } from '../../output/output-batch.ts'
 import { REDACTED } from '../../output/redactor.ts'
 import type { Sink } from '../../ports.ts'
-import type { Details } from './machine-details.ts'
 import type { Reading } from './sealed-output-state.ts'
+import type { Details } from './vm-details.ts'
 
 interface Frame {
   readonly stream: OutputStream

@@ -3,11 +3,11 @@ import { AppError, toAppError } from '../../jobs/errors.ts'
 import type { Check, CreateRequest } from '../../ports.ts'
 import type { CallbackServer } from './callback-server.ts'
 import { createAgentLink } from './guest-agent.ts'
-import type { Known } from './machine-details.ts'
 import { type NodeReaches, probeNode } from './node-reach.ts'
 import type { Phase } from './phase-timer.ts'
 import { isTimeout, type Provisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
+import type { Known } from './vm-details.ts'
 import { wantedBy } from './wanted-vm.ts'
 
 export interface ProbeOptions {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CallbackConfig, ProxmoxProviderConfig } from '../../config/proxmox-provider.ts'
+import type { CallbackConfig, ProxmoxProviderConfig } from '../../config/proxmox-section.ts'
 import { createCertificate } from '../../guest/certificate.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { Blobs, Provider } from '../../ports.ts'

@@ -1,9 +1,9 @@
 import type { CreateRequest, Machine } from '../../ports.ts'
 import { waitForFirstContact } from './first-contact.ts'
 import { locateVm } from './locate-vm.ts'
-import { detailsOf } from './machine-details.ts'
 import type { ProvisionerOptions } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
+import { detailsOf } from './vm-details.ts'
 
 export interface Booting {
   readonly at: { readonly node: string; readonly vmid: number }

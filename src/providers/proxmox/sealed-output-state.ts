@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { HeldOutput } from '../../output/job-output.ts'
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
-import type { Details } from './machine-details.ts'
 import { seal, unseal } from './seal.ts'
+import type { Details } from './vm-details.ts'
 
 /** What is needed to process the output of a job: its secrets, its format, and bytes an earlier daemon held back. */
 export interface Reading extends Pick<CommandSpec, 'secrets' | 'format'> {

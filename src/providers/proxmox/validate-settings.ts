@@ -1,4 +1,4 @@
-import type { CallbackConfig, ProxmoxProviderConfig } from '../../config/proxmox-provider.ts'
+import type { CallbackConfig, ProxmoxProviderConfig } from '../../config/proxmox-section.ts'
 import { AppError } from '../../jobs/errors.ts'
 
 /** Rejects combinations of settings that cannot work. */

@@ -7,9 +7,9 @@ import { hashToken } from '../../guest/token-hash.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
 import type { Address } from './callback-address.ts'
-import type { Details } from './machine-details.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Session, Sessions } from './sessions.ts'
+import type { Details } from './vm-details.ts'
 
 /** Connections that one machine may have open through the proxy. */
 const MOST = 64

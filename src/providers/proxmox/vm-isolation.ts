@@ -1,5 +1,5 @@
-import type { Details } from './machine-details.ts'
 import type { NodeReach } from './node-reach.ts'
+import type { Details } from './vm-details.ts'
 
 export interface Circumstances {
   readonly channel: 'callback' | 'agent'

@@ -1,10 +1,10 @@
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { CreateRequest } from '../../ports.ts'
 import type { CallbackServer } from './callback-server.ts'
-import { detailsOf, type Known } from './machine-details.ts'
 import type { Provisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Sessions } from './sessions.ts'
+import { detailsOf, type Known } from './vm-details.ts'
 import { type Wanted, wantedBy } from './wanted-vm.ts'
 
 export interface WarmMachineOptions {

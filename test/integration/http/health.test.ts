@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { createConsoleSessions } from '../../../src/http/console-sessions.ts'
-import { controlRoutes } from '../../../src/http/routes/all.ts'
+import { controlRoutes } from '../../../src/http/routes/all-routes.ts'
 import {
   artifactListSchema,
   blobSchema,

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { COMMANDS } from '../../../src/cli/commands/index.ts'
+import { COMMANDS } from '../../../src/cli/commands/all-commands.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
-import { COMMON_INPUT, REQUIREMENTS, requirementsOf, runCommand } from './run-command.ts'
+import { COMMON_INPUT, REQUIREMENTS, requirementsOf, runCommand } from './run-on-cluster.ts'
 
 export const clusterBash = (tools: Routing): Tool =>
   defineTool({

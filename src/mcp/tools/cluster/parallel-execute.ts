@@ -8,7 +8,7 @@ import { commandResult } from '../../../routing/command-result.ts'
 import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
 import { waitForEnd } from '../jobs/wait-for-end.ts'
-import { COMMON_INPUT, REQUIREMENTS, requirementsOf } from './run-command.ts'
+import { COMMON_INPUT, REQUIREMENTS, requirementsOf } from './run-on-cluster.ts'
 
 const MAX_COMMANDS = 1000
 /** Limit for the output in one answer, shared by all commands. The full log is available by task_id. */

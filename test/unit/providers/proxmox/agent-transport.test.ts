@@ -16,8 +16,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { serveAgentTransport } from '../../../../src/providers/proxmox/agent-transport.ts'
 import type { AgentLink } from '../../../../src/providers/proxmox/guest-agent.ts'
-import { systemClock } from '../../../../src/proxmox/clock.ts'
 import { silentLogger } from '../../../../src/proxmox/logger.ts'
+import { systemClock } from '../../../../src/proxmox/proxmox-clock.ts'
 import { until } from '../../../support/engine.ts'
 
 let root: string

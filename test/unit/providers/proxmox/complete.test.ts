@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { AttachRequest, SinkBatch } from '../../../../src/ports.ts'
 import { createJobHandler } from '../../../../src/providers/proxmox/job-handler.ts'
-import type { Finished } from '../../../../src/providers/proxmox/machine-details.ts'
 import { createOutputReceiver } from '../../../../src/providers/proxmox/output-receiver.ts'
+import type { Finished } from '../../../../src/providers/proxmox/vm-details.ts'
 
 const ID = '0f8fad5b-d9cb-469f-a165-70867728950e'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { callbackSchema, proxmoxProviderSchema } from '../../../../src/config/proxmox-provider.ts'
+import { callbackSchema, proxmoxProviderSchema } from '../../../../src/config/proxmox-section.ts'
 import { parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { SinkBatch } from '../../../../src/ports.ts'
 import { callbackAddress, numericUrl } from '../../../../src/providers/proxmox/callback-address.ts'

@@ -4,10 +4,10 @@ import { z } from 'zod'
 import type { Job } from '../../../../src/jobs/job.ts'
 import { parseManifest } from '../../../../src/jobs/manifest.ts'
 import type { AttachRequest, CommandSpec, Run, SinkBatch } from '../../../../src/ports.ts'
-import type { Details } from '../../../../src/providers/proxmox/machine-details.ts'
 import { createOutputReceiver } from '../../../../src/providers/proxmox/output-receiver.ts'
 import { seal, unseal } from '../../../../src/providers/proxmox/seal.ts'
 import { createSealedOutputState } from '../../../../src/providers/proxmox/sealed-output-state.ts'
+import type { Details } from '../../../../src/providers/proxmox/vm-details.ts'
 
 const schema = z.object({ secret: z.string() })
 const TOKEN = 'token-of-the-machine-0123456789'

@@ -1,6 +1,6 @@
 import { AppError } from '../../../../jobs/errors.ts'
 import type { Guest } from '../row-context.ts'
-import { inRanges } from './policy-rules.ts'
+import { inRanges } from './call-rules.ts'
 
 export interface Protection {
   /** Guests that no tool may change, by VMID, tag or pool. */

@@ -3,7 +3,7 @@ import { defineCommand } from '../command.ts'
 import { exitStatusOf } from '../exit-status.ts'
 import { explainEnd } from '../explain-end.ts'
 import { isManifestFile } from '../manifest/read.ts'
-import { submitFromInput } from '../submit-job.ts'
+import { submitFromInput } from '../submit-manifest.ts'
 import { MANIFEST_FLAGS, WATCH_FLAGS } from './job-flags.ts'
 
 export default defineCommand({
@@ -49,7 +49,7 @@ Several words are passed as an argument list. A single word with shell syntax in
     if (flags.json) await context.printJson(await client.result(last.job_id))
     else await explainEnd(context, last)
     if (flags.apply && last.status === 'success') {
-      const { reviewPatch } = await import('../patch/review.ts')
+      const { reviewPatch } = await import('../patch/review-patch.ts')
       await reviewPatch(context, client, { id: last.job_id, directory: flags.workspace!, yes: flags.yes })
     }
     return exitStatusOf(last)

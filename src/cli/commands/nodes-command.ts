@@ -40,7 +40,7 @@ reload after you edit the configuration file by hand.`,
   words: ['list', 'check', 'add', 'remove', 'reload'],
   async run(context, { flags, args }) {
     const [verb = 'list', ...names] = args
-    const { clusterConfig, withCluster } = await import('../nodes/open.ts')
+    const { clusterConfig, withCluster } = await import('../nodes/open-nodes.ts')
     const config = await clusterConfig(context)
     switch (verb) {
       case 'list':

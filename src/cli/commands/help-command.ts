@@ -2,7 +2,7 @@ import { AppError } from '../../jobs/errors.ts'
 import { didYouMean } from '../../jobs/nearest.ts'
 import { defineCommand } from '../command.ts'
 import { commandHelp, overview } from '../help-text.ts'
-import { COMMANDS } from './index.ts'
+import { COMMANDS } from './all-commands.ts'
 
 export default defineCommand({
   name: 'help',

@@ -21,7 +21,7 @@ export default defineCommand({
   async run(context, { flags, args }) {
     const client = await context.client()
     const id = await resolveJobId(client, args[0])
-    const { fetchPatch, reviewPatch } = await import('../patch/review.ts')
+    const { fetchPatch, reviewPatch } = await import('../patch/review-patch.ts')
     if (flags.apply !== undefined) {
       await reviewPatch(context, client, { id, directory: flags.apply, yes: flags.yes })
       return 0

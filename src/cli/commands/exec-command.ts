@@ -2,7 +2,7 @@ import { parseArgs, usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 import { exitStatusOf } from '../exit-status.ts'
 import { explainEnd } from '../explain-end.ts'
-import { submitFromInput } from '../submit-job.ts'
+import { submitFromInput } from '../submit-manifest.ts'
 import { MANIFEST_FLAGS, WATCH_FLAGS } from './job-flags.ts'
 
 const { env, secret, timeout, file, artifact, label, json } = MANIFEST_FLAGS

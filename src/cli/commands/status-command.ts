@@ -1,6 +1,6 @@
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
-import { describeJob } from '../describe-job.ts'
+import { describeJob } from '../job-details.ts'
 import { resolveJobId } from '../resolve-id.ts'
 
 export default defineCommand({

@@ -1,6 +1,6 @@
 import { defineCommand } from '../command.ts'
 import { isManifestFile } from '../manifest/read.ts'
-import { submitFromInput } from '../submit-job.ts'
+import { submitFromInput } from '../submit-manifest.ts'
 import { MANIFEST_FLAGS } from './job-flags.ts'
 
 export default defineCommand({
