@@ -22,7 +22,7 @@ const ENDS: Readonly<Record<number, readonly string[]>> = {
 }
 
 /**
- * Follows the colours of a terminal. All colours become the sixteen of the theme: those are readable on its
+ * Follows the colours of a terminal. All colours become the eight of the theme: those are readable on its
  * background, whatever the program has chosen.
  */
 export const createAnsiStyle = () => {
@@ -31,8 +31,8 @@ export const createAnsiStyle = () => {
     get style(): Style {
       const { front, back, flags } = look
       return [
-        ...(front === undefined ? [] : [`fg${front}`]),
-        ...(back === undefined ? [] : [`bg${back}`]),
+        ...(front === undefined ? [] : [`fg${front % 8}`]),
+        ...(back === undefined ? [] : [`bg${back % 8}`]),
         ...flags,
       ].join(' ')
     },

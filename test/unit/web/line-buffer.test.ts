@@ -43,7 +43,7 @@ describe('lines of a log', () => {
       { text: 'still', style: 'fg1 bold' },
       { text: ' plain', style: '' },
     ])
-    expect(linesOf('\x1b[38;5;196mx\x1b[39my')[0]?.spans[0]).toEqual({ text: 'x', style: 'fg9' })
+    expect(linesOf('\x1b[38;5;196mx\x1b[39my')[0]?.spans[0]).toEqual({ text: 'x', style: 'fg1' })
     expect(linesOf('\x1b[48;2;0;0;200mx')[0]?.spans[0]).toEqual({ text: 'x', style: 'bg4' })
   })
 
