@@ -1,3 +1,4 @@
+import { buffer, text } from 'node:stream/consumers'
 import type { JobResult, JobView } from '../engine/deputy.ts'
 import type { Artifact, JobEvent } from '../jobs/job.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
@@ -75,8 +76,8 @@ export const createJobHandle = (client: Client, id: string): JobHandle => {
     cancel: () => client.cancel(id),
     delete: () => client.delete(id),
     artifacts: () => client.artifacts(id),
-    readArtifact: async (path, signal) => readAll(await client.openArtifact(id, path, signal)),
-    patch: async signal => new TextDecoder().decode(await readAll(await client.openPatch(id, signal))),
+    readArtifact: async (path, signal) => buffer((await client.openArtifact(id, path, signal)).bytes),
+    patch: async signal => text((await client.openPatch(id, signal)).bytes),
     exec: async (manifest, signal) => {
       const { machine_id } = await client.get(id, signal)
       const rest = typeof manifest === 'string' ? { task: manifest } : manifest
@@ -84,10 +85,4 @@ export const createJobHandle = (client: Client, id: string): JobHandle => {
       return createJobHandle(client, job.job_id)
     },
   }
-}
-
-const readAll = async (download: { bytes: AsyncIterable<Uint8Array> }): Promise<Uint8Array> => {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of download.bytes) chunks.push(chunk)
-  return Buffer.concat(chunks)
 }

@@ -7,6 +7,7 @@ import {
 } from 'node:http'
 import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { AppError, type ErrorBody } from '../jobs/errors.ts'
 
 export interface Call {
@@ -45,8 +46,9 @@ export const createTransport = (address: string | URL, headers: Record<string, s
   return {
     open,
     json: async <T>(call: Call): Promise<T> => {
-      const text = await readText(await open(call), address)
-      return (text === '' ? undefined : JSON.parse(text)) as T
+      const body = await readText(await open(call), address)
+      // An empty body is the answer of a call that returns nothing.
+      return body === '' ? (undefined as T) : JSON.parse(body)
     },
     close: () => agent.destroy(),
   }
@@ -132,8 +134,7 @@ const pathOf = ({ path, query = {} }: Call): string => {
 }
 
 const errorOf = async (response: IncomingMessage, call: Call): Promise<AppError> => {
-  const text = await readText(response, '').catch(() => '')
-  const body = parseErrorBody(text)
+  const body = parseErrorBody(await readText(response, '').catch(() => ''))
   if (body) return AppError.fromBody(body)
   return new AppError(
     'internal',
@@ -142,9 +143,9 @@ const errorOf = async (response: IncomingMessage, call: Call): Promise<AppError>
   )
 }
 
-const parseErrorBody = (text: string): ErrorBody | undefined => {
+const parseErrorBody = (source: string): ErrorBody | undefined => {
   try {
-    const parsed: unknown = JSON.parse(text)
+    const parsed: unknown = JSON.parse(source)
     const error =
       typeof parsed === 'object' && parsed !== null && 'error' in parsed ? parsed.error : undefined
     if (typeof error !== 'object' || error === null) return undefined
@@ -155,13 +156,11 @@ const parseErrorBody = (text: string): ErrorBody | undefined => {
 }
 
 const readText = async (response: IncomingMessage, address: string | URL): Promise<string> => {
-  const chunks: Buffer[] = []
   try {
-    for await (const chunk of response) chunks.push(chunk as Buffer)
+    return await text(response)
   } catch (error) {
     throw asUnavailable(error, address)
   }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 const CONNECTION_LOST = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ENOTCONN'])

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { extract, type Header } from 'tar-stream'
@@ -49,9 +50,7 @@ export const readBaseContents = async (
   if (wanted.size === 0) return contents
   await eachEntry(path, async (name, { type }, content) => {
     if (type !== 'file' || !wanted.has(name)) return
-    const parts: Buffer[] = []
-    for await (const chunk of content) parts.push(chunk)
-    contents.set(name, Buffer.concat(parts))
+    contents.set(name, await buffer(content))
   })
   return contents
 }

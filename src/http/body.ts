@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers'
 import type { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 import { formatSize } from '../jobs/sizes.ts'
@@ -43,9 +44,7 @@ export const bodyChunks = (call: Call, limit: number): AsyncIterable<Uint8Array>
 const readBytes = async (call: Call, limit: number): Promise<Uint8Array> => {
   // With a Content-Length, the parser enforces the length, so the adapter's fast path is safe.
   if (checkLength(call, limit)) return new Uint8Array(await call.request.arrayBuffer())
-  const chunks: Uint8Array[] = []
-  for await (const chunk of bodyChunks(call, limit)) chunks.push(chunk)
-  return Buffer.concat(chunks)
+  return buffer(bodyChunks(call, limit))
 }
 
 const checkLength = (call: Call, limit: number): boolean => {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { keepFile } from '../files/keep-file.ts'
 import { AppError } from '../jobs/errors.ts'
 
 export interface Tokens {
@@ -22,32 +23,7 @@ export const ensureTokens = async (stateDir: string): Promise<Tokens> => {
 }
 
 const ensureToken = async (file: string): Promise<string> => {
-  const present = await readToken(file)
-  if (present !== undefined) return present
-  const token = randomBytes(32).toString('base64url')
-  const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`
-  await writeFile(temporary, `${token}\n`, { mode: 0o600, flag: 'wx' })
-  try {
-    // A hard link is atomic and never replaces a token that another process has just created.
-    await link(temporary, file)
-    return token
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    return (await readToken(file)) ?? token
-  } finally {
-    await rm(temporary, { force: true })
-  }
-}
-
-const readToken = async (file: string): Promise<string | undefined> => {
-  let content: string
-  try {
-    content = await readFile(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-  const token = content.trim()
+  const token = (await keepFile(file, () => `${randomBytes(32).toString('base64url')}\n`)).trim()
   if (!/^[\x21-\x7e]{16,512}$/.test(token))
     throw new AppError('invalid', `Invalid token in ${file}: it needs 16 or more characters and no spaces.`, {
       hint: `Delete it to get a new one at the next start: rm '${file}'`,

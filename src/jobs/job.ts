@@ -1,5 +1,7 @@
 import type { JobState } from './states.ts'
 
+export const STATUS_MODES = ['simple', 'detailed', 'streaming'] as const
+
 /** A job as it is stored. The manifest is stored separately, because lists never read it. */
 export interface Job {
   readonly id: string
@@ -20,7 +22,7 @@ export interface Job {
    * What the status includes. `simple`: the state; `detailed`: also progress; `streaming`: also the end of the
    * output.
    */
-  readonly statusMode: 'simple' | 'detailed' | 'streaming'
+  readonly statusMode: (typeof STATUS_MODES)[number]
   readonly labels: Readonly<Record<string, string>>
   /** Who submitted the job: `cli`, `mcp:claude-code`, `http`… */
   readonly origin: string

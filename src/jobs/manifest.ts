@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { globProblem } from './artifact-globs.ts'
 import { parseDuration } from './durations.ts'
 import { AppError } from './errors.ts'
+import { STATUS_MODES } from './job.ts'
 import { LIMITS } from './limits.ts'
 import { didYouMean } from './nearest.ts'
 import { pathProblem } from './paths.ts'
@@ -160,7 +161,7 @@ export const manifestSchema = z.strictObject({
     .string()
     .refine(value => /^(all|[1-9]\d?)$/.test(value), "is neither 'all' nor a number of GPUs")
     .optional(),
-  statusMode: z.enum(['simple', 'detailed', 'streaming']).default('simple'),
+  statusMode: z.enum(STATUS_MODES).default('simple'),
   retries: z.number().int().min(0).max(10).default(2).describe('For failures before the command started'),
   retryStarted: z.boolean().default(false).describe('Also run again a command that had started'),
   priority: z.number().int().min(-100).max(100).default(0).describe('Higher first'),

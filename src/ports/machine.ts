@@ -40,7 +40,8 @@ export interface CreateRequest {
  * `creating` and `ready` machines are in a pool. `busy` machines run a job. `kept` machines outlive their job until
  * the lease ends. `destroying` machines stay recorded until their destruction is confirmed.
  */
-export type MachineState = 'creating' | 'ready' | 'busy' | 'kept' | 'destroying'
+export const MACHINE_STATES = ['creating', 'ready', 'busy', 'kept', 'destroying'] as const
+export type MachineState = (typeof MACHINE_STATES)[number]
 
 export interface MachineRecord extends Machine {
   readonly state: MachineState

@@ -3,12 +3,19 @@ import { AppError } from '../jobs/errors.ts'
 import type { Job } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { poolKindOf } from '../jobs/pool-kind.ts'
-import { isTerminal, type JobState, sourcesOf, TERMINAL_STATES, type TerminalState } from '../jobs/states.ts'
+import {
+  isTerminal,
+  type JobState,
+  STATES,
+  sourcesOf,
+  TERMINAL_STATES,
+  type TerminalState,
+} from '../jobs/states.ts'
 import type { ClaimRequest, EventBody, JobChanges, JobQuery, NewEvent, NewJob } from '../ports.ts'
 import type { Database, Value } from './database.ts'
 import { insertEvent } from './events-table.ts'
 import { insertMachine } from './machines-table.ts'
-import { jobAssignments, toJob, toMachine } from './rows.ts'
+import { jobAssignments, oneOf, toJob, toMachine } from './rows.ts'
 
 /** SQL statements on jobs. The caller holds the transaction for those that write. */
 
@@ -166,7 +173,7 @@ export const strandedJobs = (database: Database): Job[] =>
 export const countJobs = (database: Database): { state: JobState; count: number }[] =>
   database
     .all('select state, count(*) as count from jobs group by state')
-    .map(row => ({ state: String(row.state) as JobState, count: Number(row.count) }))
+    .map(row => ({ state: oneOf(STATES, row.state), count: Number(row.count) }))
 
 export const endedSince = (database: Database, since: number): Record<TerminalState, number> => {
   const counts = { success: 0, failed: 0, timeout: 0, cancelled: 0 }
@@ -174,7 +181,7 @@ export const endedSince = (database: Database, since: number): Record<TerminalSt
     'select state, count(*) as count from jobs where completed_at >= ? group by state',
     since,
   ))
-    counts[String(row.state) as TerminalState] = Number(row.count)
+    counts[oneOf(TERMINAL_STATES, row.state)] = Number(row.count)
   return counts
 }
 
@@ -276,7 +283,7 @@ export const move = (
 ): Pick<Job, 'state' | 'runtime' | 'priority'> | undefined => {
   const row = database.get('select state, runtime, priority from jobs where id = ?', id)
   if (row === undefined) return undefined
-  const state = String(row.state) as JobState
+  const state = oneOf(STATES, row.state)
   if (!sourcesOf(to).includes(state) || from?.includes(state) === false) return undefined
   const { sql, values } = jobAssignments(change)
   database.run(
@@ -307,7 +314,7 @@ export const deleteJob = (
 ): { state: JobState; blobs: string[] } | undefined => {
   const row = database.get('select seq, state, labels from jobs where id = ?', id)
   if (row === undefined) return undefined
-  const state = String(row.state) as JobState
+  const state = oneOf(STATES, row.state)
   if (!isTerminal(state)) return undefined
   for (const [name, value] of Object.entries(JSON.parse(String(row.labels)) as Record<string, string>))
     database.run('delete from labels where name = ? and value = ? and seq = ?', name, value, Number(row.seq))

@@ -1,12 +1,14 @@
-import type { Job, JobError, JobEvent, JobOutcome } from '../jobs/job.ts'
-import type { JobState } from '../jobs/states.ts'
-import type { JobChanges, MachineRecord, MachineState } from '../ports.ts'
+import { AppError } from '../jobs/errors.ts'
+import { type Job, type JobError, type JobEvent, type JobOutcome, STATUS_MODES } from '../jobs/job.ts'
+import { STATES } from '../jobs/states.ts'
+import { MACHINE_STATES } from '../ports/machine.ts'
+import type { JobChanges, MachineRecord } from '../ports.ts'
 import type { Row, Value } from './database.ts'
 
 /** Converts database rows to records; the only place that does. */
 export const toJob = (row: Row): Job => ({
   id: text(row.id),
-  state: text(row.state) as JobState,
+  state: oneOf(STATES, row.state),
   title: text(row.title),
   agentType: text(row.agent_type),
   runtimeWanted: text(row.runtime_wanted),
@@ -15,7 +17,7 @@ export const toJob = (row: Row): Job => ({
   machineId: maybeText(row.machine_id),
   parentId: maybeText(row.parent_id),
   priority: Number(row.priority),
-  statusMode: text(row.status_mode) as Job['statusMode'],
+  statusMode: oneOf(STATUS_MODES, row.status_mode),
   labels: json<Record<string, string>>(row.labels) ?? {},
   origin: text(row.origin),
   createdAt: Number(row.created_at),
@@ -49,7 +51,7 @@ export const toMachine = (row: Row): MachineRecord => ({
   id: text(row.id),
   runtime: text(row.runtime),
   jobId: maybeText(row.job_id),
-  state: text(row.state) as MachineState,
+  state: oneOf(MACHINE_STATES, row.state),
   details: json<Record<string, unknown>>(row.details) ?? {},
   createdAt: Number(row.created_at),
   leaseUntil: maybeNumber(row.lease_until),
@@ -122,6 +124,15 @@ const assignments = <T extends object>(change: T, columns: Columns<T>): Assignme
     values.push(encode(value))
   }
   return { sql: parts.join(', '), values }
+}
+
+/** The column as one of its known values; any other means a damaged database. */
+export const oneOf = <T extends string>(values: readonly T[], column: unknown): T => {
+  const found = values.find(value => value === column)
+  if (found !== undefined) return found
+  throw new AppError('internal', `The database has the unknown value '${column}'.`, {
+    hint: 'deputy restore',
+  })
 }
 
 const text = (value: unknown): string => String(value)

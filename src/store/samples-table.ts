@@ -1,6 +1,7 @@
 import { quantiles, SAMPLE_MS, type Sample } from '../jobs/sample.ts'
-import type { TerminalState } from '../jobs/states.ts'
+import { TERMINAL_STATES } from '../jobs/states.ts'
 import type { Database } from './database.ts'
+import { oneOf } from './rows.ts'
 
 /** More jobs than this in a minute do not change its quantiles. */
 const MEASURED_JOBS = 20_000
@@ -16,7 +17,7 @@ export const measureMinute = (database: Database, at: number): Sample => {
     at,
     at + SAMPLE_MS,
   )) {
-    ended[String(row.state) as TerminalState] += 1
+    ended[oneOf(TERMINAL_STATES, row.state)] += 1
     if (row.started_at === null) continue
     waits.push(Math.max(0, Number(row.started_at) - Number(row.created_at)))
     durations.push(Math.max(0, Number(row.completed_at) - Number(row.started_at)))

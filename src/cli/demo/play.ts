@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers'
 import type { Client } from '../../client/daemon-client.ts'
 import type { JobResult, JobView } from '../../engine/deputy.ts'
 import type { Context } from '../context.ts'
@@ -91,10 +92,4 @@ export const isolationText = (parts: readonly string[], width: number): string[]
     lines[lines.length - 1] += more
   }
   return lines.map((line, index) => `${index === 0 ? 'isolation: ' : '           '}${line.trimEnd()}`)
-}
-
-const text = async (bytes: AsyncIterable<Uint8Array>): Promise<string> => {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of bytes) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
 }

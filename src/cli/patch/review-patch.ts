@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers'
 import type { Client } from '../../client/daemon-client.ts'
 import { applyPatch } from '../../files/apply-patch.ts'
 import type { Context } from '../context.ts'
@@ -40,9 +41,5 @@ export const reviewPatch = async (
   return true
 }
 
-export const fetchPatch = async (client: Client, id: string): Promise<Uint8Array> => {
-  const chunks: Uint8Array[] = []
-  const { bytes } = await client.openPatch(id)
-  for await (const chunk of bytes) chunks.push(chunk)
-  return Buffer.concat(chunks)
-}
+export const fetchPatch = async (client: Client, id: string): Promise<Uint8Array> =>
+  buffer((await client.openPatch(id)).bytes)

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { z } from 'zod'
 import type { CallbackConfig, ProxmoxProviderConfig } from '../../config/proxmox-section.ts'
+import { keepFile } from '../../files/keep-file.ts'
 import { createCertificate } from '../../guest/certificate.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { Blobs, Provider } from '../../ports.ts'
@@ -107,27 +109,12 @@ export const proxmoxFromConfig = async (options: FromConfig): Promise<Provider> 
 /** Each heartbeat also returns a stop request, so a silent command is stopped within this time. */
 const HEARTBEAT_SECONDS = 5
 
+const CERTIFICATE = z.object({ cert: z.string(), key: z.string() })
+
 /** One certificate for the life of the installation: running machines pin its key and do not check its name. */
 const guestCertificate = async (stateDir: string) => {
   const text = await keepFile(join(stateDir, 'guest-certificate.json'), () =>
     JSON.stringify(createCertificate({ commonName: 'deputy', days: 3650 })),
   )
-  const { cert, key } = JSON.parse(text) as { cert: string; key: string }
-  return { cert, key }
-}
-
-/** Reads a file, creating it first if needed. If two processes create it at once, both get the first one's content. */
-const keepFile = async (file: string, make: () => string): Promise<string> => {
-  const present = await readFile(file, 'utf8').catch(() => undefined)
-  if (present) return present
-  const draft = `${file}.${randomBytes(6).toString('hex')}`
-  await writeFile(draft, make(), { mode: 0o600 })
-  try {
-    await link(draft, file).catch(error => {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    })
-    return await readFile(file, 'utf8')
-  } finally {
-    await rm(draft, { force: true })
-  }
+  return CERTIFICATE.parse(JSON.parse(text))
 }
