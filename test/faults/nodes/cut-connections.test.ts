@@ -1,7 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { AppError } from '../../../src/jobs/errors.ts'
 import { sshFailureOf } from '../../../src/nodes/ssh/ssh-errors.ts'
 import { stopRun } from '../../../src/runner/client.ts'
 import { channelTo, followOn, hostOf, labCluster, runOn } from '../../support/labcluster.ts'
@@ -12,6 +11,7 @@ import {
   type SshLab,
   waitFor,
 } from '../../support/sshlab.ts'
+import { rejectedError as failureOf } from '../../support/thrown-error.ts'
 
 const missing = missingForSshLab()
 const noNamespaces = missing ?? missingForNamespaces()
@@ -19,15 +19,6 @@ let next = 0
 const newId = (): string => `f${process.pid}-${next++}`
 const why = (reason: string | undefined): string => (reason ? ` (skipped: ${reason})` : '')
 const signal = new AbortController().signal
-
-const failureOf = async (work: Promise<unknown>): Promise<AppError> => {
-  const error = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  )
-  if (!(error instanceof AppError)) throw new Error(`expected an AppError, got ${String(error)}`)
-  return error
-}
 
 describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
   let lab: SshLab

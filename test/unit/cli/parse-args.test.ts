@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseArgs } from '../../../src/cli/args/parse.ts'
-import { AppError } from '../../../src/jobs/errors.ts'
+import { thrownError } from '../../support/thrown-error.ts'
 
 const FLAGS = {
   timeout: { type: 'duration', short: 't', summary: '' },
@@ -14,14 +14,7 @@ const FLAGS = {
 const parse = (argv: string[], stop = false) =>
   parseArgs({ flags: FLAGS, argv, command: 'x', stopAt: () => stop })
 
-const failure = (argv: string[]): AppError => {
-  try {
-    parse(argv)
-  } catch (error) {
-    if (error instanceof AppError) return error
-  }
-  throw new Error('it was accepted')
-}
+const failure = (argv: string[]) => thrownError(() => parse(argv))
 
 describe('arguments', () => {
   it('passes everything after -- on exactly, flags and further dashes included', () => {

@@ -3,16 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { type Manifest, parseManifest } from '../../../src/jobs/manifest.ts'
 import { fileTarget, pathProblem } from '../../../src/jobs/paths.ts'
+import { thrownError } from '../../support/thrown-error.ts'
 
-const refusal = (input: unknown): AppError => {
-  try {
-    parseManifest(input)
-  } catch (error) {
-    if (error instanceof AppError) return error
-    throw error
-  }
-  throw new Error(`accepted: ${JSON.stringify(input)}`)
-}
+const refusal = (input: unknown) => thrownError(() => parseManifest(input))
 
 describe('a manifest', () => {
   it('needs no more than a task', () => {

@@ -1,19 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { AppError } from '../../../src/jobs/errors.ts'
 import { applyClusterEnvironment } from '../../../src/nodes/cluster-variables.ts'
 import { findNode, parseCluster, parseNode } from '../../../src/nodes/inventory.ts'
 import { isHostName, isJumpList, isUserName, parseDestination } from '../../../src/nodes/ssh-destination.ts'
-
-const thrown = (run: () => unknown): AppError => {
-  try {
-    run()
-  } catch (error) {
-    if (error instanceof AppError) return error
-    throw error
-  }
-  throw new Error('nothing was thrown')
-}
+import { thrownError as thrown } from '../../support/thrown-error.ts'
 
 describe('a node of the inventory', () => {
   it('needs only an id and a host', () => {

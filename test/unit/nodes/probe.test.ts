@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { parseNode } from '../../../src/nodes/inventory.ts'
@@ -29,10 +30,13 @@ jobs 0
 end
 `
 
-it.skipIf(!has('shellcheck'))('shellcheck accepts the probe (skipped where it is missing)', () => {
-  const { stdout } = spawnSync('shellcheck', ['--shell=sh', '-'], { input: probeProgram(), encoding: 'utf8' })
-  expect(stdout).toBe('')
-})
+it.skipIf(!has('shellcheck')).each(['probe/probe.sh', 'sync/delete-old-trees.sh'])(
+  'shellcheck accepts %s (skipped where it is missing)',
+  name => {
+    const file = fileURLToPath(new URL(`../../../src/nodes/${name}`, import.meta.url))
+    expect(spawnSync('shellcheck', ['--shell=sh', file], { encoding: 'utf8' }).stdout).toBe('')
+  },
+)
 
 describe('a probe report', () => {
   it('is parsed and normalized', () => {

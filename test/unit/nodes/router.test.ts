@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { createCircuitBreakers } from '../../../src/nodes/circuit-breaker.ts'
 import { type Candidate, type Measurement, route } from '../../../src/nodes/router.ts'
+import { thrownError as failure } from '../../support/thrown-error.ts'
 
 const measured = (values: Partial<Measurement> = {}): Measurement => ({
   cpu: 10,
@@ -32,16 +33,6 @@ const node = (
 }
 
 const now = 1000
-const failure = (run: () => unknown): AppError => {
-  try {
-    run()
-  } catch (error) {
-    if (error instanceof AppError) return error
-    throw error
-  }
-  throw new Error('nothing was thrown')
-}
-
 describe('the router', () => {
   it('picks only nodes that meet the requirements, and names the failed ones', () => {
     const nodes = [node('builder'), node('studio', { os: 'macos', arch: 'arm64' })]

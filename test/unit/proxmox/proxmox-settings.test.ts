@@ -1,8 +1,8 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { AppError } from '../../../src/jobs/errors.ts'
 import { withoutToken } from '../../../src/proxmox/credentials.ts'
 import { isConfigured, parseSettings } from '../../../src/proxmox/proxmox-settings.ts'
+import { thrownError } from '../../support/thrown-error.ts'
 
 const TOKEN = { PROXMOX_USER: 'deputy@pve', PROXMOX_TOKEN_NAME: 'jobs', PROXMOX_TOKEN_VALUE: 'aaaa-bbbb' }
 const HOST = { PROXMOX_HOST: 'pve1.lan' }
@@ -10,15 +10,7 @@ const FINGERPRINT = Array.from({ length: 32 }, (_, i) => i.toString(16).padStart
   ':',
 )
 
-const failure = (env: Record<string, string>): AppError => {
-  try {
-    parseSettings(env)
-  } catch (error) {
-    if (error instanceof AppError) return error
-    throw error
-  }
-  throw new Error('these settings should have been refused')
-}
+const failure = (env: Record<string, string>) => thrownError(() => parseSettings(env))
 
 describe('hosts', () => {
   const origins = (host: string, port?: string) =>
