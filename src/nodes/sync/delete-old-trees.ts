@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { SshTarget } from '../ssh/ssh-arguments.ts'
 import type { Ssh } from '../ssh/ssh-session.ts'
 
@@ -22,22 +23,8 @@ export const deleteOldTrees = async (request: {
   limits?: TreeLimits | undefined
 }): Promise<void> => {
   const { days, kibibytes } = request.limits ?? DEFAULTS
-  const script = `
-cd "$HOME/.cache/deputy/${request.owner}/trees" || exit 0
-sweep() {
-  for used in */used; do
-    [ -n "$(find "$used" -mtime +${Math.max(0, days - 1)})" ] && rm -rf "\${used%/used}"
-  done
-  sum=$(du -sk . | awk '{print $1}')
-  for used in $(ls -1tr */used); do
-    [ "$sum" -gt ${kibibytes} ] || break
-    [ -n "$(find "$used" -mmin -60)" ] && continue
-    size=$(du -sk "\${used%/used}" | awk '{print $1}')
-    rm -rf "\${used%/used}"
-    sum=$((sum - size))
-  done
-}
-sweep < /dev/null > /dev/null 2>&1 &
-`
+  const script = `set -- ${request.owner} ${Math.max(0, days - 1)} ${kibibytes}\n${program()}`
   await request.ssh.run({ target: request.target, signal: request.signal, script })
 }
+
+const program = (): string => readFileSync(new URL('./delete-old-trees.sh', import.meta.url), 'utf8')
