@@ -92,7 +92,7 @@ describe('the limiter', () => {
     await aborted
     gates.shift()!()
     await jobs[0]
-    expect(started).toEqual([1, 2, 4])
+    await expect.poll(() => started).toEqual([1, 2, 4])
     for (const open of gates) open()
     await Promise.all([jobs[1], jobs[3]])
   })
