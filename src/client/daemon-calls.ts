@@ -1,3 +1,4 @@
+import type { Setting } from '../config/load.ts'
 import type { JobView, MachineView } from '../engine/deputy.ts'
 import type { Readiness } from '../ports.ts'
 import type { Connection } from './daemon-client.ts'
@@ -66,8 +67,8 @@ export const createDaemonCalls = ({ transport, retry }: Connection) => ({
     return (await transport.json<Checks>(call)).runtimes
   },
 
-  config: async (): Promise<unknown> =>
-    (await retry<{ settings: unknown }>({ path: '/api/config' })).settings,
+  config: async (): Promise<readonly Setting[]> =>
+    (await retry<{ settings: readonly Setting[] }>({ path: '/api/config' })).settings,
 
   daemon: (answerMs?: number): Promise<DaemonInfo> => retry({ path: '/api/daemon', answerMs }),
 

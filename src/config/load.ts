@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
 import { SANDBOX_FIRST, VM_FIRST } from '../jobs/provider-order.ts'
+import { isRecord, valueAt } from '../jobs/records.ts'
 import { applyClusterEnvironment } from '../nodes/cluster-variables.ts'
 import { parseCluster } from '../nodes/inventory.ts'
 import { keysAt } from '../nodes/schema-issue.ts'
@@ -72,12 +73,12 @@ const fromFile = (file: string, origins: Map<string, string>): Tree => {
       },
     )
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+  if (!isRecord(parsed))
     throw new AppError('invalid', `${file} does not contain settings.`, {
       hint: `Start it with, for example:\n  defaults:\n    timeout: 600`,
     })
-  for (const path of leaves(parsed as Tree)) origins.set(path, file)
-  return parsed as Tree
+  for (const path of leaves(parsed)) origins.set(path, file)
+  return parsed
 }
 
 const fromVariable = (
@@ -150,14 +151,14 @@ const invalid = (issues: readonly z.core.$ZodIssue[], origins: Map<string, strin
 /** Lists and free-form records count as one value each; sections are traversed. */
 const leaves = (tree: object, prefix = ''): string[] =>
   Object.entries(tree).flatMap(([key, value]) =>
-    isSection(value, prefix) ? leaves(value as object, `${prefix}${key}.`) : [`${prefix}${key}`],
+    isRecord(value) && prefix.split('.').length <= 1
+      ? leaves(value, `${prefix}${key}.`)
+      : [`${prefix}${key}`],
   )
 
-const isSection = (value: unknown, prefix: string): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && prefix.split('.').length <= 1
-
 const flatten = (config: Config, origins: Map<string, string>): Setting[] =>
-  leaves(config).map(path => {
-    const value = path.split('.').reduce<unknown>((at, key) => (at as Tree)[key], config)
-    return { path, value, origin: origins.get(path) ?? 'default' }
-  })
+  leaves(config).map(path => ({
+    path,
+    value: valueAt(config, path.split('.')),
+    origin: origins.get(path) ?? 'default',
+  }))

@@ -1,3 +1,4 @@
+import { valueAt } from './records.ts'
 /**
  * The errors of the whole product. A code is stable and public, the message is one sentence that names the offending
  * value, and the hint is the next step, as a command where there is one.
@@ -102,11 +103,8 @@ export const amendError = (
 }
 
 /** Whether the only problem is that all slots are in use: the job waits for one and does not fail. */
-export const isAtCapacity = (error: unknown): boolean => {
-  if (!(error instanceof AppError)) return false
-  const { details } = error
-  return typeof details === 'object' && details !== null && 'full' in details && details.full === true
-}
+export const isAtCapacity = (error: unknown): boolean =>
+  error instanceof AppError && valueAt(error.details, ['full']) === true
 
 /** Converts anything thrown to an AppError. A defect keeps its cause, but callers never see a stack. */
 export const toAppError = (thrown: unknown): AppError => {

@@ -6,6 +6,7 @@ import { STATUS_MODES } from './job.ts'
 import { LIMITS } from './limits.ts'
 import { didYouMean } from './nearest.ts'
 import { pathProblem } from './paths.ts'
+import { isRecord, valueAt } from './records.ts'
 import { SIZE_PATTERN } from './sizes.ts'
 
 /**
@@ -182,8 +183,7 @@ export type Manifest = z.output<typeof manifestSchema>
 
 /** Validates a manifest once, where it enters. Throws an AppError that names every problem. */
 export const parseManifest = (input: unknown): Manifest => {
-  if (typeof input !== 'object' || input === null || Array.isArray(input))
-    throw invalid([`the manifest is ${describe(input)}, not an object`])
+  if (!isRecord(input)) throw invalid([`the manifest is ${describe(input)}, not an object`])
   const parsed = manifestSchema.safeParse(withSeconds(input))
   if (!parsed.success) throw invalid(parsed.error.issues.flatMap(issue => explain(issue, input)))
   const problems = crossChecks(parsed.data)
@@ -269,12 +269,6 @@ const knownKeys = (path: readonly PropertyKey[]): readonly string[] => {
   }
   return []
 }
-
-const valueAt = (input: unknown, path: readonly PropertyKey[]): unknown =>
-  path.reduce<unknown>(
-    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
-    input,
-  )
 
 /** Describes a value in a message, shortened. */
 const describe = (value: unknown): string => {

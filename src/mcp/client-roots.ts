@@ -1,7 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import {
-  CLIENT_CAPABILITIES_META_KEY,
   type InputRequiredResult,
   inputRequired,
   inputResponse,
@@ -9,6 +8,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import type { BridgeClient } from './bridge-client.ts'
+import { clientCapability } from './client-info.ts'
 
 const KEY = 'roots'
 const MAX_ROOTS = 100
@@ -35,18 +35,9 @@ export const requestRoots = (
   bridge: BridgeClient | undefined,
   ctx: ServerContext,
 ): InputRequiredResult | undefined => {
-  if (bridge === undefined || !hasRoots(server, ctx)) return undefined
+  if (bridge === undefined || clientCapability(server, ctx, 'roots') === undefined) return undefined
   if (ctx.mcpReq.inputResponses !== undefined && KEY in ctx.mcpReq.inputResponses) return undefined
   return inputRequired({ inputRequests: { [KEY]: inputRequired.listRoots() } })
-}
-
-const hasRoots = (server: McpServer, ctx: ServerContext): boolean => {
-  const envelope: unknown = ctx.mcpReq.envelope
-  const capabilities =
-    envelope === undefined
-      ? server.server.getClientCapabilities()
-      : at(envelope, CLIENT_CAPABILITIES_META_KEY)
-  return at(capabilities, 'roots') !== undefined
 }
 
 const pathOf = (uri: string): string | undefined => {
@@ -56,6 +47,3 @@ const pathOf = (uri: string): string | undefined => {
     return undefined
   }
 }
-
-const at = (value: unknown, key: string): unknown =>
-  typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isRecord } from '../jobs/records.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
@@ -25,7 +26,7 @@ const strip = (node: JsonSchema): JsonSchema => {
     if (key === 'maximum' && Number(value) > LARGEST_LIMIT) continue
     if (value === false && (key === 'default' || key === 'additionalProperties')) continue
     // zod writes an empty schema where any value is allowed; some clients only understand `true`.
-    if (key === 'additionalProperties' && isObject(value) && Object.keys(value).length === 0) kept[key] = true
+    if (key === 'additionalProperties' && isRecord(value) && Object.keys(value).length === 0) kept[key] = true
     else if (key === 'properties') kept[key] = mapValues(value, child => strip(child))
     else kept[key] = stripValue(value)
   }
@@ -34,15 +35,12 @@ const strip = (node: JsonSchema): JsonSchema => {
 
 const stripValue = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(stripValue)
-  return isObject(value) ? strip(value) : value
+  return isRecord(value) ? strip(value) : value
 }
 
 const mapValues = (value: unknown, map: (child: JsonSchema) => JsonSchema): Record<string, JsonSchema> =>
-  isObject(value)
+  isRecord(value)
     ? Object.fromEntries(
-        Object.entries(value).map(([key, child]) => [key, isObject(child) ? map(child) : {}]),
+        Object.entries(value).map(([key, child]) => [key, isRecord(child) ? map(child) : {}]),
       )
     : {}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,11 +1,11 @@
 import {
-  CLIENT_CAPABILITIES_META_KEY,
   type InputRequiredResult,
   inputRequired,
   inputResponse,
   type McpServer,
   type ServerContext,
 } from '@modelcontextprotocol/server'
+import { clientCapability } from './client-info.ts'
 import type { Elicitation, ToolOutcome } from './tool.ts'
 
 const KEY = 'confirm'
@@ -41,13 +41,8 @@ export const toInputRequest = ({
   })
 
 const canAsk = (server: McpServer, ctx: ServerContext): boolean => {
-  const envelope: unknown = ctx.mcpReq.envelope
-  const perCall = at(at(envelope, CLIENT_CAPABILITIES_META_KEY), 'elicitation')
-  const elicitation = envelope === undefined ? server.server.getClientCapabilities()?.elicitation : perCall
+  const elicitation = clientCapability(server, ctx, 'elicitation')
   if (typeof elicitation !== 'object' || elicitation === null) return false
   // A client that declares no mode supports forms.
   return 'form' in elicitation || !('url' in elicitation)
 }
-
-const at = (value: unknown, key: string): unknown =>
-  typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
 import { didYouMean } from '../jobs/nearest.ts'
+import { valueAt } from '../jobs/records.ts'
 
 /** Validates the arguments of a tool. `tools/call` may omit them altogether. */
 export const parseInput = <Input extends z.ZodObject>(
@@ -37,9 +38,3 @@ const explain = (issue: z.core.$ZodIssue, known: readonly string[], args: unknow
     `${at ? `'${at}'` : 'the arguments'}: ${message} (got ${shown.length > 60 ? `${shown.slice(0, 57)}…` : shown})`,
   ]
 }
-
-const valueAt = (value: unknown, path: readonly PropertyKey[]): unknown =>
-  path.reduce<unknown>(
-    (inner, key) => (typeof inner === 'object' && inner !== null ? Reflect.get(inner, key) : undefined),
-    value,
-  )

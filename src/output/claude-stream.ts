@@ -1,4 +1,5 @@
 import type { Usage } from '../jobs/job.ts'
+import { isRecord } from '../jobs/records.ts'
 
 export interface ClaudeStream {
   push(chunk: Buffer): void
@@ -175,8 +176,6 @@ const mapStrings = (value: unknown, change: (text: string) => string): unknown =
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapStrings(item, change)]))
 }
 
-const isRecord = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const record = (value: unknown): Json => (isRecord(value) ? value : {})
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 const number = (value: unknown): number | null =>

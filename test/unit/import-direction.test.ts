@@ -26,7 +26,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   guest: ['jobs', 'egress', 'runner'],
   // These know nothing of jobs: of src/jobs they use only helpers without state.
   proxmox: ['jobs/errors', 'jobs/semaphore', 'files', 'runner/shell-words', 'proxmox/catalogue'],
-  'proxmox/catalogue': ['jobs/errors', 'jobs/deadline', 'proxmox'],
+  'proxmox/catalogue': ['jobs/errors', 'jobs/deadline', 'jobs/records', 'proxmox'],
   nodes: ['jobs/errors', 'jobs/nearest', 'jobs/own-property', 'jobs/deadline', 'nodes'],
   'nodes/addresses': ['jobs/errors', 'jobs/deadline', 'nodes'],
   'nodes/policy': ['jobs/errors', 'nodes'],

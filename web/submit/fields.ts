@@ -1,3 +1,4 @@
+import { valueAt } from '../../src/jobs/records.ts'
 /** The part of JSON Schema that the manifest uses. */
 export interface Schema {
   readonly type?: string
@@ -90,7 +91,7 @@ export const toValue = (kind: Kind, text: string): unknown => {
 /** Problems of the daemon by the field they name: "'timeout' is too small" belongs to timeout. */
 export const problemsByField = (details: unknown): Map<string, string> => {
   const found = new Map<string, string>()
-  const problems = typeof details === 'object' && details !== null ? Reflect.get(details, 'problems') : []
+  const problems = valueAt(details, ['problems'])
   for (const problem of Array.isArray(problems) ? problems.map(String) : []) {
     const name = /'([A-Za-z_]+)/.exec(problem)?.[1] ?? ''
     found.set(name, found.has(name) ? `${found.get(name)}; ${problem}` : problem)

@@ -1,6 +1,7 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { JobView } from '../../src/engine/deputy.ts'
+import { isRecord } from '../../src/jobs/records.ts'
 import { ApiError, askJson } from '../api.ts'
 import { Copy, Problem } from '../parts.tsx'
 import { go, place } from '../router.ts'
@@ -137,9 +138,7 @@ const AsCode = ({ manifest }: { manifest: Readonly<Record<string, unknown>> }) =
 const readObject = (text: string): Record<string, unknown> | string => {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? { ...value }
-      : 'A manifest is an object.'
+    return isRecord(value) ? value : 'A manifest is an object.'
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }

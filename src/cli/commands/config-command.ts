@@ -59,12 +59,7 @@ one, what it would use is worked out here. set and edit change the file; set kee
 })
 
 const settings = async (context: Context): Promise<readonly Setting[]> => {
-  if (await isListening(context.home.socket)) {
-    const answer = await (await context.plainClient()).config()
-    if (Array.isArray(answer)) return answer
-    if (typeof answer === 'object' && answer !== null && 'settings' in answer)
-      return answer.settings as Setting[]
-  }
+  if (await isListening(context.home.socket)) return (await context.plainClient()).config()
   const { loadConfig } = await import('../../config/load.ts')
   return loadConfig(context.home, context.env).settings
 }

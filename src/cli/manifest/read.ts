@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readRegularFile } from '../../files/regular-file.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { LIMITS } from '../../jobs/limits.ts'
+import { isRecord } from '../../jobs/records.ts'
 
 export const isManifestFile = (word: string): boolean =>
   word === '-' || (/\.(json|ya?ml)$/i.test(word) && existsSync(word))
@@ -11,11 +12,11 @@ export const readManifest = async (source: string): Promise<Record<string, unkno
   const text = source === '-' ? await readStdin() : await readText(source)
   const shown = source === '-' ? 'stdin' : source
   const parsed = await parse(text, shown)
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+  if (!isRecord(parsed))
     throw new AppError('invalid', `${shown} does not contain a manifest.`, {
       hint: 'The smallest manifest is {"task": "echo hello"}.',
     })
-  return parsed as Record<string, unknown>
+  return parsed
 }
 
 const readText = async (path: string): Promise<string> => {

@@ -1,5 +1,6 @@
 import { type JSONPath, type ParseError, parse } from 'jsonc-parser'
 import { AppError } from '../../jobs/errors.ts'
+import { isRecord, valueAt } from '../../jobs/records.ts'
 import type { Edit } from './edit-file.ts'
 import { removeProperty, setProperty } from './json-edit.ts'
 
@@ -40,16 +41,8 @@ const parseSettings = (text: string, { file, key, name }: JsonServer, entry: obj
   if (text.trim() === '') return {}
   const errors: ParseError[] = []
   const content: unknown = parse(text.replace(/^\ufeff/, ' '), errors, { allowTrailingComma: true })
-  const isObject = (value: unknown): value is object =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-  if (errors.length === 0 && isObject(content) && isObject(valueAt(content, [key]) ?? {})) return content
+  if (errors.length === 0 && isRecord(content) && isRecord(valueAt(content, [key]) ?? {})) return content
   throw new AppError('conflict', `${file} is not a JSON object with '${key}' and was not changed.`, {
     hint: `Add this to it by hand:\n${JSON.stringify({ [key]: { [name]: entry } }, null, 2)}`,
   })
 }
-
-const valueAt = (content: object, path: JSONPath): object | undefined =>
-  path.reduce<object | undefined>(
-    (value, key) => (value === undefined ? undefined : Reflect.get(value, key)),
-    content,
-  )

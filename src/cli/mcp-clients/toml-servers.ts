@@ -1,3 +1,4 @@
+import { isRecord } from '../../jobs/records.ts'
 import type { Edit } from './edit-file.ts'
 
 /**
@@ -27,14 +28,12 @@ export const removeTomlTable = (text: string, table: string): Edit => {
 
 /** A JSON string or list of strings is the same in TOML. */
 const render = (table: string, values: object): string => {
-  const isTable = (value: unknown): value is object =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
   const entries = Object.entries(values)
   const lines = entries.flatMap(([key, value]) =>
-    isTable(value) ? [] : [`${key} = ${JSON.stringify(value)}`],
+    isRecord(value) ? [] : [`${key} = ${JSON.stringify(value)}`],
   )
   const tables = entries.flatMap(([key, value]) =>
-    isTable(value) ? [`\n${render(`${table}.${key}`, value)}`.trimEnd()] : [],
+    isRecord(value) ? [`\n${render(`${table}.${key}`, value)}`.trimEnd()] : [],
   )
   return `${[`[${table}]`, ...lines, ...tables].join('\n')}\n`
 }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { AppError } from '../../jobs/errors.ts'
 import { LIMITS } from '../../jobs/limits.ts'
 import { manifestSchema } from '../../jobs/manifest.ts'
+import { isRecord } from '../../jobs/records.ts'
 import { readJson } from '../body.ts'
 import { allowedDirectories } from '../client-directories.ts'
 import type { ControlDeps } from '../deps.ts'
@@ -152,9 +153,8 @@ const listRoutes = ({ deputy, closing }: ControlDeps, large: LargeAnswers): Rout
 
 const withKey = (manifest: unknown, { request }: Call): unknown => {
   const key = request.headers.get('idempotency-key')
-  if (key === null || typeof manifest !== 'object' || manifest === null || Array.isArray(manifest))
-    return manifest
-  const own = Reflect.get(manifest, 'idempotency_key')
+  if (key === null || !isRecord(manifest)) return manifest
+  const own = manifest.idempotency_key
   if (own === undefined) return { ...manifest, idempotency_key: key }
   if (own === key) return manifest
   throw new AppError(

@@ -1,3 +1,4 @@
+import { isRecord } from '../../jobs/records.ts'
 import type { Operation, Parameter, Verb } from './catalogue-operation.ts'
 
 /** Converts the tree of paths to a flat list. Unexpected input is skipped or kept loosely typed; it never throws. */
@@ -65,8 +66,7 @@ const parameter = (name: string, schema: Loose): Parameter => {
 
 type Loose = Readonly<Record<string, unknown>>
 
-const asRecord = (value: unknown): Loose =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Loose) : {}
+const asRecord = (value: unknown): Loose => (isRecord(value) ? value : {})
 const asArray = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 const text = (value: unknown): string => (typeof value === 'string' ? value.replace(/\s+/g, ' ').trim() : '')
 /** Perl has no booleans: 1, "1" and true are all in use. */

@@ -247,7 +247,7 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
     }
     const daemon = await startDaemon({ directory, env: settings })
     expect(daemon.log()).toContain('PROXMOX_ADMIN_PATH is no longer needed')
-    const explained = (await daemon.client.config()) as { path: string; value: unknown }[]
+    const explained = await daemon.client.config()
     const value = (at: string) => explained.find(setting => setting.path === at)?.value
     expect([
       value('callback.port'),

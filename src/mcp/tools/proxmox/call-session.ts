@@ -1,4 +1,5 @@
 import { AppError, amendError } from '../../../jobs/errors.ts'
+import { valueAt } from '../../../jobs/records.ts'
 import { parseUpid } from '../../../proxmox/upid.ts'
 import { bindAll, type Operation, operationPath } from './policy/api-operation.ts'
 import type { Caller } from './policy/gate.ts'
@@ -102,8 +103,7 @@ const isStillRunning = (error: unknown): boolean =>
   detail(error, 'upid') !== undefined &&
   detail(error, 'exitStatus') === undefined
 
-const detail = (error: AppError, key: string): unknown =>
-  typeof error.details === 'object' && error.details !== null ? Reflect.get(error.details, key) : undefined
+const detail = (error: AppError, key: string): unknown => valueAt(error.details, [key])
 
 const withLog = (error: AppError): AppError => {
   const log = detail(error, 'log')
