@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -87,10 +88,7 @@ export const startGuestListener = async (options: GuestListenerOptions): Promise
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(options.port, options.host, resolve)
-  })
+  await once(server.listen(options.port, options.host), 'listening')
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
+import { createTokenBuckets } from '../jobs/token-buckets.ts'
 import { json, text } from './http-replies.ts'
-import { createTokenBuckets } from './token-buckets.ts'
 
 export interface GuestLimits {
   /** Calls of one machine: in a second for long, and at once after a pause. 256 KiB count as one more. */

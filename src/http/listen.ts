@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { chmod, lstat, mkdir, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -80,7 +81,7 @@ const bindSocket = async (app: Fetcher, socketPath: string, { onUpgrade }: UnixO
   const server = serverFor(app, 'socket')
   if (onUpgrade !== undefined) server.on('upgrade', onUpgrade)
   const close = closeServer(server)
-  await listening(server, () => server.listen(socketPath))
+  await once(server.listen(socketPath), 'listening')
   await chmod(socketPath, 0o600)
   return { close, id: await fileId(socketPath) }
 }
@@ -107,12 +108,12 @@ export const listenLoopback = async (
   const close = closeServer(server)
   let moved: LoopbackListener['moved']
   try {
-    await listening(server, () => server.listen({ host, port, exclusive: true }))
+    await once(server.listen({ host, port, exclusive: true }), 'listening')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (port === 0 || (code !== 'EADDRINUSE' && code !== 'EACCES')) throw error
     moved = { wanted: port, reason: code === 'EACCES' ? 'not permitted' : 'in use' }
-    await listening(server, () => server.listen({ host, port: 0 }))
+    await once(server.listen({ host, port: 0 }), 'listening')
   }
   const address = server.address() as AddressInfo
   const name = address.family === 'IPv6' ? `[${address.address}]` : address.address
@@ -145,18 +146,3 @@ const ownDirectory = async (directory: string): Promise<void> => {
     })
   await chmod(directory, 0o700)
 }
-
-const listening = (server: Server, listen: () => void): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const onError = (error: Error) => {
-      server.off('listening', onListening)
-      reject(error)
-    }
-    const onListening = () => {
-      server.off('error', onError)
-      resolve()
-    }
-    server.once('error', onError)
-    server.once('listening', onListening)
-    listen()
-  })

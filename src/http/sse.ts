@@ -29,8 +29,7 @@ const HEARTBEAT = encoder.encode(': keep-alive\n\n')
  */
 export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOptions): Response => {
   if (call.request.method === 'HEAD') return new Response(null, { headers: HEADERS })
-  const gone = new AbortController()
-  const { signal, clear } = createDeadline([call.request.signal, closing, gone.signal])
+  const { signal, abort, clear } = createDeadline([call.request.signal, closing])
   const iterator = frames(signal)
   let requested = false
   let ready: (() => Uint8Array | undefined) | undefined
@@ -74,7 +73,7 @@ export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOp
         controller.close()
       },
       async cancel() {
-        gone.abort()
+        abort()
         await iterator.return?.()
       },
     },

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:net'
+import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DemoTargets } from './jobs.ts'
@@ -16,7 +17,9 @@ export const createFixture = async (): Promise<Fixture> => {
   await writeFile(secretFile, 'for your eyes only\n', { mode: 0o644 })
   const server = createServer(socket => socket.end('hello from outside\n'))
   server.unref()
-  const port = await listen(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
   return {
     deputyHome,
     userHome: homedir(),
@@ -28,12 +31,3 @@ export const createFixture = async (): Promise<Fixture> => {
     },
   }
 }
-
-const listen = (server: Server): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      resolve(typeof address === 'object' && address !== null ? address.port : 0)
-    })
-  })

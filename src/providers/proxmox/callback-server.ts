@@ -7,6 +7,7 @@ import { type Address, callbackAddress } from './callback-address.ts'
 import { createAgentLink } from './guest-agent.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Sessions } from './sessions.ts'
+import type { VmPlace } from './vm-place.ts'
 
 /** After a restart, machines are restored within this time; until then unknown tokens get 503 instead of 401. */
 const MEMORY_MS = 180_000
@@ -114,7 +115,7 @@ const createAgentTransports = (
     transports.delete(machineId)
   }
   return {
-    start(machineId: string, at: { node: string; vmid: number }): void {
+    start(machineId: string, at: VmPlace): void {
       if (channel !== 'agent' || transports.has(machineId)) return
       const ending = new AbortController()
       const transport = { ending, at: { ...at } }

@@ -4,6 +4,7 @@ import { locateVm } from './locate-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { isOutage } from './retry-through-outage.ts'
 import type { Sessions } from './sessions.ts'
+import type { VmPlace } from './vm-place.ts'
 
 interface FirstContactOptions {
   readonly provider: ProxmoxProviderOptions
@@ -11,15 +12,10 @@ interface FirstContactOptions {
   address(): Promise<Address>
 }
 
-interface At {
-  readonly node: string
-  readonly vmid: number
-}
-
 /** Waits until a machine that boots has called. Throws when it is silent for too long, switched off or gone. */
 export const waitForFirstContact = async (
   { provider, sessions, address }: FirstContactOptions,
-  { machineId, ...at }: At & { readonly machineId: string },
+  { machineId, ...at }: VmPlace & { readonly machineId: string },
   signal: AbortSignal,
 ): Promise<void> => {
   const { proxmox } = provider
@@ -42,12 +38,12 @@ export const waitForFirstContact = async (
   }
 }
 
-const silent = ({ vmid }: At, where: string, seconds: number) =>
+const silent = ({ vmid }: VmPlace, where: string, seconds: number) =>
   new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${where} within ${seconds} s.`, {
     hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor --probe. If it only boots slowly, raise proxmox.boot.',
   })
 
-const died = ({ vmid }: At, how: 'gone' | 'there') =>
+const died = ({ vmid }: VmPlace, how: 'gone' | 'there') =>
   new AppError(
     'unavailable',
     `VM ${vmid} ${how === 'gone' ? 'was destroyed' : 'switched itself off'} before it was heard of.`,

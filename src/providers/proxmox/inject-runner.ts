@@ -22,6 +22,7 @@ import { nameOf, seedNameOf } from './identity.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { SeedImage } from './seed-images.ts'
 import type { Known } from './vm-details.ts'
+import type { VmPlace } from './vm-place.ts'
 
 export interface InjectorOptions {
   readonly provider: ProxmoxProviderOptions
@@ -39,11 +40,6 @@ export interface MachineSeed {
   readonly seedName: string
 }
 
-interface At {
-  readonly node: string
-  readonly vmid: number
-}
-
 const MAC = /(?:[0-9a-f]{2}:){5}[0-9a-f]{2}/i
 
 /** Installs the runner and the callback address in a machine: by ISO image, over HTTP, or through the guest agent. */
@@ -59,7 +55,7 @@ export const createInjector = ({ provider, address, publish, locked }: InjectorO
 
   /** Runs while the machine is off. Resolves with the attached image, if any. */
   const before = async (
-    { present, ...at }: At & { readonly present: Readonly<Record<string, unknown>> },
+    { present, ...at }: VmPlace & { readonly present: Readonly<Record<string, unknown>> },
     { machineId, token, injection, seedName }: MachineSeed,
     note: (more: Known) => Promise<void>,
     signal: AbortSignal,
@@ -101,7 +97,11 @@ export const createInjector = ({ provider, address, publish, locked }: InjectorO
   }
 
   /** Runs after the machine has started. */
-  const after = async (at: At, { token, injection }: MachineSeed, signal: AbortSignal): Promise<void> => {
+  const after = async (
+    at: VmPlace,
+    { token, injection }: MachineSeed,
+    signal: AbortSignal,
+  ): Promise<void> => {
     if (injection !== 'agent') return
     const agent = createAgentLink(proxmox, at)
     const end = proxmox.clock.now() + provider.bootSeconds * 1000
@@ -126,7 +126,7 @@ export const createInjector = ({ provider, address, publish, locked }: InjectorO
 
 const without = (drives: readonly string[]) => (drives.length === 0 ? {} : { delete: drives.join(',') })
 
-const noAgent = ({ vmid }: At): AppError =>
+const noAgent = ({ vmid }: VmPlace): AppError =>
   new AppError('timeout', `The guest agent of VM ${vmid} did not answer.`, {
     hint: 'Install and enable qemu-guest-agent in the template, or use another injection.',
   })

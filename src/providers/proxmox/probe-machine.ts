@@ -8,6 +8,7 @@ import type { Phase } from './phase-timer.ts'
 import { isTimeout, type Provisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Known } from './vm-details.ts'
+import type { VmPlace } from './vm-place.ts'
 import { wantedBy } from './wanted-vm.ts'
 
 export interface ProbeOptions {
@@ -63,7 +64,7 @@ interface Silence {
 /** The machine runs but did not report: asks its guest agent which part fails. */
 const unheard = async (
   { provider, callbackServer }: ProbeOptions,
-  at: { node: string; vmid: number },
+  at: VmPlace,
   { where, error }: Silence,
 ): Promise<Check> => {
   const failed = (message: string, fix: string): Check => ({ name: NAME, status: 'failed', message, fix })
@@ -94,7 +95,7 @@ exec curl -sS -o /dev/null -m 10 "$@"`
 const lookInside = async (
   { proxmox, channel, callback: { tls } }: ProxmoxProviderOptions,
   callbackServer: CallbackServer,
-  at: { node: string; vmid: number },
+  at: VmPlace,
 ): Promise<{ code: number; words: string } | undefined> => {
   if (channel === 'agent') return undefined
   const agent = createAgentLink(proxmox, at)

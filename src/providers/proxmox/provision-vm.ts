@@ -21,6 +21,7 @@ import { retryThroughOutage } from './retry-through-outage.ts'
 import type { SeedImage, SeedImages } from './seed-images.ts'
 import type { Sessions } from './sessions.ts'
 import { startVm } from './start-vm.ts'
+import type { VmPlace } from './vm-place.ts'
 import type { Wanted } from './wanted-vm.ts'
 
 export interface ProvisionerOptions {
@@ -32,7 +33,7 @@ export interface ProvisionerOptions {
   publish(name: string, seed: Seed): void
   unpublish(name: string): void
   /** Starts the transport of a machine that reports through its guest agent. */
-  startAgentTransport(machineId: string, at: { node: string; vmid: number }): void
+  startAgentTransport(machineId: string, at: VmPlace): void
 }
 
 /** Creates machines: clone, configure, firewall, seed, start, first callback. */
@@ -51,7 +52,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
 
   /** Sets up the stopped clone. Returns how it gets its runner, which may differ from the plan, and the image of it. */
   const configure = async (
-    at: At,
+    at: VmPlace,
     { wanted, template, seed }: { wanted: Wanted; template: Template; seed: MachineSeed },
     record: MachineRecord,
     signal: AbortSignal,
@@ -132,11 +133,6 @@ export const createProvisioner = (options: ProvisionerOptions) => {
 }
 
 export type Provisioner = ReturnType<typeof createProvisioner>
-
-interface At {
-  readonly node: string
-  readonly vmid: number
-}
 
 const RETRYABLE = ['task_failed', 'server', 'uncertain', 'exists', 'stale_lock']
 

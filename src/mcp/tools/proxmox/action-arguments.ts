@@ -1,10 +1,10 @@
 import { AppError } from '../../../jobs/errors.ts'
 import { didYouMean } from '../../../jobs/nearest.ts'
 import { ownProperty } from '../../../jobs/own-property.ts'
+import { isRecord } from '../../../jobs/records.ts'
 import { parseUpid } from '../../../proxmox/upid.ts'
 import type { GuestIndex } from './guest-index.ts'
 import type { Args } from './row-context.ts'
-import { isItem } from './shape/fields.ts'
 import type { Param } from './table/common-params.ts'
 import { pathParams, type Row, type Tool } from './table/define-row.ts'
 
@@ -112,7 +112,7 @@ const addSpread = (
   value: unknown,
   taken: readonly string[],
 ) => {
-  for (const [key, inner] of Object.entries(isItem(value) ? value : {})) {
+  for (const [key, inner] of Object.entries(isRecord(value) ? value : {})) {
     if (taken.includes(key))
       throw new AppError('invalid', `'${key}' inside '${name}' is an argument of its own.`)
     values[key] = inner

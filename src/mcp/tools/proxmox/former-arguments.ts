@@ -1,4 +1,4 @@
-import { isItem } from './shape/fields.ts'
+import { isRecord } from '../../../jobs/records.ts'
 import type { Tool } from './table/define-row.ts'
 
 /**
@@ -6,7 +6,7 @@ import type { Tool } from './table/define-row.ts'
  * rare parameters at the top level. They are not listed, because each would cost every client tokens.
  */
 export const withFormerNames = (tool: Tool, args: unknown): unknown => {
-  if (!isItem(args)) return args
+  if (!isRecord(args)) return args
   const { operation, action, ...rest } = args
   const single = '' in tool.actions
   const chosen = action ?? ('operation' in tool.params ? undefined : operation)
@@ -25,7 +25,7 @@ const moveInto = (tool: Tool, args: Record<string, unknown>): Record<string, unk
     ...Object.fromEntries(Object.entries(args).filter(([name]) => !moved.includes(name))),
     [former.into]: {
       ...Object.fromEntries(moved.map(name => [name, args[name]])),
-      ...(isItem(object) && object),
+      ...(isRecord(object) && object),
     },
   }
 }

@@ -1,6 +1,6 @@
 import { AppError } from '../../../jobs/errors.ts'
+import { isRecord } from '../../../jobs/records.ts'
 import type { Guest, ProxmoxApi } from './row-context.ts'
-import { isItem } from './shape/fields.ts'
 
 export interface GuestIndex {
   /** Reloads the list once for an unknown VMID. The list of the cluster itself lags by up to ten seconds. */
@@ -47,7 +47,7 @@ export const createGuestIndex = (
 }
 
 const readGuest = (item: unknown): Guest | undefined => {
-  if (!isItem(item) || (item.type !== 'qemu' && item.type !== 'lxc')) return undefined
+  if (!isRecord(item) || (item.type !== 'qemu' && item.type !== 'lxc')) return undefined
   const text = (key: string) =>
     typeof item[key] === 'string' && item[key] !== '' ? { [key]: item[key] } : {}
   return {

@@ -42,7 +42,7 @@ const bare = (param: Param): z.ZodType => {
       return z.preprocess(toList, z.array(z.string().max(LONGEST)).max(500))
     case 'object':
       // Values are checked when they become parameters: clients do not all support a list of types.
-      return z.preprocess(fromText(parseJson), z.record(z.string(), z.unknown()))
+      return z.preprocess(fromJsonText, z.record(z.string(), z.unknown()))
     case 'string':
       return param.values ? z.enum(param.values as [string, ...string[]]) : textSchema(param)
   }
@@ -75,10 +75,12 @@ const toBoolean = (value: unknown) => {
 
 const toList = (value: unknown) => (typeof value === 'string' && value !== '' ? [value] : value)
 
-const parseJson = (text: string): unknown => {
+/** Parses an object or a list that a client has sent as text. */
+export const fromJsonText = (value: unknown): unknown => {
+  if (typeof value !== 'string') return value
   try {
-    return JSON.parse(text)
+    return JSON.parse(value)
   } catch {
-    return text
+    return value
   }
 }

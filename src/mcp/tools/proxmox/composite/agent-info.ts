@@ -1,13 +1,14 @@
-import { type Item, isItem } from '../shape/fields.ts'
+import { isRecord } from '../../../../jobs/records.ts'
+import type { Item } from '../shape/fields.ts'
 import { items, text } from './values.ts'
 
 /** The agent wraps every answer in `result`. */
-export const result = (data: unknown): unknown => (isItem(data) && 'result' in data ? data.result : data)
+export const result = (data: unknown): unknown => (isRecord(data) && 'result' in data ? data.result : data)
 
 /** For responses that are a single value. */
 export const value = (data: unknown): unknown => {
   const inner = result(data)
-  return isItem(inner) ? inner : { result: inner }
+  return isRecord(inner) ? inner : { result: inner }
 }
 
 /** Nanoseconds since the epoch. */

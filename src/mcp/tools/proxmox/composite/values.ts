@@ -1,6 +1,7 @@
 import { AppError } from '../../../../jobs/errors.ts'
+import { isRecord } from '../../../../jobs/records.ts'
 import type { Args } from '../row-context.ts'
-import { type Item, isItem } from '../shape/fields.ts'
+import type { Item } from '../shape/fields.ts'
 
 /** Helpers that read values from Proxmox or a caller without trusting their type. */
 export const text = (values: Args | Item, key: string): string | undefined => {
@@ -8,9 +9,9 @@ export const text = (values: Args | Item, key: string): string | undefined => {
   return value === undefined || value === null ? undefined : String(value)
 }
 
-export const items = (data: unknown): Item[] => (Array.isArray(data) ? data.filter(isItem) : [])
+export const items = (data: unknown): Item[] => (Array.isArray(data) ? data.filter(isRecord) : [])
 
-export const item = (data: unknown): Item => (isItem(data) ? data : {})
+export const item = (data: unknown): Item => (isRecord(data) ? data : {})
 
 export const without = (values: Args, ...keys: string[]): Args =>
   Object.fromEntries(

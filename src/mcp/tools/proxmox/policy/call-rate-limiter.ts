@@ -1,4 +1,5 @@
 import { AppError } from '../../../../jobs/errors.ts'
+import { createTokenBuckets } from '../../../../jobs/token-buckets.ts'
 
 export interface RateLimiterOptions {
   readonly perMinute: number
@@ -8,26 +9,18 @@ export interface RateLimiterOptions {
 
 /** A token bucket for each caller: allows bursts, but not endless loops. */
 export const createCallRateLimiter = ({ perMinute, burst, now = Date.now }: RateLimiterOptions) => {
-  const buckets = new Map<string, { tokens: number; at: number }>()
-  const perMs = perMinute / 60_000
-
+  const buckets = createTokenBuckets({ perSecond: perMinute / 60, burst, now })
   return {
     take(who: string): void {
-      const time = now()
-      const bucket = buckets.get(who) ?? { tokens: burst, at: time }
-      const tokens = Math.min(burst, bucket.tokens + (time - bucket.at) * perMs)
-      // Bounds the map. A removed caller starts again with a full bucket.
-      if (!buckets.has(who) && buckets.size >= 1000) buckets.delete(buckets.keys().next().value!)
-      if (tokens < 1) {
-        buckets.set(who, { tokens, at: time })
-        const seconds = Math.ceil((1 - tokens) / perMs / 1000)
-        throw new AppError(
-          'rate_limited',
-          `Proxmox rate limit reached: ${burst} calls at once, then ${perMinute} a minute.`,
-          { hint: `Try again in ${seconds} s, or read more per call: lists take filter and fields.` },
-        )
-      }
-      buckets.set(who, { tokens: tokens - 1, at: time })
+      const seconds = buckets.take(who)
+      if (seconds === 0) return
+      throw new AppError(
+        'rate_limited',
+        `Proxmox rate limit reached: ${burst} calls at once, then ${perMinute} a minute.`,
+        {
+          hint: `Try again in ${Math.ceil(seconds)} s, or read more per call: lists take filter and fields.`,
+        },
+      )
     },
   }
 }

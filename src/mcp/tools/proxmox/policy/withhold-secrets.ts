@@ -1,4 +1,4 @@
-import { isItem } from '../shape/fields.ts'
+import { isRecord } from '../../../../jobs/records.ts'
 import type { Operation } from './api-operation.ts'
 
 /** Names of fields and parameters that carry secrets. */
@@ -71,7 +71,7 @@ export const withholdSecrets = (operation: Operation, answer: unknown): Withheld
 
 const strip = (value: unknown, isSecret: (name: string) => boolean, found: Set<string>): unknown => {
   if (Array.isArray(value)) return value.map(one => strip(one, isSecret, found))
-  if (!isItem(value)) return value
+  if (!isRecord(value)) return value
   const kept: Record<string, unknown> = {}
   for (const [key, inner] of Object.entries(value)) {
     if (isSecret(key) && carriesSecret(inner)) found.add(key)

@@ -1,31 +1,23 @@
 import { z } from 'zod'
 import { AppError } from '../../../../jobs/errors.ts'
+import { isRecord } from '../../../../jobs/records.ts'
 import { isUpid } from '../../../../proxmox/upid.ts'
 import { changes, defineTool, type Tool } from '../../../tool.ts'
 import { type CallSession, openCallSession } from '../call-session.ts'
+import { fromJsonText } from '../input-schema.ts'
 import { withConfirmation } from '../mcp-tool.ts'
 import { checkParams, type Operation, parsePath, showPath } from '../policy/api-operation.ts'
 import { secretNote } from '../run-tool.ts'
 import type { ProxmoxService } from '../service.ts'
-import { isItem, type Json, plain } from '../shape/fields.ts'
+import { type Json, plain } from '../shape/fields.ts'
 import { toPage } from '../shape/result-page.ts'
 import { toText } from '../shape/text-lines.ts'
 import { methodSchema } from './methods.ts'
 
-/** Some clients send objects as text. */
-const fromText = (given: unknown): unknown => {
-  if (typeof given !== 'string') return given
-  try {
-    return JSON.parse(given)
-  } catch {
-    return given
-  }
-}
-
 const input = z.strictObject({
   path: z.string().min(1).max(1000).describe('e.g. nodes/pve1/qemu/100/status/start'),
   method: methodSchema.optional().describe('default GET'),
-  data: z.preprocess(fromText, z.record(z.string(), z.unknown())).optional(),
+  data: z.preprocess(fromJsonText, z.record(z.string(), z.unknown())).optional(),
   wait: z.int().min(0).max(50).optional().describe('seconds for the task'),
   filter: z.string().max(512).optional(),
   fields: z.string().max(512).optional(),
@@ -87,7 +79,7 @@ const present = async (
   const upid = taskOf(operation)
   if (upid && args.wait) return plain(await session.awaitTask(upid, args.wait)) as Record<string, Json>
   if (Array.isArray(data)) return toPage(data, [], args)
-  if (isItem(data)) return { data: plain(data) }
+  if (isRecord(data)) return { data: plain(data) }
   return typeof data === 'string' && data.length > 200
     ? toText(data)
     : { data: plain(data), ...(data === null && { ok: true }) }

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { isRecord } from '../../../../jobs/records.ts'
 import { defineTool, reads, type Tool } from '../../../tool.ts'
 import { openCallSession } from '../call-session.ts'
 import { withConfirmation } from '../mcp-tool.ts'
 import type { ProxmoxService } from '../service.ts'
-import { fields, type Item, isItem } from '../shape/fields.ts'
+import { fields, type Item } from '../shape/fields.ts'
 import { toPage } from '../shape/result-page.ts'
 
 const COLUMNS = fields(
@@ -40,7 +41,7 @@ export const clusterResources = (service: ProxmoxService): Tool =>
             'GET /cluster/resources',
             asked === undefined ? {} : { type: asked },
           )
-          const found = (Array.isArray(answer) ? answer.filter(isItem) : []).filter(item =>
+          const found = (Array.isArray(answer) ? answer.filter(isRecord) : []).filter(item =>
             hasType(item, args.type),
           )
           const columns = asked === 'vm' ? GUEST : COLUMNS

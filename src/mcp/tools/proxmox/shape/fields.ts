@@ -1,3 +1,4 @@
+import { isRecord, valueAt } from '../../../../jobs/records.ts'
 /**
  * A column of an answer. Proxmox sends numbers as strings, booleans as 0/1, percentages as fractions and sizes as bytes.
  * The table declares the unit of each column (`cpu:pct mem:gib template:bool`), and the model gets it in that unit.
@@ -31,11 +32,8 @@ export const pick = (item: Item, field: Field): Json => {
 
 const lookup = (item: Item, key: string): unknown => {
   if (key in item) return item[key]
-  return key.split('.').reduce<unknown>((value, part) => (isItem(value) ? value[part] : undefined), item)
+  return valueAt(item, key.split('.'))
 }
-
-export const isItem = (value: unknown): value is Item =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const round = (value: number, digits: number) => Number(value.toFixed(digits))
 const number = (convert: (value: number) => number) => (value: unknown) => {
@@ -66,6 +64,6 @@ export const plain = (value: unknown): Json => {
   if (typeof value === 'string' || typeof value === 'boolean') return value
   if (typeof value === 'number') return Number.isFinite(value) ? value : null
   if (Array.isArray(value)) return value.map(plain)
-  if (!isItem(value)) return null
+  if (!isRecord(value)) return null
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]))
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { AppError } from '../../../../jobs/errors.ts'
-import { type Field, isItem, type Json, pick, plain } from './fields.ts'
+import { isRecord } from '../../../../jobs/records.ts'
+import { type Field, type Json, pick, plain } from './fields.ts'
 import { parseFilter } from './row-filter.ts'
 
 export interface Query {
@@ -24,7 +25,7 @@ export const toPage = (
   query: Query = {},
   pageSize = 100,
 ): Page => {
-  const list = (Array.isArray(items) ? items : []).map(item => (isItem(item) ? item : { value: item }))
+  const list = (Array.isArray(items) ? items : []).map(item => (isRecord(item) ? item : { value: item }))
   const known = new Map(defaults.map(field => [field.name, field]))
   for (const item of list) {
     for (const key of Object.keys(item)) if (!known.has(key)) known.set(key, { key, name: key, unit: 'raw' })
@@ -51,7 +52,7 @@ export const toPage = (
 
 /** Formats one object: all its fields, or those that the table names. Absent fields are omitted. */
 export const toRecord = (data: unknown, defaults: readonly Field[]): Record<string, Json> => {
-  if (!isItem(data)) return { value: plain(data) }
+  if (!isRecord(data)) return { value: plain(data) }
   if (defaults.length === 0) return plain(data) as Record<string, Json>
   const entries = defaults.map(field => [field.name, pick(data, field)] as const)
   return Object.fromEntries(entries.filter(([, value]) => value !== null))

@@ -1,4 +1,5 @@
-import { isItem, type Json } from './fields.ts'
+import { isRecord } from '../../../../jobs/records.ts'
+import type { Json } from './fields.ts'
 
 /** Formats a log, which Proxmox sends as `[{n, t}]` or as strings. Keeps the newest lines when there are too many. */
 export const toLines = (data: unknown, { limit = 100, maxChars = 12_000 } = {}): Record<string, Json> => {
@@ -12,7 +13,7 @@ export const toLines = (data: unknown, { limit = 100, maxChars = 12_000 } = {}):
   return answer
 }
 
-const lineOf = (line: unknown): string => (isItem(line) ? String(line.t ?? '') : String(line ?? ''))
+const lineOf = (line: unknown): string => (isRecord(line) ? String(line.t ?? '') : String(line ?? ''))
 
 /** Shortens a long text to its head and tail, and reports how much is missing. */
 export const toText = (data: unknown, maxChars = 12_000): Record<string, Json> => {

@@ -1,4 +1,5 @@
-import { type Field, type Item, isItem, type Json, pick } from './fields.ts'
+import { isRecord } from '../../../../jobs/records.ts'
+import { type Field, type Item, type Json, pick } from './fields.ts'
 
 /**
  * Proxmox sends 70 points or more, oldest first. They are merged into a few buckets that are counted back from the end,
@@ -9,7 +10,7 @@ export const toSeries = (
   known: readonly Field[],
   { points = 12, peak = false }: { points?: number; peak?: boolean } = {},
 ): Record<string, Json> => {
-  const measured = (Array.isArray(data) ? data.filter(isItem) : []).filter(hasValues)
+  const measured = (Array.isArray(data) ? data.filter(isRecord) : []).filter(hasValues)
   const columns = known.filter(
     field => field.key === 'time' || measured.some(item => item[field.key] != null),
   )
