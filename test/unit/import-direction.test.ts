@@ -50,7 +50,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
   // What the CLI and other programs use to call the daemon.
   client: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
-  http: ['engine', 'jobs', 'observability', 'client', 'http/routes'],
+  http: ['engine', 'jobs', 'observability', 'client', 'files/keep-file', 'http/routes'],
   'http/routes': ['engine', 'jobs', 'ports', 'client', 'http'],
   mcp: ['engine', 'jobs', 'proxmox', 'mcp/bridge', 'mcp/tools'],
   // Runs in the process of the MCP client, so it loads as little as possible.
