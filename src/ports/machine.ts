@@ -41,7 +41,7 @@ export interface CreateRequest {
  * the lease ends. `destroying` machines stay recorded until their destruction is confirmed.
  */
 export const MACHINE_STATES = ['creating', 'ready', 'busy', 'kept', 'destroying'] as const
-export type MachineState = (typeof MACHINE_STATES)[number]
+type MachineState = (typeof MACHINE_STATES)[number]
 
 export interface MachineRecord extends Machine {
   readonly state: MachineState
