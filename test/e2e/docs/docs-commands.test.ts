@@ -21,7 +21,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** The project in whose directory the commands run: it has what they name. */
 const PROJECT = {
   'README.md': 'The colour of these two words\n',
-  Makefile: 'test:\n\t@echo tested\n',
+  Makefile: 'test:\n\t@mkdir -p report\n\t@echo tested | tee report/index.html\n',
   'package.json': JSON.stringify({ name: 'app', version: '1.0.0', scripts: { test: 'true', build: 'true' } }),
   'package-lock.json': JSON.stringify({ name: 'app', version: '1.0.0', lockfileVersion: 3, packages: {} }),
   'input.csv': 'b,2\na,1\n',
@@ -34,7 +34,9 @@ const pages = ['README.md', ...readdirSync(join(ROOT, 'docs')).map(name => `docs
   name.endsWith('.md'),
 )
 const commandsOf = (page: string) =>
-  fencedBlocks(readFileSync(join(ROOT, page), 'utf8')).filter(({ language }) => language === 'sh')
+  fencedBlocks(readFileSync(join(ROOT, page), 'utf8')).filter(
+    ({ language }) => language === 'sh' || language === 'ts',
+  )
 const withCommands = pages.filter(page => commandsOf(page).some(({ notRun }) => notRun === undefined))
 
 const { tools, reason } = findTools()
@@ -54,6 +56,8 @@ describe.skipIf(!tools)(`the commands of the documentation${reason ? ` (${reason
     writeFileSync(join(home, 'bin/deputy'), `#!/bin/sh\nexec '${process.execPath}' '${CLI}' "$@"\n`)
     chmodSync(join(home, 'bin/deputy'), 0o755)
     symlinkSync(tools!.claude, join(home, 'bin/claude'))
+    mkdirSync(join(home, 'node_modules'))
+    symlinkSync(ROOT, join(home, 'node_modules/deputy-mcp'))
     makeProject(join(home, 'app'), page)
     onTestFinished(async () => {
       await runTool(process.execPath, [CLI, 'daemon', 'stop'], { env })
@@ -65,7 +69,9 @@ describe.skipIf(!tools)(`the commands of the documentation${reason ? ` (${reason
       // The pages are for readers who have used Deputy before: `last` is a job.
       'deputy run -- echo first >/dev/null',
       `trap 'echo "failed: ${page}:$block: $BASH_COMMAND" >&2' ERR`,
-      ...blocks.map(({ line, text }) => `block=${line}\n${text}`),
+      ...blocks.map(
+        ({ line, text, language }) => `block=${line}\n${language === 'ts' ? program(text) : text}`,
+      ),
     ]
     const { status, stdout, stderr } = await runTool('bash', ['-c', script.join('\n')], {
       env,
@@ -75,6 +81,14 @@ describe.skipIf(!tools)(`the commands of the documentation${reason ? ` (${reason
     expect(status, `${stdout}\n${stderr}`).toBe(0)
   })
 })
+
+/** Runs a block of code. One that continues another gets its connection. The code of the pages needs no compiler. */
+const program = (text: string): string => {
+  const code = text.includes('await connect(')
+    ? text
+    : `import { connect } from 'deputy-mcp'\nconst deputy = await connect()\n${text}\nawait deputy.close()`
+  return `cat > block.mjs <<'END'\n${code}\nEND\nnode block.mjs`
+}
 
 /** Writes the project, and the blocks of the page whose first line is a comment with the name of a file. */
 const makeProject = (directory: string, page: string): void => {
