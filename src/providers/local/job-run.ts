@@ -1,10 +1,10 @@
 import { AppError } from '../../jobs/errors.ts'
-import { createJobOutput } from '../../output/job-output.ts'
+import { createJobOutput, type JobOutput } from '../../output/job-output.ts'
 import { redactNames } from '../../output/redact-names.ts'
 import type { StopReason } from '../../ports.ts'
 import type { RunExit, RunResult } from '../../runner/run-result.ts'
 import { type CollectedResults, collectResults } from './collect-results.ts'
-import { executeCommand, exitStatus, shutDownAndDrain } from './execute-command.ts'
+import { type CommandEnd, executeCommand, exitStatus, shutDownAndDrain } from './execute-command.ts'
 import { markStarted, unmarkStarted } from './job-state-files.ts'
 import { limitsHit, uncountedLimitErrors } from './limits-hit.ts'
 import { toLocalError } from './local-error.ts'
@@ -13,7 +13,7 @@ import type { RunSpec } from './run-spec.ts'
 import { openSpool } from './spool.ts'
 import { stopJob } from './stop-job.ts'
 import { unpackInput } from './unpack-input.ts'
-import { watchUsage } from './watch-usage.ts'
+import { type UsageWatch, watchUsage } from './watch-usage.ts'
 
 export interface JobRun {
   /** Never rejects. */
@@ -113,35 +113,11 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     if (spec.artifacts.length > 0 || spec.wantsPatch) lap('collect', collectAt)
     if (spec.lifecycle === 'ephemeral' || !end.alive) await shutDownAndDrain(machine)
     output.end()
-    const after = machine.plan.cgroup?.events() ?? before
-    const summary = output.agentSummary()
-    const exit: RunExit = {
-      ...exitStatus(end),
-      stopped,
-      startedAt,
-      endedAt,
-      outputBytes: spool.outputBytes,
-      ...collected,
-      artifacts: redactNames(collected.artifacts, output.redact),
-      skippedArtifacts: redactNames(collected.skippedArtifacts, output.redact),
-      usage: summary.usage,
-      isolation: machine.plan.isolation,
-      limitsHit: limitsHit({
-        limits: spec.limits,
-        timeoutSeconds: spec.timeoutSeconds,
-        stopped,
-        oomKills: after.memory - before.memory + Number(usage.memoryExceeded),
-        refusedForks: after.processes - before.processes + Number(usage.processesExceeded),
-        disk: end.disk,
-        printedErrors:
-          end.code === 0
-            ? new Set()
-            : uncountedLimitErrors(output.limitErrors, machine.plan.cgroup?.enforces),
-      }),
-      agentError: summary.error,
-      phases,
+    const times = { startedAt, endedAt, phases, outputBytes: spool.outputBytes }
+    return {
+      kind: 'exit',
+      exit: { ...times, ...describeEnd({ spec, machine, output, usage, before, end, stopped, collected }) },
     }
-    return { kind: 'exit', exit }
   }
 
   const done = run()
@@ -153,6 +129,52 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     })
     .finally(() => spool.close())
   return { done, stop }
+}
+
+interface Ending {
+  readonly spec: RunSpec
+  readonly machine: LocalMachine
+  readonly output: JobOutput
+  readonly usage: UsageWatch
+  /** What the cgroup had counted before the command ran. */
+  readonly before: { readonly memory: number; readonly processes: number }
+  readonly end: CommandEnd
+  readonly stopped: StopReason['kind'] | null
+  readonly collected: CollectedResults
+}
+
+const describeEnd = ({
+  spec: { limits, timeoutSeconds },
+  machine: { plan },
+  output,
+  usage,
+  before,
+  end,
+  stopped,
+  collected,
+}: Ending): Omit<RunExit, 'startedAt' | 'endedAt' | 'phases' | 'outputBytes'> => {
+  const after = plan.cgroup?.events() ?? before
+  const summary = output.agentSummary()
+  return {
+    ...exitStatus(end),
+    stopped,
+    ...collected,
+    artifacts: redactNames(collected.artifacts, output.redact),
+    skippedArtifacts: redactNames(collected.skippedArtifacts, output.redact),
+    usage: summary.usage,
+    isolation: plan.isolation,
+    limitsHit: limitsHit({
+      limits,
+      timeoutSeconds,
+      stopped,
+      oomKills: after.memory - before.memory + Number(usage.memoryExceeded),
+      refusedForks: after.processes - before.processes + Number(usage.processesExceeded),
+      disk: end.disk,
+      printedErrors:
+        end.code === 0 ? new Set() : uncountedLimitErrors(output.limitErrors, plan.cgroup?.enforces),
+    }),
+    agentError: summary.error,
+  }
 }
 
 const withTimeout = async (

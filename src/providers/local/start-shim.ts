@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { compiledFile } from '../../files/compiled-file.ts'
+import { AppError } from '../../jobs/errors.ts'
+import { hasOneDisk, mountNamespace } from '../sandbox/job-disks.ts'
+import type { ShimConfig } from './shim-config.ts'
+import type { ShimLink } from './shim-link.ts'
+
+export interface ShimStarterOptions {
+  readonly dir: string
+  config(id: string, usedUids: ReadonlySet<number>): Promise<ShimConfig>
+  connectTo(id: string): Promise<ShimLink>
+  usedUids(): readonly number[]
+}
+
+export interface ShimStarter {
+  startShim(): Promise<ShimLink>
+  /** Those that are not connected yet, by id. */
+  readonly starting: ReadonlyMap<string, Promise<ShimLink>>
+}
+
+const START_MS = 30_000
+
+/** Starts shims, each with a user id that no other has. */
+export const createShimStarter = ({ dir, config, connectTo, usedUids }: ShimStarterOptions): ShimStarter => {
+  const starting = new Map<string, Promise<ShimLink>>()
+  const startingUids = new Set<number>()
+
+  const start = async (id: string): Promise<ShimLink> => {
+    const shim = await config(id, new Set([...usedUids(), ...startingUids]))
+    if (shim.uid !== null) startingUids.add(shim.uid)
+    try {
+      await startProcess(shim, dir)
+      return await connectTo(id)
+    } finally {
+      if (shim.uid !== null) startingUids.delete(shim.uid)
+    }
+  }
+
+  return {
+    starting,
+    startShim: () => {
+      const id = randomBytes(4).toString('hex')
+      const starts = start(id).finally(() => starting.delete(id))
+      starting.set(id, starts)
+      return starts
+    },
+  }
+}
+
+/** Resolves when the shim listens. It has its own session and a minimal environment. */
+const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const log = openSync(join(dir, 'shims.log'), 'a', 0o600)
+    const argv = [
+      ...(hasOneDisk(config.backend) ? mountNamespace(config.uid) : []),
+      ...[process.execPath, '--max-old-space-size=256', '--max-semi-space-size=1'],
+      ...[compiledFile('shim/shim.js'), JSON.stringify(config)],
+    ]
+    const child = spawn(argv[0]!, argv.slice(1), {
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', 'pipe', log],
+      env: shimEnv(),
+    })
+    closeSync(log)
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      fail('it did not answer in time')
+    }, START_MS)
+    const fail = (reason: string) => {
+      clearTimeout(timer)
+      reject(
+        new AppError('unavailable', `The process that holds jobs did not start: ${reason}.`, {
+          hint: `Its log is ${join(dir, 'shims.log')}.`,
+        }),
+      )
+    }
+    child.once('error', error => fail(error.message))
+    child.once('exit', (code, signal) => fail(`it ended with ${signal ?? code}`))
+    child.stdout!.once('data', () => {
+      clearTimeout(timer)
+      child.stdout!.destroy()
+      child.unref()
+      resolve()
+    })
+  })
+
+const shimEnv = (): Record<string, string> => {
+  const env: Record<string, string> = {}
+  for (const name of ['PATH', 'HOME', 'USER', 'LANG', 'TZ']) {
+    const value = process.env[name]
+    if (value !== undefined) env[name] = value
+  }
+  return env
+}
