@@ -3,13 +3,14 @@ import { AppError } from '../../jobs/errors.ts'
 import { type Cluster, createCluster } from '../../nodes/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../nodes/inventory.ts'
 import type { Placement } from '../../nodes/node-chooser.ts'
-import type { AttachRequest, Blobs, FoundMachine, Machine, Outcome, Provider, Run } from '../../ports.ts'
+import type { AttachRequest, Blobs, Machine, Outcome, Provider, Run } from '../../ports.ts'
 import { listWorkspaces } from '../../runner/client.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
 import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
 import { contextKey, openContext } from '../../runner/sealed-context.ts'
 import { clusterReadiness } from './cluster-readiness.ts'
 import { type LaunchContext, launch } from './launch-request.ts'
+import { createMachineLister } from './list-machines.ts'
 import { nodeHost } from './node-host.ts'
 import {
   type Place,
@@ -42,8 +43,6 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
   const name = routed ? 'node' : 'ssh'
   const places = new Map<string, Place & Pick<Placement, 'release'>>()
   const busy = new Map<string, string>()
-  const listed = new Map<string, FoundMachine[]>()
-  const away = new Set<string>()
   const failures = createFailures()
   const parked = new Set<string>()
   const serialize = createKeyedQueue()
@@ -61,13 +60,14 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
   const placeOf = (machine: Machine): Place | undefined =>
     places.get(machine.id) ?? recordedPlace(cluster, machine)
 
+  const occupy = (machine: Machine, place: Place): void =>
+    void places.set(machine.id, { ...place, release: cluster.slots.acquire(place.node.id) })
+
   const settle = async (
-    machine: Machine,
-    jobId: string,
+    { machine, job, detach }: AttachRequest,
     work: () => Promise<Outcome>,
-    detach: AbortSignal,
   ): Promise<Outcome> => {
-    busy.set(machine.id, jobId)
+    busy.set(machine.id, job.id)
     try {
       const outcome = await work()
       // Release the slot now, even if the machine is kept or still has to be cleaned up.
@@ -78,32 +78,6 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       throw error
     } finally {
       busy.delete(machine.id)
-    }
-  }
-
-  const drive = (run: AttachRequest, place: Place, begun: number): RunOptions => {
-    const { node } = place
-    const bootId = recordedBootId(run.machine)
-    return {
-      ...context,
-      host: nodeHost(cluster, node),
-      run,
-      context: sealed => openContext(sealed, context.key),
-      bootId,
-      begun,
-      executedOn: { node: node.id, because: place.reason },
-      // A slot taken before the first connection was recorded without the boot id.
-      onStarted: () => {
-        const now = cluster.ssh.bootId(node.id)
-        // A boot id that cannot be stored only delays the verdict on a rebooted node.
-        return now === undefined || now === bootId
-          ? undefined
-          : run.remember({ boot: now }).catch(() => undefined)
-      },
-      // Clean-up then prevents the run from starting late on the node.
-      onUndelivered: () => run.remember({ [UNDELIVERED]: runIdOf(run) }).catch(() => undefined),
-      remote: true,
-      takenOver: () => isFollowedElsewhere(node),
     }
   }
 
@@ -128,65 +102,20 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
 
     start: async run => {
       const { machine } = run
-      const begun = performance.now()
       const other = busy.get(machine.id)
       if (other !== undefined) return { kind: 'not-started', error: isBusy(machine.id, other) }
-      return settle(
-        machine,
-        run.job.id,
-        async () => {
-          let place: Place | undefined
-          const begunAt = cluster.now()
-          try {
-            place = placeOf(machine)
-            if (!place) throw isGone(machine.id)
-            const target = await cluster.target(place.node, run.detach)
-            await assertThere(cluster, place.node, machine.id, run)
-            if (run.manifest.machine !== undefined)
-              places.set(machine.id, { ...place, release: cluster.slots.acquire(place.node.id) })
-            await placeInputs({
-              cluster,
-              target,
-              blobs,
-              manifest: run.manifest,
-              workspaceId: machine.id,
-              signal: run.detach,
-              serialize,
-            })
-            const launched = await launch(context, run, place.node)
-            const outcome = await driveRun({ ...drive(run, place, begun), ...launched })
-            if (outcome.kind === 'not-started') failures.add(run.job.id, place.node.id)
-            else failures.forget(run.job.id)
-            return outcome
-          } catch (error) {
-            if (run.detach.aborted) return { kind: 'detached' }
-            if (!(error instanceof AppError)) throw error
-            if (place && error.retryable) {
-              failures.add(run.job.id, place.node.id)
-              cluster.failed(place.node, error, undefined, begunAt)
-            }
-            return { kind: 'not-started', error }
-          }
-        },
-        run.detach,
-      )
+      return settle(run, () => startOnNode({ context, failures, serialize, placeOf, occupy }, run))
     },
 
     attach: async run => {
       // The daemon ended before it chose a node: nothing was sent anywhere, and `create` continues.
       if (run.machine.details.node === undefined && run.job.startedAt === null) return { kind: 'unfinished' }
-      return settle(
-        run.machine,
-        run.job.id,
-        async () => {
-          const place = placeOf(run.machine)
-          if (!place) return unknownRun(run, isGone(run.machine.id))
-          if (!places.has(run.machine.id))
-            places.set(run.machine.id, { ...place, release: cluster.slots.acquire(place.node.id) })
-          return driveRun(drive(run, place, performance.now()))
-        },
-        run.detach,
-      )
+      return settle(run, async () => {
+        const place = placeOf(run.machine)
+        if (!place) return unknownRun(run, isGone(run.machine.id))
+        if (!places.has(run.machine.id)) occupy(run.machine, place)
+        return driveRun(driveOptions(context, run, place, performance.now()))
+      })
     },
 
     destroy: async (machine, signal) => {
@@ -197,37 +126,87 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       places.delete(machine.id)
     },
 
-    list: async (signal, known = []) => {
-      const all = await Promise.all(
-        cluster.nodes.map(async node => {
-          try {
-            const channel = await nodeHost(cluster, node).connect(signal)
-            const workspaces = await listWorkspaces(channel, signal)
-            const found = workspaces.map(({ id, createdAt }) => ({
-              id,
-              createdAt,
-              details: { node: node.id },
-            }))
-            listed.set(node.id, found)
-            away.delete(node.id)
-            return found
-          } catch {
-            // If a node does not answer, use its last known list.
-            signal.throwIfAborted()
-            away.add(node.id)
-            return listed.get(node.id) ?? []
-          }
-        }),
-      )
-      // The machines of a node can be listed only if it is in the inventory and answers.
-      const isUnseen = ({ details: { node } }: Machine): boolean =>
-        away.has(String(node)) || !cluster.nodes.some(({ id }) => id === node)
-      return [...all.flat(), ...known.filter(isUnseen).map(({ id, details }) => ({ id, details }))]
-    },
+    list: createMachineLister(cluster),
 
     close: async () => {
       if (options.ownsCluster) cluster.close()
     },
+  }
+}
+
+interface Starting {
+  readonly context: LaunchContext
+  readonly failures: ReturnType<typeof createFailures>
+  readonly serialize: ReturnType<typeof createKeyedQueue>
+  placeOf(machine: Machine): Place | undefined
+  occupy(machine: Machine, place: Place): void
+}
+
+const startOnNode = async (
+  { context, failures, serialize, placeOf, occupy }: Starting,
+  run: Run,
+): Promise<Outcome> => {
+  const { machine, manifest, job, detach } = run
+  const { cluster, blobs } = context
+  const begun = performance.now()
+  const begunAt = cluster.now()
+  let place: Place | undefined
+  try {
+    place = placeOf(machine)
+    if (!place) throw isGone(machine.id)
+    const target = await cluster.target(place.node, detach)
+    await assertThere(cluster, place.node, machine.id, run)
+    if (manifest.machine !== undefined) occupy(machine, place)
+    await placeInputs({
+      ...{ cluster, target, blobs, manifest, serialize },
+      workspaceId: machine.id,
+      signal: detach,
+    })
+    const launched = await launch(context, run, place.node)
+    const outcome = await driveRun({ ...driveOptions(context, run, place, begun), ...launched })
+    if (outcome.kind === 'not-started') failures.add(job.id, place.node.id)
+    else failures.forget(job.id)
+    return outcome
+  } catch (error) {
+    if (detach.aborted) return { kind: 'detached' }
+    if (!(error instanceof AppError)) throw error
+    if (place && error.retryable) {
+      failures.add(job.id, place.node.id)
+      cluster.failed(place.node, error, undefined, begunAt)
+    }
+    return { kind: 'not-started', error }
+  }
+}
+
+const driveOptions = (
+  context: LaunchContext,
+  run: AttachRequest,
+  place: Place,
+  begun: number,
+): RunOptions => {
+  const { node } = place
+  const { cluster } = context
+  const bootId = recordedBootId(run.machine)
+  return {
+    ...context,
+    host: nodeHost(cluster, node),
+    run,
+    context: sealed => openContext(sealed, context.key),
+    bootId,
+    begun,
+    executedOn: { node: node.id, because: place.reason },
+    // A slot taken before the first connection was recorded without the boot id.
+    onStarted: () => {
+      const now = cluster.ssh.bootId(node.id)
+      // A boot id that cannot be stored only delays the verdict on a rebooted node.
+      return now === undefined || now === bootId
+        ? undefined
+        : run.remember({ boot: now }).catch(() => undefined)
+    },
+    // Clean-up then prevents the run from starting late on the node.
+    onUndelivered: () => run.remember({ [UNDELIVERED]: runIdOf(run) }).catch(() => undefined),
+    remote: true,
+    takenOver: () => isFollowedElsewhere(node),
   }
 }
 
