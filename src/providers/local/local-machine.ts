@@ -68,28 +68,12 @@ const STATUS_LINE_BYTES = 4096
 const BOOT_TEXT_BYTES = 4096
 
 export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine => {
-  const out = openPipe()
-  const err = openPipe()
-  const extra = plan.fdContents.length + (plan.reportsInitPid ? 1 : 0)
-  const child = spawn(plan.argv[0]!, plan.argv.slice(1), {
-    cwd: '/',
-    env: plan.env,
-    stdio: ['pipe', out.writeFd, err.writeFd, ...Array<'pipe'>(3 + extra).fill('pipe')],
-  })
-  closeSync(out.writeFd)
-  closeSync(err.writeFd)
-  const fds = child.stdio as readonly (Duplex | null)[]
+  const { child, fds, out, err } = spawnLauncher(plan, openPipe)
   const control = fds[0]!
   const status = fds[3]!
   const dataIn = fds[4]!
   const dataOut = fds[5]!
-  // A machine that exits resets its sockets at any moment; `gone` reports the exit.
-  for (const fd of [...fds, out.reader, err.reader]) fd?.on('error', () => {})
-  plan.fdContents.forEach((content, index) => {
-    fds[6 + index]!.end(content)
-  })
-
-  let init: number | undefined
+  const initPid = plan.reportsInitPid ? readInitPid(fds[6 + plan.fdContents.length]!) : () => undefined
   let booted = false
   let bootText = ''
   const machinePids = new Set([1])
@@ -100,7 +84,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
   const collectBootText = (chunk: Buffer) => {
     if (!booted && bootText.length < BOOT_TEXT_BYTES) bootText += chunk.toString('utf8')
   }
-  err.reader.on('data', collectBootText)
+  err.on('data', collectBootText)
   status.on(
     'data',
     createLineReader(STATUS_LINE_BYTES, line => {
@@ -110,22 +94,12 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
         machinePids.add(runner)
         if (plan.diskPaths.length > 0 && child.pid !== undefined)
           disks = openDisks(findByInnerPid(child.pid, runner), plan.diskPaths)
-        err.reader.off('data', collectBootText)
-        err.reader.pause()
+        err.off('data', collectBootText)
+        err.pause()
         setReady()
       } else for (const listener of listeners) listener(line)
     }),
   )
-  if (plan.reportsInitPid) {
-    let text = ''
-    fds[6 + plan.fdContents.length]!.on('data', (chunk: Buffer) => {
-      if (init === undefined && text.length < 1024) {
-        text += chunk.toString('utf8')
-        init = Number(/"child-pid":\s*(\d+)/.exec(text)?.[1]) || undefined
-      }
-    })
-  }
-
   const { promise: gone, resolve: setGone } = withResolvers<{
     code: number | null
     signal: NodeJS.Signals | null
@@ -138,8 +112,8 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
     disks.close()
     void cleanUpAfterExit().then(() => {
       // A stream without a reader never sees its end and would leak its descriptor.
-      if (!booted) err.reader.off('data', collectBootText)
-      for (const { reader } of [out, err]) if (reader.listenerCount('data') === 0) reader.destroy()
+      if (!booted) err.off('data', collectBootText)
+      for (const reader of [out, err]) if (reader.listenerCount('data') === 0) reader.destroy()
       setFailed(new Error(bootText.trim() || `it ended with ${signal ?? code} before it was ready`))
       setGone({ code, signal })
     })
@@ -147,6 +121,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
   const cleanUpAfterExit = async () => {
     plan.cgroup?.kill()
     if (!booted) await plan.killAfterFailedBoot?.()
+    const init = initPid()
     for (let waited = 0; init !== undefined && isAlive(init) && waited < 5000; waited += 5)
       await new Promise(resolve => setTimeout(resolve, 5))
     await plan.killLeftovers?.()
@@ -157,8 +132,8 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
   control.write(RUNNER_PROLOGUE)
   return {
     plan,
-    stdout: out.reader,
-    stderr: err.reader,
+    stdout: out,
+    stderr: err,
     dataIn,
     dataOut,
     ready,
@@ -176,7 +151,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
       const all = descendantsOf(child.pid)
       // Without a pid namespace the launcher becomes the runner: all its descendants belong to the job.
       if (!plan.hasPidNamespace) return all
-      return all.filter(pid => pid !== init && !machinePids.has(innerPid(pid) ?? 1))
+      return all.filter(pid => pid !== initPid() && !machinePids.has(innerPid(pid) ?? 1))
     },
     diskUse: () => disks.use(),
     kill: () => {
@@ -184,11 +159,45 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
       if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return
       // While the machine boots, its init process does not yet die with the launcher: kill both.
       if (!booted) signalAll([pid], 'SIGSTOP')
+      const init = initPid()
       const inside = booted && init !== undefined ? [init] : descendantsOf(pid)
       signalAll([...inside, pid], 'SIGKILL')
       plan.cgroup?.kill()
     },
   }
+}
+
+const spawnLauncher = (plan: LaunchPlan, openPipe: OpenPipe) => {
+  const out = openPipe()
+  const err = openPipe()
+  const extra = plan.fdContents.length + (plan.reportsInitPid ? 1 : 0)
+  const child = spawn(plan.argv[0]!, plan.argv.slice(1), {
+    cwd: '/',
+    env: plan.env,
+    stdio: ['pipe', out.writeFd, err.writeFd, ...Array<'pipe'>(3 + extra).fill('pipe')],
+  })
+  closeSync(out.writeFd)
+  closeSync(err.writeFd)
+  const fds = child.stdio as readonly (Duplex | null)[]
+  // A machine that exits resets its sockets at any moment; `gone` reports the exit.
+  for (const fd of [...fds, out.reader, err.reader]) fd?.on('error', () => {})
+  plan.fdContents.forEach((content, index) => {
+    fds[6 + index]!.end(content)
+  })
+  return { child, fds, out: out.reader, err: err.reader }
+}
+
+/** Returns the pid of the init process once the launcher has reported it. */
+const readInitPid = (report: Readable): (() => number | undefined) => {
+  let init: number | undefined
+  let text = ''
+  report.on('data', (chunk: Buffer) => {
+    if (init === undefined && text.length < 1024) {
+      text += chunk.toString('utf8')
+      init = Number(/"child-pid":\s*(\d+)/.exec(text)?.[1]) || undefined
+    }
+  })
+  return () => init
 }
 
 const withResolvers = <T>() => {
