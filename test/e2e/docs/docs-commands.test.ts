@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { CLI } from '../../support/daemon.ts'
 import { fencedBlocks } from '../../support/docs/fenced-blocks.ts'
 import { findTools, runTool } from '../../support/e2e-tools.ts'
@@ -42,7 +42,8 @@ const withCommands = pages.filter(page => commandsOf(page).some(({ notRun }) => 
 const { tools, reason } = findTools()
 
 describe.skipIf(!tools)(`the commands of the documentation${reason ? ` (${reason})` : ''}`, () => {
-  it.each(withCommands)('run as %s shows them', async page => {
+  // Each page has a home and a daemon of its own, and waits most of the time.
+  it.concurrent.for(withCommands)('run as %s shows them', async (page, { onTestFinished }) => {
     const home = mkdtempSync(join(tmpdir(), 'deputy-docs-'))
     const env = {
       HOME: home,
