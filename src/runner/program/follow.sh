@@ -86,7 +86,7 @@ send() {
     [ "$3" = '' ] || [ "$sent" -le "$3" ] || sent=$3
     if [ "$sent" -gt 0 ]; then
       case $1 in out) name=stdout ;; *) name=stderr ;; esac
-      [ "$3" = '' ] && echo "$1 $sent" >> "$dir/index"
+      [ "$3" = '' ] && echo "$1 $sent" >> "$index"
       echo "output run=$run stream=$name offset=$offset bytes=$sent"
       if [ "$2" = "$segment" ]; then head -c "$sent" <&6; else tail -c +$(($2 - segment + 1)) <&6 | head -c "$sent"; fi
       offset=$((offset + sent))
@@ -104,7 +104,7 @@ send_new() {
     position=$((position + sent))
     # With a next segment this one is complete.
     if [ "$sent" = 0 ] && [ -n "$next" ] && [ "$next" -gt "$position" ]; then
-      echo "gap $1 $((next - position))" >> "$dir/index"
+      echo "gap $1 $((next - position))" >> "$index"
       skip $((next - position))
       position=$next
     elif [ "$sent" = 0 ]; then return; fi
@@ -129,7 +129,7 @@ replay() {
     if [ "$kind" = "$of" ]; then sum=$((sum + count)); continue; fi
     resend
     of=$kind sum=$count
-  done < "$dir/index"
+  done < "$index"
   resend
 }
 
@@ -172,6 +172,6 @@ send_losses() {
   for stream in out err; do
     missed=''
     read -r missed 2>/dev/null < "$dir/${stream}_lost"
-    [ -n "$missed" ] && rm -f "$dir/${stream}_lost" && echo "lost $missed" >> "$dir/index" && skip "$missed"
+    [ -n "$missed" ] && rm -f "$dir/${stream}_lost" && echo "lost $missed" >> "$index" && skip "$missed"
   done
 }

@@ -5,6 +5,7 @@
 # claims/RUN.stopped: it is to end. The directory jobs/RUN is its record:
 #   version      of this layout                  exit         exit code, reserved before the start
 #   context      sealed by the daemon            index        order of the output; its presence completes the record
+#                                                index.N      the same, of the Nth follower
 #   supervisor   pid, start time, boot id        command      pid, start time, boot id
 #   out.N err.N  output from byte N of a stream  follower     pid, start time, boot id
 #   out_end ...  that stream is complete         out_lost ... bytes that the disk did not take

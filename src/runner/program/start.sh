@@ -14,6 +14,7 @@ start() {
     rm -rf "$dir"
     never_started 0 'it was given up before it arrived'
   else
+    index=$dir/index
     sign follower
     launch "$@"
     echo "started run=$run fresh=1"
@@ -40,10 +41,33 @@ follow_recorded() {
     return
   fi
   sign follower
+  own_index
   echo "started run=$run fresh=0"
   seen_start=''
   follow
 }
+
+# Sets index: a copy of the last one. A follower whose connection was cut notices late that there is another one; in a
+# common index it would note the same output once more.
+own_index() {
+  tries=0
+  while :; do
+    number=0
+    for f in "$dir"/index.*; do
+      case ${f##*.} in *[!0-9]*) ;; *) [ "${f##*.}" -le "$number" ] || number=${f##*.} ;; esac
+    done
+    index=$dir/index
+    [ "$number" = 0 ] || index=$index.$number
+    if cp "$index" "$dir/copy.$$" && ln "$dir/copy.$$" "$dir/index.$((number + 1))"; then
+      index=$dir/index.$((number + 1))
+      break
+    fi
+    # Another follower was faster. On a full disk, the last index has to do.
+    tries=$((tries + 1))
+    if ! [ -e "$dir/index.$((number + 1))" ] || [ "$tries" -ge 100 ]; then break; fi
+  done
+  rm -f "$dir/copy.$$" "$dir/index.$((number - 1))"
+} 2>/dev/null
 
 unwritable='the machine could not write to ~/.cache/deputy (is its disk full or read-only?)'
 

@@ -375,6 +375,30 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
       expect((await followOn(runner, id, { hasStarted: false })).kind).toBe('lost')
   })
 
+  it('is followed exactly, whatever a follower does whose connection was cut', async () => {
+    const id = newId()
+    const first = run({
+      id,
+      command: 'while ! [ -e go ]; do sleep 0.05; done; echo printed; echo wrong >&2; sleep 1',
+    })
+    const follower = () => readFileSync(runner.at('jobs', id, 'follower'), 'utf8').split(' ')[0]!
+    await waitFor(() => existsSync(runner.at('jobs', id, 'command')) && follower() !== '')
+    const old = Number(follower())
+    process.kill(old, 'SIGSTOP')
+    writeFileSync(join(runner.at('work', id), 'go'), '')
+    expect(await attach(id, 0)).toBe('printed\nwrong\n')
+    process.kill(old, 'SIGCONT')
+    await first
+    const skipped: number[] = []
+    let text = ''
+    await followOnce(
+      channel,
+      { kind: 'follow', run: id, from: 'printed\nwrong\n'.length },
+      { signal, onOutput: (_, data) => (text += String(data)), onDropped: bytes => skipped.push(bytes) },
+    )
+    expect({ text, skipped }).toEqual({ text: '', skipped: [] })
+  })
+
   it('may run elsewhere when the machine never heard of it, and then never runs here', async () => {
     const id = newId()
     expect((await followOn(runner, id, { hasStarted: false })).kind).toBe('not-started')
