@@ -1,6 +1,6 @@
-import { createDeadline } from '../jobs/deadline.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { Call } from './route.ts'
+import { linkSignals } from './signal.ts'
 
 export interface SseOptions {
   readonly call: Call
@@ -29,8 +29,8 @@ const HEARTBEAT = encoder.encode(': keep-alive\n\n')
  */
 export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOptions): Response => {
   if (call.request.method === 'HEAD') return new Response(null, { headers: HEADERS })
-  const { signal, abort, clear } = createDeadline([call.request.signal, closing])
-  const iterator = frames(signal)
+  const link = linkSignals(call.request.signal, closing)
+  const iterator = frames(link.signal)
   let requested = false
   let ready: (() => Uint8Array | undefined) | undefined
   let wake: (() => void) | undefined
@@ -44,7 +44,7 @@ export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOp
     requested = true
     iterator.next().then(
       result => deliver(() => (result.done === true ? undefined : result.value)),
-      error => deliver(() => failureFrame(error, signal)),
+      error => deliver(() => failureFrame(error, link.signal)),
     )
   }
 
@@ -69,11 +69,12 @@ export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOp
         ready = undefined
         const frame = take()
         if (frame !== undefined) return controller.enqueue(frame)
-        clear()
+        link.release()
         controller.close()
       },
       async cancel() {
-        abort()
+        link.abort()
+        link.release()
         await iterator.return?.()
       },
     },

@@ -2,7 +2,6 @@ export interface Deadline {
   readonly signal: AbortSignal
   /** True when the time ran out, false when a signal aborted. */
   readonly expired: boolean
-  abort(reason?: unknown): void
   /** Removes the listeners from the signals. Always call it at the end. */
   clear(): void
 }
@@ -25,22 +24,18 @@ export const createDeadline = (signals: readonly AbortSignal[], ms?: number): De
     clearTimeout(timer)
     for (const signal of signals) signal.removeEventListener('abort', onAbort)
   }
-  const abort = (reason?: unknown): void => {
-    clear()
-    controller.abort(reason)
-  }
   function onAbort(this: AbortSignal): void {
-    abort(this.reason)
+    clear()
+    controller.abort(this.reason)
   }
   for (const signal of signals) signal.addEventListener('abort', onAbort, { once: true })
   const aborted = signals.find(signal => signal.aborted)
-  if (aborted !== undefined) abort(aborted.reason)
+  if (aborted !== undefined) onAbort.call(aborted)
   return {
     signal: controller.signal,
     get expired() {
       return expired
     },
-    abort,
     clear,
   }
 }
