@@ -34,7 +34,8 @@ rmSync(build, { recursive: true, force: true })
 tsc('tsconfig.build.json')
 execFileSync(process.execPath, ['scripts/bundle-shim.js'], { cwd: root, stdio: 'inherit' })
 tsc('tsconfig.chaos.json')
-cpSync(join(root, 'package.json'), join(build, 'package.json'))
+for (const file of ['package.json', 'test/support/containers/tools-image.sh'])
+  cpSync(join(root, file), join(build, file))
 
 const kept = mkdtempSync(join(tmpdir(), `deputy-chaos-${seed}-`))
 // What tests and product put into the temporary directory is kept with the rest.

@@ -50,7 +50,7 @@ export const checkStopped = async (options: {
       ...leftShims(world.home),
       ...leftCgroups(world.home),
       ...mounts()
-        .filter(line => !before.includes(line))
+        .filter(line => !before.includes(line) && ![...open.values()].some(one => one.ownsMount?.(line)))
         .map(line => `mount ${line}`),
     ],
     STOP_MS,

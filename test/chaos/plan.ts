@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { Ledger } from './ledger.ts'
 import type { Random } from './random.ts'
 
 /** One job and all that must come of it. */
@@ -33,11 +32,12 @@ interface PlanOptions {
   readonly key: string
   readonly provider: string
   readonly place: Readonly<Record<string, unknown>>
-  readonly ledger: Ledger
+  /** Shell code that counts the run. */
+  readonly entry: string
   readonly random: Random
 }
 
-export const planJob = ({ key, provider, place, ledger, random }: PlanOptions): Plan => {
+export const planJob = ({ key, provider, place, entry, random }: PlanOptions): Plan => {
   const { kind } = random.weighted(KINDS)
   const endless = kind === 'cancel' || kind === 'timeout'
   const lines = { print: random.integer(5, 120), instant: 1, large: 20_000, fail: 5, cancel: 1, timeout: 1 }[
@@ -55,7 +55,7 @@ export const planJob = ({ key, provider, place, ledger, random }: PlanOptions): 
   )
   const exitCode = kind === 'fail' ? 7 : 0
   const task = [
-    ledger.entry(key),
+    entry,
     kind === 'large'
       ? `seq -f "${key} %.0f" ${lines}`
       : `i=0; while [ $i -lt ${lines} ]; do i=$((i+1)); echo "${key} $i"; ${pause === 0 ? '' : `[ $((i % 5)) != 0 ] || sleep ${pause}; `}done`,

@@ -103,8 +103,9 @@ const submitUntil = async (options: {
   }
 
   for (let number = 1; performance.now() < until; number++) {
-    const [provider, { place }] = random.pick([...open])
-    const plan = planJob({ key: `k${number}`, provider, place: place(random), ledger: world.ledger, random })
+    const [provider, { place, entry = world.ledger.entry }] = random.pick([...open])
+    const key = `k${number}`
+    const plan = planJob({ key, provider, place: place(random), entry: entry(key), random })
     const done: Promise<void> = handle(plan, random.fork()).finally(() => underWay.delete(done))
     underWay.add(done)
     if (underWay.size >= AT_ONCE) await Promise.race([...underWay, sleep(until - performance.now())])

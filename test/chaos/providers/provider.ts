@@ -16,10 +16,14 @@ export interface OpenProvider {
   readonly env?: Readonly<Record<string, string>>
   /** The part of a manifest that sends a job here. */
   place(random: Random): Readonly<Record<string, unknown>>
+  /** Shell code that counts a run; absent where jobs can write to the FIFO of the ledger. */
+  entry?(key: string): string
   /** Faults that only this provider knows. */
   readonly faults: readonly Fault[]
   /** Processes that belong to the test, not to the product. */
   pids(): readonly number[]
+  /** Whether a mount is one that the equipment leaves when it is killed. */
+  ownsMount?(line: string): boolean
   /** What is still there when no job and no machine is recorded any more. */
   leftovers(): Promise<readonly string[]>
   close(): Promise<void>
