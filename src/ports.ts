@@ -15,6 +15,7 @@ export type {
   StopReason,
 } from './ports/run.ts'
 export type { Secrets } from './ports/secrets.ts'
+export type { Session, SessionRequest, TerminalSize } from './ports/session.ts'
 export type {
   ClaimRequest,
   EventBody,

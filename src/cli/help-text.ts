@@ -5,7 +5,7 @@ import type { Colors } from './terminal/colors.ts'
 import { wrap } from './terminal/wrap.ts'
 
 const GROUPS: readonly (readonly [string, readonly string[]])[] = [
-  ['Delegate', ['run', 'submit', 'exec']],
+  ['Delegate', ['run', 'submit', 'exec', 'shell']],
   ['Your machines', ['nodes', 'cluster', 'machines', 'proxmox']],
   ['Watch', ['status', 'logs', 'events', 'list', 'cancel']],
   ['Bring back', ['result', 'artifacts', 'patch', 'delete']],

@@ -5,17 +5,32 @@ import { WORKSPACE_LABEL } from '../jobs/labels.ts'
 import type { Parsed } from './args/spec.ts'
 import type { MANIFEST_FLAGS } from './commands/job-flags.ts'
 import type { Context } from './context.ts'
-import { manifestFromInput } from './manifest/from-input.ts'
+import { type LooseManifest, manifestFromInput } from './manifest/from-input.ts'
 import { resolveMachineId } from './resolve-id.ts'
 
 type Input = Pick<Parsed<typeof MANIFEST_FLAGS>, 'flags' | 'args' | 'rest'>
+
+interface Options {
+  readonly command: string
+  readonly patch?: boolean
+}
 
 /** Builds the manifest, uploads the workspace and submits the job. */
 export const submitFromInput = async (
   context: Context,
   input: Input,
-  options: { command: string; patch?: boolean },
+  options: Options,
 ): Promise<{ client: Client; job: JobView }> => {
+  const { client, manifest } = await prepareJob(context, input, options)
+  return { client, job: await client.submit(manifest) }
+}
+
+/** Builds the manifest and uploads the workspace. */
+export const prepareJob = async (
+  context: Context,
+  input: Input,
+  options: Options,
+): Promise<{ client: Client; manifest: LooseManifest }> => {
   // Validate everything local before starting a daemon.
   const manifest = await manifestFromInput(input, { command: options.command, env: context.env })
   const client = await context.client()
@@ -30,5 +45,5 @@ export const submitFromInput = async (
     const from = resolve(input.flags.workspace).slice(0, 256)
     manifest.labels = { [WORKSPACE_LABEL]: from, ...(typeof manifest.labels === 'object' && manifest.labels) }
   }
-  return { client, job: await client.submit(manifest) }
+  return { client, manifest }
 }

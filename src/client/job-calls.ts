@@ -8,6 +8,7 @@ import type {
   WaitOptions,
 } from '../engine/deputy.ts'
 import type { JobEvent } from '../jobs/job.ts'
+import type { Session, SessionRequest } from '../ports.ts'
 import type { Connection } from './daemon-client.ts'
 import { followStream } from './follow-stream.ts'
 import { decodeEvent, type WireEvent } from './wire-event.ts'
@@ -37,6 +38,11 @@ export const createJobCalls = ({ transport, retry, revive }: Connection) => {
         answerMs: timeoutMs + 30_000,
         signal,
       }),
+
+    openSession: async (id: string, request: SessionRequest, signal?: AbortSignal): Promise<Session> => {
+      const { openSession } = await import('./open-session.ts')
+      return openSession(transport, jobPath(id), request, signal)
+    },
 
     list: (filter: ListFilter = {}, signal?: AbortSignal): Promise<JobPage> =>
       retry({ path: '/api/jobs', query: { ...filter }, signal }),

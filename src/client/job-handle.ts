@@ -4,6 +4,7 @@ import type { Artifact, JobEvent } from '../jobs/job.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
 import { isTerminal } from '../jobs/states.ts'
 import type { Client } from './daemon-client.ts'
+import type { Shell, ShellOptions } from './open-shell.ts'
 
 /** A piece of a job's output. `skipped` counts the bytes that were dropped before it. */
 export interface OutputText {
@@ -33,6 +34,8 @@ export interface JobHandle {
   patch(signal?: AbortSignal): Promise<string>
   /** Runs another command in the machine that this job left (`lifecycle: 'persistent'`). */
   exec(manifest: string | ManifestInput, signal?: AbortSignal): Promise<JobHandle>
+  /** Opens a terminal in the machine: beside the running job, or as a job of its own in the machine that it left. */
+  shell(options?: ShellOptions): Promise<Shell>
 }
 
 const WAIT_MS = 25_000
@@ -83,6 +86,12 @@ export const createJobHandle = (client: Client, id: string): JobHandle => {
       const rest = typeof manifest === 'string' ? { task: manifest } : manifest
       const job = await client.submit({ ...rest, ...(machine_id && { machine: machine_id }) }, signal)
       return createJobHandle(client, job.job_id)
+    },
+    shell: async (options = {}) => {
+      const { openShell, runInTerminal } = await import('./open-shell.ts')
+      const { status, machine_id } = await client.get(id, options.signal)
+      if (!isTerminal(status)) return openShell(client, id, options)
+      return runInTerminal(client, { ...(machine_id && { machine: machine_id }) }, options)
     },
   }
 }

@@ -26,6 +26,8 @@ export interface Call {
 export interface Transport {
   open(call: Call): Promise<IncomingMessage>
   json<T>(call: Call): Promise<T>
+  /** What a WebSocket to the same daemon needs. */
+  readonly address: string | URL
   close(): void
 }
 
@@ -44,6 +46,7 @@ export const createTransport = (address: string | URL, headers: Record<string, s
   }
 
   return {
+    address,
     open,
     json: async <T>(call: Call): Promise<T> => {
       const body = await readText(await open(call), address)

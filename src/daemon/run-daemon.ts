@@ -1,6 +1,8 @@
 import { setMaxListeners } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { removeDaemonPid, writeDaemonPid } from '../client/daemon-pid.ts'
 import { type Home, ownDirectories } from '../config/home.ts'
@@ -16,6 +18,7 @@ import { packDirectory } from '../files/pack-directory.ts'
 import { createControlApp } from '../http/app.ts'
 import type { ClusterFront } from '../http/deps.ts'
 import { type Listener, type LoopbackListener, listenLoopback, listenUnix } from '../http/listen.ts'
+import { createSessionTickets, type SessionTickets } from '../http/session-tickets.ts'
 import { ensureTokens } from '../http/tokens.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import { createMcpService } from '../mcp/mcp-service.ts'
@@ -155,8 +158,11 @@ const run = async (
     void deputy.doctor(stopping.signal)
     return change
   }
+  const sessions = createSessionTickets(config.http.allowedHosts)
+  defer(async () => sessions.close())
   const app = createControlApp({
     deputy,
+    sessions,
     daemon: {
       ...{ version: VERSION, socket: home.socket, home: home.stateDir, startedAt },
       url: () => loopback?.url ?? null,
@@ -176,10 +182,12 @@ const run = async (
   })
 
   await engine.start()
-  if (config.http.enabled) loopback = await listenTcp(app, config.http, log)
+  if (config.http.enabled) loopback = await listenTcp(app, config.http, log, sessions)
   // Open the socket last, so that a client that can connect finds a daemon that is ready.
   unix = await listenUnix(app, home.socket, {
-    onUpgrade: mcp.upgrade,
+    onUpgrade: (...connection) => {
+      if (!sessions.upgrade('socket', ...connection)) mcp.upgrade(...connection)
+    },
     onSocketDeleted: error => logDeletedSocket(log, home.socket, error),
   })
   log.info({ pid: process.pid, version: VERSION, socket: home.socket, url: loopback?.url }, 'ready')
@@ -224,9 +232,13 @@ const listenTcp = async (
   app: Parameters<typeof listenLoopback>[0],
   { host, port }: HttpSettings,
   log: Logger,
+  sessions: SessionTickets,
 ): Promise<LoopbackListener | undefined> => {
+  const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    if (!sessions.upgrade('tcp', request, socket, head)) socket.destroy()
+  }
   try {
-    const listener = await listenLoopback(app, { host, port })
+    const listener = await listenLoopback(app, { host, port, onUpgrade })
     if (listener.moved)
       log.warn(
         { wanted: listener.moved.wanted, url: listener.url },

@@ -4,7 +4,7 @@ import type { Manifest } from '../jobs/manifest.ts'
 import type { Verdict } from '../jobs/review.ts'
 import type { Sample } from '../jobs/sample.ts'
 import type { JobState, TerminalState } from '../jobs/states.ts'
-import type { Readiness } from '../ports.ts'
+import type { Readiness, Session, SessionRequest } from '../ports.ts'
 
 /**
  * The operations of Deputy. HTTP and MCP call them inside the daemon; the CLI calls them over the control socket. Views
@@ -42,6 +42,8 @@ export interface Deputy {
   handBack(id: string, by: string, comment: string): Promise<ReviewView>
   /** Stores an input (a workspace tar) for a later submit. The sweeper removes unused ones. */
   putBlob(source: AsyncIterable<Uint8Array>): Promise<{ sha256: string; size: number }>
+  /** Runs a program in the machine of a running job, beside the job. Recorded as an event. */
+  openSession(id: string, request: SessionRequest, by: string): Promise<Session>
   machines(): Promise<MachineView[]>
   destroyMachine(id: string): Promise<void>
   doctor(signal: AbortSignal): Promise<Readiness[]>

@@ -46,3 +46,13 @@ export const notGoneYet = (id: string): AppError =>
   new AppError('unavailable', `Machine ${id} is not destroyed yet; destruction continues.`, {
     hint: 'deputy machines',
   })
+
+export const notRunning = (job: Job): AppError =>
+  new AppError('conflict', `Job ${job.id} is not running: it is ${job.state}.`, {
+    hint: 'A session needs a running job. Keep a machine for later: deputy run --keep -- COMMAND',
+  })
+
+export const noSessions = (provider: string): AppError =>
+  new AppError('unsupported', `Machines of '${provider}' have no way in for a terminal, files or ports.`, {
+    hint: 'Run the job elsewhere: deputy run --runtime sandbox, container or host.',
+  })

@@ -9,7 +9,15 @@ import type { JobLookup } from './job-lookup.ts'
 import { jobView, machineView } from './job-views.ts'
 import type { Disposal } from './machine-disposal.ts'
 import { probeProviders } from './probe-providers.ts'
-import { alreadyFinished, machineBusy, noMachine, notGoneYet, stillRunning } from './request-errors.ts'
+import {
+  alreadyFinished,
+  machineBusy,
+  noMachine,
+  noSessions,
+  notGoneYet,
+  notRunning,
+  stillRunning,
+} from './request-errors.ts'
 import { withUndestroyedMachines } from './undestroyed-machines.ts'
 
 /** How long a request waits for the confirmation that a machine is gone. */
@@ -24,7 +32,7 @@ interface OperationParts {
 }
 
 type JobOperations = Pick<Deputy, 'submit' | 'cancel' | 'delete' | 'putBlob'>
-type MachineOperations = Pick<Deputy, 'machines' | 'destroyMachine' | 'doctor' | 'probe'>
+type MachineOperations = Pick<Deputy, 'openSession' | 'machines' | 'destroyMachine' | 'doctor' | 'probe'>
 
 /** The operations that change jobs. */
 export const jobOperations = (
@@ -82,10 +90,22 @@ export const jobOperations = (
 /** The operations on machines and providers. */
 export const machineOperations = (
   context: EngineContext,
-  { lookup: { whereIs }, activeJobs, disposal }: OperationParts,
+  { lookup: { getJob, whereIs }, activeJobs, disposal }: OperationParts,
 ): MachineOperations => {
-  const { store } = context
+  const { store, providers, changes, clock } = context
   return {
+    openSession: async (id, request, by) => {
+      const job = await getJob(id)
+      if (job.state !== 'running' || job.machineId === null) throw notRunning(job)
+      const machine = await store.getMachine(job.machineId)
+      if (machine === undefined) throw noMachine(job.machineId)
+      const provider = providers.get(machine.runtime)
+      if (provider?.open === undefined) throw noSessions(machine.runtime)
+      const data = { by, command: request.argv.join(' ').slice(0, 200) }
+      await store.update(id, {}, { type: 'session', at: clock.now(), data })
+      changes.emit({ jobId: id, kind: 'state' })
+      return provider.open(machine, request, context.closing)
+    },
     machines: async () => (await store.listMachines()).map(machine => machineView(machine, whereIs(machine))),
     destroyMachine: async id => {
       const machine = await store.getMachine(id)

@@ -1,5 +1,6 @@
 import type { Deputy, JobView, SubmitOptions } from '../engine/deputy.ts'
 import type { Metrics } from '../observability/metrics.ts'
+import type { SessionTickets } from './session-tickets.ts'
 import type { Tokens } from './tokens.ts'
 
 /** Dependencies of the control app. */
@@ -10,6 +11,7 @@ export interface ControlDeps {
   readonly cluster?: ClusterFront
   /** Calls to a Proxmox cluster that wait for approval. */
   readonly approvals?: ApprovalFront
+  readonly sessions: SessionTickets
   readonly tokens: Tokens
   /** More names for the Host and Origin headers, for reverse proxies. */
   readonly allowedHosts?: readonly string[]

@@ -13,7 +13,7 @@ export const createHostCheck = (allowed: readonly string[]) => {
     return isLoopback(authority.name) || names.has(authority.name) || names.has(host.toLowerCase())
   }
 
-  return (headers: Headers): void => {
+  return (headers: Pick<Headers, 'get'>): void => {
     const host = headers.get('host')
     if (host === null || !isKnown(host))
       throw new AppError('denied', `The Host '${(host ?? '').slice(0, 100)}' is not allowed.`, {

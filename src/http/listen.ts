@@ -21,9 +21,11 @@ export interface Listener {
   close(deadlineMs?: number): Promise<void>
 }
 
+type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+
 export interface UnixOptions {
   /** Takes over a connection that upgrades to another protocol, such as the MCP bridge. */
-  onUpgrade?(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  readonly onUpgrade?: OnUpgrade
   /** Called when the socket was deleted and created again, or with the error why that failed. */
   onSocketDeleted?(error?: unknown): void
 }
@@ -102,9 +104,10 @@ export interface LoopbackListener extends Listener {
 /** Listens on TCP. If the port is busy, another one is used: a busy port must not stop the daemon from starting. */
 export const listenLoopback = async (
   app: Fetcher,
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, port, onUpgrade }: { readonly host: string; readonly port: number; readonly onUpgrade?: OnUpgrade },
 ): Promise<LoopbackListener> => {
   const server = serverFor(app, 'tcp')
+  if (onUpgrade !== undefined) server.on('upgrade', onUpgrade)
   const close = closeServer(server)
   let moved: LoopbackListener['moved']
   try {

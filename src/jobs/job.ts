@@ -150,3 +150,4 @@ export type EventType =
   | 'reattached'
   | 'warning'
   | 'review'
+  | 'session'

@@ -1,6 +1,7 @@
 import type { Manifest } from '../jobs/manifest.ts'
 import type { CreateRequest, FoundMachine, Machine, MachineRecord } from './machine.ts'
 import type { AttachRequest, Outcome, Run } from './run.ts'
+import type { Session, SessionRequest } from './session.ts'
 
 /**
  * A source of machines. The engine records a machine before it calls `create`, and deletes the record only after
@@ -41,6 +42,8 @@ export interface Provider {
    * cannot be seen at present: what is missing in the list is gone.
    */
   list(signal: AbortSignal, known?: readonly Machine[]): Promise<FoundMachine[]>
+  /** Runs a program in the machine of a running job, beside the job. Absent: machines of this provider have no way in. */
+  open?(machine: Machine, request: SessionRequest, signal: AbortSignal): Promise<Session>
   /** Receives, once at the start, the machines that an earlier daemon has recorded. */
   recall?(machines: readonly MachineRecord[]): void
   /** Releases all resources without ending a job. */

@@ -42,6 +42,18 @@ const json = <T extends z.ZodType>(schema: T) =>
     encode: value => JSON.stringify(value),
   })
 
+/** A list without entries has no words. */
+const variables = z.array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*=[^\0]*$/)).default([])
+
+/** Of a terminal: `COLUMNSxROWS`. */
+const size = z.codec(z.string().regex(/^\d{1,5}x\d{1,5}$/), z.object({ columns: z.int(), rows: z.int() }), {
+  decode: value => {
+    const [columns = 0, rows = 0] = value.split('x').map(Number)
+    return { columns, rows }
+  },
+  encode: ({ columns, rows }) => `${columns}x${rows}`,
+})
+
 const hello = z.object({ kind: z.literal('hello'), version: count, oldest: count, mark: id })
 
 export const requestSchema = z.discriminatedUnion('kind', [
@@ -61,8 +73,7 @@ export const requestSchema = z.discriminatedUnion('kind', [
     keepTail: count,
     /** Base64. Returned by `context`; the daemon seals it. */
     context: z.string().regex(/^[A-Za-z0-9+/=]*$/),
-    /** A list without entries has no words. */
-    env: z.array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*=[^\0]*$/)).default([]),
+    env: variables,
     argv: z.array(text).min(1),
     shim: json(shimStart).exactOptional(),
   }),
@@ -86,6 +97,22 @@ export const requestSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('files'), workspace: id }),
   /** A tar of some of them. This answer and that of `files` are the last ones on their channel. */
   z.object({ kind: z.literal('read'), workspace: id, argv: z.array(text) }),
+  /**
+   * To a shim: runs a program in a machine beside its job. The connection belongs to this session from then on, and the
+   * program ends with it. `size`: in a terminal of so many columns and rows.
+   */
+  z.object({
+    kind: z.literal('open'),
+    workspace: id,
+    session: id,
+    size: size.exactOptional(),
+    env: variables,
+    argv: z.array(text).min(1),
+  }),
+  z.object({ kind: z.literal('input'), session: id, bytes: count }),
+  /** The input has ended. */
+  z.object({ kind: z.literal('eof'), session: id }),
+  z.object({ kind: z.literal('resize'), session: id, size }),
   /** To a shim: exit when no machine is held. */
   z.object({ kind: z.literal('retire') }),
 ])
@@ -155,6 +182,10 @@ export const answerSchema = z.discriminatedUnion('kind', [
   /** With `bytes=rest`, as `tar`; see `file-list.ts`. */
   z.object({ kind: z.literal('files'), workspace: id }),
   z.object({ kind: z.literal('tar'), workspace: id }),
+  /** The answers to `open`; a session that cannot begin is `refused`. Its output follows as `output`. */
+  z.object({ kind: z.literal('opened'), session: id }),
+  /** Without a code the program was killed with its machine. */
+  z.object({ kind: z.literal('ended'), session: id, code: count.exactOptional() }),
   /** No machine of this shim is assigned to a job. `ready`: a spare machine is booted for the next run. */
   z.object({ kind: z.literal('idle'), ready: flag }),
   /** The shim takes no more runs. */

@@ -177,6 +177,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
     rejectChanges: refuse,
     handBack: refuse,
     putBlob: refuse,
+    openSession: refuse,
     machines: async () => [],
     destroyMachine: refuse,
     doctor: async () => [],

@@ -50,7 +50,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
   // What the CLI and other programs use to call the daemon.
   client: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
-  http: ['engine', 'jobs', 'observability', 'client', 'files/keep-file', 'http/routes'],
+  http: ['engine', 'jobs', 'ports', 'observability', 'client', 'files/keep-file', 'http/routes'],
   'http/routes': ['engine', 'jobs', 'ports', 'client', 'http'],
   mcp: ['engine', 'jobs', 'proxmox', 'mcp/bridge', 'mcp/tools'],
   // Runs in the process of the MCP client, so it loads as little as possible.
@@ -70,7 +70,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'cli',
   ],
   'cli/args': ['jobs'],
-  'cli/terminal': ['jobs'],
+  'cli/terminal': ['jobs', 'ports'],
   'cli/completion': ['client', 'config', 'cli'],
   'cli/demo': ['client', 'engine/deputy', 'cli'],
   'cli/manifest': ['jobs', 'files', 'runner/shell-words', 'cli'],

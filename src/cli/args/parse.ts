@@ -52,8 +52,13 @@ export const parseArgs = <F extends FlagSpecs>(options: ParseOptions<F>): Parsed
   }
   return { flags: values as FlagValues<F>, args, rest: undefined }
 
-  /** `-f`, `-n5`, `-n 5`, `-n=5`, and several switches at once: `-qf`. */
+  /** `-f`, `-n5`, `-n 5`, `-n=5`, several switches at once: `-qf`, and `-it`, which is one switch. */
   function takeShort(word: string): void {
+    const whole = Object.keys(flags).find(key => flags[key]?.short === word.slice(1))
+    if (word.length > 2 && whole !== undefined) {
+      take(whole, word, undefined)
+      return
+    }
     for (let i = 1; i < word.length; i++) {
       const letter = word[i]!
       const name = Object.keys(flags).find(key => flags[key]?.short === letter)

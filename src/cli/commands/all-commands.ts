@@ -34,6 +34,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   open: { summary: 'Open the console in the browser', load: () => import('./open-command.ts') },
   exec: { summary: 'Run a command in a kept machine', load: () => import('./exec-command.ts') },
+  shell: {
+    summary: 'Open a terminal in the machine of a running job or in a kept machine',
+    load: () => import('./shell-command.ts'),
+  },
   delete: {
     summary: 'Delete finished jobs with their output and artifacts',
     load: () => import('./delete-command.ts'),

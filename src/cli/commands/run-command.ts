@@ -1,10 +1,22 @@
 import { usage } from '../args/parse.ts'
+import type { FlagSpecs, Parsed } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
+import type { Context } from '../context.ts'
 import { exitStatusOf } from '../exit-status.ts'
 import { explainEnd } from '../explain-end.ts'
 import { isManifestFile } from '../manifest/read.ts'
-import { submitFromInput } from '../submit-manifest.ts'
+import { prepareJob, submitFromInput } from '../submit-manifest.ts'
 import { MANIFEST_FLAGS, WATCH_FLAGS } from './job-flags.ts'
+
+const RUN_FLAGS = {
+  ...MANIFEST_FLAGS,
+  apply: { type: 'boolean', summary: "Show the job's changes to --workspace and apply them" },
+  yes: { type: 'boolean', short: 'y', summary: 'Apply without asking' },
+  detach: { type: 'boolean', short: 'd', summary: 'Print the job id and exit, as submit does' },
+  interactive: { type: 'boolean', short: 'it', summary: 'Run in this terminal; a shell without COMMAND' },
+  record: { type: 'boolean', summary: "Write what the terminal shows to the job's log (-it)" },
+  ...WATCH_FLAGS,
+} as const satisfies FlagSpecs
 
 export default defineCommand({
   name: 'run',
@@ -25,19 +37,15 @@ Several words are passed as an argument list. A single word with shell syntax in
     ],
     ['deputy run --agent claude --workspace . "add tests for the parser"', 'an AI agent'],
     ['deputy run job.yaml', 'a manifest'],
+    ['deputy run -it --image alpine', 'a shell in a container'],
   ],
-  flags: {
-    ...MANIFEST_FLAGS,
-    apply: { type: 'boolean', summary: "Show the job's changes to --workspace and apply them" },
-    yes: { type: 'boolean', short: 'y', summary: 'Apply without asking' },
-    detach: { type: 'boolean', short: 'd', summary: 'Print the job id and exit, as submit does' },
-    ...WATCH_FLAGS,
-  },
+  flags: RUN_FLAGS,
   stopAt: word => !isManifestFile(word),
   async run(context, input) {
     const { flags } = input
     if (flags.apply && flags.workspace === undefined) throw usage('--apply needs --workspace DIR.', 'run')
     if (flags.apply && flags.json) throw usage('--apply and --json cannot be used together.', 'run')
+    if (flags.interactive) return runInteractive(context, input)
     const { client, job } = await submitFromInput(context, input, { command: 'run', patch: flags.apply })
     if (flags.detach) return flags.json ? context.printJson(job) : context.print(`${job.job_id}\n`)
     const { watchJob } = await import('../watch-job.ts')
@@ -55,3 +63,22 @@ Several words are passed as an argument list. A single word with shell syntax in
     return exitStatusOf(last)
   },
 })
+
+/** A job in this terminal. Its own command only holds the machine, so the manifest must ask for no agent. */
+const runInteractive = async (context: Context, input: Parsed<typeof RUN_FLAGS>): Promise<number> => {
+  const { flags, args, rest } = input
+  const { requireTerminal, runJobInTerminal } = await import('../run-in-terminal.ts')
+  if (flags.agent !== undefined && flags.agent !== 'script')
+    throw usage(`-it runs a command, not the agent '${flags.agent}'.`, 'run')
+  for (const name of ['apply', 'json', 'detach', 'manifest'] as const)
+    if (flags[name]) throw usage(`-it and --${name} cannot be used together.`, 'run')
+  requireTerminal('deputy run without -it', 'run')
+  const command = [...args, ...(rest ?? [])]
+  const words = command.length > 0 ? { args: [], rest: command } : { args: [], rest: ['terminal'] }
+  const { client, manifest } = await prepareJob(context, { flags, ...words }, { command: 'run' })
+  const argv = command.length === 1 && manifest.agent === undefined ? ['sh', '-c', command[0]!] : command
+  return runJobInTerminal(context, client, manifest, {
+    ...(argv.length > 0 && { command: argv }),
+    record: flags.record,
+  })
+}

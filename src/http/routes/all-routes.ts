@@ -14,6 +14,7 @@ import { mcpRoutes } from './mcp-routes.ts'
 import { openApiRoute } from './openapi-route.ts'
 import { outputRoutes } from './output-routes.ts'
 import { reviewRoutes } from './review-routes.ts'
+import { sessionRoutes } from './session-routes.ts'
 import { webRoutes } from './web-routes.ts'
 
 export const controlRoutes = (deps: ControlDeps, sessions: ConsoleSessions): Route[] => {
@@ -24,6 +25,7 @@ export const controlRoutes = (deps: ControlDeps, sessions: ConsoleSessions): Rou
     ...artifactRoutes(deps),
     ...reviewRoutes(deps),
     ...machineRoutes(deps),
+    ...sessionRoutes(deps),
     ...(deps.cluster ? clusterRoutes(deps.cluster, deps) : []),
     ...approvalRoutes(deps.approvals),
     ...daemonRoutes(deps),

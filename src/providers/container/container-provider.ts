@@ -7,7 +7,8 @@ import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
 import { contextKey } from '../../runner/sealed-context.ts'
 import { checkContainer } from './check-container.ts'
 import { createEngines, type EngineSources } from './container-engine.ts'
-import type { ContainerDefaults } from './container-spec.ts'
+import { openContainerSession } from './container-session.ts'
+import { type ContainerDefaults, containerName } from './container-spec.ts'
 import { destroyContainer } from './destroy-container.ts'
 import { listMachines } from './list-machines.ts'
 import { detailsOf } from './machine-details.ts'
@@ -88,6 +89,9 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
       if (detailsOf(machine).engine === undefined && !engines.isConfigured()) return
       await destroyContainer(clientOf(context, machine), { machineId: machine.id, owner, signal })
     },
+
+    open: (machine, request, signal) =>
+      openContainerSession(clientOf(context, machine), containerName(machine.id), request, signal),
 
     list: (signal, known = []) => listMachines(context, known, signal),
 

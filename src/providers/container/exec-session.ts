@@ -111,7 +111,7 @@ const converse = (
 const CLOSED = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED'])
 
 /** The stream ends a moment before the engine has noted the exit status. */
-const exitCode = async (client: EngineClient, id: string, signal: AbortSignal): Promise<number> => {
+export const exitCode = async (client: EngineClient, id: string, signal: AbortSignal): Promise<number> => {
   for (let tries = 0; tries < EXIT_TRIES; tries++) {
     const state = await client.json({ path: `/exec/${id}/json`, signal })
     const code = field(state, 'ExitCode')

@@ -22,6 +22,7 @@ export const planHost = (config: ShimConfig, name: string): LaunchPlan => {
     cgroup: null,
     isolation: [`none: ran on this computer as ${username}`],
     directory,
+    sessionDirectory: join(config.dir, `${config.id}.d`),
     filesRoot: directory,
     hasPidNamespace: false,
     diskPaths: [],

@@ -3,7 +3,7 @@ import { LOCAL_SIGNALS, signalOf } from '../../runner/signals.ts'
 import type { DiskUse } from './disk-use.ts'
 import type { LocalMachine } from './local-machine.ts'
 import type { RunSpec } from './run-spec.ts'
-import { jobScript } from './runner-script.ts'
+import { jobScript, processLimit } from './runner-script.ts'
 
 /** How a command ended. */
 export interface CommandEnd {
@@ -40,6 +40,11 @@ export const executeCommand = (
     })
     void machine.gone.then(() => settle({ code, alive: false, disk }))
     forwardOutput(machine, output)
+    const processes =
+      machine.plan.cgroup?.enforces.processes || !machine.plan.hasPidNamespace
+        ? undefined
+        : spec.limits.processes
+    machine.sendToSessions(`${processLimit(processes).join('\n')}\n`)
     machine.send(
       jobScript({
         argv: spec.argv,
@@ -55,9 +60,7 @@ export const executeCommand = (
           ...(machine.plan.cgroup?.enforces.memory || !machine.plan.hasPidNamespace
             ? {}
             : { dataBytes: 2 * spec.limits.memory }),
-          ...(machine.plan.cgroup?.enforces.processes || !machine.plan.hasPidNamespace
-            ? {}
-            : { processes: spec.limits.processes }),
+          ...(processes === undefined ? {} : { processes }),
         },
         killLeftovers: spec.lifecycle === 'ephemeral' && machine.plan.hasPidNamespace,
       }),

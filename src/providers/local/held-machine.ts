@@ -1,10 +1,11 @@
 import { AppError } from '../../jobs/errors.ts'
-import type { StopReason } from '../../ports.ts'
+import type { SessionRequest, StopReason } from '../../ports.ts'
 import type { Answer, ShimState } from '../../runner/frames.ts'
 import type { RunResult } from '../../runner/run-result.ts'
 import { type JobRun, runJob } from './job-run.ts'
 import { saveResult } from './job-state-files.ts'
 import type { LocalMachine } from './local-machine.ts'
+import { type LocalSession, openLocalSession } from './local-session.ts'
 import { type MachineFactory, whenReady } from './machine-factory.ts'
 import { endAnswer } from './run-end.ts'
 import type { RunSpec } from './run-spec.ts'
@@ -18,6 +19,8 @@ export interface HeldMachine {
   holds(runId: string): boolean
   /** Undefined while the run has not ended. */
   readonly result: RunResult | undefined
+  /** Runs a program beside the run. */
+  open(session: string, request: SessionRequest): Promise<LocalSession>
   /** Kills the machine and everything in it; resolves when it is gone. */
   destroy(): Promise<void>
   describe(): ShimState['machines'][number]
@@ -122,6 +125,12 @@ export const createHeldMachine = ({ id, factory, send, onGone }: HeldMachineOpti
     holds: runId => current?.spec.runId === runId,
     get result() {
       return current?.finished?.result
+    },
+    open: async (session, request) => {
+      if (machine === undefined || releasing !== undefined)
+        throw new AppError('unavailable', 'The machine has ended or is not ready yet.')
+      await machine.ready
+      return openLocalSession(machine, session, { ...request, env: { ...current?.spec.env, ...request.env } })
     },
     destroy: async () => {
       const last = machine

@@ -6,13 +6,13 @@ import { type DiskUse, openDisks } from './disk-use.ts'
 import { createLineReader } from './line-reader.ts'
 import type { OpenPipe } from './output-pipes.ts'
 import { descendantsOf, findByInnerPid, innerPid, isAlive, signalAll } from './process-tree.ts'
-import { RUNNER_PROLOGUE } from './runner-script.ts'
+import { RUNNER_PROLOGUE, SESSIONS_PROLOGUE } from './runner-script.ts'
 
 /** How to start a machine. The sandbox and host providers create it; `bootMachine` executes it. */
 export interface LaunchPlan {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** Contents that the program reads from fd 6, 7, … */
+  /** Contents that the program reads from `FIRST_CONTENT_FD` on. */
   readonly fdContents: readonly Uint8Array[]
   /** Whether the fd after `fdContents` reports the pid of the init process of the pid namespace, as JSON. */
   readonly reportsInitPid: boolean
@@ -20,6 +20,8 @@ export interface LaunchPlan {
   readonly isolation: readonly string[]
   /** Workspace of the job, as the job sees it. */
   readonly directory: string
+  /** Directory of the machine for the pipes of sessions. */
+  readonly sessionDirectory: string
   /** Directory into which the tar of a manifest's files is unpacked. */
   readonly filesRoot: string
   /** Whether the machine has a pid namespace of its own. */
@@ -51,6 +53,10 @@ export interface LocalMachine {
   /** Returns how to stop listening. */
   onStatus(listener: (line: string) => void): () => void
   send(text: string): void
+  /** Sends a command to the shell that opens sessions, which also reads while a job runs. */
+  sendToSessions(text: string): void
+  /** The root directory of the machine as this process sees it; undefined when no session can be opened. */
+  root(): string | undefined
   /** Makes the runner exit, which ends everything in the machine. */
   shutDown(): void
   /** Ids, inside the pid namespace, of processes that belong to the machine and not to a job. */
@@ -64,6 +70,9 @@ export interface LocalMachine {
   kill(): void
 }
 
+/** After stdin, stdout, stderr, status, data in, data out and sessions. */
+export const FIRST_CONTENT_FD = 7
+
 const STATUS_LINE_BYTES = 4096
 const BOOT_TEXT_BYTES = 4096
 
@@ -73,8 +82,13 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
   const status = fds[3]!
   const dataIn = fds[4]!
   const dataOut = fds[5]!
-  const initPid = plan.reportsInitPid ? readInitPid(fds[6 + plan.fdContents.length]!) : () => undefined
+  const initPid = plan.reportsInitPid
+    ? readInitPid(fds[FIRST_CONTENT_FD + plan.fdContents.length]!)
+    : () => undefined
+  const sessions = fds[6]!
   let booted = false
+  let runner: number | undefined
+  let sessionsPid: number | undefined
   let bootText = ''
   const machinePids = new Set([1])
   let disks = openDisks(undefined, [])
@@ -90,13 +104,16 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
     createLineReader(STATUS_LINE_BYTES, line => {
       if (!booted && line.startsWith('ready ')) {
         booted = true
-        const runner = Number(line.slice(6))
+        runner = Number(line.slice(6))
         machinePids.add(runner)
         if (plan.diskPaths.length > 0 && child.pid !== undefined)
           disks = openDisks(findByInnerPid(child.pid, runner), plan.diskPaths)
         err.off('data', collectBootText)
         err.pause()
         setReady()
+      } else if (sessionsPid === undefined && line.startsWith('sessions ')) {
+        sessionsPid = Number(line.slice(9))
+        machinePids.add(sessionsPid)
       } else for (const listener of listeners) listener(line)
     }),
   )
@@ -110,6 +127,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
   })
   child.once('exit', (code, signal) => {
     disks.close()
+    sessions.destroy()
     void cleanUpAfterExit().then(() => {
       // A stream without a reader never sees its end and would leak its descriptor.
       if (!booted) err.off('data', collectBootText)
@@ -130,6 +148,7 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
   }
 
   control.write(RUNNER_PROLOGUE)
+  sessions.write(SESSIONS_PROLOGUE)
   return {
     plan,
     stdout: out,
@@ -143,8 +162,18 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
       return () => listeners.delete(listener)
     },
     send: text => void control.write(text),
+    sendToSessions: text => void sessions.write(text),
+    root: () => {
+      if (!plan.hasPidNamespace) return '/'
+      const pid =
+        runner === undefined || child.pid === undefined ? undefined : findByInnerPid(child.pid, runner)
+      return pid === undefined ? undefined : `/proc/${pid}/root`
+    },
     machinePids,
-    shutDown: () => void control.end('exit 0\n'),
+    shutDown: () => {
+      sessions.end()
+      control.end('exit 0\n')
+    },
     processes: () => (child.pid === undefined ? [] : descendantsOf(child.pid)),
     jobProcesses: () => {
       if (child.pid === undefined) return []
@@ -174,7 +203,7 @@ const spawnLauncher = (plan: LaunchPlan, openPipe: OpenPipe) => {
   const child = spawn(plan.argv[0]!, plan.argv.slice(1), {
     cwd: '/',
     env: plan.env,
-    stdio: ['pipe', out.writeFd, err.writeFd, ...Array<'pipe'>(3 + extra).fill('pipe')],
+    stdio: ['pipe', out.writeFd, err.writeFd, ...Array<'pipe'>(4 + extra).fill('pipe')],
   })
   closeSync(out.writeFd)
   closeSync(err.writeFd)
@@ -182,7 +211,7 @@ const spawnLauncher = (plan: LaunchPlan, openPipe: OpenPipe) => {
   // A machine that exits resets its sockets at any moment; `gone` reports the exit.
   for (const fd of [...fds, out.reader, err.reader]) fd?.on('error', () => {})
   plan.fdContents.forEach((content, index) => {
-    fds[6 + index]!.end(content)
+    fds[FIRST_CONTENT_FD + index]!.end(content)
   })
   return { child, fds, out: out.reader, err: err.reader }
 }

@@ -15,6 +15,7 @@ import { toLocalError } from './local-error.ts'
 import { type ShimHost, shimHost } from './shim-channel.ts'
 import type { ShimLink } from './shim-link.ts'
 import type { ShimPool } from './shim-pool.ts'
+import { openShimSession } from './shim-session.ts'
 
 export interface LocalProviderOptions {
   readonly name: string
@@ -103,6 +104,12 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
       const link = await pool.findHolder(machine.id)
       if (link !== undefined) await destroyMachine(link, machine, signal)
       await rm(machineDir(machine.id), { recursive: true, force: true })
+    },
+
+    open: async (machine, request, signal) => {
+      const link = await pool.findHolder(machine.id)
+      if (link === undefined) throw new AppError('not_found', `Machine ${machine.id} has ended.`)
+      return openShimSession(pool.socketOf(link), machine.id, request, signal)
     },
 
     list: async () => {

@@ -4,8 +4,18 @@ import { shellQuote as quote } from '../../runner/shell-words.ts'
  * The runner is a plain `sh` inside the machine that reads shell commands of the shim from a socket. Fd 3 carries
  * status lines out, fd 4 data in, fd 5 data out, fd 6 is the job's stderr. All are sockets, which a job cannot open
  * through /proc. A job that forges messages anyway can only falsify its own result; everything read is bounded.
+ *
+ * The runner reads nothing while a job runs, so a second shell reads the commands that open sessions, from what is
+ * fd 6 at first. `setsid` starts it: a shell would let its background processes ignore SIGINT, and so Ctrl-C.
  */
-export const RUNNER_PROLOGUE = 'umask 022\nexec 6>&2 2>/dev/null\necho "ready $$" >&3\n'
+export const RUNNER_PROLOGUE = `umask 022
+setsid -f /bin/sh <&6 >/dev/null 2>&1 4<&- 5>&- 6<&-
+exec 6>&2 2>/dev/null
+echo "ready $$" >&3
+`
+
+/** The second shell reports its process id, which does not belong to a job. */
+export const SESSIONS_PROLOGUE = 'umask 022\necho "sessions $$" >&3\n'
 
 export interface JobScriptOptions {
   readonly argv: readonly string[]
@@ -49,7 +59,7 @@ const limitLines = (limits: JobScriptOptions['limits']): string[] => [
 const isEnvName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
 /** dash and ash say -p, bash says -u. */
-const processLimit = (processes: number | undefined): string[] =>
+export const processLimit = (processes: number | undefined): string[] =>
   processes === undefined ? [] : [`ulimit -p ${processes} 2>/dev/null || ulimit -u ${processes} 2>/dev/null`]
 
 /** Unpacks a tar of `bytes` bytes that follows on fd 4. */

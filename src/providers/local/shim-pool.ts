@@ -11,6 +11,8 @@ export interface ShimPool {
   acquire(machineId: string, signal: AbortSignal): Promise<ShimLink>
   findHolder(machineId: string): Promise<ShimLink | undefined>
   links(): Promise<ShimLink[]>
+  /** The socket on which a shim listens. */
+  socketOf(link: ShimLink): string
   /** Why a living shim cannot be used: it may hold a job that no other shim holds. */
   refusal(): string | undefined
   /** Stops free shims and disconnects from the others. */
@@ -52,8 +54,9 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     return link
   }
 
-  const connectTo = async (id: string): Promise<ShimLink> =>
-    addLink(await connectShim(`/proc/self/fd/${dirFd}/${id}.sock`))
+  const socketPath = (id: string): string => `/proc/self/fd/${dirFd}/${id}.sock`
+
+  const connectTo = async (id: string): Promise<ShimLink> => addLink(await connectShim(socketPath(id)))
 
   const { startShim, starting } = createShimStarter({ ...options, connectTo, usedUids })
 
@@ -113,6 +116,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       return [...links].find(link => link.machineId === machineId)
     },
     links: () => discovered.then(() => [...links]),
+    socketOf: ({ id }) => socketPath(id),
     refusal: () => refusal,
     close: async () => {
       closed = true

@@ -10,6 +10,7 @@ import { toLocalError } from './local-error.ts'
 import { createMachineFactory } from './machine-factory.ts'
 import { endAnswer, refusal } from './run-end.ts'
 import { toRunSpec } from './run-spec.ts'
+import { serveSession } from './serve-session.ts'
 import type { ShimConfig } from './shim-config.ts'
 
 const HOME_CHECK_MS = 15_000
@@ -36,7 +37,10 @@ export const serveShim = (config: ShimConfig): void => {
     sockets.add(socket)
     socket.on('error', () => {}) // `close` follows.
     socket.on('close', () => sockets.delete(socket))
-    readRequests(socket, request => shim.handle(request, answer => sendAnswer(socket, answer)))
+    const session = serveSession(socket, workspace => shim.machine(workspace))
+    readRequests(socket, (request, data) => {
+      if (!session.handle(request, data)) shim.handle(request, answer => sendAnswer(socket, answer))
+    })
   })
   server.listen(`${config.id}.sock`, () => {
     process.stdout.write('ready\n')
@@ -53,7 +57,7 @@ const sendAnswer = (socket: Socket, answer: Answer): void => {
   if (!socket.destroyed) socket.write(encodeAnswer(answer))
 }
 
-const readRequests = (socket: Socket, onRequest: (request: Request) => void): void => {
+const readRequests = (socket: Socket, onRequest: (request: Request, data: Buffer) => void): void => {
   const read = createFrameReader({ parse: parseRequest, onFrame: onRequest })
   socket.on('data', (chunk: Buffer) => {
     try {
@@ -67,6 +71,7 @@ const readRequests = (socket: Socket, onRequest: (request: Request) => void): vo
 
 interface Shim {
   handle(request: Request, answer: (answer: Answer) => void): void
+  machine(id: string): HeldMachine | undefined
   becomeIdle(): void
   /** Milliseconds since the shim last held a machine; 0 while it holds one. */
   idleMs(): number
@@ -149,6 +154,7 @@ const createShim = (
 
   return {
     handle: createHandler({ machines, start, retire, state }),
+    machine: id => machines.get(id),
     becomeIdle,
     idleMs: () => (machines.size > 0 ? 0 : performance.now() - idleSince),
     leave,

@@ -2,7 +2,7 @@ import { AppError } from '../../jobs/errors.ts'
 import type { MachineLimits } from '../../runner/shim-start.ts'
 import { createCgroup } from '../local/cgroups.ts'
 import { killByEnvironment } from '../local/kill-by-environment.ts'
-import type { LaunchPlan } from '../local/local-machine.ts'
+import { FIRST_CONTENT_FD, type LaunchPlan } from '../local/local-machine.ts'
 import type { Backend, ShimConfig } from '../local/shim-config.ts'
 import { bwrapCall, SYSTEM_PATH } from './bwrap.ts'
 import { egressSetup } from './egress-setup.ts'
@@ -20,8 +20,6 @@ export interface SandboxShape {
   /** Socket of the egress proxy, for a job with an allow-list. */
   readonly proxySocket?: string
 }
-
-const FIRST_FD = 6
 
 /** Set in the environment of the launcher and of bubblewrap's init, not of the job, to find them after a failed boot. */
 export const SANDBOX_VARIABLE = 'DEPUTY_BOX'
@@ -64,6 +62,7 @@ export const planSandbox = (
     cgroup,
     isolation: describe({ config, shape, seccomp: build.seccomp, cgroup }),
     directory: '/work',
+    sessionDirectory: '/tmp',
     filesRoot: '/',
     hasPidNamespace: true,
     ...(egress === undefined ? {} : { helper: egress.command }),
@@ -101,8 +100,13 @@ interface Build {
 const builderOf = (backend: Backend, seccomp: Buffer | undefined): ((view: View) => Build) => {
   if (backend.type === 'bwrap')
     return view => {
-      const call = bwrapCall({ ...view, disableUserns: backend.disableUserns, firstFd: FIRST_FD, seccomp })
-      const infoFd = String(FIRST_FD + call.fdContents.length)
+      const call = bwrapCall({
+        ...view,
+        disableUserns: backend.disableUserns,
+        firstFd: FIRST_CONTENT_FD,
+        seccomp,
+      })
+      const infoFd = String(FIRST_CONTENT_FD + call.fdContents.length)
       return {
         argv: [backend.path, '--info-fd', infoFd, ...call.args, '--', '/bin/sh'],
         fdContents: call.fdContents,
@@ -114,7 +118,7 @@ const builderOf = (backend: Backend, seccomp: Buffer | undefined): ((view: View)
     return view => {
       const seccompLoader = seccomp === undefined ? null : backend.seccompLoader
       return {
-        argv: unshareCommand({ ...view, seccompFd: FIRST_FD, seccompLoader }),
+        argv: unshareCommand({ ...view, seccompFd: FIRST_CONTENT_FD, seccompLoader }),
         fdContents: seccompLoader === null ? [] : [seccomp!],
         reportsInitPid: false,
         seccomp: seccompLoader !== null,

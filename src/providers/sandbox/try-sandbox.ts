@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
+import { FIRST_CONTENT_FD } from '../local/local-machine.ts'
 import type { Backend } from '../local/shim-config.ts'
 import { DISKS_DIR, diskSetUp, hasOneDisk } from './job-disks.ts'
 import { planSandbox } from './plan-sandbox.ts'
@@ -42,9 +43,7 @@ export const trySandbox = (
         'pipe',
         'pipe',
         'pipe',
-        'ignore',
-        'ignore',
-        'ignore',
+        ...Array<'ignore'>(FIRST_CONTENT_FD - 3).fill('ignore'),
         ...plan.fdContents.map(() => 'pipe' as const),
         'pipe',
       ],
@@ -53,7 +52,7 @@ export const trySandbox = (
     const fds = child.stdio as readonly (Duplex | null)[]
     for (const fd of fds) fd?.on('error', () => {})
     plan.fdContents.forEach((content, index) => {
-      fds[6 + index]!.end(content)
+      fds[FIRST_CONTENT_FD + index]!.end(content)
     })
     child.stderr!.on('data', (chunk: Buffer) => {
       if (text.length < 2000) text += chunk.toString('utf8')

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { createConsoleSessions } from '../../../src/http/console-sessions.ts'
 import { controlRoutes } from '../../../src/http/routes/all-routes.ts'
+import { createSessionTickets } from '../../../src/http/session-tickets.ts'
 import {
   artifactListSchema,
   blobSchema,
@@ -208,6 +209,7 @@ describe('the OpenAPI document', () => {
   it('names in every route what it can answer', () => {
     const deps = {
       ...control,
+      sessions: createSessionTickets([]),
       daemon: {
         version: '1',
         socket: '',

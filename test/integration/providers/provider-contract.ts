@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
-import type { Exit, Machine, Outcome } from '../../../src/ports.ts'
+import type { Exit, Machine, Outcome, Session } from '../../../src/ports.ts'
 import {
   createHarness,
   type Harness,
@@ -22,6 +22,8 @@ export interface ContractOptions extends ProviderSubject {
   readonly orderGap?: number
   /** Whether a job has ended that nobody follows; for runtimes that keep no result in the state directory. */
   hasEnded?(harness: Harness, launched: { machine: Machine; job: { id: string } }): boolean
+  /** False: its machines have no way in for a terminal. */
+  readonly sessions?: false
   /** Directories of other computers that it may write to. */
   readonly disks?: readonly string[]
   /** Kills what holds the command of a job, and the command. */
@@ -590,6 +592,46 @@ export const describeProviderContract = (name: string, options: ContractOptions)
         })
       })
 
+      const sessions = async (): Promise<void> => {
+        const open = harness.provider.open!
+        const launched = await harness.launch({ task: 'echo mine >made; echo up; exec sleep 1000' })
+        await launched.sink.until(sink => sink.text().includes('up'), 'it has started')
+        const never = new AbortController().signal
+        const plain = await open(
+          launched.machine,
+          { argv: ['sh', '-c', 'cat made; cat; echo $X; exit 7'], env: { X: 'variable' } },
+          never,
+        )
+        plain.stream.end('typed\n')
+        expect(await readAll(plain.stream)).toBe('mine\ntyped\nvariable\n')
+        expect(await plain.exit).toBe(7)
+
+        const terminal = await open(
+          launched.machine,
+          { argv: ['sh'], env: { PS1: '%%' }, terminal: { columns: 90, rows: 25 } },
+          never,
+        )
+        const shows = watch(terminal.stream)
+        await shows('%%')
+        terminal.stream.write('stty size\r')
+        await shows('25 90')
+        terminal.resize({ columns: 100, rows: 40 })
+        terminal.stream.write('until [ "$(stty size)" = "40 100" ]; do sleep 0.1; done; echo res""ized\r')
+        await shows('resized')
+        terminal.stream.write('sh -c "echo beg""un; exec sleep 1000"\r')
+        await shows('begun')
+        terminal.stream.write('\x03')
+        await shows('%%')
+        terminal.stream.write('exit 9\r')
+        expect(await terminal.exit).toBe(9)
+
+        launched.stop('cancel')
+        await launched.outcome
+        await harness.provider.destroy(launched.machine, signal())
+      }
+      if (options.sessions !== false)
+        it('opens programs beside the command, with and without a terminal', { timeout: 180_000 }, sessions)
+
       it('counts the middle of a long output and keeps both ends', async () => {
         const { outcome, sink } = await harness.run({ task: 'seq 1 3000000' })
         expect(exitOf(outcome).code).toBe(0)
@@ -711,4 +753,33 @@ export const waitFor = async (condition: () => boolean, what: string): Promise<v
     await new Promise(resolve => setTimeout(resolve, 50))
   }
   throw new Error(`not within 30 s: ${what}`)
+}
+
+const readAll = async (stream: AsyncIterable<Uint8Array>): Promise<string> => {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+/** Waits for texts on a terminal, one after another. */
+const watch = (stream: Session['stream']): ((text: string) => Promise<void>) => {
+  let shown = ''
+  let seen = 0
+  let look = (): void => {}
+  stream.on('data', chunk => {
+    shown += chunk
+    look()
+  })
+  return text =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`'${text}' is not in ${shown}`)), 30_000)
+      look = () => {
+        const at = shown.indexOf(text, seen)
+        if (at < 0) return
+        seen = at + text.length
+        clearTimeout(timer)
+        resolve()
+      }
+      look()
+    })
 }

@@ -66,6 +66,7 @@ describeWorkspacePatches('proxmox', { subject, skip })
 describeProviderContract('proxmox', {
   skip,
   ...subject,
+  sessions: false,
   orderGap: 0.6,
   hasEnded: (_, { machine }) =>
     guestDirectories(detailsOf(machine).vmid ?? 0).some(directory =>

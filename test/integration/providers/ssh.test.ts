@@ -64,6 +64,7 @@ it.skipIf(lab?.mode !== 'namespaces')(
 
 for (const routed of [false, true]) {
   describeProviderContract(routed ? 'node' : 'ssh', {
+    sessions: false,
     skip: missing,
     module: 'providers/ssh/ssh-provider.js',
     factory: 'openSshProvider',

@@ -9,7 +9,7 @@ mkdir -p "$root/usr/bin" "$root/usr/sbin" "$root/usr/lib" "$root/usr/lib64" "$ro
 for d in bin sbin lib lib64; do ln -s "usr/$d" "$root/$d"; done
 programs='bash sh awk find xargs grep sed tar setsid python3 perl env ls cat cp mv rm mkdir rmdir ln chmod chown touch date dd
   head tail wc tr sleep seq id stat base64 fold tee true false mkfifo uname od sort cut dirname basename readlink mktemp
-  expr sync df kill mount ps'
+  expr sync df kill mount ps stty tty'
 # Below /usr wherever the system keeps it: /bin is a link to it here.
 copy() {
   to=$root/usr/${1#/}

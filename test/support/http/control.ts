@@ -12,6 +12,7 @@ import { applyPatch } from '../../../src/files/apply-patch.ts'
 import { createControlApp } from '../../../src/http/app.ts'
 import type { ControlDeps } from '../../../src/http/deps.ts'
 import { listenLoopback, listenUnix } from '../../../src/http/listen.ts'
+import { createSessionTickets } from '../../../src/http/session-tickets.ts'
 import { ensureTokens } from '../../../src/http/tokens.ts'
 import { observeJobs } from '../../../src/observability/job-metrics.ts'
 import { createMetrics } from '../../../src/observability/metrics.ts'
@@ -60,6 +61,7 @@ export const startControl = async (options: ControlOptions = {}) => {
   let stopped = false
   let url: string | null = null
   const app = createControlApp({
+    sessions: createSessionTickets([]),
     deputy: wrap(deputy),
     daemon: {
       version: '1.2.3',

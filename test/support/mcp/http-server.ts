@@ -1,6 +1,7 @@
 import { InMemoryServerEventBus, type ServerEventBus } from '@modelcontextprotocol/server'
 import { createControlApp } from '../../../src/http/app.ts'
 import { listenLoopback } from '../../../src/http/listen.ts'
+import { createSessionTickets } from '../../../src/http/session-tickets.ts'
 import type { ServerFactory } from '../../../src/mcp/bridge-client.ts'
 import { createMcpHttp } from '../../../src/mcp/mcp-http.ts'
 import { createServerFactory } from '../../../src/mcp/server-factory.ts'
@@ -34,6 +35,7 @@ export const startHttpServer = async ({ makeFactory }: HttpServerOptions = {}): 
     makeFactory?.(bus) ?? (selection => createServerFactory({ ...dependencies(deputy), ...selection }))
   const mcp = createMcpHttp({ factoryFor, updates, bus })
   const app = createControlApp({
+    sessions: createSessionTickets([]),
     deputy,
     daemon: {
       version: '1.2.3',

@@ -57,6 +57,13 @@ const REQUESTS: readonly Request[] = [
   { kind: 'workspaces' },
   { kind: 'files', workspace: 'm1' },
   { kind: 'read', workspace: 'm1', argv: ["./it's", './a b'] },
+  {
+    ...{ kind: 'open', workspace: 'm1', session: 's1', size: { columns: 90, rows: 25 } },
+    ...{ env: ['TERM=xterm'], argv: ['sh', '-c', "it's"] },
+  },
+  { kind: 'input', session: 's1', bytes: 0 },
+  { kind: 'eof', session: 's1' },
+  { kind: 'resize', session: 's1', size: { columns: 100, rows: 40 } },
   { kind: 'retire' },
 ]
 
@@ -90,6 +97,8 @@ const ANSWERS: readonly Answer[] = [
   { kind: 'workspace', workspace: 'm1', createdAt: 7 },
   { kind: 'files', workspace: 'm1' },
   { kind: 'tar', workspace: 'm1' },
+  { kind: 'opened', session: 's1' },
+  { kind: 'ended', session: 's1', code: 9 },
   { kind: 'idle', ready: true },
   { kind: 'leaving' },
   { kind: 'failed', reason: "it's version 9" },
