@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { newHome, useDaemons } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 
@@ -19,6 +19,9 @@ it.skipIf(!canTrace)(
       env: { DEPUTY_ALLOW_HOST: '1', DEPUTY_RUNTIME: 'host' },
       under: [...STRACE, '-o', trace, '-e', 'trace=fsync,fdatasync,rename,renameat,renameat2,execve'],
     })
+    // What strace traced goes on when strace is ended.
+    const { pid } = await client.daemon()
+    onTestFinished(() => void process.kill(pid, 'SIGKILL'))
     const { job_id } = await client.submit({
       task: '/bin/true the-command; echo kept >kept.txt',
       artifacts: ['kept.txt'],
