@@ -22,17 +22,7 @@ export const serveShim = (config: ShimConfig): void => {
   // Use relative names: the path of a Unix socket is limited to 108 bytes.
   process.chdir(config.dir)
   const ownDir = join(config.dir, `${config.id}.d`)
-  rmSync(ownDir, { recursive: true, force: true })
-  mkdirSync(ownDir, { mode: 0o700 })
-
   const sockets = new Set<Socket>()
-  const broadcast = (answer: Answer): void => {
-    for (const socket of sockets) sendAnswer(socket, answer)
-  }
-  const shim = createShim(config, ownDir, broadcast, () => {
-    server.close()
-    rmSync(join(config.dir, `${config.id}.sock`), { force: true })
-  })
   const server = createServer(socket => {
     sockets.add(socket)
     socket.on('error', () => {}) // `close` follows.
@@ -45,6 +35,16 @@ export const serveShim = (config: ShimConfig): void => {
   server.listen(`${config.id}.sock`, () => {
     process.stdout.write('ready\n')
     shim.becomeIdle()
+  })
+  // After the socket, which exists now: a daemon that starts removes directories without one.
+  rmSync(ownDir, { recursive: true, force: true })
+  mkdirSync(ownDir, { mode: 0o700 })
+  const broadcast = (answer: Answer): void => {
+    for (const socket of sockets) sendAnswer(socket, answer)
+  }
+  const shim = createShim(config, ownDir, broadcast, () => {
+    server.close()
+    rmSync(join(config.dir, `${config.id}.sock`), { force: true })
   })
   setInterval(() => {
     // The home was removed: nobody can read the results.
