@@ -189,7 +189,7 @@ describe.each(['docker', 'podman'] as const)('the network of a container (%s)', 
   test('a kept container refuses what only a new one can have', async () => {
     const network = [`127.0.0.1:${port}`]
     const first = await harness.launch({ task: 'true', network })
-    await first.outcome
+    expect(exitOf(await first.outcome).code).toBe(0)
     const next = async (more: object) => {
       const input = {
         task: python(`get('http://127.0.0.1:${port}/kept')`),
@@ -214,8 +214,8 @@ describe.each(['docker', 'podman'] as const)('the network of a container (%s)', 
       refused("cannot change 'resources'"),
     )
     const kept = await next({ image: TOOLS })
-    expect(kept.text).toBe('200 hello from /kept\n')
     expect(exitOf(kept.outcome).isolation).toContain(`network: only ${network[0]}`)
+    expect(kept.text).toBe('200 hello from /kept\n')
     const closed = await next({ network: 'none' })
     expect(exitOf(closed.outcome).isolation).toContain('no network')
     expect(closed.text).toContain('no http')

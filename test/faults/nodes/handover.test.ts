@@ -137,6 +137,8 @@ describe.skipIf(missing !== undefined)(
           return client.wait(job_id, { timeoutMs: DEAD_MS, signal })
         }
         expect((await run('true')).where).toBe('n1')
+        // Its clean-up is a request, too, and not the one to be cut.
+        await waitFor(async () => (await client.machines()).length === 0)
         way.freezeBefore(4096)
         const view = await run('echo "$DEPUTY_LAB_NODE" >> "$HOME/../../handed"')
         expect(view).toMatchObject({ status: 'success', attempts: 2, where: 'n2' })
