@@ -60,7 +60,10 @@ export const planJob = ({ key, provider, place, entry, random }: PlanOptions): P
       ? `seq -f "${key} %.0f" ${lines}`
       : `i=0; while [ $i -lt ${lines} ]; do i=$((i+1)); echo "${key} $i"; ${pause === 0 ? '' : `[ $((i % 5)) != 0 ] || sleep ${pause}; `}done`,
     `echo "${key} error" >&2`,
-    ...[...contents].map(([path, text]) => `printf '%s' '${text}' > ${path}`),
+    // A full disk is that of the host's jobs, too.
+    ...[...contents].map(
+      ([path, text]) => `until { printf '%s' '${text}' > ${path}; } 2>/dev/null; do sleep 0.1; done`,
+    ),
     endless ? 'sleep 600' : `exit ${exitCode}`,
   ].join('\n')
   return {
