@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createProxyServer, type ProxyServer } from '../../egress/proxy-server.ts'
+import { createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { createConnectionChannel, WINDOW } from './channel-connections.ts'
 import { RUNNER_HOME } from './container-spec.ts'
@@ -19,7 +20,8 @@ export interface EgressRequest {
 export interface ContainerEgress {
   /** Settles when the proxy listens in the container, or cannot. */
   readonly ready: Promise<void>
-  end(): void
+  /** Settles when the program in the container has ended: one that started late would end that of the next job. */
+  end(): Promise<void>
 }
 
 const PORT = 3128
@@ -27,6 +29,7 @@ export const PROXY_URL = `http://127.0.0.1:${PORT}`
 /** As many as `connections.pl` accepts. */
 const MOST = 64
 const PAUSE_MS = 1000
+const END_MS = 10_000
 
 /**
  * The network of a job with a list of domains. Its container has none: what connects to the proxy's port there is
@@ -34,41 +37,55 @@ const PAUSE_MS = 1000
  */
 export const openEgress = (request: EgressRequest): ContainerEgress => {
   const over = new AbortController()
-  const signal = AbortSignal.any([over.signal, request.signal])
   const proxy = createProxyServer(request.domains, MOST)
   const keepOpen = async (onReady: () => void, onFailure: (error: unknown) => void): Promise<void> => {
-    while (!signal.aborted) {
-      await carry(request, proxy, onReady, signal).catch(onFailure)
-      await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined)
+    while (!over.signal.aborted && !request.signal.aborted) {
+      await carry(request, proxy, onReady, over.signal).catch(onFailure)
+      const pause = createDeadline([over.signal, request.signal])
+      await sleep(PAUSE_MS, undefined, { signal: pause.signal }).catch(() => undefined)
+      pause.clear()
     }
   }
+  let closed: Promise<void> | undefined
   // Only the first failure is reported: later ones are outages.
-  const ready = new Promise<void>((resolve, reject) => void keepOpen(resolve, reject))
+  const ready = new Promise<void>((resolve, reject) => {
+    closed = keepOpen(resolve, reject)
+  })
   // On attach nobody waits for it.
   ready.catch(() => undefined)
   return {
     ready,
-    end: () => {
-      over.abort(new Error('the job has ended'))
+    end: async () => {
+      over.abort()
       proxy.end()
+      await closed
     },
   }
 }
 
 const carry = async (
-  { client, container, image }: EgressRequest,
+  request: EgressRequest,
   { server }: ProxyServer,
   onReady: () => void,
-  signal: AbortSignal,
-): Promise<never> => {
+  over: AbortSignal,
+): Promise<void> => {
   const input = new PassThrough()
+  const cut = new AbortController()
+  const { signal, clear } = createDeadline([request.signal, cut.signal])
+  let timer: NodeJS.Timeout | undefined
+  const end = (): void => {
+    input.end()
+    timer = setTimeout(() => cut.abort(), END_MS)
+  }
+  over.addEventListener('abort', end, { once: true })
+  const { client, container, image } = request
   let failure: unknown
   const channel = createConnectionChannel({
     send: data => {
       // What was acknowledged has been read, so an honest program leaves no more than this.
       if (input.writableLength + input.readableLength > 2 * MOST * WINDOW)
         failure = new AppError('unavailable', `The container ${container} does not read.`)
-      else input.write(data)
+      else if (input.writable) input.write(data)
     },
     onReady,
     onConnection: connection => void server.emit('connection', connection),
@@ -89,10 +106,13 @@ const carry = async (
       },
       signal,
     })
-    throw failure ?? cannotListen(image, code, stderr)
+    if (!over.aborted) throw failure ?? cannotListen(image, code, stderr)
   } catch (error) {
     throw isNotFound(error) ? noPerl(image) : error
   } finally {
+    clearTimeout(timer)
+    over.removeEventListener('abort', end)
+    clear()
     channel.close()
     input.destroy()
   }

@@ -64,7 +64,7 @@ const withEgress = async (
     if (!(error instanceof AppError)) throw error
     return { kind: 'not-started', error }
   } finally {
-    egress?.end()
+    await egress?.end()
   }
 }
 
