@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodePage } from '../client/wire-output.ts'
 import type { Deputy, OutputPage } from '../engine/deputy.ts'
+import { abortable } from '../jobs/deadline.ts'
 import { endId } from './resume.ts'
 import { message } from './sse.ts'
 
@@ -68,7 +69,7 @@ export const createOutputFeeds = (deputy: Pick<Deputy, 'output' | 'get'>): Outpu
       let cursor = start
       try {
         for (;;) {
-          const frame = await orAbort(read(jobId, feed, cursor), signal)
+          const frame = await abortable(read(jobId, feed, cursor), signal)
           if (frame.bytes !== undefined) yield frame.bytes
           if (frame.end !== undefined) return yield frame.end
           cursor = frame.next
@@ -128,11 +129,3 @@ const dropOldest = (feed: Feed): void => {
     feed.reads.delete(cursor)
   }
 }
-
-const orAbort = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })

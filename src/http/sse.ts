@@ -1,6 +1,6 @@
+import { createDeadline } from '../jobs/deadline.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { Call } from './route.ts'
-import { linkSignals } from './signal.ts'
 
 export interface SseOptions {
   readonly call: Call
@@ -29,7 +29,8 @@ const HEARTBEAT = encoder.encode(': keep-alive\n\n')
  */
 export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOptions): Response => {
   if (call.request.method === 'HEAD') return new Response(null, { headers: HEADERS })
-  const link = linkSignals(call.request.signal, closing)
+  const left = new AbortController()
+  const link = createDeadline([call.request.signal, closing, left.signal])
   const iterator = frames(link.signal)
   let requested = false
   let ready: (() => Uint8Array | undefined) | undefined
@@ -69,12 +70,11 @@ export const sse = ({ call, closing, frames, heartbeatMs = HEARTBEAT_MS }: SseOp
         ready = undefined
         const frame = take()
         if (frame !== undefined) return controller.enqueue(frame)
-        link.release()
+        link.clear()
         controller.close()
       },
       async cancel() {
-        link.abort()
-        link.release()
+        left.abort()
         await iterator.return?.()
       },
     },

@@ -8,7 +8,8 @@ export interface Deadline {
 
 /**
  * A signal that aborts with any of `signals`, or after `ms`. AbortSignal.any is not used: Node 20 may garbage-collect
- * its sources, and then neither their abort nor their timeout arrives.
+ * its sources, and then neither their abort nor their timeout arrives, and it leaves a listener on a source that
+ * lives as long as the daemon.
  */
 export const createDeadline = (signals: readonly AbortSignal[], ms?: number): Deadline => {
   const controller = new AbortController()
