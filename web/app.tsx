@@ -4,13 +4,14 @@ import { ComparePage } from './compare/page.tsx'
 import { JobPage } from './job/page.tsx'
 import { JobsPage } from './jobs/page.tsx'
 import { useKeys } from './keys.ts'
+import { lazy } from './lazy.tsx'
 import { Login } from './login.tsx'
 import { OverviewPage } from './overview/page.tsx'
+import { Palette } from './palette.tsx'
 import { Dialog } from './parts.tsx'
 import { ReviewPage } from './review/page.tsx'
 import { go, place } from './router.ts'
 import { session } from './session.ts'
-import { SubmitPage } from './submit/page.tsx'
 import { SystemPage } from './system/page.tsx'
 
 const PAGES = [
@@ -20,14 +21,20 @@ const PAGES = [
   { path: 'system', title: 'System', hash: '#/system' },
 ] as const
 
+const SubmitPage = lazy(() => import('./submit/page.tsx'), <h1>New job</h1>)
+
 export const App = () => (session.value === undefined ? <Login /> : <Console />)
 
 const Console = () => {
   const isHelpOpen = useSignal(false)
+  const isPaletteOpen = useSignal(false)
   const [first = '', id] = place.value.path
   useKeys({
     '?': () => {
       isHelpOpen.value = true
+    },
+    'Ctrl k': () => {
+      isPaletteOpen.value = true
     },
     n: () => go('#/new'),
     o: () => go('#/'),
@@ -56,6 +63,15 @@ const Console = () => {
         </nav>
         <button
           type="button"
+          class="quiet go-to"
+          onClick={() => {
+            isPaletteOpen.value = true
+          }}
+        >
+          Go to… <kbd>Ctrl K</kbd>
+        </button>
+        <button
+          type="button"
           class="quiet help"
           aria-label="Keyboard help"
           onClick={() => {
@@ -82,6 +98,19 @@ const Console = () => {
       >
         <Help />
       </Dialog>
+      <Dialog
+        isOpen={isPaletteOpen.value}
+        label="Go to"
+        onClose={() => {
+          isPaletteOpen.value = false
+        }}
+      >
+        <Palette
+          onClose={() => {
+            isPaletteOpen.value = false
+          }}
+        />
+      </Dialog>
     </>
   )
 }
@@ -99,6 +128,7 @@ const Page = ({ first, id }: { first: string; id: string | undefined }) => {
 const skipToContent = (): void => document.querySelector<HTMLElement>('#content')?.focus()
 
 const KEYS = [
+  ['Ctrl K', 'go to a page or a job, or do something with this one'],
   ['/', 'search'],
   ['j, k', 'next, previous job'],
   ['Enter', 'open the job'],

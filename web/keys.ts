@@ -5,13 +5,14 @@ type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>
 const isTyping = ({ target }: Event): boolean =>
   target instanceof HTMLElement && /^(input|textarea|select)$/i.test(target.tagName)
 
-/** Single keys of a page. They rest while the user types, and while a dialog is open. */
+/** Keys of a page. They rest while a dialog is open, and single ones while the user types. */
 export const useKeys = (keys: Keys): void => {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return
-      if (isTyping(event) || document.querySelector('dialog[open]') !== null) return
-      const action = keys[event.key]
+      const isChord = event.ctrlKey || event.metaKey
+      if (event.altKey || document.querySelector('dialog[open]') !== null) return
+      if (isTyping(event) && !isChord) return
+      const action = keys[isChord ? `Ctrl ${event.key}` : event.key]
       if (action === undefined) return
       event.preventDefault()
       action(event)

@@ -7,6 +7,7 @@ import type { Logger } from 'pino'
 import { removeDaemonPid, writeDaemonPid } from '../client/daemon-pid.ts'
 import { type Home, ownDirectories } from '../config/home.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { openTemplates } from '../config/manifest-templates.ts'
 import { requireProcessLimits } from '../config/process-limits.ts'
 import { createSecrets } from '../config/resolve-secrets.ts'
 import { missingSettings } from '../config/setting-names.ts'
@@ -163,6 +164,7 @@ const run = async (
   const app = createControlApp({
     deputy,
     sessions,
+    templates: openTemplates(join(home.configDir, 'templates')),
     daemon: {
       ...{ version: VERSION, socket: home.socket, home: home.stateDir, startedAt },
       url: () => loopback?.url ?? null,

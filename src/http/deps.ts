@@ -1,3 +1,4 @@
+import type { ManifestTemplates } from '../config/manifest-templates.ts'
 import type { Deputy, JobView, SubmitOptions } from '../engine/deputy.ts'
 import type { Metrics } from '../observability/metrics.ts'
 import type { SessionTickets } from './session-tickets.ts'
@@ -12,6 +13,7 @@ export interface ControlDeps {
   /** Calls to a Proxmox cluster that wait for approval. */
   readonly approvals?: ApprovalFront
   readonly sessions: SessionTickets
+  readonly templates: ManifestTemplates
   readonly tokens: Tokens
   /** More names for the Host and Origin headers, for reverse proxies. */
   readonly allowedHosts?: readonly string[]

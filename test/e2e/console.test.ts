@@ -94,7 +94,7 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
     await type('#field-task', 'echo first; sleep 0.5; echo second >&2; echo kept > result.txt')
     await type('#field-artifacts', 'result.txt')
     await browser.until(
-      `JSON.parse(document.querySelector('.manifest textarea').value).artifacts[0] === 'result.txt'`,
+      `document.querySelector('.manifest textarea').value.endsWith('artifacts:\\n  - result.txt\\n')`,
     )
     await type(
       '.manifest textarea',
@@ -105,6 +105,14 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
       }),
     )
     await browser.until(`document.querySelector('#field-timeout').value === '0'`)
+    await type('.manifest textarea', 'task: [')
+    await browser.until(`document.querySelector('.manifest .field-problem') && ${button('Submit')}.disabled`)
+    await type(
+      '.manifest textarea',
+      'task: |\n  echo first; sleep 0.5; echo second >&2; echo kept > result.txt\nartifacts: [result.txt]\ntimeout: 0 # no time',
+    )
+    await browser.until(`!${button('Submit')}.disabled`)
+    expect(await browser.run(`document.querySelector('.manifest textarea').value`)).toContain('# no time')
     expect(await browser.run(`document.querySelector('.as-code').textContent`)).toContain('"timeout": 0')
     await browser.run(`${button('Submit')}.click()`)
     await browser.until(`document.querySelector('#help-timeout.field-problem')`)
@@ -124,6 +132,69 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
     ])
     expect(await text()).toMatch(/running[\s\S]*Runtime\s+host/)
     await browser.until(`document.querySelector('.tabs').innerText.includes('Artifacts 1')`)
+  })
+
+  it('takes files that are dropped on the form, text and bytes', async () => {
+    await goTo('#/new')
+    await browser.until(`document.querySelector('#field-files')`)
+    await browser.run(`{
+      const data = new DataTransfer()
+      data.items.add(new File(['héllo\\n'], 'hello.txt'))
+      data.items.add(new File([new Uint8Array([0, 255, 254])], 'bytes.bin'))
+      data.items.add(new File(['away'], 'away.txt'))
+      document.querySelector('form.submit').dispatchEvent(
+        new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }),
+      )
+    }`)
+    await browser.until(`document.querySelectorAll('.files li').length === 3`)
+    await browser.run(`document.querySelector('[aria-label="Remove away.txt"]').click()`)
+    await browser.until(`document.querySelectorAll('.files li').length === 2`)
+    await type('#field-task', 'cat hello.txt; od -An -tx1 bytes.bin; ls away.txt 2>/dev/null || echo none')
+    await browser.run(`${button('Submit')}.click()`)
+    await browser.until(`document.querySelector('h1 .badge.success')`)
+    await browser.until(`document.querySelector('.output')?.innerText.match(/héllo[^]*00 ff fe[^]*none/)`)
+  })
+
+  it('saves a manifest as a template, and fills the form with it', async () => {
+    await browser.open(await daemon.client.consoleUrl({ mayApprove: true }))
+    await browser.until(`document.querySelector('.tiles')`)
+    await goTo('#/new')
+    await browser.until(`document.querySelector('.templates')`)
+    await browser.run(`document.querySelector('.templates').open = true`)
+    await type('#field-task', 'echo from a template')
+    await type('[aria-label="Name of the template"]', 'greeting')
+    await browser.run(`${button('Save as template')}.click()`)
+    await browser.until(`${button('greeting')}`)
+    await type('#field-task', 'something else')
+    await browser.run(`${button('greeting')}.click()`)
+    await browser.until(`document.querySelector('#field-task').value === 'echo from a template'`)
+    await browser.run(`document.querySelector('[aria-label="Delete greeting"]').click()`)
+    await browser.until(`document.querySelector('dialog[open]')`)
+    await browser.run(`document.querySelector('dialog[open] .danger').click()`)
+    await browser.until(`!${button('greeting')}`)
+  })
+
+  it('goes to pages and jobs by a few letters', async () => {
+    const id = await finished({ task: 'echo a needle in the hay' })
+    await goTo('#/')
+    await browser.until(`document.querySelector('.tiles')`)
+    await browser.run(`dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true }))`)
+    await browser.until(`document.activeElement.getAttribute('role') === 'combobox'`)
+    await type('.palette input', 'needle')
+    await browser.until(
+      `document.querySelector('.palette [aria-selected=true]')?.innerText.includes('needle')`,
+    )
+    await browser.press('Enter')
+    await browser.until(`location.hash === '#/jobs/${id}' && document.querySelector('dialog[open]') === null`)
+    await browser.run(`${button('Go to')}.click()`)
+    await browser.until(`document.querySelector('.palette input')`)
+    await type('.palette input', 'again')
+    await browser.until(
+      `document.querySelector('.palette [aria-selected=true]')?.innerText.includes('again')`,
+    )
+    await browser.press('Enter')
+    await browser.until(`/^#.jobs.[0-9a-f-]+$/.test(location.hash) && location.hash !== '#/jobs/${id}'`)
+    await browser.until(`document.querySelector('h1 .badge.success')`)
   })
 
   it('shows colours, overwritten progress, line links and the first error of a log', async () => {
@@ -254,9 +325,17 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
   it.each([360, 1280, 2560])('fits a window of %i pixels', async width => {
     await browser.show({ width, height: 740 })
     const id = (await daemon.client.list({ limit: 1 })).jobs[0]!.job_id
-    for (const hash of ['#/', '#/jobs', `#/jobs/${id}`, `#/jobs/${id}?tab=task`, '#/new', '#/system']) {
+    const pages = [
+      ['#/', 'main h1'],
+      ['#/jobs', 'main h1'],
+      [`#/jobs/${id}`, 'main h1'],
+      [`#/jobs/${id}?tab=task`, 'main h1'],
+      ['#/new', '#field-task'],
+      ['#/system', 'main h1'],
+    ] as const
+    for (const [hash, part] of pages) {
       await goTo(hash)
-      await browser.until(`document.querySelector('main h1')`)
+      await browser.until(`document.querySelector(${JSON.stringify(part)})`)
       expect([hash, await browser.run('document.documentElement.scrollWidth <= innerWidth')]).toEqual([
         hash,
         true,
@@ -281,14 +360,18 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
       ['#/system', '.checks li'],
     ] as const
     await browser.run(axe.source)
+    const faults = () =>
+      browser.run(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+        violations.map(({ id, nodes }) => [id, ...nodes.slice(0, 3).map(node => node.html.slice(0, 200))]))`)
     for (const [hash, part] of pages) {
       await goTo(hash)
       await browser.until(`location.hash === ${JSON.stringify(hash)} && document.querySelector('${part}')`)
-      const found =
-        await browser.run(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
-        violations.map(({ id, nodes }) => [id, ...nodes.slice(0, 3).map(node => node.html.slice(0, 200))]))`)
-      expect([hash, found]).toEqual([hash, []])
+      expect([hash, await faults()]).toEqual([hash, []])
     }
+    await browser.run(`${button('Go to')}.click()`)
+    await browser.until(`document.querySelectorAll('.palette .badge').length > 1`)
+    expect(await faults()).toEqual([])
+    await browser.run(`document.querySelector('dialog[open]').close()`)
     await browser.show({ width: 1280, height: 800 })
   })
 

@@ -1,10 +1,12 @@
 import type { DaemonInfo } from '../../src/client/daemon-info.ts'
 import type { JobPage, JobSummary } from '../../src/engine/deputy.ts'
+import { lazy } from '../lazy.tsx'
 import { Age, Badge, Command, Duration, Empty, Problem } from '../parts.tsx'
 import { useEvents, useFetch } from '../use-fetch.ts'
-import { LazyCharts } from './lazy-charts.tsx'
 import { NeedsYou } from './needs-you.tsx'
 import { Nodes } from './nodes.tsx'
+
+const Charts = lazy(() => import('./charts.tsx'), <div class="charts waiting" aria-hidden="true" />)
 
 const SHOWN = 6
 
@@ -56,7 +58,7 @@ export const OverviewPage = () => {
         </Empty>
       ) : (
         <>
-          <LazyCharts />
+          <Charts />
           <div class="halves">
             <Short title="Running now" jobs={running.data.value?.jobs} none="Nothing runs." />
             <Short title="Failed last" jobs={failed.data.value?.jobs} none="Nothing failed." />

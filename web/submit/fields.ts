@@ -1,4 +1,5 @@
 import { valueAt } from '../../src/jobs/records.ts'
+
 /** The part of JSON Schema that the manifest uses. */
 export interface Schema {
   readonly type?: string
@@ -23,7 +24,7 @@ export interface Field {
 }
 
 /** What most jobs need; the rest is folded away. */
-const MAIN = ['task', 'agentType', 'runtime', 'artifacts', 'timeout', 'network']
+const MAIN = ['task', 'agentType', 'runtime', 'files', 'artifacts', 'timeout', 'network']
 /** Without a value on this page: a browser has no workspace, and a key is for programs that retry. */
 const LEFT_OUT = ['idempotency_key', 'workspace']
 

@@ -1,7 +1,6 @@
-import { useComputed, useSignal } from '@preact/signals'
+import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { JobView } from '../../src/engine/deputy.ts'
-import { isRecord } from '../../src/jobs/records.ts'
 import { ApiError, askJson } from '../api.ts'
 import { Copy, Problem } from '../parts.tsx'
 import { go, place } from '../router.ts'
@@ -10,6 +9,10 @@ import { useFetch } from '../use-fetch.ts'
 import { asCode } from './as-code.ts'
 import { FieldInput } from './field-input.tsx'
 import { fieldsOf, problemsByField, type Schema } from './fields.ts'
+import { FileList } from './file-list.tsx'
+import { type ManifestDraft, ManifestEditor } from './manifest-editor.tsx'
+import { addFiles, type ManifestFile } from './manifest-files.ts'
+import { Templates } from './templates.tsx'
 
 interface OpenApi {
   readonly paths: Readonly<
@@ -25,13 +28,12 @@ interface OpenApi {
 }
 
 /** A form made from the manifest's schema, and the manifest beside it; either can be edited. */
-export const SubmitPage = () => {
+const SubmitPage = () => {
   const openApi = useFetch<OpenApi>('/openapi.json')
-  const manifest = useSignal<Readonly<Record<string, unknown>>>({ task: '' })
-  const jsonProblem = useSignal<string | undefined>(undefined)
+  const manifest = useSignal<ManifestDraft>({ task: '' })
+  const textProblem = useSignal<string | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
-  const json = useComputed(() => JSON.stringify(manifest.value, null, 2))
   const from = place.value.query.get('from')
   useEffect(() => {
     if (from === null) return
@@ -53,6 +55,14 @@ export const SubmitPage = () => {
     const { [name]: _, ...rest } = manifest.value
     manifest.value = value === undefined ? rest : { ...manifest.value, [name]: value }
   }
+  const files = filesOf(manifest.value)
+  const setFiles = (next: readonly ManifestFile[]): void =>
+    change('files', next.length === 0 ? undefined : next)
+  const add = (chosen: readonly File[]): void => {
+    addFiles(files, chosen).then(setFiles, problem => {
+      error.value = problem
+    })
+  }
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     isBusy.value = true
@@ -68,21 +78,45 @@ export const SubmitPage = () => {
   const inputs = (isMain: boolean) =>
     fields
       .filter(field => field.isMain === isMain)
-      .map(field => (
-        <FieldInput
-          key={field.name}
-          field={field}
-          value={manifest.value[field.name]}
-          problem={problems.get(field.name)}
-          onChange={value => change(field.name, value)}
-        />
-      ))
+      .map(field =>
+        field.name === 'files' ? (
+          <FileList
+            key="files"
+            files={files}
+            problem={problems.get('files')}
+            onAdd={add}
+            onRemove={path => setFiles(files.filter(file => file.path !== path))}
+          />
+        ) : (
+          <FieldInput
+            key={field.name}
+            field={field}
+            value={manifest.value[field.name]}
+            problem={problems.get(field.name)}
+            onChange={value => change(field.name, value)}
+          />
+        ),
+      )
   const isElsewhere = !fields.some(({ name }) => problems.has(name))
 
   return (
-    <form class="submit" onSubmit={event => void submit(event)}>
+    <form
+      class="submit"
+      onSubmit={event => void submit(event)}
+      onDragOver={event => event.preventDefault()}
+      onDrop={event => {
+        event.preventDefault()
+        add([...(event.dataTransfer?.files ?? [])])
+      }}
+    >
       <div>
         <h1>New job</h1>
+        <Templates
+          manifest={manifest.value}
+          onChoose={chosen => {
+            manifest.value = chosen
+          }}
+        />
         {inputs(true)}
         <details open={fields.some(({ name, isMain }) => !isMain && problems.has(name)) || undefined}>
           <summary>More settings</summary>
@@ -90,36 +124,29 @@ export const SubmitPage = () => {
         </details>
         {isElsewhere && <Problem error={error.value} />}
         <div class="bar">
-          <button type="submit" class="primary" disabled={isBusy.value || jsonProblem.value !== undefined}>
+          <button type="submit" class="primary" disabled={isBusy.value || textProblem.value !== undefined}>
             Submit
           </button>
         </div>
       </div>
       <div class="manifest">
-        <div class="bar">
-          <h2>Manifest</h2>
-          <Copy text={json.value} />
-        </div>
-        <textarea
-          aria-label="Manifest as JSON"
-          spellcheck={false}
-          rows={24}
-          value={json.value}
-          aria-invalid={jsonProblem.value !== undefined}
-          onInput={({ currentTarget }) => {
-            const read = readObject(currentTarget.value)
-            jsonProblem.value = typeof read === 'string' ? read : undefined
-            if (typeof read !== 'string') manifest.value = read
+        <ManifestEditor
+          manifest={manifest.value}
+          problem={textProblem.value}
+          onChange={next => {
+            manifest.value = next
+          }}
+          onProblem={next => {
+            textProblem.value = next
           }}
         />
-        {jsonProblem.value !== undefined && <p class="field-problem">{jsonProblem.value}</p>}
         <AsCode manifest={manifest.value} />
       </div>
     </form>
   )
 }
 
-const AsCode = ({ manifest }: { manifest: Readonly<Record<string, unknown>> }) => (
+const AsCode = ({ manifest }: { manifest: ManifestDraft }) => (
   <details class="as-code">
     <summary>Submit it from elsewhere</summary>
     {asCode(manifest).map(([title, code]) => (
@@ -134,12 +161,8 @@ const AsCode = ({ manifest }: { manifest: Readonly<Record<string, unknown>> }) =
   </details>
 )
 
-/** The object that a text holds, or what is wrong with the text. */
-const readObject = (text: string): Record<string, unknown> | string => {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isRecord(value) ? value : 'A manifest is an object.'
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
-}
+/** What was typed as text may be anything; the daemon says what is wrong with it. */
+const filesOf = ({ files }: ManifestDraft): readonly ManifestFile[] =>
+  Array.isArray(files) ? files.filter(file => typeof file?.path === 'string') : []
+
+export default SubmitPage

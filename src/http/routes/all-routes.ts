@@ -15,6 +15,7 @@ import { openApiRoute } from './openapi-route.ts'
 import { outputRoutes } from './output-routes.ts'
 import { reviewRoutes } from './review-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
+import { templateRoutes } from './template-routes.ts'
 import { webRoutes } from './web-routes.ts'
 
 export const controlRoutes = (deps: ControlDeps, sessions: ConsoleSessions): Route[] => {
@@ -26,6 +27,7 @@ export const controlRoutes = (deps: ControlDeps, sessions: ConsoleSessions): Rou
     ...reviewRoutes(deps),
     ...machineRoutes(deps),
     ...sessionRoutes(deps),
+    ...templateRoutes(deps.templates),
     ...(deps.cluster ? clusterRoutes(deps.cluster, deps) : []),
     ...approvalRoutes(deps.approvals),
     ...daemonRoutes(deps),

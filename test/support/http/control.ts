@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { pino } from 'pino'
 import { resolveHome } from '../../../src/config/home.ts'
 import { loadConfig } from '../../../src/config/load.ts'
+import { openTemplates } from '../../../src/config/manifest-templates.ts'
 import { createSecrets } from '../../../src/config/resolve-secrets.ts'
 import type { Deputy } from '../../../src/engine/deputy.ts'
 import { createEngine } from '../../../src/engine/engine.ts'
@@ -60,8 +61,10 @@ export const startControl = async (options: ControlOptions = {}) => {
   const errors: object[] = []
   let stopped = false
   let url: string | null = null
+  const templates = openTemplates(join(home.configDir, 'templates'))
   const app = createControlApp({
     sessions: createSessionTickets([]),
+    templates,
     deputy: wrap(deputy),
     daemon: {
       version: '1.2.3',
@@ -92,6 +95,7 @@ export const startControl = async (options: ControlOptions = {}) => {
     provider,
     tokens,
     home,
+    templates,
     metrics,
     closing,
     /** Defects that were logged. */

@@ -1,4 +1,5 @@
 import { InMemoryServerEventBus, type ServerEventBus } from '@modelcontextprotocol/server'
+import { openTemplates } from '../../../src/config/manifest-templates.ts'
 import { createControlApp } from '../../../src/http/app.ts'
 import { listenLoopback } from '../../../src/http/listen.ts'
 import { createSessionTickets } from '../../../src/http/session-tickets.ts'
@@ -36,6 +37,7 @@ export const startHttpServer = async ({ makeFactory }: HttpServerOptions = {}): 
   const mcp = createMcpHttp({ factoryFor, updates, bus })
   const app = createControlApp({
     sessions: createSessionTickets([]),
+    templates: openTemplates('/nowhere'),
     deputy,
     daemon: {
       version: '1.2.3',
