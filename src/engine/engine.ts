@@ -99,7 +99,6 @@ export const createEngine = (options: EngineOptions): Engine => {
       recovered = true
       void context.readiness.checkAll(closing.signal)
       dispatcher.start()
-      pool.refill()
       sweeper.start()
       history.start()
     },
