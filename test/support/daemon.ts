@@ -54,6 +54,8 @@ export const startDaemon = async ({
     env: { PATH: process.env.PATH, HOME: directory, DEPUTY_HOME: directory, DEPUTY_HTTP_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', stderr ?? 'pipe'],
   })
+  // Never -1: a signal to it would reach every process.
+  if (child.pid === undefined) throw new Error(`cannot start ${program}`)
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', chunk => {
       log += chunk
@@ -67,7 +69,7 @@ export const startDaemon = async ({
     directory,
     client,
     process: child,
-    pid: child.pid ?? -1,
+    pid: child.pid,
     log: () => log,
     ended: () => end,
     kill: async (signal = 'SIGKILL') => {
