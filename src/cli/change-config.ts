@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parse } from 'yaml'
 import { isListening } from '../client/daemon-info.ts'
+import { editConfigFile } from '../config/config-document.ts'
 import { loadConfig } from '../config/load.ts'
 import { AppError } from '../jobs/errors.ts'
-import { editConfigFile } from './config-document.ts'
 import type { Context } from './context.ts'
 
 /** `deputy config set defaults.timeout 600`. The value is YAML; nothing is written unless the result is valid. */

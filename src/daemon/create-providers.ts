@@ -22,6 +22,8 @@ export interface ProvidersOptions {
   /** Called for every request that a machine sends to the guest listener. */
   readonly onCall: (kind: string, status: number) => void
   readonly cluster: Cluster
+  /** Whether jobs may run on this computer without isolation; may change while the daemon runs. */
+  readonly hostAccess: { readonly allowed: boolean }
 }
 
 /** Creates every provider that the configuration enables. */
@@ -31,7 +33,7 @@ export const createProviders = async (options: ProvidersOptions): Promise<Provid
     ...(config.proxmox.enabled && isConfigured(options.env) ? [await proxmox(options)] : []),
     ...(config.sandbox.enabled ? [sandbox(options)] : []),
     ...(config.container.enabled ? [container(options)] : []),
-    ...(config.host.allow ? [createHostProvider(local(options))] : []),
+    createHostProvider({ ...local(options), access: options.hostAccess }),
     ...nodes(options),
   ]
 }

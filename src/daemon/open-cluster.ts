@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import type { Manifest } from '../jobs/manifest.ts'
+import type { HostAccess } from '../mcp/tools/cluster/ask-for-host.ts'
 import type { ClusterTools } from '../mcp/tools/cluster/cluster-toolset.ts'
 import { createCluster } from '../nodes/cluster.ts'
 import { installationId } from '../nodes/installation-id.ts'
@@ -23,8 +24,9 @@ export const openCluster = (options: {
   config: Config
   env: NodeJS.ProcessEnv
   stopping: AbortSignal
+  hostAccess: HostAccess
 }): DaemonCluster => {
-  const { home, config, env } = options
+  const { home, config, env, hostAccess } = options
   const stateDirectory = join(home.stateDir, 'cluster')
   mkdirSync(stateDirectory, { recursive: true, mode: 0o700 })
   const cluster = createCluster({
@@ -37,13 +39,16 @@ export const openCluster = (options: {
   const routing: Routing = {
     cluster,
     local: createLocalMonitor(options.stopping, env.PATH),
-    hostAllowed: config.host.allow,
+    get hostAllowed() {
+      return hostAccess.allowed
+    },
     isRoot: process.getuid?.() === 0,
     get localName() {
       return cluster.config.localName ?? cluster.self.id ?? hostname()
     },
   }
   return Object.assign(routing, {
+    hostAccess,
     status: createClusterStatus(routing),
     child: (manifest: Manifest, index: number) => childManifest(routing, manifest, index),
   })

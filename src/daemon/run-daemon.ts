@@ -34,6 +34,7 @@ import { acquireLock } from '../store/daemon-lock.ts'
 import { openStore } from '../store/sqlite-store.ts'
 import { VERSION } from '../version.ts'
 import { checkDatabase } from './check-database.ts'
+import { createHostAccess } from './create-host-access.ts'
 import { createProviders } from './create-providers.ts'
 import { createToolsets } from './create-toolsets.ts'
 import { parseFaultPoint } from './fault-points.ts'
@@ -112,10 +113,14 @@ const run = async (
   const secrets = createSecrets(config.secrets, env)
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
-  const cluster = openCluster({ home, config, env, stopping: stopping.signal })
+  const hostAccess = createHostAccess(loaded, home.configFile, () => reload())
+  const cluster = openCluster({ home, config, env, stopping: stopping.signal, hostAccess })
   defer(async () => cluster.cluster.close())
   const onCall = countCallbacks(metrics)
-  const providers = await createProviders({ home, config, env, blobs, log, onCall, cluster: cluster.cluster })
+  const providers = await createProviders({
+    ...{ home, config, env, blobs, log, onCall, hostAccess },
+    cluster: cluster.cluster,
+  })
   const engine = createEngine({
     ...{ store, blobs, ballast, providers, secrets, config, log },
     batchChild: cluster.child,
@@ -153,8 +158,9 @@ const run = async (
     const next = loadConfig(home, env)
     const { restart, ...now } = settingsChange(settings, next.settings)
     settings = now.settings
+    hostAccess.allowed = next.config.host.allow
     const change = { ...cluster.cluster.update(next.config.cluster), restart }
-    log.info(change, 'reloaded the nodes')
+    log.info({ ...change, hostAllowed: hostAccess.allowed }, 'reloaded the nodes')
     mcp.toolsChanged()
     void deputy.doctor(stopping.signal)
     return change

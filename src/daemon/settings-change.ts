@@ -7,16 +7,16 @@ export interface SettingsChange {
   readonly restart: readonly string[]
 }
 
-/** Reloading applies the `cluster` section. All other parts of the daemon keep the settings they started with. */
+/** Reloading applies the `cluster` section and `host.allow`. All other parts of the daemon keep their settings. */
 export const settingsChange = (before: readonly Setting[], after: readonly Setting[]): SettingsChange => {
-  const others = (all: readonly Setting[]): Setting[] => all.filter(setting => !isClusterSetting(setting))
+  const others = (all: readonly Setting[]): Setting[] => all.filter(setting => !isReloaded(setting))
   const values = (all: readonly Setting[]) =>
     new Map(all.map(({ path, value }) => [path, JSON.stringify(value)]))
   const [old, next] = [values(others(before)), values(others(after))]
   return {
-    settings: [...others(before), ...after.filter(isClusterSetting)],
+    settings: [...others(before), ...after.filter(isReloaded)],
     restart: [...new Set([...old.keys(), ...next.keys()])].filter(path => old.get(path) !== next.get(path)),
   }
 }
 
-const isClusterSetting = ({ path }: Setting): boolean => path.startsWith('cluster.')
+const isReloaded = ({ path }: Setting): boolean => path.startsWith('cluster.') || path === 'host.allow'

@@ -62,10 +62,7 @@ const named = (manifest: Manifest, wanted: string, { providers }: Choices): Prov
       'unsupported',
       `The runtime '${wanted}' is not configured${didYouMean(wanted, known) || '.'}`,
       {
-        hint:
-          wanted === 'host'
-            ? 'The user must allow it first: deputy config set host.allow true && deputy daemon restart'
-            : `Configured: ${['auto', ...known].join(', ')}. deputy doctor shows what each needs.`,
+        hint: `Configured: ${['auto', ...known].join(', ')}. deputy doctor shows what each needs.`,
       },
     )
   assertFits(provider, manifest)

@@ -25,6 +25,7 @@ export const readElicitation = (server: McpServer, ctx: ServerContext): Elicitat
 export const toInputRequest = ({
   message,
   state,
+  note = 'This cannot be undone',
 }: NonNullable<ToolOutcome['question']>): InputRequiredResult =>
   inputRequired({
     requestState: state,
@@ -33,7 +34,7 @@ export const toInputRequest = ({
         message,
         requestedSchema: {
           type: 'object',
-          properties: { [KEY]: { type: 'boolean', title: 'Confirm', description: 'This cannot be undone' } },
+          properties: { [KEY]: { type: 'boolean', title: 'Confirm', description: note } },
           required: [KEY],
         },
       }),

@@ -54,7 +54,12 @@ export interface ToolOutcome {
   /** The job that this call started. Clients that support MCP tasks get it as a task. */
   readonly startedJob?: string
   /** The user must confirm first; nothing was done. The client repeats the call with the answer and the state. */
-  readonly question?: { readonly message: string; readonly state: string }
+  readonly question?: {
+    readonly message: string
+    readonly state: string
+    /** Beside the box to tick; absent: that the call cannot be undone. */
+    readonly note?: string
+  }
 }
 
 export interface ToolDefinition<Input extends z.ZodObject> {

@@ -84,7 +84,7 @@ export const planRouted = async (request: RoutedCommand, routing: Routing): Prom
   }
   const { os, arch, capabilities, labels: marks } = request.requires ?? {}
   const misfit = unmetRequirement(cluster, { os, arch, capabilities, labels: marks })
-  if (misfit !== undefined) throw nothingFits(misfit)
+  if (misfit !== undefined) throw nothingFits(misfit, routing)
   const requires = {
     ...(os && { os }),
     ...(arch && { arch }),
@@ -109,9 +109,13 @@ export const planRouted = async (request: RoutedCommand, routing: Routing): Prom
   }
 }
 
-const nothingFits = (misfit: string): AppError =>
+const ALLOW_HOST = 'deputy config set host.allow true && deputy nodes reload'
+
+const nothingFits = (misfit: string, { hostAllowed }: Routing): AppError =>
   new AppError('unsupported', misfit, {
-    hint: 'deputy nodes list shows the nodes and their traits; deputy nodes add adds one.',
+    hint: `deputy nodes list shows the nodes and their traits; deputy nodes add adds one.${
+      hostAllowed ? '' : ` To let commands run on this computer: ${ALLOW_HOST}`
+    }`,
   })
 
 const decide = async (
@@ -146,7 +150,7 @@ const stay = (misfit: string | undefined, hostAllowed: boolean): { place: 'local
   }
   if (!hostAllowed) {
     throw new AppError('denied', 'auto_route is off, but commands may not run on this computer.', {
-      hint: 'Turn auto_route on, or the user allows it: deputy config set host.allow true && deputy daemon restart',
+      hint: `Turn auto_route on, or the user allows it: ${ALLOW_HOST}`,
     })
   }
   return { place: 'local', because: 'auto_route is off.' }

@@ -1,5 +1,5 @@
 import { type Document, isMap, isSeq, visit, type YAMLSeq } from 'yaml'
-import { editConfigFile } from '../config-document.ts'
+import { editConfigFile } from '../../config/config-document.ts'
 
 /** Adds a node to the configuration file. Comments and the order of everything else stay. */
 export const addNodeTo = (file: string, node: Readonly<Record<string, unknown>>): void =>

@@ -16,6 +16,8 @@ export interface HostOptions {
   readonly stateDir: string
   readonly blobs: Blobs
   readonly limit?: number
+  /** Whether the user has allowed jobs on this computer; may change while the daemon runs. */
+  readonly access: { readonly allowed: boolean }
   readonly keep?: Partial<KeepLimits>
   readonly graceSeconds?: number
   log?(message: string, fields: Record<string, unknown>): void
@@ -26,13 +28,16 @@ const IDLE_SECONDS = 45
 /** The host provider enforces no limits; requests are only compared with what the computer has. */
 const NO_LIMITS: MachineLimits = { memory: 0, disk: 0, cpu: 0, processes: 0 }
 
-/** Runs jobs as plain processes of this user. Must be enabled in the configuration; every result says so. */
+/** Runs jobs as plain processes of this user, once the user has allowed it (`host.allow`); every result says so. */
 export const createHostProvider = (options: HostOptions): Provider => {
   const dir = join(options.stateDir, 'host')
   const shims = join(dir, 'shims')
+  const { access, limit = 2 * availableParallelism() } = options
   return createLocalProvider({
     name: 'host',
-    limit: options.limit ?? 2 * availableParallelism(),
+    get limit() {
+      return access.allowed ? limit : 0
+    },
     runsDir: join(dir, 'runs'),
     blobs: options.blobs,
     pool: createShimPool({
@@ -61,9 +66,15 @@ export const createHostProvider = (options: HostOptions): Provider => {
     keep: keepLimits(options.keep),
     graceSeconds: options.graceSeconds ?? 5,
     filesLayout: 'workspace',
-    fits,
+    fits: manifest => (access.allowed ? fits(manifest) : NOT_ALLOWED),
     check,
   })
+}
+
+const NOT_ALLOWED: Fit = {
+  ok: false,
+  reason: 'commands may not run on this computer without isolation',
+  hint: 'The user must allow it first: deputy config set host.allow true && deputy nodes reload',
 }
 
 const fits = (manifest: Manifest): Fit => {

@@ -19,6 +19,7 @@ import { openShimSession } from './shim-session.ts'
 
 export interface LocalProviderOptions {
   readonly name: string
+  /** How many jobs run at once; read for each decision. */
   readonly limit: number
   /** Directory for the logs and results of runs. */
   readonly runsDir: string
@@ -76,7 +77,9 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
 
   return {
     name: options.name,
-    slots: options.limit,
+    get slots() {
+      return options.limit
+    },
     check: options.check,
     fits: options.fits,
 

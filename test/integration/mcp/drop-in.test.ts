@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { CLI, newHome, removeDirectory } from '../../support/daemon.ts'
@@ -29,11 +29,11 @@ const fresh = (): string => {
 
 const open = async (
   program: string,
-  options: { directory: string; cwd?: string; env?: Record<string, string> },
+  options: { directory: string; cwd?: string; env?: Record<string, string>; capabilities?: object },
 ): Promise<Bridge> => {
   const bridge = startServer(program, { cwd: options.directory, ...options })
   bridges.push(bridge)
-  await bridge.initialize()
+  await bridge.initialize(options.capabilities)
   return bridge
 }
 
@@ -123,6 +123,13 @@ describe('mcp-delegation-server', () => {
   })
 })
 
+/** This computer is never overloaded. */
+const CALM = {
+  CLUSTER_CPU_THRESHOLD: '100',
+  CLUSTER_LOAD_THRESHOLD: '10000',
+  CLUSTER_MEMORY_THRESHOLD: '100',
+}
+
 describe('cluster-execution-mcp', () => {
   it('lists its four tools without any node, and says how to add one', async () => {
     const bridge = await open('cluster-execution-mcp', { directory: fresh() })
@@ -141,17 +148,46 @@ describe('cluster-execution-mcp', () => {
     const cwd = join(directory, 'project')
     mkdirSync(cwd)
     writeFileSync(join(cwd, 'here.txt'), '')
-    const env = { DEPUTY_ALLOW_HOST: 'true', CLUSTER_CPU_THRESHOLD: '100', CLUSTER_LOAD_THRESHOLD: '10000' }
-    const bridge = await open('cluster-execution-mcp', {
-      directory,
-      cwd,
-      env: { ...env, CLUSTER_MEMORY_THRESHOLD: '100' },
-    })
+    const env = { ...CALM, DEPUTY_ALLOW_HOST: 'true' }
+    const bridge = await open('cluster-execution-mcp', { directory, cwd, env })
     expect(await call(bridge, 'cluster_bash', { command: 'ls' })).toMatchObject({
       success: true,
       stdout: 'here.txt\n',
       auto_routed: false,
     })
+  })
+
+  it('asks the user once whether commands may run here, where the client can ask', async () => {
+    const directory = fresh()
+    const ask = async (bridge: Bridge, answer?: { action: string; content?: object }) => {
+      const params = { name: 'cluster_bash', arguments: { command: 'echo here; pwd' } }
+      const { id, answer: called } = bridge.start('tools/call', params)
+      if (answer !== undefined) {
+        const question = await bridge.next('the question', ({ method }) => method === 'elicitation/create')
+        expect(question.params?.message).toContain("'echo here; pwd' on this computer")
+        bridge.send({ id: question.id, result: answer })
+      }
+      const { result } = await called
+      // An answer without a question before it: the client was not asked again.
+      expect(bridge.messages().filter(({ method }) => method === 'elicitation/create').length).toBeLessThan(2)
+      return { id, text: JSON.stringify(result) }
+    }
+    const refusal = 'deputy config set host.allow true'
+    const mute = await open('cluster-execution-mcp', { directory, env: CALM })
+    expect((await ask(mute)).text).toContain(refusal)
+
+    const first = await open('cluster-execution-mcp', { directory, capabilities: { elicitation: {} } })
+    expect((await ask(first, { action: 'decline' })).text).toContain(refusal)
+    expect((await ask(first)).text).toContain(refusal)
+
+    for (const bridge of bridges) bridge.process.kill('SIGKILL')
+    await stopDaemonOf(directory)
+    const options = { directory, env: CALM, capabilities: { elicitation: {} } }
+    const second = await open('cluster-execution-mcp', options)
+    const yes = { action: 'accept', content: { confirm: true } }
+    expect((await ask(second, yes)).text).toContain(`here\\n${directory}\\n`)
+    expect((await ask(second)).text).toContain(`here\\n${directory}\\n`)
+    expect(readFileSync(join(directory, 'config/config.yaml'), 'utf8')).toBe('host:\n  allow: true\n')
   })
 
   it('has the nodes of its variables', async () => {

@@ -1,9 +1,14 @@
 import { z } from 'zod'
-import type { Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
-import { COMMON_INPUT, REQUIREMENTS, requirementsOf, runCommand } from './run-on-cluster.ts'
+import {
+  COMMON_INPUT,
+  type CommandTools,
+  REQUIREMENTS,
+  requirementsOf,
+  runCommand,
+} from './run-on-cluster.ts'
 
-export const clusterBash = (tools: Routing): Tool =>
+export const clusterBash = (tools: CommandTools): Tool =>
   defineTool({
     name: 'cluster_bash',
     title: 'Run a command on the cluster',

@@ -1,12 +1,12 @@
 import type { ClusterStatus } from '../../../routing/cluster-status.ts'
-import type { Routing } from '../../../routing/plan-routed.ts'
 import type { Toolset } from '../../toolset.ts'
 import { clusterBash } from './cluster-bash.ts'
 import { clusterStatus } from './cluster-status-tool.ts'
 import { offloadTo } from './offload-to.ts'
 import { parallelExecute } from './parallel-execute.ts'
+import type { CommandTools } from './run-on-cluster.ts'
 
-export interface ClusterTools extends Routing {
+export interface ClusterTools extends CommandTools {
   readonly status: ClusterStatus
 }
 

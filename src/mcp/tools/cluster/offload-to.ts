@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import type { Routing } from '../../../routing/plan-routed.ts'
 import { changes, defineTool, type Tool } from '../../tool.ts'
-import { COMMON_INPUT, runCommand } from './run-on-cluster.ts'
+import { COMMON_INPUT, type CommandTools, runCommand } from './run-on-cluster.ts'
 
-export const offloadTo = (tools: Routing): Tool =>
+export const offloadTo = (tools: CommandTools): Tool =>
   defineTool({
     name: 'offload_to',
     title: 'Run a command on one node',

@@ -3,6 +3,7 @@ import { commandResult } from '../../../routing/command-result.ts'
 import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan-routed.ts'
 import type { ToolContext, ToolOutcome } from '../../tool.ts'
 import { MAX_WAIT_SECONDS, waitForEnd } from '../jobs/wait-for-end.ts'
+import { askForHost, type HostAccess } from './ask-for-host.ts'
 
 /** Input fields that all tools for commands share. */
 export const COMMON_INPUT = {
@@ -32,14 +33,21 @@ export const requirementsOf = (input: {
   ...(input.requires_labels !== undefined && { labels: input.requires_labels }),
 })
 
+export interface CommandTools extends Routing {
+  readonly hostAccess: HostAccess
+}
+
 /** Submits a job and waits for it. The job keeps running when the wait ends first. */
 export const runCommand = async (
-  tools: Routing,
-  request: RoutedCommand,
+  tools: CommandTools,
+  command: RoutedCommand,
   waitSeconds: number,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const plan = await planRouted({ ...request, clientDirectory: context.directories[0] }, tools)
+  const request = { ...command, clientDirectory: context.directories[0] }
+  const question = await askForHost(tools, request, context)
+  if (question !== undefined) return { data: {}, question }
+  const plan = await planRouted(request, tools)
   const job = await context.deputy.submit(plan.manifest, context.origin, {
     directories: context.directories,
   })
