@@ -14,8 +14,8 @@ export interface BridgeOptions {
   readonly argv: readonly string[]
 }
 
-/** Time for pending responses after the client has closed stdin, as `echo … | deputy mcp` does. */
-const DRAIN_MS = 5000
+/** Time for pending responses after the client has closed stdin, as `echo … | deputy mcp` does. Connecting is extra. */
+const DRAIN_MS = 10_000
 /** Pause between attempts to start a daemon, so that a busy client does not spawn one with each message. */
 const RECONNECT_PAUSE_MS = 2000
 const MAX_QUEUED_BYTES = 48 * 1024 * 1024
@@ -48,6 +48,10 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
 
   const exitWhenDone = () => {
     if (inputEnded && conversation.pendingCount() === 0 && queue.length === 0) exit()
+  }
+
+  const limitDrain = () => {
+    if (inputEnded && !connecting) setTimeout(exit, DRAIN_MS)
   }
 
   const fromClient = (line: Buffer) => {
@@ -113,6 +117,7 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
     }
     flush()
     exitWhenDone()
+    limitDrain()
   }
 
   for (const problem of problems) log(problem)
@@ -123,7 +128,7 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
   stdin.once('end', () => {
     inputEnded = true
     exitWhenDone()
-    setTimeout(exit, DRAIN_MS)
+    limitDrain()
   })
   void connect()
 }
