@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../src/jobs/ids.ts'
+import { processes } from '../chaos/processes.ts'
 import { describeWorkspacePatches } from '../integration/providers/patch-contract.ts'
 import { exitOf } from '../integration/providers/provider-contract.ts'
 import { createTestCli } from '../support/cli.ts'
@@ -24,6 +25,8 @@ const subject = (more: Record<string, unknown> = {}) => ({
   factory: 'createContainerProvider',
   options: { host: engine?.host, image: TOOLS, graceSeconds: 1, ...more },
 })
+
+const childOf = (pid: number): number => processes().find(({ parent }) => parent === pid)!.pid
 
 const open = (more?: Record<string, unknown>): Promise<Harness> => createHarness(subject(more))
 
@@ -79,16 +82,23 @@ describe.skipIf(missing !== undefined)('a container', () => {
       { task: `echo go; sleep 60; : ${mark}`, env: { PLAIN: mark } },
       { secrets: { TOKEN: secret } },
     )
-    await launched.sink.until(sink => sink.text().includes('go'), 'the command has started')
-    const { text } = await docker.api('GET', `/v1.40/containers/deputy-${launched.machine.id}/json`)
+    const hasBegun = (sink: typeof launched.sink): boolean => sink.text().includes('go')
+    await launched.sink.until(hasBegun, 'the command has started')
+    const inspect = () => docker.api('GET', `/v1.40/containers/deputy-${launched.machine.id}/json`)
+    const before = (await inspect()).text
+    launched.detach()
+    await launched.outcome
+    const again = harness.reattach(launched, 0)
+    await again.sink.until(hasBegun, 'it is followed again, through an exec')
+    const { text } = await inspect()
     const { ExecIDs } = JSON.parse(text) as { ExecIDs: string[] }
     const execs = await Promise.all(ExecIDs.map(id => docker.api('GET', `/v1.40/exec/${id}/json`)))
-    const shown = [text, ...execs.map(one => one.text)].join('')
+    const shown = [before, text, ...execs.map(one => one.text)].join('')
     expect(ExecIDs.length).toBeGreaterThan(0)
     expect(shown).not.toContain(secret)
     expect(shown).not.toContain(mark)
-    launched.stop('cancel')
-    await launched.outcome
+    again.stop('cancel')
+    await again.outcome
     await harness.provider.destroy(launched.machine, signal())
   })
 
@@ -109,6 +119,18 @@ describe.skipIf(missing !== undefined)('a container', () => {
     expect(launched.sink.text()).toBe(LINES)
     await harness.provider.destroy(launched.machine, signal())
   })
+
+  it('is asked by an exec when its first shell no longer answers', async () => {
+    const launched = await harness.launch({ task: COUNT })
+    await launched.sink.until(sink => sink.text().includes('line 3\n'), 'three lines')
+    const { text } = await docker.api('GET', `/v1.40/containers/deputy-${launched.machine.id}/json`)
+    const { State, ExecIDs } = JSON.parse(text) as { State: { Pid: number }; ExecIDs: string[] | null }
+    expect(ExecIDs).toBeNull()
+    process.kill(childOf(childOf(State.Pid)), 'SIGKILL')
+    expect(exitOf(await launched.outcome).code).toBe(0)
+    expect(launched.sink.text()).toBe(LINES)
+    await harness.provider.destroy(launched.machine, signal())
+  }, 120_000)
 
   it.each(['stop?t=0', 'kill'])(
     'that others end with %s loses its job, which is not run again',
@@ -136,6 +158,13 @@ describe.skipIf(missing !== undefined)('a container', () => {
     const gpu = harness.run({ task: 'true', gpus: 'all' })
     await expect(gpu).rejects.toMatchObject({ code: 'unsupported', message: expect.stringContaining('GPUs') })
     const other = await open({ runtimeClass: 'none-such' })
+    expect((await other.provider.check(signal())).checks).toContainEqual(
+      expect.objectContaining({
+        name: 'runtimes',
+        status: 'failed',
+        fix: expect.stringContaining('none-such'),
+      }),
+    )
     await expect(other.run({ task: 'true' })).rejects.toMatchObject({
       code: 'unsupported',
       message: expect.stringContaining('none-such'),

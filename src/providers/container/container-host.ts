@@ -1,12 +1,11 @@
 import { AppError } from '../../jobs/errors.ts'
-import { WORKSPACE } from '../../jobs/paths.ts'
 import type { RunnerHost } from '../../runner/channel.ts'
 import { shellChannel } from '../../runner/shell-channel.ts'
-import { MACHINE_LABEL, OWNER_LABEL } from './container-spec.ts'
+import { enterArgv, MACHINE_LABEL, OWNER_LABEL } from './container-spec.ts'
 import { field, text } from './engine-address.ts'
 import type { EngineClient } from './engine-client.ts'
 import { execInContainer } from './exec-session.ts'
-import { ENTER } from './programs.ts'
+import { useFirstShell } from './first-shell.ts'
 
 export interface ContainerState {
   readonly id: string
@@ -49,35 +48,49 @@ export interface HostRequest {
   readonly machineId: string
   readonly owner: string
   readonly image: string
+  /** The container has run nothing yet. */
+  readonly isFresh: boolean
 }
 
-/** How the runner in a container is reached: each exchange is one exec, with the script on its stdin. */
-export const containerHost = ({ client, name, machineId, owner, image }: HostRequest): RunnerHost => ({
-  name: `container ${name}`,
-  retries: 3,
-  failed: () => undefined,
-  connect: async signal => {
-    const state = await inspectContainer(client, name, signal)
-    if (state === undefined) throw isGone(name)
-    if (!state.running) throw hasEnded(name, image, state)
-    const link = `.cache/deputy/${owner}/work/${machineId}`
-    const channel = shellChannel(owner, {
-      run: ({ script, onOpen, ...session }) =>
-        execInContainer(client, {
-          ...session,
-          container: name,
-          argv: ['sh', '-c', ENTER, 'sh', link, WORKSPACE],
-          input: `${script}exit\n`,
-          onOpen: () => onOpen(state.startedAt),
-        }),
-      lost: stderr =>
-        new AppError('unavailable', `The runner in ${name} ended: ${stderr.trim() || 'the stream was cut'}.`),
-      isUnsent: () => false,
-      isConnectionError: (error): error is AppError => error instanceof AppError,
-    })
-    return { ...channel, succeeded: () => undefined, failed: () => undefined }
-  },
-})
+/**
+ * How the runner in a container is reached: the first exchange through the shell that the container started with, each
+ * later one through an exec, always with the script on stdin.
+ */
+export const containerHost = ({ client, name, image, isFresh, ...machine }: HostRequest): RunnerHost => {
+  const { owner } = machine
+  let hasFirstShell = isFresh
+  return {
+    name: `container ${name}`,
+    retries: 3,
+    failed: () => undefined,
+    connect: async signal => {
+      const state = await inspectContainer(client, name, signal)
+      if (state === undefined) throw isGone(name)
+      if (!state.running) throw hasEnded(name, image, state)
+      const channel = shellChannel(owner, {
+        run: ({ script, onOpen, ...session }) => {
+          const request = {
+            ...session,
+            container: name,
+            input: `${script}exit\n`,
+            onOpen: () => onOpen(state.startedAt),
+          }
+          if (!hasFirstShell) return execInContainer(client, { ...request, argv: enterArgv(machine) })
+          hasFirstShell = false
+          return useFirstShell(client, request)
+        },
+        lost: stderr =>
+          new AppError(
+            'unavailable',
+            `The runner in ${name} ended: ${stderr.trim() || 'the stream was cut'}.`,
+          ),
+        isUnsent: () => false,
+        isConnectionError: (error): error is AppError => error instanceof AppError,
+      })
+      return { ...channel, succeeded: () => undefined, failed: () => undefined }
+    },
+  }
+}
 
 const isGone = (name: string): AppError =>
   new AppError('not_found', `The container ${name} is gone: it was removed by somebody else.`, {

@@ -2,7 +2,7 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import { covers } from './image-reference.ts'
-import { IDLE } from './programs.ts'
+import { ENTER, IDLE } from './programs.ts'
 import type { LocalImage } from './pull-image.ts'
 
 /** Where the runner keeps its records: a tmpfs, so that nothing of a job is on the disk of the engine. */
@@ -11,6 +11,11 @@ export const RUNNER_HOME = '/run/deputy'
 /** The labels prove whose container it is. */
 export const OWNER_LABEL = 'deputy.owner'
 export const MACHINE_LABEL = 'deputy.machine'
+
+/** Starts the shell that reads the runner. */
+export const enterArgv = ({ owner, machineId }: Pick<SpecRequest, 'owner' | 'machineId'>): string[] => [
+  ...['sh', '-c', ENTER, 'sh', `.cache/deputy/${owner}/work/${machineId}`, WORKSPACE],
+]
 
 export const containerName = (machineId: string): string => `deputy-${machineId}`
 
@@ -47,7 +52,10 @@ export const containerSpec = (request: SpecRequest): Record<string, unknown> => 
     Image: image.id,
     User: userOf(image, request.users),
     Entrypoint: ['sh', '-c', IDLE],
-    Cmd: [],
+    Cmd: ['sh', ...enterArgv(request)],
+    // For the first shell.
+    OpenStdin: true,
+    StdinOnce: true,
     Env: [`HOME=${RUNNER_HOME}`],
     WorkingDir: '/',
     Hostname: 'job',

@@ -7,9 +7,8 @@ import { field, text } from './engine-address.ts'
 import type { EngineClient } from './engine-client.ts'
 import { createStreamReader } from './stream-frames.ts'
 
-export interface ExecRequest {
+export interface StreamRequest {
   readonly container: string
-  readonly argv: readonly string[]
   /** Sent to stdin, which is then closed. Never part of the inspectable configuration. */
   readonly input: string | AsyncIterable<unknown>
   onOpen?(): void
@@ -17,6 +16,10 @@ export interface ExecRequest {
   onStdout?(chunk: Buffer): undefined | 'enough' | Promise<void>
   readonly signal: AbortSignal
   readonly timeoutMs?: number
+}
+
+export interface ExecRequest extends StreamRequest {
+  readonly argv: readonly string[]
 }
 
 const MAX_STDERR = 16_384
@@ -38,13 +41,13 @@ export const execInContainer = async (
       signal,
     })
     const id = text(created, 'Id') ?? ''
-    const { socket, head } = await client.hijack({
+    const opened = await client.hijack({
       method: 'POST',
       path: `/exec/${id}/start`,
       body: { Detach: false, Tty: false },
       signal,
     })
-    const { stderr, enough } = await converse(socket, head, request, signal)
+    const { stderr, enough } = await converse(opened, request, signal)
     return { code: enough ? 0 : await exitCode(client, id, signal), stderr }
   } catch (error) {
     if (deadline.expired)
@@ -55,10 +58,10 @@ export const execInContainer = async (
   }
 }
 
-const converse = (
-  socket: Duplex,
-  head: Buffer,
-  request: ExecRequest,
+/** Sends the input of a request to a process of a container, and hands over what the process prints. */
+export const converse = (
+  { socket, head }: { socket: Duplex; head: Buffer },
+  request: StreamRequest,
   signal: AbortSignal,
 ): Promise<{ stderr: string; enough: boolean }> =>
   new Promise((resolve, reject) => {

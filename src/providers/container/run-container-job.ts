@@ -21,7 +21,8 @@ export const startInContainer = (context: ProviderContext, run: Run): Promise<Ou
     const details = detailsOf(machine)
     const client = clientOf(context, machine)
     const container = containerName(machine.id)
-    if (details.image === undefined || (await inspectContainer(client, container, run.detach)) === undefined)
+    const isKept = manifest.machine !== undefined
+    if (isKept && (await inspectContainer(client, container, run.detach)) === undefined)
       throw isGone(machine.id)
     assertSameContainer(manifest, details)
     if (manifest.network !== undefined) await run.remember({ network: manifest.network })
@@ -31,12 +32,12 @@ export const startInContainer = (context: ProviderContext, run: Run): Promise<Ou
     const command = { ...run.command, env: { ...proxy, ...run.command.env } }
     const isolation = [...details.isolation, describeNetwork(networkFor(manifest, details))]
     const launch = launchRequest({ ...context.runner, run: { ...run, command }, isolation })
-    return driveRun({ ...driveOptions(context, run), ...launch })
+    return driveRun({ ...driveOptions(context, run, !isKept), ...launch })
   })
 
 /** Follows the command that an earlier daemon started. */
 export const attachToContainer = (context: ProviderContext, run: AttachRequest): Promise<Outcome> =>
-  withEgress(context, run, () => driveRun(driveOptions(context, run)))
+  withEgress(context, run, () => driveRun(driveOptions(context, run, false)))
 
 /** Lends the job the proxy for its list of domains, if it has one. */
 const withEgress = async (
@@ -68,7 +69,7 @@ const withEgress = async (
   }
 }
 
-const driveOptions = (context: ProviderContext, run: AttachRequest): RunOptions => {
+const driveOptions = (context: ProviderContext, run: AttachRequest, isFresh: boolean): RunOptions => {
   const { machine } = run
   const { image, boot, engineLabel } = detailsOf(machine)
   return {
@@ -81,6 +82,7 @@ const driveOptions = (context: ProviderContext, run: AttachRequest): RunOptions 
       machineId: machine.id,
       owner: context.owner,
       image: image?.name ?? '',
+      isFresh,
     }),
     bootId: boot,
     begun: performance.now(),

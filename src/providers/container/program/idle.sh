@@ -1,4 +1,6 @@
-# The first program of a container: waits until the engine ends it. The commands of jobs come later, over the channel.
+# idle COMMAND...: the first program of a container. Runs the command, the shell that takes the first request of the runner
+# over stdin, then waits until the engine ends it. Later requests come over execs.
+"$@"
 trap 'exit 0' TERM
 while :; do
   sleep 3600 &
