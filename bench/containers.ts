@@ -11,8 +11,9 @@ import {
   type TestEngine,
 } from '../test/support/containers/engines.ts'
 import { has } from '../test/support/has.ts'
-import { startDaemon } from './daemon.ts'
+import { type BenchDaemon, startDaemon } from './daemon.ts'
 import { type Bench, type Figure, percentile } from './figure.ts'
+import { gigabyteOfOutput } from './gigabyte.ts'
 
 const ROUNDS = 20
 const QUICK_ROUNDS = 7
@@ -27,7 +28,8 @@ const containerStart =
     const engine = await createEngine(name)
     try {
       await importBusybox(engine)
-      return await withDaemon(engine, async client => {
+      return await withDaemon(engine, async daemon => {
+        const { client } = daemon
         const times = { cold: [] as number[], warm: [] as number[], floor: [] as number[] }
         for (let i = -1; i < (quick ? QUICK_ROUNDS : ROUNDS); i++) {
           const floor = await bareRun(engine)
@@ -48,7 +50,11 @@ const containerStart =
           floor,
           target: { of: 'ratio', at: 'most', limit },
         })
-        return [figure('warm', 0.5), figure('cold', 1.2), ...(quick ? [] : await burst(name, client))]
+        const starts = [figure('warm', 0.5), figure('cold', 1.2)]
+        if (quick) return starts
+        const bursts = await burst(name, client)
+        const output = { name: `${name}, 1 GB of output`, image: BUSYBOX }
+        return [...starts, ...bursts, ...(await gigabyteOfOutput(daemon, output))]
       })
     } finally {
       await engine.close()
@@ -57,14 +63,14 @@ const containerStart =
 
 const withDaemon = async (
   engine: TestEngine,
-  work: (client: Client) => Promise<Figure[]>,
+  work: (daemon: BenchDaemon) => Promise<Figure[]>,
 ): Promise<Figure[]> => {
   const daemon = await startDaemon({}, async ({ configDir, configFile }) => {
     mkdirSync(configDir, { recursive: true })
     writeFileSync(configFile, JSON.stringify({ container: { host: engine.host, warm: [BUSYBOX] } }))
   })
   try {
-    return await work(daemon.client)
+    return await work(daemon)
   } finally {
     await daemon.stop()
   }

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { setMaxListeners } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '../src/client/daemon-client.ts'
 import { type BenchDaemon, startDaemon } from './daemon.ts'
 import { type Bench, type Figure, percentile } from './figure.ts'
+import { gigabyteOfOutput } from './gigabyte.ts'
 
 const ROUNDS = 60
 const QUICK_ROUNDS = 25
@@ -125,39 +125,11 @@ const burst = async ({ client }: BenchDaemon): Promise<Figure[]> => {
   ]
 }
 
-/** A gigabyte through one job: the daemon must not notice, and both ends must arrive. */
 const gigabyte: Bench['run'] = async () => {
   const daemon = await startDaemon()
   try {
     await firstByte(daemon.client, 'echo warm')
-    const before = daemon.memory()
-    let highest = before
-    const { job_id } = await daemon.client.submit({
-      task: 'echo BEGIN; head -c 1073741824 /dev/zero | tr "\\0" x; echo; echo END',
-      timeout: 600,
-    })
-    const began = performance.now()
-    for (;;) {
-      highest = Math.max(highest, daemon.memory())
-      const view = await daemon.client.get(job_id)
-      if (view.completed_at !== null) break
-      await sleep(20)
-    }
-    const seconds = (performance.now() - began) / 1000
-    const result = await daemon.client.result(job_id, { maxBytes: 4096 })
-    if (!result.output.startsWith('BEGIN') || !result.output.endsWith('END\n'))
-      throw new Error('an end of the output is missing')
-    if (result.output_bytes !== 1_073_741_824 + 11)
-      throw new Error(`${result.output_bytes} bytes were counted`)
-    return [
-      {
-        name: '1 GB of output: growth of the daemon',
-        value: (highest - before) / 2 ** 20,
-        unit: 'MB',
-        target: { of: 'value', at: 'most', limit: 32 },
-      },
-      { name: '1 GB of output: throughput', value: 1024 / seconds, unit: 'MB/s' },
-    ]
+    return await gigabyteOfOutput(daemon)
   } finally {
     await daemon.stop()
   }
