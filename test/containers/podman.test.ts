@@ -9,15 +9,26 @@ const { engine, missing, registries } = await describeContainerContract('podman'
 describeVolumes(engine, missing)
 describeImages(engine, registries)
 
-it.skipIf(missing !== undefined)('podman has no GPUs to give, and says so', async () => {
-  const harness = await createHarness({
-    module: 'providers/container/container-provider.js',
-    factory: 'createContainerProvider',
-    options: { host: engine?.host, image: TOOLS },
-  })
-  await expect(harness.run({ task: 'true', gpus: 'all' })).rejects.toMatchObject({
-    code: 'unsupported',
-    message: expect.stringContaining('GPUs need Docker'),
-  })
-  await harness.dispose()
-})
+it.skipIf(missing !== undefined)(
+  'podman refuses GPUs and runtime classes, which it would ignore',
+  async () => {
+    const open = (more = {}) =>
+      createHarness({
+        module: 'providers/container/container-provider.js',
+        factory: 'createContainerProvider',
+        options: { host: engine?.host, image: TOOLS, ...more },
+      })
+    const plain = await open()
+    await expect(plain.run({ task: 'true', gpus: 'all' })).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringContaining('GPUs need Docker'),
+    })
+    await plain.dispose()
+    const kata = await open({ runtimeClass: 'kata' })
+    await expect(kata.run({ task: 'true' })).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringContaining('container.runtimeClass needs Docker'),
+    })
+    await kata.dispose()
+  },
+)

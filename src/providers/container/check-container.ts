@@ -7,6 +7,7 @@ export interface CheckOptions {
   readonly env: NodeJS.ProcessEnv
   readonly home: string
   readonly image?: string | undefined
+  readonly runtimeClass?: string | undefined
   readonly signal: AbortSignal
 }
 
@@ -36,7 +37,7 @@ const checksOf = async (engines: Engines, options: CheckOptions): Promise<Check[
       },
       { name: 'system', status: 'ok', message: describe(info) },
       limitsCheck(info),
-      { name: 'runtimes', status: 'ok', message: runtimesOf(info) },
+      runtimesCheck(info, options.runtimeClass),
       imageCheck(options.image),
     ]
   } catch (thrown) {
@@ -74,9 +75,16 @@ const limitsCheck = (info: unknown): Check => {
       }
 }
 
-const runtimesOf = (info: unknown): string => {
+const runtimesCheck = (info: unknown, wanted: string | undefined): Check => {
   const runtimes = Object.keys(Object(field(info, 'Runtimes'))).filter(name => !name.includes('.'))
-  return `${runtimes.join(', ') || 'unknown'}; default ${text(info, 'DefaultRuntime') ?? 'unknown'}`
+  const message = `${runtimes.join(', ') || 'unknown'}; default ${text(info, 'DefaultRuntime') ?? 'unknown'}`
+  // Docker also takes the full name of a shim, which it does not list.
+  if (wanted === undefined || runtimes.includes(wanted) || wanted.includes('.'))
+    return { name: 'runtimes', status: 'ok', message }
+  return {
+    ...failed('runtimes', `container.runtimeClass is '${wanted}', the engine has ${message}`),
+    fix: `Install ${wanted} and add it to "runtimes" in /etc/docker/daemon.json, then: systemctl restart docker`,
+  }
 }
 
 const imageCheck = (image: string | undefined): Check => ({

@@ -29,7 +29,7 @@ export const provisionContainer = async (
   const client = engines.current()
   await remember({ engine: client.address.url, container: name })
   const engineLabel = await engines.label(client, signal)
-  if (manifest?.gpus !== undefined && engineLabel.startsWith('podman')) throw noGpus(engineLabel)
+  if (engineLabel.startsWith('podman')) assertPodmanCan(engineLabel, manifest?.gpus, context.runtimeClass)
   const begun = performance.now()
   const image = await ensureImage(client, {
     image: wanted,
@@ -47,8 +47,18 @@ export const provisionContainer = async (
   await remember({ image, engineLabel, network, isolation: isolationOf(spec, engineLabel), boot: startedAt })
 }
 
-/** Podman takes the request of Docker for GPUs, and gives none. */
-const noGpus = (engine: string): AppError =>
-  new AppError('unsupported', `GPUs need Docker; the engine is ${engine}.`, {
-    hint: 'Set container.host to the socket of Docker, or leave gpus out.',
-  })
+/** Podman takes these requests of Docker, and ignores them. */
+const assertPodmanCan = (
+  engine: string,
+  gpus: string | undefined,
+  runtimeClass: string | undefined,
+): void => {
+  if (gpus !== undefined)
+    throw new AppError('unsupported', `GPUs need Docker; the engine is ${engine}.`, {
+      hint: 'Set container.host to the socket of Docker, or leave gpus out.',
+    })
+  if (runtimeClass !== undefined)
+    throw new AppError('unsupported', `container.runtimeClass needs Docker; the engine is ${engine}.`, {
+      hint: `Remove it, and set runtime = "${runtimeClass}" in containers.conf of Podman.`,
+    })
+}
