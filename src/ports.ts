@@ -17,6 +17,7 @@ export type {
 export type { Secrets } from './ports/secrets.ts'
 export type { Session, SessionRequest, TerminalSize } from './ports/session.ts'
 export type {
+  Claimed,
   ClaimRequest,
   EventBody,
   Inserted,

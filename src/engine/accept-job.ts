@@ -41,7 +41,7 @@ export const acceptJob = async (
 ): Promise<Inserted & { readonly because: string }> => {
   const asked = parseManifest(input)
   const { store, clock, config } = context
-  refuseFullQueue(context)
+  await refuseFullQueue(context)
   refuseFullDisk(context)
   const id = newId(clock.now())
   const timeoutSeconds = asked.timeout ?? config.defaults.timeout
@@ -89,8 +89,8 @@ const withForbiddenNetwork = (
     ? { ...manifest, network: 'none' }
     : manifest
 
-const refuseFullQueue = ({ store, config }: EngineContext): void => {
-  const { pending } = store.counts()
+const refuseFullQueue = async ({ store, config }: EngineContext): Promise<void> => {
+  const { pending } = await store.counts()
   if (pending < config.limits.queue) return
   throw new AppError(
     'queue_full',

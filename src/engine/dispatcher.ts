@@ -34,7 +34,7 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
     // A provider that lost all its slots still gets jobs, one at a time: `create` says why they cannot run.
     const hasRoom = (): boolean =>
       !context.closing.aborted && activeJobs().count(name) < Math.max(1, provider.slots)
-    for (let first = isInserting; hasRoom() && (first || store.waiting(name) > 0); first = false) {
+    for (let first = isInserting; hasRoom() && (first || (await store.waiting(name)) > 0); first = false) {
       const claimed = await store.claim({
         runtime: name,
         machineId: newId(clock.now()),
@@ -42,23 +42,22 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
         now: clock.now(),
       })
       if (claimed === undefined) return
-      const { job, machine } = claimed
+      const { job, manifest, machine } = claimed
       context.fault('claimed')
       context.changes.emit({ jobId: job.id, kind: 'state' })
-      const manifest = await store.getManifest(job.id)
-      if (manifest !== undefined) void activeJobs().run(job, manifest, machine, 'start')
+      void activeJobs().run(job, manifest, machine, 'start')
     }
   }
 
   const fillBatches = async (): Promise<void> => {
     const { store, clock, closing } = context
-    while (!closing.aborted && activeJobs().count(BATCH) < BATCH_SLOTS && store.waiting(BATCH) > 0) {
-      const job = await store.claimBatch(clock.now())
-      if (job === undefined) return
+    while (!closing.aborted && activeJobs().count(BATCH) < BATCH_SLOTS && (await store.waiting(BATCH)) > 0) {
+      const claimed = await store.claimBatch(clock.now())
+      if (claimed === undefined) return
+      const { job, manifest } = claimed
       context.fault('claimed')
       context.changes.emit({ jobId: job.id, kind: 'state' })
-      const manifest = await store.getManifest(job.id)
-      if (manifest !== undefined) void activeJobs().runBatch(job, manifest, 'start')
+      void activeJobs().runBatch(job, manifest, 'start')
     }
   }
 

@@ -121,7 +121,7 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
       for (const { runtime, state } of await store.listMachines())
         machines[`${runtime}/${state}`] = (machines[`${runtime}/${state}`] ?? 0) + 1
       return {
-        jobs: store.counts(),
+        jobs: await store.counts(),
         machines,
         last_day: await store.endedSince(clock.now() - DAY_MS),
         oldest_pending_seconds: oldest === null ? 0 : Math.max(0, clock.now() - oldest) / 1000,

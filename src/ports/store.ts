@@ -6,7 +6,12 @@ import type { JobState, TerminalState } from '../jobs/states.ts'
 import type { Machine, MachineRecord } from './machine.ts'
 import type { SinkBatch } from './run.ts'
 
-/** Durable storage of jobs and machines. Every method that writes resolves when the write is on disk. */
+/**
+ * Durable storage of jobs and machines. Every method that writes resolves when the write is on disk, except lazy writes.
+ * Writes take effect in the order of the calls, and those of one turn of the event loop may share a transaction: a
+ * claim that follows an insert finds its job. A read sees every write that was resolved before the call. The store
+ * notifies nobody: the engine tells its listeners after each write.
+ */
 export interface Store {
   /** Returns the earlier job when the idempotency key is known; throws `conflict` when its manifest differs. */
   insertJob(job: NewJob): Promise<Inserted>
@@ -19,17 +24,17 @@ export interface Store {
   overdueJobs(now: number): Promise<Job[]>
   /** Pending jobs that wait for a kept machine that no longer exists. */
   strandedJobs(): Promise<Job[]>
-  counts(): Readonly<Record<JobState, number>>
+  counts(): Promise<Readonly<Record<JobState, number>>>
   /** Number of pending jobs of a provider, including those that may not start yet. */
-  waiting(runtime: string): number
+  waiting(runtime: string): Promise<number>
   queuePosition(job: Job): Promise<number>
   /** How many jobs ended how, since a time of the wall clock. */
   endedSince(since: number): Promise<Readonly<Record<TerminalState, number>>>
   oldestPending(): Promise<number | null>
   /** Claims the next pending job of a provider and records its machine, in one transaction. */
-  claim(request: ClaimRequest): Promise<{ job: Job; machine: MachineRecord } | undefined>
+  claim(request: ClaimRequest): Promise<Claimed | undefined>
   /** Claims the next pending batch, which needs no machine. */
-  claimBatch(now: number): Promise<Job | undefined>
+  claimBatch(now: number): Promise<Omit<Claimed, 'machine'> | undefined>
   /** Moves a job to another state; false when the current state (or `from`) does not allow it. */
   move(
     id: string,
@@ -56,7 +61,10 @@ export interface Store {
   samples(since: number): Promise<Sample[]>
 
   getReview(id: string): Promise<Review | undefined>
-  /** Replaces a review in one transaction, together with an event. */
+  /**
+   * Replaces a review in one transaction, together with an event. `change` must be pure: it runs again when the
+   * transaction is repeated.
+   */
   changeReview(id: string, change: (review: Review) => Review, event?: NewEvent): Promise<Review>
 
   insertMachine(machine: MachineRecord): Promise<void>
@@ -197,10 +205,19 @@ export interface MoveOptions {
 
 export interface ClaimRequest {
   readonly runtime: string
-  /** Which pool machine fits a job; by default any machine without a kind. */
+  /**
+   * Which pool machine fits a job; by default any machine without a kind. Must be pure: it runs inside the
+   * transaction, and again when that is repeated.
+   */
   poolKind?(manifest: Manifest): string | undefined
   readonly machineId: string
   readonly now: number
+}
+
+export interface Claimed {
+  readonly job: Job
+  readonly manifest: Manifest
+  readonly machine: MachineRecord
 }
 
 export interface RetentionPolicy {

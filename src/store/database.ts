@@ -1,21 +1,19 @@
 import { createRequire } from 'node:module'
 import { AppError } from '../jobs/errors.ts'
-
-export type Value = string | number | null | Uint8Array
-/** May have extra columns: libsql adds a timing. */
-export type Row = Record<string, unknown>
+import type { Answer, Row, Statement as SqlStatement, Value, Work } from './sql.ts'
 
 /** The calls that the store makes. Implemented by libsql, or by node:sqlite where libsql has no binary. */
 export interface Database {
   exec(sql: string): void
-  run(sql: string, ...values: Value[]): { changes: number; lastId: number }
+  /** Returns the number of changed rows. */
+  run(sql: string, ...values: Value[]): number
   get(sql: string, ...values: Value[]): Row | undefined
   all(sql: string, ...values: Value[]): Row[]
   close(): void
 }
 
 interface Statement {
-  run(...values: Value[]): { changes: number | bigint; lastInsertRowid: number | bigint }
+  run(...values: Value[]): { changes: number | bigint }
   get(...values: Value[]): unknown
   all(...values: Value[]): unknown[]
 }
@@ -79,11 +77,7 @@ const wrap = (driver: Driver): Database => {
   }
   return {
     exec: sql => guarded(() => void driver.exec(sql)),
-    run: (sql, ...values) =>
-      guarded(() => {
-        const { changes, lastInsertRowid } = prepare(sql).run(...values)
-        return { changes: Number(changes), lastId: Number(lastInsertRowid) }
-      }),
+    run: (sql, ...values) => guarded(() => Number(prepare(sql).run(...values).changes)),
     get: (sql, ...values) => guarded(() => prepare(sql).get(...values) as Row | undefined),
     all: (sql, ...values) => guarded(() => prepare(sql).all(...values) as Row[]),
     close: () => {
@@ -93,13 +87,25 @@ const wrap = (driver: Driver): Database => {
   }
 }
 
-/** The type of a blob depends on the driver and the call: Buffer, Uint8Array or ArrayBuffer. */
-export const bytesOf = (value: unknown): Uint8Array =>
-  value instanceof ArrayBuffer
-    ? new Uint8Array(value)
-    : value instanceof Uint8Array
-      ? value
-      : new Uint8Array()
+/** Runs all statements of the work before anything else can use the database. */
+export const perform = <T>(database: Database, work: Work<T>): T => {
+  let step = work.next()
+  while (step.done !== true) step = work.next(answer(database, step.value))
+  return step.value
+}
+
+const NO_ROWS: readonly Row[] = []
+
+const answer = (database: Database, { kind, sql, values }: SqlStatement): Answer => {
+  switch (kind) {
+    case 'run':
+      return { row: undefined, rows: NO_ROWS, changes: database.run(sql, ...values) }
+    case 'get':
+      return { row: database.get(sql, ...values), rows: NO_ROWS, changes: 0 }
+    case 'all':
+      return { row: undefined, rows: database.all(sql, ...values), changes: 0 }
+  }
+}
 
 const guarded = <T>(call: () => T): T => {
   try {

@@ -1,10 +1,10 @@
 import type { JobEvent } from '../jobs/job.ts'
 import type { NewEvent } from '../ports.ts'
-import type { Database } from './database.ts'
 import { toEvent } from './rows.ts'
+import { all, get, run, type Work } from './sql.ts'
 
-export const insertEvent = (database: Database, jobId: string, event: NewEvent): void => {
-  database.run(
+export function* insertEvent(jobId: string, event: NewEvent): Work<void> {
+  yield run(
     'insert into events (job_id, at, type, data) values (?, ?, ?, ?)',
     jobId,
     event.at,
@@ -13,19 +13,19 @@ export const insertEvent = (database: Database, jobId: string, event: NewEvent):
   )
 }
 
-export const readEvents = (
-  database: Database,
-  query: { jobId?: string; after: number; limit: number },
-): JobEvent[] =>
-  (query.jobId === undefined
-    ? database.all('select * from events where seq > ? order by seq limit ?', query.after, query.limit)
-    : database.all(
+export function* readEvents(query: { jobId?: string; after: number; limit: number }): Work<JobEvent[]> {
+  const { rows } = yield query.jobId === undefined
+    ? all('select * from events where seq > ? order by seq limit ?', query.after, query.limit)
+    : all(
         'select * from events where job_id = ? and seq > ? order by seq limit ?',
         query.jobId,
         query.after,
         query.limit,
       )
-  ).map(toEvent)
+  return rows.map(toEvent)
+}
 
-export const lastEvent = (database: Database): number =>
-  Number(database.get('select max(seq) as seq from events')?.seq ?? 0)
+export function* lastEvent(): Work<number> {
+  const { row } = yield get('select max(seq) as seq from events')
+  return Number(row?.seq ?? 0)
+}

@@ -1,20 +1,32 @@
 import type { Job, JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
-import { isTerminal, type JobState, STATES } from '../jobs/states.ts'
+import { isTerminal, type JobState } from '../jobs/states.ts'
 import type { MoveOptions, Store } from '../ports/store.ts'
-import type { Database } from './database.ts'
-import type { Writer } from './group-commit.ts'
+import type { StoreDatabase } from './create-store.ts'
 import * as jobs from './jobs-table.ts'
-import { createQueueCounts } from './queue-counts.ts'
+import { listJobs } from './list-jobs.ts'
+import { type QueueCounts, readQueueCounts } from './queue-counts.ts'
 import { insertBlobUse, isBlobUsed, releaseBlobs } from './retention.ts'
+import { run, type Work } from './sql.ts'
 
-/** Jobs and their queue. The numbers of jobs by state are kept in memory, so that no query has to count. */
-export const createJobStore = (database: Database, writer: Writer) => {
-  const counts = readCounts(database)
-  const queue = createQueueCounts(database)
+/** Numbers of jobs by state, and of pending jobs by provider. Only one daemon writes, so they stay in its memory. */
+export interface StoredCounts {
+  readonly states: Record<JobState, number>
+  readonly queue: QueueCounts
+}
+
+export function* readCounts(): Work<StoredCounts> {
+  return { states: yield* jobs.countJobs(), queue: yield* readQueueCounts() }
+}
+
+/** Jobs and their queue. */
+export const createJobStore = (
+  { read, write }: Pick<StoreDatabase, 'read' | 'write'>,
+  { states, queue }: StoredCounts,
+) => {
   const countMove = (from: JobState | undefined, to: JobState | undefined): void => {
-    if (from !== undefined) counts[from] -= 1
-    if (to !== undefined) counts[to] += 1
+    if (from !== undefined) states[from] -= 1
+    if (to !== undefined) states[to] += 1
   }
   const countClaim = (job: Job | undefined): void => {
     if (job === undefined) return
@@ -23,81 +35,73 @@ export const createJobStore = (database: Database, writer: Writer) => {
   }
 
   return {
-    insertJob: job =>
-      writer
-        .write(db => {
-          const inserted = jobs.insertJob(db, job)
-          if (inserted.created) insertBlobUse(db, job.id, inputBlobs(job.manifest))
-          releaseBlobs(db, job.id)
-          return inserted
-        })
-        .then(inserted => {
-          const { job: stored, created } = inserted
-          if (created) {
-            countMove(undefined, 'pending')
-            queue.moved(undefined, stored)
-          }
-          return { ...inserted, position: created ? queue.positionOfNew(stored) : null }
-        }),
-    getJob: async id => jobs.getJob(database, id),
-    getManifest: async id => jobs.getManifest(database, id),
-    listJobs: async query => jobs.listJobs(database, query),
-    activeJobs: async () => jobs.activeJobs(database),
-    overdueJobs: async now => jobs.overdueJobs(database, now),
-    strandedJobs: async () => jobs.strandedJobs(database),
-    counts: () => ({ ...counts }),
-    waiting: queue.waiting,
-    queuePosition: async job => jobs.queuePosition(database, job),
-    endedSince: async since => jobs.endedSince(database, since),
-    oldestPending: async () => jobs.oldestPending(database),
+    insertJob: async job => {
+      function* work() {
+        const inserted = yield* jobs.insertJob(job)
+        if (inserted.created) yield* insertBlobUse(job.id, inputBlobs(job.manifest))
+        yield* releaseBlobs(job.id)
+        return inserted
+      }
+      const inserted = await write(work)
+      if (!inserted.created) return { ...inserted, position: null }
+      countMove(undefined, 'pending')
+      queue.moved(undefined, inserted.job)
+      return { ...inserted, position: queue.positionOfNew(inserted.job) }
+    },
+    getJob: id => read(() => jobs.getJob(id)),
+    getManifest: id => read(() => jobs.getManifest(id)),
+    listJobs: query => read(() => listJobs(query)),
+    activeJobs: () => read(jobs.activeJobs),
+    overdueJobs: now => read(() => jobs.overdueJobs(now)),
+    strandedJobs: () => read(jobs.strandedJobs),
+    counts: async () => ({ ...states }),
+    waiting: async runtime => queue.waiting(runtime),
+    queuePosition: job => read(() => jobs.queuePosition(job)),
+    endedSince: since => read(() => jobs.endedSince(since)),
+    oldestPending: () => read(jobs.oldestPending),
 
     claim: async request => {
-      const claimed = await writer.write(db => jobs.claim(db, request))
+      const claimed = await write(() => jobs.claim(request))
       countClaim(claimed?.job)
       return claimed
     },
     claimBatch: async now => {
-      const claimed = await writer.write(db => jobs.claimBatch(db, now))
-      countClaim(claimed)
+      const claimed = await write(() => jobs.claimBatch(now))
+      countClaim(claimed?.job)
       return claimed
     },
     move: async (id, to, change, event, { from, lazy }: MoveOptions = {}) => {
-      const work = (db: Database) => {
-        const result = jobs.move(db, id, to, change, event, from)
-        if (result !== undefined && change.result) insertBlobUse(db, id, outputBlobs(change.result))
-        if (result !== undefined && (to === 'pending' || isTerminal(to))) releaseBlobs(db, id)
-        return result
+      function* work() {
+        const before = yield* jobs.move(id, to, change, event, from)
+        if (before !== undefined && change.result) yield* insertBlobUse(id, outputBlobs(change.result))
+        if (before !== undefined && (to === 'pending' || isTerminal(to))) yield* releaseBlobs(id)
+        return before
       }
-      const before = await writer.write(work, { lazy })
+      const before = await write(work, { lazy })
       if (before === undefined) return false
       countMove(before.state, to)
       queue.moved(before, { ...before, runtime: change.runtime ?? before.runtime, state: to })
       return true
     },
-    update: (id, change, event) => writer.write(db => jobs.update(db, id, change, event)),
-    heartbeat: (id, at) =>
-      writer.write(db => void db.run('update jobs set heartbeat_at = ? where id = ?', at, id), {
-        lazy: true,
-      }),
-    deleteJob: id =>
-      writer
-        .write(db => {
-          const deleted = jobs.deleteJob(db, id)
-          return (
-            deleted && { state: deleted.state, unused: deleted.blobs.filter(blob => !isBlobUsed(db, blob)) }
-          )
-        })
-        .then(deleted => {
-          countMove(deleted?.state, undefined)
-          return deleted?.unused
-        }),
+    update: (id, change, event) => write(() => jobs.update(id, change, event)),
+    heartbeat: (id, at) => write(() => heartbeat(id, at), { lazy: true }),
+    deleteJob: async id => {
+      function* work() {
+        const deleted = yield* jobs.deleteJob(id)
+        if (deleted === undefined) return undefined
+        const unused: string[] = []
+        for (const blob of deleted.blobs) if (!(yield* isBlobUsed(blob))) unused.push(blob)
+        return { state: deleted.state, unused }
+      }
+      const deleted = await write(work)
+      countMove(deleted?.state, undefined)
+      return deleted?.unused
+    },
   } satisfies Partial<Store>
 }
 
-const readCounts = (database: Database): Record<JobState, number> => {
-  const counts = Object.fromEntries(STATES.map(state => [state, 0])) as Record<JobState, number>
-  for (const { state, count } of jobs.countJobs(database)) counts[state] = count
-  return counts
+function* heartbeat(id: string, at: number): Work<void> {
+  yield run('update jobs set heartbeat_at = ? where id = ?', at, id)
 }
 
 /**

@@ -1,10 +1,10 @@
 import type { MachineRecord } from '../ports.ts'
-import type { Database } from './database.ts'
 import { machineAssignments, toMachine } from './rows.ts'
+import { all, get, run, type Work } from './sql.ts'
 
 /** A kept or pool machine that is claimed again keeps its record; only the job and the state change. */
-export const insertMachine = (database: Database, machine: MachineRecord): MachineRecord => {
-  const row = database.get(
+export function* insertMachine(machine: MachineRecord): Work<MachineRecord> {
+  const { row } = yield get(
     `insert into machines (id, runtime, job_id, state, details, created_at, lease_until)
      values (?, ?, ?, ?, ?, ?, ?)
      on conflict (id) do update set job_id = excluded.job_id, state = excluded.state
@@ -20,35 +20,37 @@ export const insertMachine = (database: Database, machine: MachineRecord): Machi
   return toMachine(row!)
 }
 
-export const getMachine = (database: Database, id: string): MachineRecord | undefined => {
-  const row = database.get('select * from machines where id = ?', id)
+export function* getMachine(id: string): Work<MachineRecord | undefined> {
+  const { row } = yield get('select * from machines where id = ?', id)
   return row && toMachine(row)
 }
 
-export const listMachines = (database: Database): MachineRecord[] =>
-  database.all('select * from machines order by created_at').map(toMachine)
-
-export const updateMachine = (
-  database: Database,
-  id: string,
-  change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>,
-): void => {
-  const { sql, values } = machineAssignments(change)
-  if (sql !== '') database.run(`update machines set ${sql} where id = ?`, ...values, id)
+export function* listMachines(): Work<MachineRecord[]> {
+  return (yield all('select * from machines order by created_at')).rows.map(toMachine)
 }
 
-export const condemnMachine = (database: Database, id: string): MachineRecord | undefined => {
-  const row = database.get(`update machines set state = 'destroying' where id = ? returning *`, id)
+export function* updateMachine(
+  id: string,
+  change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>,
+): Work<void> {
+  const { sql, values } = machineAssignments(change)
+  if (sql !== '') yield run(`update machines set ${sql} where id = ?`, ...values, id)
+}
+
+export function* condemnMachine(id: string): Work<MachineRecord | undefined> {
+  const { row } = yield get(`update machines set state = 'destroying' where id = ? returning *`, id)
   return row && toMachine(row)
 }
 
 /** Has the same guard as the claim: only one of the two can take an idle machine. */
-export const retireMachine = (database: Database, id: string): boolean =>
-  database.get(
+export function* retireMachine(id: string): Work<boolean> {
+  const { row } = yield get(
     `update machines set state = 'destroying' where id = ? and state = 'ready' and job_id is null returning id`,
     id,
-  ) !== undefined
+  )
+  return row !== undefined
+}
 
-export const forgetMachine = (database: Database, id: string): void => {
-  database.run('delete from machines where id = ?', id)
+export function* forgetMachine(id: string): Work<void> {
+  yield run('delete from machines where id = ?', id)
 }

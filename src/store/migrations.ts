@@ -112,6 +112,11 @@ const MIGRATIONS: readonly string[] = [
   `,
   'create table reviews (job_id text primary key, body text not null) without rowid',
   'create table samples (at integer primary key, body text not null)',
+  `
+  alter table jobs add column node text;
+  update jobs set node = json_extract(result, '$.executedOn.node')
+    where json_extract(result, '$.executedOn.node') is not null;
+  `,
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

@@ -1,22 +1,22 @@
 import type { OutputChunk } from '../jobs/job.ts'
 import type { OutputWrite } from '../ports.ts'
-import { bytesOf, type Database } from './database.ts'
 import { updateMachine } from './machines-table.ts'
+import { bytesOf } from './rows.ts'
+import { all, get, run, type Work } from './sql.ts'
 
 /** Small chunks are merged up to this size, so that a job that prints single bytes does not use a row per byte. */
 const MAX_ROW_BYTES = 64 * 1024
 
-export const appendOutput = (
-  database: Database,
+export function* appendOutput(
   id: string,
   batch: OutputWrite,
   keep: { head: number; tail: number },
-): void => {
-  if (batch.machine) updateMachine(database, batch.machine.id, { details: batch.machine.details })
+): Work<void> {
+  if (batch.machine) yield* updateMachine(batch.machine.id, { details: batch.machine.details })
   let added = 0
   for (const chunk of merge(batch.chunks)) {
-    const { changes } = database.run(
-      'insert into output (job_id, offset, stream, at, data) values (?, ?, ?, ?, ?) on conflict do nothing',
+    const { changes } = yield run(
+      'insert into output (job_id, "offset", stream, at, data) values (?, ?, ?, ?, ?) on conflict do nothing',
       id,
       chunk.offset,
       chunk.stream === 'stdout' ? 1 : 2,
@@ -25,7 +25,7 @@ export const appendOutput = (
     )
     if (changes > 0) added += chunk.data.length
   }
-  database.run(
+  yield run(
     `update jobs set output_bytes = max(output_bytes, ?), stored_bytes = stored_bytes + ?, position = ?,
        progress = coalesce(?, progress), heartbeat_at = coalesce(?, heartbeat_at)
      where id = ?`,
@@ -40,32 +40,33 @@ export const appendOutput = (
   const maxStored = keep.head + keep.tail * 1.25
   // Stored bytes never exceed printed bytes, so most jobs need no query.
   if (batch.outputBytes <= maxStored) return
-  const row = database.get('select output_bytes, stored_bytes from jobs where id = ?', id)
+  const { row } = yield get('select output_bytes, stored_bytes from jobs where id = ?', id)
   if (row !== undefined && Number(row.stored_bytes) > maxStored)
-    trim(database, id, { from: keep.head, to: Number(row.output_bytes) - keep.tail })
+    yield* trim(id, { from: keep.head, to: Number(row.output_bytes) - keep.tail })
 }
 
-const trim = (database: Database, id: string, middle: { from: number; to: number }): void => {
-  const removed = database.all(
-    'delete from output where job_id = ? and offset >= ? and offset + length(data) <= ? returning length(data) as size',
+function* trim(id: string, middle: { from: number; to: number }): Work<void> {
+  const { rows: removed } = yield all(
+    'delete from output where job_id = ? and "offset" >= ? and "offset" + length(data) <= ? returning length(data) as size',
     id,
     middle.from,
     middle.to,
   )
   const bytes = removed.reduce((sum, row) => sum + Number(row.size), 0)
-  database.run('update jobs set stored_bytes = stored_bytes - ? where id = ?', bytes, id)
+  yield run('update jobs set stored_bytes = stored_bytes - ? where id = ?', bytes, id)
 }
 
 /** Reads at most `maxBytes`. Rows are cut, so that a reader with small pages does not hold whole rows in memory. */
-export const readOutput = (database: Database, id: string, from: number, maxBytes: number): OutputChunk[] => {
+export function* readOutput(id: string, from: number, maxBytes: number): Work<OutputChunk[]> {
   const chunks: OutputChunk[] = []
-  let offset = startOfRow(database, id, from)
+  let offset = yield* startOfRow(id, from)
   let left = maxBytes
   const rowsAtOnce = maxBytes <= MAX_ROW_BYTES ? 2 : 16
   while (left > 0) {
-    const rows = database.all(
-      `select offset, stream, at, length(data) as size, substr(data, max(0, ? - offset) + 1, ?) as data
-       from output where job_id = ? and offset >= ? order by offset limit ?`,
+    const { rows } = yield all(
+      `select "offset", stream, at, length(data) as size,
+         substr(data, cast(max(0, ? - "offset") + 1 as integer), ?) as data
+       from output where job_id = ? and "offset" >= ? order by "offset" limit ?`,
       from,
       left,
       id,
@@ -88,9 +89,9 @@ export const readOutput = (database: Database, id: string, from: number, maxByte
 }
 
 /** Finds the row that contains byte `from`, so that a cursor may point into a row. */
-const startOfRow = (database: Database, id: string, from: number): number => {
-  const row = database.get(
-    'select offset from output where job_id = ? and offset <= ? order by offset desc limit 1',
+function* startOfRow(id: string, from: number): Work<number> {
+  const { row } = yield get(
+    'select "offset" from output where job_id = ? and "offset" <= ? order by "offset" desc limit 1',
     id,
     from,
   )

@@ -1,5 +1,5 @@
 import type { Job } from '../jobs/job.ts'
-import type { Database } from './database.ts'
+import { all, type Work } from './sql.ts'
 
 type QueuedJob = Pick<Job, 'state' | 'runtime' | 'priority'>
 
@@ -16,14 +16,14 @@ export interface QueueCounts {
   positionOfNew(job: QueuedJob): number
 }
 
-export const createQueueCounts = (database: Database): QueueCounts => {
+export function* readQueueCounts(): Work<QueueCounts> {
   const queues = new Map<string, Map<number, number>>()
   const add = (job: QueuedJob | undefined, by: number): void => {
     if (job?.state !== 'pending') return
     const queue = queues.get(job.runtime) ?? new Map<number, number>()
     queues.set(job.runtime, queue.set(job.priority, (queue.get(job.priority) ?? 0) + by))
   }
-  const rows = database.all(
+  const { rows } = yield all(
     `select runtime, priority, count(*) as count from jobs
      where completed_at is null and state = 'pending' group by runtime, priority`,
   )

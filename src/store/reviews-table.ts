@@ -1,26 +1,25 @@
 import type { Review } from '../jobs/review.ts'
 import type { NewEvent } from '../ports.ts'
-import type { Database } from './database.ts'
 import { update } from './jobs-table.ts'
+import { get, run, type Work } from './sql.ts'
 
-export const getReview = (database: Database, id: string): Review | undefined => {
-  const row = database.get('select body from reviews where job_id = ?', id)
+export function* getReview(id: string): Work<Review | undefined> {
+  const { row } = yield get('select body from reviews where job_id = ?', id)
   return row && (JSON.parse(String(row.body)) as Review)
 }
 
 /** Call inside a transaction. */
-export const changeReview = (
-  database: Database,
+export function* changeReview(
   id: string,
   change: (review: Review) => Review,
   event?: NewEvent,
-): Review => {
-  const review = change(getReview(database, id) ?? { viewed: [], decision: null })
-  database.run(
-    'insert into reviews (job_id, body) values (?, ?) on conflict do update set body = excluded.body',
+): Work<Review> {
+  const review = change((yield* getReview(id)) ?? { viewed: [], decision: null })
+  yield run(
+    'insert into reviews (job_id, body) values (?, ?) on conflict (job_id) do update set body = excluded.body',
     id,
     JSON.stringify(review),
   )
-  update(database, id, {}, event)
+  yield* update(id, {}, event)
   return review
 }

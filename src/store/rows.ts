@@ -3,7 +3,7 @@ import { type Job, type JobError, type JobEvent, type JobOutcome, STATUS_MODES }
 import { STATES } from '../jobs/states.ts'
 import { MACHINE_STATES } from '../ports/machine.ts'
 import type { JobChanges, MachineRecord } from '../ports.ts'
-import type { Row, Value } from './database.ts'
+import type { Row, Value } from './sql.ts'
 
 /** Converts database rows to records; the only place that does. */
 export const toJob = (row: Row): Job => ({
@@ -103,11 +103,15 @@ export interface Assignments {
 
 export const jobAssignments = ({ phases, ...change }: JobChanges): Assignments => {
   const { sql, values } = assignments(change, JOB_COLUMNS)
-  if (phases === undefined) return { sql, values }
-  return {
-    sql: [sql, 'phases = json_patch(phases, ?)'].filter(part => part !== '').join(', '),
-    values: [...values, JSON.stringify(phases)],
+  const parts = sql === '' ? [] : [sql]
+  const add = (part: string, value: Value): void => {
+    parts.push(part)
+    values.push(value)
   }
+  // A column of its own for the list of jobs by node.
+  if (change.result?.executedOn) add('node = ?', change.result.executedOn.node)
+  if (phases !== undefined) add('phases = json_patch(phases, ?)', JSON.stringify(phases))
+  return { sql: parts.join(', '), values }
 }
 
 export const machineAssignments = (change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>): Assignments =>
@@ -134,6 +138,14 @@ export const oneOf = <T extends string>(values: readonly T[], column: unknown): 
     hint: 'deputy restore',
   })
 }
+
+/** The type of a blob depends on the driver and the call: Buffer, Uint8Array or ArrayBuffer. */
+export const bytesOf = (value: unknown): Uint8Array =>
+  value instanceof ArrayBuffer
+    ? new Uint8Array(value)
+    : value instanceof Uint8Array
+      ? value
+      : new Uint8Array()
 
 const text = (value: unknown): string => String(value)
 const maybeText = (value: unknown): string | null =>

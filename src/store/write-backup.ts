@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { type Pack, pack } from 'tar-stream'
 import { flushToDisk } from '../files/flush.ts'
 import { AppError } from '../jobs/errors.ts'
-import { type Database, openDatabase } from './database.ts'
+import { type Database, openDatabase, perform } from './database.ts'
 import { deleteJob } from './jobs-table.ts'
 
 export interface Backup {
@@ -97,7 +97,7 @@ const dropDeletedJobs = (database: Database, live: Database, absent: readonly st
     const users = database.all('select distinct job_id from artifacts where sha256 = ?', sha256)
     for (const { job_id } of users) {
       const id = String(job_id)
-      if (live.get('select 1 from jobs where id = ?', id) === undefined) deleteJob(database, id)
+      if (live.get('select 1 from jobs where id = ?', id) === undefined) perform(database, deleteJob(id))
       else missing += 1
     }
   }

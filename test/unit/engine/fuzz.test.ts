@@ -112,7 +112,7 @@ describe('fuzzed manifests', () => {
       // What begins with a sign would be an option of bash's.
       else expect(argv).toEqual(['bash', '-c', String(command ?? task).replace(/^[-+]/, ' $&')])
     }
-    const counts = engine.store.counts()
+    const counts = await engine.store.counts()
     expect(counts.pending + counts.provisioning + counts.running).toBe(0)
     await engine.close()
     removeDirectory(engine.directory)

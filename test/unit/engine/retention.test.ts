@@ -81,7 +81,7 @@ it('deletes all expired jobs in one sweep', async () => {
       config.keep.jobs = 10
     },
   })
-  await until(() => engine.store.counts().cancelled === 10, 'all but ten are forgotten')
+  await until(async () => (await engine.store.counts()).cancelled === 10, 'all but ten are forgotten')
   await engine.close()
   removeDirectory(directory)
 })

@@ -107,7 +107,7 @@ describe('the state machine in the store', () => {
             await store.close()
             store = openStore(path)
           }
-          expect(store.counts()).toEqual(model.counts())
+          expect(await store.counts()).toEqual(model.counts())
         }
         for (const [id, state] of model.states) expect((await store.getJob(id))?.state).toBe(state)
         await store.close()

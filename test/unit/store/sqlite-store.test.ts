@@ -98,7 +98,7 @@ describe('the database', () => {
       submit(store),
     ])
     expect(results.map(result => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-    expect(store.counts().pending).toBe(2)
+    expect((await store.counts()).pending).toBe(2)
   })
 
   it('flushes writes that must survive a power cut, and not lazy ones', async () => {
@@ -419,7 +419,9 @@ describe('a database of an earlier version', () => {
     const id = await submit(store)
     await store.close()
     const database = openDatabase(path)
-    database.exec('drop index jobs_queue_until; alter table jobs drop column queue_until')
+    database.exec(
+      'drop index jobs_queue_until; alter table jobs drop column queue_until; alter table jobs drop column node',
+    )
     database.exec(
       'alter table jobs drop column output_base; drop table blob_holds; drop table known_time; drop table reviews; drop table samples',
     )
@@ -431,9 +433,11 @@ describe('a database of an earlier version', () => {
       ) without rowid;
       insert into output values ('${id}', 3, 2, 8, x'6c6f'), ('${id}', 0, 1, 7, x'68656c');
     `)
+    database.exec(`update jobs set result = '{"executedOn":{"node":"n1","because":"it is idle"}}'`)
     database.exec('pragma user_version = 1')
     database.close()
     const now = open()
+    expect(await now.listJobs({ node: 'n1', limit: 10 })).toHaveLength(1)
     expect(await now.getJob(id)).toMatchObject({ id, outputBase: 0 })
     const pieces = await now.readOutput(id, 0, 100)
     expect(pieces.map(({ data, ...rest }) => ({ ...rest, text: Buffer.from(data).toString() }))).toEqual([

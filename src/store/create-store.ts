@@ -1,0 +1,83 @@
+import type { Store } from '../ports.ts'
+import { lastEvent, readEvents } from './events-table.ts'
+import { createJobStore, type StoredCounts } from './job-store.ts'
+import * as jobs from './jobs-table.ts'
+import * as machines from './machines-table.ts'
+import { appendOutput, readOutput } from './output-table.ts'
+import { expiredJobs, holdBlob, isBlobUsed, releaseStaleBlobs } from './retention.ts'
+import { changeReview, getReview } from './reviews-table.ts'
+import { measureMinute, readSamples, saveSample } from './samples-table.ts'
+import { get, run, type Work } from './sql.ts'
+
+/** Runs the statements of the store on a database. Both methods may run the work again after a failure. */
+export interface StoreDatabase {
+  /** Sees committed rows only. */
+  read<T>(work: () => Work<T>): Promise<T>
+  /** Runs the work in a transaction, in the order of the calls. A lazy write may be lost in a power cut. */
+  write<T>(work: () => Work<T>, options?: { lazy?: boolean | undefined }): Promise<T>
+  /** Returns unused space to the file system. */
+  compact(): Promise<void>
+  /** Resolves when everything queued so far is on disk. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+export const createStore = (database: StoreDatabase, counts: StoredCounts): Store => {
+  const { read, write } = database
+  return {
+    ...createJobStore(database, counts),
+
+    appendOutput: (id, batch, keep) => write(() => appendOutput(id, batch, keep)),
+    readOutput: (id, from, maxBytes) => read(() => readOutput(id, from, maxBytes)),
+
+    events: query => read(() => readEvents(query)),
+    lastEvent: () => read(lastEvent),
+
+    measureMinute: at => read(() => measureMinute(at)),
+    saveSample: (sample, keepFrom) => write(() => saveSample(sample, keepFrom), { lazy: true }),
+    samples: since => read(() => readSamples(since)),
+
+    getReview: id => read(() => getReview(id)),
+    changeReview: (id, change, event) => write(() => changeReview(id, change, event)),
+
+    insertMachine: async machine => void (await write(() => machines.insertMachine(machine))),
+    getMachine: id => read(() => machines.getMachine(id)),
+    listMachines: () => read(machines.listMachines),
+    updateMachine: (id, change) => write(() => machines.updateMachine(id, change)),
+    condemnMachine: id => write(() => machines.condemnMachine(id)),
+    retireMachine: id => write(() => machines.retireMachine(id)),
+    forgetMachine: (id, report) => {
+      function* work(): Work<void> {
+        if (report) yield* jobs.update(report.jobId, { phases: report.phases }, report.event)
+        yield* machines.forgetMachine(id)
+      }
+      // After a power cut the record may be back; the machine is then found to be gone again.
+      return write(work, { lazy: true })
+    },
+
+    expiredJobs: policy => read(() => expiredJobs(policy)),
+    compact: database.compact,
+    isBlobUsed: sha256 => read(() => isBlobUsed(sha256)),
+    // Lazy, because a power cut that loses the hold also loses the write it protects.
+    holdBlob: (sha256, holder) => write(() => holdBlob(sha256, holder, Date.now()), { lazy: true }),
+    releaseStaleBlobs: before => write(() => releaseStaleBlobs(before), { lazy: true }),
+
+    knownTime: () => read(knownTime),
+    saveKnownTime: at => write(() => saveKnownTime(at), { lazy: true }),
+
+    flush: database.flush,
+    close: database.close,
+  }
+}
+
+function* knownTime(): Work<number | undefined> {
+  const { row } = yield get('select at from known_time')
+  return row && Number(row.at)
+}
+
+function* saveKnownTime(at: number): Work<void> {
+  yield run(
+    'insert into known_time (id, at) values (1, ?) on conflict (id) do update set at = excluded.at',
+    Math.round(at),
+  )
+}

@@ -1,0 +1,28 @@
+export type Value = string | number | null | Uint8Array
+/** May have extra columns: libsql adds a timing. */
+export type Row = Record<string, unknown>
+
+export interface Statement {
+  readonly kind: 'run' | 'get' | 'all'
+  readonly sql: string
+  readonly values: readonly Value[]
+}
+
+export interface Answer {
+  /** The first row, for `get`. */
+  readonly row: Row | undefined
+  /** All rows, for `all`. */
+  readonly rows: readonly Row[]
+  /** How many rows were inserted, updated or deleted, for `run`. */
+  readonly changes: number
+}
+
+/**
+ * Work on the database: a generator that yields statements and receives their answers. SQLite runs it in one turn of
+ * the event loop, so nothing else uses the database in between.
+ */
+export type Work<T> = Generator<Statement, T, Answer>
+
+export const run = (sql: string, ...values: Value[]): Statement => ({ kind: 'run', sql, values })
+export const get = (sql: string, ...values: Value[]): Statement => ({ kind: 'get', sql, values })
+export const all = (sql: string, ...values: Value[]): Statement => ({ kind: 'all', sql, values })
