@@ -10,6 +10,7 @@ import { type ClusterTools, createClusterToolset } from '../mcp/tools/cluster/cl
 import { jobsToolset } from '../mcp/tools/jobs/jobs-toolset.ts'
 import { type Approvals, createApprovals } from '../mcp/tools/proxmox/policy/pending-approvals.ts'
 import type { Toolset } from '../mcp/toolset.ts'
+import type { ClusterOverview } from '../proxmox/cluster-overview.ts'
 import type { Environment } from '../proxmox/env-variables.ts'
 import { isConfigured, parseSettings } from '../proxmox/proxmox-settings.ts'
 
@@ -29,8 +30,12 @@ export interface Toolsets {
   forSession(environment: Environment): Promise<SessionToolsets> | undefined
   /** Calls to any cluster that wait for the user's approval. */
   readonly approvals: Pick<Approvals, 'list' | 'approve' | 'refuse'>
+  /** Reads the nodes and guests of the daemon's cluster; absent without one. */
+  readonly overview?: ReadOverview | undefined
   close(): Promise<void>
 }
+
+type ReadOverview = (signal: AbortSignal) => Promise<ClusterOverview>
 
 const NOT_CONFIGURED =
   'Proxmox VE is not configured: set PROXMOX_HOST and an API token in the environment of the daemon.'
@@ -41,6 +46,7 @@ interface Made extends SessionToolsets {
   readonly available: Toolset[]
   readonly notes: string[]
   readonly approvals?: Approvals
+  readonly overview?: ReadOverview
   close(): Promise<void>
 }
 
@@ -63,6 +69,7 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
     available: own.available,
     notes: own.notes,
     approvals: mergeApprovals(approvals),
+    overview: own.overview,
     forSession: environment => {
       if (!isConfigured(environment)) return undefined
       if (Object.entries(environment).every(([name, value]) => env[name] === value)) return undefined
@@ -106,8 +113,8 @@ const makeToolsets = async (options: ToolsetsOptions): Promise<Made> => {
   const nothing: Made = { available: own, notes: [], close: async () => {} }
   if (!isConfigured(options.env)) return { ...nothing, notes: [NOT_CONFIGURED] }
   try {
-    const { toolsets, approvals, close } = await proxmox(options)
-    return { available: [...own, ...toolsets], notes: [], approvals, close }
+    const { toolsets, ...rest } = await proxmox(options)
+    return { available: [...own, ...toolsets], notes: [], ...rest }
   } catch (error) {
     // An invalid cluster setting must not disable the job tools.
     const { message, hint } = toAppError(error)
@@ -118,8 +125,9 @@ const makeToolsets = async (options: ToolsetsOptions): Promise<Made> => {
 
 /** Imported only when a cluster is configured: the table has a hundred tools. */
 const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
-  const [{ createProxmox }, { createProxmoxToolsets }] = await Promise.all([
+  const [{ createProxmox }, { readClusterOverview }, { createProxmoxToolsets }] = await Promise.all([
     import('../proxmox/proxmox-client.ts'),
+    import('../proxmox/cluster-overview.ts'),
     import('../mcp/tools/proxmox/create-proxmox-toolsets.ts'),
   ])
   const client = createProxmox(parseSettings(env, home.trustedHosts), {
@@ -134,7 +142,8 @@ const proxmox = async ({ home, config, env, log }: ToolsetsOptions) => {
     ownDirs: ownDirectories(home),
     own: ownMachines(config.proxmox),
   })
-  return { toolsets, approvals, close: () => client.close() }
+  const overview: ReadOverview = signal => readClusterOverview(client, signal)
+  return { toolsets, approvals, overview, close: () => client.close() }
 }
 
 /** How the VMs of jobs are recognised: by their VMIDs and their tag. */

@@ -179,6 +179,7 @@ const run = async (
     },
     cluster: createClusterFront(cluster, deputy),
     approvals: guardApprovals(toolsets.approvals, deputy),
+    proxmox: toolsets.overview,
     tokens: await ensureTokens(home.stateDir),
     allowedHosts: config.http.allowedHosts,
     mcp: (request, access) => mcp.http.fetch(request, access),

@@ -1,6 +1,7 @@
 import type { ManifestTemplates } from '../config/manifest-templates.ts'
 import type { Deputy, JobView, SubmitOptions } from '../engine/deputy.ts'
 import type { Metrics } from '../observability/metrics.ts'
+import type { ClusterOverview } from '../proxmox/cluster-overview.ts'
 import type { SessionTickets } from './session-tickets.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -12,6 +13,8 @@ export interface ControlDeps {
   readonly cluster?: ClusterFront
   /** Calls to a Proxmox cluster that wait for approval. */
   readonly approvals?: ApprovalFront
+  /** Reads the nodes and guests of the Proxmox cluster; absent without one. */
+  readonly proxmox?: ((signal: AbortSignal) => Promise<ClusterOverview>) | undefined
   readonly sessions: SessionTickets
   readonly templates: ManifestTemplates
   readonly tokens: Tokens

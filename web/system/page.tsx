@@ -5,11 +5,13 @@ import type { Readiness } from '../../src/ports.ts'
 import { ask } from '../api.ts'
 import { Age, Command, Confirm, Problem, type Question } from '../parts.tsx'
 import { logOut } from '../session.ts'
-import { useFetch } from '../use-fetch.ts'
+import { type Fetched, useFetch } from '../use-fetch.ts'
+import { ProxmoxCluster } from './proxmox.tsx'
 import { Settings } from './settings.tsx'
 
 export const SystemPage = () => {
   const daemon = useFetch<DaemonInfo>('/api/daemon')
+  const machines = useFetch<MachineList>('/api/machines', 5_000)
   return (
     <section class="system">
       <div class="bar">
@@ -26,7 +28,8 @@ export const SystemPage = () => {
         </p>
       )}
       <Checks />
-      <Machines />
+      <Machines list={machines} />
+      <ProxmoxCluster machines={machines.data.value?.machines ?? []} />
       <Settings />
     </section>
   )
@@ -59,11 +62,11 @@ const Checks = () => {
   )
 }
 
-const Machines = () => {
-  const { data, problem, reload } = useFetch<{ readonly machines: readonly MachineView[] }>(
-    '/api/machines',
-    5_000,
-  )
+interface MachineList {
+  readonly machines: readonly MachineView[]
+}
+
+const Machines = ({ list: { data, problem, reload } }: { list: Fetched<MachineList> }) => {
   const question = useSignal<Question | undefined>(undefined)
   const failure = useSignal<unknown>(undefined)
   const destroy = async (id: string): Promise<void> => {

@@ -13,6 +13,7 @@ import { machineRoutes } from './machine-routes.ts'
 import { mcpRoutes } from './mcp-routes.ts'
 import { openApiRoute } from './openapi-route.ts'
 import { outputRoutes } from './output-routes.ts'
+import { proxmoxRoutes } from './proxmox-routes.ts'
 import { reviewRoutes } from './review-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { templateRoutes } from './template-routes.ts'
@@ -30,6 +31,7 @@ export const controlRoutes = (deps: ControlDeps, sessions: ConsoleSessions): Rou
     ...templateRoutes(deps.templates),
     ...(deps.cluster ? clusterRoutes(deps.cluster, deps) : []),
     ...approvalRoutes(deps.approvals),
+    ...proxmoxRoutes(deps),
     ...daemonRoutes(deps),
     ...healthRoutes(deps),
     ...mcpRoutes(deps),

@@ -93,6 +93,24 @@ describe('a daemon with a cluster', () => {
     expect(audit).toContain('/nodes/pve1/qemu/9000/clone')
   })
 
+  it('shows the nodes and guests of the cluster to the console, with the read-only token, too', async () => {
+    const { url } = await daemon.client.daemon()
+    const answer = await fetch(`${url}/api/proxmox`, {
+      headers: {
+        authorization: `Bearer ${readFileSync(join(directory, 'state/token-readonly'), 'utf8').trim()}`,
+      },
+    })
+    expect(await answer.json()).toMatchObject({
+      configured: true,
+      nodes: expect.arrayContaining([
+        expect.objectContaining({ name: 'pve1', online: true, memory_limit: expect.any(Number) }),
+      ]),
+      guests: expect.arrayContaining([
+        expect.objectContaining({ vmid: 9000, kind: 'qemu', node: 'pve1', template: true }),
+      ]),
+    })
+  })
+
   it('destroys a guest only when the user has approved it on a terminal', async () => {
     await using session = await open(directory, ['--toolsets', 'proxmox-guests'])
     const cli = createTestCli({ DEPUTY_HOME: directory })
