@@ -14,7 +14,7 @@ interface Load {
   readonly memory_limit: number | null
 }
 
-export interface NodeOverview extends Load {
+interface NodeOverview extends Load {
   readonly name: string
   readonly online: boolean
 }
