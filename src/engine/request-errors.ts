@@ -54,5 +54,5 @@ export const notRunning = (job: Job): AppError =>
 
 export const noSessions = (provider: string): AppError =>
   new AppError('unsupported', `Machines of '${provider}' have no way in for a terminal, files or ports.`, {
-    hint: 'Run the job elsewhere: deputy run --runtime sandbox, container or host.',
+    hint: 'Run the job elsewhere: deputy run --runtime sandbox, container, ssh or host.',
   })

@@ -5,6 +5,7 @@ import { AppError } from '../../jobs/errors.ts'
 import { type ConnectionPool, createPool, type PoolOptions } from './connection-pool.ts'
 import { type SshTarget, sshArguments } from './ssh-arguments.ts'
 import { failureError, sshError } from './ssh-errors.ts'
+import { type Program, type ProgramSpec, READ_PROGRAM, startProgram } from './start-program.ts'
 
 interface SessionRequest {
   target: SshTarget
@@ -35,10 +36,16 @@ interface SessionResult {
 export interface Ssh {
   /** Runs a program with `sh` on the node. Throws for failures of ssh, never of the program. */
   run(request: SessionRequest): Promise<SessionResult>
+  /** Starts a program that the caller talks to. Resolves when it reads its stdin. */
+  open(request: ProgramRequest): Promise<Program>
   reset(id: string): void
   /** The boot id of the node at its last connection; undefined on macOS. */
   bootId(id: string): string | undefined
   close(): void
+}
+
+interface ProgramRequest extends ProgramSpec {
+  target: SshTarget
 }
 
 interface OpenSession {
@@ -49,6 +56,8 @@ interface OpenSession {
 
 /** How long a session may take to exit after `enough`. */
 const LINGER_MS = 5_000
+/** How long a program may take to start. */
+const OPEN_MS = 60_000
 const MAX_STDOUT = 8 * 1024 * 1024
 const MAX_STDERR = 16_384
 /** Constants, simple enough for any login shell. */
@@ -79,17 +88,37 @@ export const createSsh = (options: PoolOptions): Ssh => {
     }
   }
 
-  return { run, reset: pool.reset, bootId: pool.bootId, close: pool.close }
+  const open = async ({ target, ...spec }: ProgramRequest): Promise<Program> => {
+    const deadline = createDeadline([spec.signal], OPEN_MS)
+    const { signal } = deadline
+    try {
+      const { child } = await openSession(pool, options, {
+        ...{ target, remote: READ_PROGRAM, signal },
+        hasTerminal: spec.terminal !== undefined,
+      })
+      return await startProgram(child, { ...spec, signal }, stderr =>
+        sshError(target, stderr, options.settings.knownHosts),
+      )
+    } catch (error) {
+      throw deadline.expired ? failureError(target, 'timed-out') : error
+    } finally {
+      deadline.clear()
+    }
+  }
+
+  return { run, open, reset: pool.reset, bootId: pool.bootId, close: pool.close }
 }
 
 const openSession = async (
   pool: ConnectionPool,
   options: PoolOptions,
-  request: { target: SshTarget; remote: string; signal: AbortSignal },
+  request: { target: SshTarget; remote: string; hasTerminal?: boolean; signal: AbortSignal },
 ): Promise<OpenSession> => {
   const { target } = request
   const lease = await pool.acquire(target, request.signal)
   const args = [
+    // The first value of an option counts.
+    ...(request.hasTerminal ? ['-o', 'RequestTTY=force'] : []),
     ...sshArguments(target, options.settings),
     '-o',
     'ControlMaster=no',

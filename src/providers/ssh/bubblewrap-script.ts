@@ -10,6 +10,8 @@ export interface IsolationRequest {
   /** A number no account has, for a login as root. */
   uid: number
   root: boolean
+  /** A program that the user talks to: it keeps its terminal, and hears that the terminal is closed. */
+  isSession?: boolean
 }
 
 /** Whether a node can keep a job apart, and if not, why. */
@@ -30,7 +32,8 @@ export const isolationProblem = (report: ProbeReport | undefined): string | unde
  */
 export const isolatedScript = (request: IsolationRequest): string => {
   const flags = [
-    ...['--unshare-all', '--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+    ...['--unshare-all', '--cap-drop', 'ALL'],
+    ...(request.isSession ? [] : ['--die-with-parent', '--new-session']),
     ...(request.network === 'full' ? ['--share-net'] : []),
     ...['--uid', '1000', '--gid', '1000', '--hostname', 'job', '--dir', '/etc', '--dir', '/run'],
     ...['--ro-bind', '/usr', '/usr'],

@@ -2,8 +2,9 @@ import { AppError } from '../../jobs/errors.ts'
 import type { Cluster } from '../../nodes/cluster.ts'
 import type { ClusterNode } from '../../nodes/inventory.ts'
 import { assertAllowed } from '../../nodes/policy/command-policy.ts'
+import type { ProbeReport } from '../../nodes/probe/probe-report.ts'
 import { workspaceDirectory } from '../../nodes/sync/node-workspace.ts'
-import type { Run } from '../../ports.ts'
+import type { CommandSpec, Run } from '../../ports.ts'
 import type { RunOptions } from '../../runner/run.ts'
 import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
 import { shellJoin } from '../../runner/shell-words.ts'
@@ -24,9 +25,8 @@ const UIDS = 3_000
 export const launch = async (launching: LaunchContext, run: Run, node: ClusterNode): Promise<Launch> => {
   const { cluster, routed } = launching
   const { command: spec } = run
-  const report = routed ? cluster.peek(node)?.report : await known(cluster, node, run.detach)
+  const report = routed ? cluster.peek(node)?.report : await reportOf(cluster, node, run.detach)
   const problem = routed ? 'a routed command' : isolationProblem(report)
-  const workspace = workspaceDirectory(cluster.owner, run.machine.id)
   const plain = problem !== undefined
   const who = node.user ?? cluster.config.ssh.user ?? (report?.root ? 'root' : 'the login user')
   if (plain) {
@@ -53,11 +53,10 @@ export const launch = async (launching: LaunchContext, run: Run, node: ClusterNo
       ]
   const argv = plain
     ? spec.argv
-    : isolatedArgv(spec.argv, {
-        workspace,
+    : isolatedArgv(spec.argv, cluster, {
+        machineId: run.machine.id,
         variables: [...Object.keys(spec.env), ...Object.keys(spec.secrets)],
-        network: spec.network === 'full' ? 'full' : 'none',
-        uid: FIRST_UID + ((Number.parseInt(run.machine.id.replace(/\D/g, '').slice(-6), 10) || 0) % UIDS),
+        network: spec.network,
         root: report?.root ?? false,
       })
   const context: RunContext = {
@@ -79,16 +78,32 @@ export const launch = async (launching: LaunchContext, run: Run, node: ClusterNo
   }
 }
 
-const isolatedArgv = (argv: readonly string[], request: IsolationRequest): string[] => [
-  'bash',
-  '-c',
-  isolatedScript(request),
-  'deputy',
-  ...argv,
-]
+interface Isolation extends Pick<IsolationRequest, 'variables' | 'root' | 'isSession'> {
+  readonly machineId: string
+  readonly network: CommandSpec['network']
+}
 
-const known = async (cluster: Cluster, node: ClusterNode, signal: AbortSignal) =>
-  cluster.peek(node)?.report ?? (await cluster.probe(node, signal)).report
+/** A command in bubblewrap, with the workspace of a machine. */
+export const isolatedArgv = (
+  argv: readonly string[],
+  cluster: Cluster,
+  { machineId, network, ...more }: Isolation,
+): string[] => {
+  const script = isolatedScript({
+    ...more,
+    workspace: workspaceDirectory(cluster.owner, machineId),
+    network: network === 'full' ? 'full' : 'none',
+    uid: FIRST_UID + ((Number.parseInt(machineId.replace(/\D/g, '').slice(-6), 10) || 0) % UIDS),
+  })
+  return ['bash', '-c', script, 'deputy', ...argv]
+}
+
+/** What is known of a node; it is probed if nothing is. */
+export const reportOf = async (
+  cluster: Cluster,
+  node: ClusterNode,
+  signal: AbortSignal,
+): Promise<ProbeReport> => cluster.peek(node)?.report ?? (await cluster.probe(node, signal)).report
 
 /** `bash -c TEXT` is TEXT to the policy; any other argv is one simple command. */
 const commandText = (argv: readonly string[]): string =>

@@ -19,6 +19,7 @@ import {
   releaseOrReportLeftover,
   UNDELIVERED,
 } from './node-placement.ts'
+import { openNodeSession } from './node-session.ts'
 import { placeInputs } from './place-inputs.ts'
 import { createFailures, provision } from './provision-node.ts'
 import { clusterSlots, fitsCluster } from './unmet-node-requirement.ts'
@@ -42,7 +43,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
   const { cluster, blobs, routed = false } = options
   const name = routed ? 'node' : 'ssh'
   const places = new Map<string, Place & Pick<Placement, 'release'>>()
-  const busy = new Map<string, string>()
+  const busy = new Map<string, Busy>()
   const failures = createFailures()
   const parked = new Set<string>()
   const serialize = createKeyedQueue()
@@ -63,11 +64,10 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
   const occupy = (machine: Machine, place: Place): void =>
     void places.set(machine.id, { ...place, release: cluster.slots.acquire(place.node.id) })
 
-  const settle = async (
-    { machine, job, detach }: AttachRequest,
-    work: () => Promise<Outcome>,
-  ): Promise<Outcome> => {
-    busy.set(machine.id, job.id)
+  const settle = async (run: AttachRequest, work: () => Promise<Outcome>): Promise<Outcome> => {
+    const { machine, detach } = run
+    const ended = new AbortController()
+    busy.set(machine.id, { run, ended: ended.signal })
     try {
       const outcome = await work()
       // Release the slot now, even if the machine is kept or still has to be cleaned up.
@@ -78,6 +78,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       throw error
     } finally {
       busy.delete(machine.id)
+      ended.abort(new Error('the job has ended'))
     }
   }
 
@@ -103,7 +104,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
     start: async run => {
       const { machine } = run
       const other = busy.get(machine.id)
-      if (other !== undefined) return { kind: 'not-started', error: isBusy(machine.id, other) }
+      if (other !== undefined) return { kind: 'not-started', error: isBusy(machine.id, other.run.job.id) }
       return settle(run, () => startOnNode({ context, failures, serialize, placeOf, occupy }, run))
     },
 
@@ -128,10 +129,25 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
 
     list: createMachineLister(cluster),
 
+    open: async (machine, request, signal) => {
+      const [place, current] = [placeOf(machine), busy.get(machine.id)]
+      if (!place || !current) throw isGone(machine.id)
+      return openNodeSession({
+        ...{ cluster, node: place.node, run: current.run, routed, request },
+        signal: AbortSignal.any([signal, current.ended]),
+      })
+    },
+
     close: async () => {
       if (options.ownsCluster) cluster.close()
     },
   }
+}
+
+/** A run on a machine. Sessions in the machine end with it. */
+interface Busy {
+  readonly run: AttachRequest
+  readonly ended: AbortSignal
 }
 
 interface Starting {

@@ -9,6 +9,7 @@ import type { Exit, Machine, Outcome, Session } from '../../../src/ports.ts'
 import {
   createHarness,
   type Harness,
+  type Launched,
   launchElsewhere,
   type ProviderSubject,
 } from '../../support/providers.ts'
@@ -24,6 +25,8 @@ export interface ContractOptions extends ProviderSubject {
   hasEnded?(harness: Harness, launched: { machine: Machine; job: { id: string } }): boolean
   /** False: its machines have no way in for a terminal. */
   readonly sessions?: false
+  /** False: terminals cannot be made here. */
+  readonly terminals?: boolean
   /** Directories of other computers that it may write to. */
   readonly disks?: readonly string[]
   /** Kills what holds the command of a job, and the command. */
@@ -592,20 +595,9 @@ export const describeProviderContract = (name: string, options: ContractOptions)
         })
       })
 
-      const sessions = async (): Promise<void> => {
+      const terminalSession = async (launched: Launched): Promise<void> => {
         const open = harness.provider.open!
-        const launched = await harness.launch({ task: 'echo mine >made; echo up; exec sleep 1000' })
-        await launched.sink.until(sink => sink.text().includes('up'), 'it has started')
         const never = new AbortController().signal
-        const plain = await open(
-          launched.machine,
-          { argv: ['sh', '-c', 'cat made; cat; echo $X; exit 7'], env: { X: 'variable' } },
-          never,
-        )
-        plain.stream.end('typed\n')
-        expect(await readAll(plain.stream)).toBe('mine\ntyped\nvariable\n')
-        expect(await plain.exit).toBe(7)
-
         const terminal = await open(
           launched.machine,
           { argv: ['sh'], env: { PS1: '%%' }, terminal: { columns: 90, rows: 25 } },
@@ -624,10 +616,33 @@ export const describeProviderContract = (name: string, options: ContractOptions)
         await shows('%%')
         terminal.stream.write('exit 9\r')
         expect(await terminal.exit).toBe(9)
+      }
+      const sessions = async (): Promise<void> => {
+        const open = harness.provider.open!
+        const launched = await harness.launch({
+          task: 'ls / >root; echo mine >made; echo up; exec sleep 1000',
+        })
+        await launched.sink.until(sink => sink.text().includes('up'), 'it has started')
+        const never = new AbortController().signal
+        // It sees the files that the command sees.
+        const isSame = '[ "$(ls /)" = "$(cat root)" ] || echo outside'
+        const plain = await open(
+          launched.machine,
+          { argv: ['sh', '-c', `${isSame}; cat made; cat; echo $X; exit 7`], env: { X: 'variable' } },
+          never,
+        )
+        plain.stream.end('typed\n')
+        expect(await readAll(plain.stream)).toBe('mine\ntyped\nvariable\n')
+        expect(await plain.exit).toBe(7)
 
+        if (options.terminals !== false) await terminalSession(launched)
+
+        const left = await open(launched.machine, { argv: ['sleep', '1000'], env: {} }, never)
+        left.stream.resume()
         launched.stop('cancel')
         await launched.outcome
         await harness.provider.destroy(launched.machine, signal())
+        expect(await left.exit).not.toBe(0)
       }
       if (options.sessions !== false)
         it('opens programs beside the command, with and without a terminal', { timeout: 180_000 }, sessions)

@@ -111,6 +111,7 @@ describe('probing a node', () => {
       onStdout?.(Buffer.from(answer))
       return { code: 0, stdout: Buffer.alloc(0), stderr: '', ms: 0, connectMs: 0 }
     },
+    open: async () => Promise.reject(new Error('not in this test')),
     reset: () => undefined,
     bootId: () => undefined,
     close: () => undefined,
