@@ -120,6 +120,18 @@ describe.skipIf(missing !== undefined)('a container', () => {
     await harness.provider.destroy(launched.machine, signal())
   })
 
+  it('that was started ahead serves its job after kill -9 of the engine', async () => {
+    const machine = { id: newId(), runtime: 'container', jobId: null, details: {} }
+    const remember = async (details: object): Promise<void> => void Object.assign(machine.details, details)
+    await harness.provider.create({ machine, kind: TOOLS, remember, signal: signal() })
+    await docker.kill()
+    await docker.start()
+    const launched = await harness.launch({ task: 'echo hello' }, undefined, machine)
+    expect(exitOf(await launched.outcome).code).toBe(0)
+    expect(launched.sink.text()).toBe('hello\n')
+    await harness.provider.destroy(machine, signal())
+  })
+
   it('is asked by an exec when its first shell no longer answers', async () => {
     const launched = await harness.launch({ task: COUNT })
     await launched.sink.until(sink => sink.text().includes('line 3\n'), 'three lines')

@@ -68,16 +68,16 @@ export const containerHost = ({ client, name, image, isFresh, ...machine }: Host
       if (state === undefined) throw isGone(name)
       if (!state.running) throw hasEnded(name, image, state)
       const channel = shellChannel(owner, {
-        run: ({ script, onOpen, ...session }) => {
+        run: async ({ script, onOpen, ...session }) => {
           const request = {
             ...session,
             container: name,
             input: `${script}exit\n`,
             onOpen: () => onOpen(state.startedAt),
           }
-          if (!hasFirstShell) return execInContainer(client, { ...request, argv: enterArgv(machine) })
+          const answer = hasFirstShell ? useFirstShell(client, request) : undefined
           hasFirstShell = false
-          return useFirstShell(client, request)
+          return (await answer) ?? execInContainer(client, { ...request, argv: enterArgv(machine) })
         },
         lost: stderr =>
           new AppError(
