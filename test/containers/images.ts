@@ -49,6 +49,26 @@ export const describeImages = (engine: TestEngine | undefined, registries: Regis
       expect(doctor.stdout).toContain(`at ${host} (from DOCKER_HOST)`)
     })
 
+    it('are pulled again with --pull always only', async () => {
+      const image = `${open.host}/acme/tool:1`
+      const used = async (...flags: string[]): Promise<string> => {
+        type Result = { image: { digest: string } }
+        return (await cli.json<Result>(['run', '--json', '--image', image, ...flags, '--', 'true'])).image
+          .digest
+      }
+      await used()
+      const { text } = await engine.api('GET', `/v1.40/images/${image}/json`)
+      const { Id } = JSON.parse(text) as { Id: string }
+      // Another image under the same name; the engine keeps the first one.
+      await importBusybox(engine)
+      await open.push(engine, BUSYBOX, 'acme/tool:1')
+      await engine.api('POST', `/v1.40/images/${Id}/tag?repo=${open.host}/acme/tool&tag=1`)
+      const old = await used()
+      const fresh = await used('--pull', 'always')
+      expect(fresh).not.toBe(old)
+      expect(await used()).toBe(fresh)
+    })
+
     it('of a private registry need the credentials of the docker configuration', async () => {
       const image = `${closed.host}/acme/private:1`
       expect(await refused(['--image', image])).toContain(`docker login ${closed.host}`)
@@ -86,9 +106,12 @@ export const describeImages = (engine: TestEngine | undefined, registries: Regis
       }
     })
 
-    it('without a shell are refused before anything runs', async () => {
+    it('without a shell are refused before anything runs, and the pull was reported in layers', async () => {
       const stderr = await refused(['--image', `${open.host}/acme/large:1`])
       expect(stderr).toContain(`The image '${open.host}/acme/large:1' has no shell`)
+      const { jobs } = await cli.json<{ jobs: { job_id: string }[] }>(['list', '--limit', '1', '--json'])
+      const { stdout } = await cli.run(['events', jobs[0]!.job_id])
+      expect(stdout).toMatch(/pulling .*\/acme\/large:1: [01] of 1 layers/)
     })
   })
 }
