@@ -33,6 +33,7 @@ const MEANINGS = {
   'resources.cpu': 'CPUs; a fraction is fine',
   'resources.disk': 'Space for the workspace',
   runtime: '`auto`, `sandbox`, … as `deputy doctor` lists them',
+  isolation: '`vm`: only runtimes with a kernel for each job',
   'requires.os': '`linux`, `darwin`…',
   'requires.arch': '`x86_64`, `arm64`…',
   'requires.capabilities': 'What the machine must be able to do',

@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import { didYouMean } from '../jobs/nearest.ts'
-import type { Provider, Readiness } from '../ports.ts'
+import type { Fit, Provider, Readiness } from '../ports.ts'
 import { hasSlots } from './provider-readiness.ts'
 
 export interface Choices {
@@ -34,7 +34,7 @@ export const chooseProvider = (manifest: Manifest, wanted: string, choices: Choi
       (!hasSlots(provider) && manifest.requires === undefined && manifest.image === undefined)
     )
       continue
-    const fit = provider.fits(manifest)
+    const fit = fitOf(provider, manifest)
     if (!fit.ok) {
       reasons.push(`${name}: ${fit.reason}`)
       continue
@@ -69,8 +69,16 @@ const named = (manifest: Manifest, wanted: string, { providers }: Choices): Prov
   return provider
 }
 
+const fitOf = (provider: Provider, manifest: Manifest): Fit =>
+  manifest.isolation === 'vm' && provider.ownKernel !== true
+    ? { ok: false, reason: 'its jobs share a kernel, and the job asks for isolation: vm', hint: VM_HINT }
+    : provider.fits(manifest)
+
+const VM_HINT =
+  'Set up Proxmox VE (deputy proxmox --help), or set container.runtimeClass to an OCI runtime such as kata.'
+
 export const assertFits = (provider: Provider, manifest: Manifest): void => {
-  const fit = provider.fits(manifest)
+  const fit = fitOf(provider, manifest)
   if (fit.ok) return
   const kept = manifest.machine === undefined ? "set 'runtime' to 'auto'" : "leave out 'machine'"
   throw new AppError(
@@ -81,7 +89,8 @@ export const assertFits = (provider: Provider, manifest: Manifest): void => {
 }
 
 /** A job with requirements gets the command that shows which node meets them. */
-const hintFor = ({ requires }: Manifest): string => {
+const hintFor = ({ requires, isolation }: Manifest): string => {
+  if (isolation === 'vm') return VM_HINT
   if (requires === undefined) return 'deputy doctor shows what each runtime needs.'
   return requires.node === undefined
     ? 'deputy nodes list shows what each node has; deputy nodes add adds a node.'

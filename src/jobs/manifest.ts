@@ -130,6 +130,7 @@ export const manifestSchema = z.strictObject({
     .string()
     .regex(/^[a-z][a-z0-9-]{0,31}$/)
     .default('auto'),
+  isolation: z.enum(['vm']).optional(),
   requires: z
     .strictObject({
       os: z.string().min(1).max(64).optional(),

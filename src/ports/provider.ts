@@ -9,6 +9,8 @@ import type { Session, SessionRequest } from './session.ts'
  */
 export interface Provider {
   readonly name: string
+  /** Each machine has a kernel of its own, as VMs have: for jobs with `isolation: vm`. */
+  readonly ownKernel?: boolean
   /** How many jobs run at once. Without slots a provider is neither offered nor checked, but it still cleans up. */
   readonly slots: number
   /** For doctor: what works, what is missing, and the command that fixes it. */

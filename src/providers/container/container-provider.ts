@@ -8,7 +8,7 @@ import { contextKey } from '../../runner/sealed-context.ts'
 import { checkContainer } from './check-container.ts'
 import { createEngines, type EngineSources } from './container-engine.ts'
 import { openContainerSession } from './container-session.ts'
-import { type ContainerDefaults, containerName } from './container-spec.ts'
+import { type ContainerDefaults, containerName, hasOwnKernel } from './container-spec.ts'
 import { destroyContainer } from './destroy-container.ts'
 import { listMachines } from './list-machines.ts'
 import { detailsOf } from './machine-details.ts'
@@ -56,6 +56,7 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
 
   return {
     name: 'container',
+    ownKernel: hasOwnKernel(options.runtimeClass),
     get slots() {
       return process.platform === 'linux' && !engines.isConfigured() ? 0 : (options.limit ?? 16)
     },

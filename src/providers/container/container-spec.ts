@@ -123,8 +123,11 @@ export const describeNetwork = (network: SpecRequest['network']): string => {
   return network === 'full' ? 'network of the engine' : `network: only ${network.join(', ')}`
 }
 
+/** Whether an OCI runtime starts a VM for each container. */
+export const hasOwnKernel = (runtimeClass = ''): boolean => /kata|krun/.test(runtimeClass)
+
 const kernelOf = (runtimeClass = ''): string => {
-  if (/kata|krun/.test(runtimeClass)) return `own kernel (${runtimeClass})`
+  if (hasOwnKernel(runtimeClass)) return `own kernel (${runtimeClass})`
   if (/runsc|gvisor/.test(runtimeClass)) return `kernel in user space (${runtimeClass})`
   return 'kernel shared with the engine'
 }

@@ -6,6 +6,7 @@ export const misconfiguredProxmox = (error: AppError): Provider => {
   const refuse = () => Promise.reject(error)
   return {
     name: 'proxmox',
+    ownKernel: true,
     slots: 1,
     check: async () => ({
       runtime: 'proxmox',

@@ -69,6 +69,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
 
   return {
     name: 'proxmox',
+    ownKernel: true,
     slots: provider.limit,
     pool: {
       size: provider.poolSize,

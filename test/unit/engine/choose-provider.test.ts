@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { chooseProvider } from '../../../src/engine/choose-provider.ts'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
+import type { Provider } from '../../../src/ports.ts'
 import { misconfiguredProxmox } from '../../../src/providers/proxmox/misconfigured-provider.ts'
 
 const choose = (manifest: Record<string, unknown>, wanted: string): AppError => {
@@ -33,5 +34,28 @@ describe('a job that no runtime can take', () => {
     [{ requires: { node: 'nosuch' } }, 'deputy nodes list'],
   ])('%j is sent to those who know: %s', (manifest, command) => {
     expect(choose(manifest, 'auto').hint).toContain(command)
+  })
+})
+
+describe('a job with isolation: vm', () => {
+  const provider = (name: string, ownKernel: boolean): Provider => ({
+    ...misconfiguredProxmox(new AppError('invalid', 'x')),
+    ...{ name, ownKernel, fits: () => ({ ok: true }) },
+  })
+  const pick = (manifest: Record<string, unknown>, wanted: string, names: readonly string[]): string =>
+    chooseProvider(parseManifest({ task: 'true', ...manifest }), wanted, {
+      order: names,
+      providers: new Map(names.map(name => [name, provider(name, name === 'proxmox')])),
+      readiness: () => undefined,
+    }).provider.name
+
+  it('gets the first runtime whose machines have a kernel of their own', () => {
+    expect(pick({}, 'auto', ['sandbox', 'proxmox'])).toBe('sandbox')
+    expect(pick({ isolation: 'vm' }, 'auto', ['sandbox', 'proxmox'])).toBe('proxmox')
+    expect(pick({ isolation: 'vm' }, 'proxmox', ['sandbox', 'proxmox'])).toBe('proxmox')
+  })
+
+  it.each(['auto', 'sandbox'])('is refused where none has: %s', wanted => {
+    expect(() => pick({ isolation: 'vm' }, wanted, ['sandbox'])).toThrow(/share a kernel/)
   })
 })

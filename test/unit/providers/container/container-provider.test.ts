@@ -30,6 +30,12 @@ describe('the container provider', () => {
       expect([more, kindFor(more)]).toEqual([more, undefined])
   })
 
+  it('has a kernel for each job where its OCI runtime starts a VM', () => {
+    const ownKernel = (runtimeClass?: string) =>
+      createContainerProvider({ stateDir, blobs, runtimeClass }).ownKernel
+    expect([undefined, 'runsc', 'kata-qemu'].map(ownKernel)).toEqual([false, false, true])
+  })
+
   it.each([
     ['postgres', 'postgres'],
     ['docker.io/library/postgres:16', 'postgres'],
