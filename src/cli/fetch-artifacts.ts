@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { Client } from '../client/daemon-client.ts'
+import { placeBelow } from '../files/place-below.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { Artifact } from '../jobs/job.ts'
 import { didYouMean } from '../jobs/nearest.ts'
-import { isGitInternal, pathProblem } from '../jobs/paths.ts'
 import type { Context } from './context.ts'
 
 export interface FetchOptions {
@@ -27,7 +27,7 @@ export const fetchArtifacts = async (
   const top = resolve(options.directory)
   const written = []
   for (const artifact of chosen) {
-    const target = await placeFor(top, artifact.path)
+    const target = await placeBelow(top, artifact.path)
     if (!options.force && (await lstat(target).catch(() => undefined)))
       throw new AppError('conflict', `${target} already exists.`, {
         hint: 'Overwrite it with --force, or choose another directory with --output DIR.',
@@ -58,24 +58,6 @@ const find = ({ artifacts, id }: FetchOptions, path: string): Artifact => {
   throw new AppError('not_found', `The job has no artifact '${path}'${guess || '.'}`, {
     hint: `deputy artifacts ${id}`,
   })
-}
-
-/** Artifact names come from the job: refuse those that leave the directory, follow a link, or change git's files. */
-const placeFor = async (top: string, path: string): Promise<string> => {
-  const problem = path.startsWith('/')
-    ? 'is absolute'
-    : isGitInternal(path)
-      ? "is among git's own files"
-      : pathProblem(path)
-  if (problem !== undefined)
-    throw new AppError('denied', `The artifact '${path}' is refused: its name ${problem}.`)
-  const parts = path.split('/')
-  for (let i = 1; i < parts.length; i++) {
-    const at = join(top, ...parts.slice(0, i))
-    if ((await lstat(at).catch(() => undefined))?.isSymbolicLink())
-      throw new AppError('denied', `${at} is a symbolic link: nothing is written through it.`)
-  }
-  return join(top, ...parts)
 }
 
 const download = async (client: Client, id: string, artifact: Artifact, target: string): Promise<void> => {

@@ -1,29 +1,85 @@
 import { randomBytes } from 'node:crypto'
+import { AppError } from '../jobs/errors.ts'
+import type { ManifestInput } from '../jobs/manifest.ts'
 import type { Client } from './daemon-client.ts'
 
-/** A job that holds its machine while a terminal is open in it, and ends with the exit status of that terminal. */
+/** A job that holds its machine while programs of the client run in it. */
 export interface Hold {
-  /** The command of the job. */
-  readonly command: readonly string[]
-  /** The program to run in the terminal, which ends the job when the terminal is closed. */
+  readonly jobId: string
+  /** The program of a terminal, which ends the job when the terminal is closed. */
   wrap(argv: readonly string[]): readonly string[]
   /** Ends the job. Called by the client, not by the program: its last output must be read before the machine ends. */
-  release(client: Client, jobId: string, code: number): Promise<void>
+  release(code: number): Promise<void>
 }
 
-/** `record`: the job prints what the terminal shows. */
-export const createHold = ({ record }: { readonly record: boolean }): Hold => {
+interface HoldOptions {
+  /** The job prints what the terminal shows. */
+  readonly record?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** Submits the job and resolves when its machine is there. */
+export const holdMachine = async (
+  client: Client,
+  manifest: Readonly<Record<string, unknown>>,
+  { record = false, signal = new AbortController().signal }: HoldOptions = {},
+): Promise<Hold> => {
   // In the workspace, which both sides see on every provider. The job removes it before its files are collected.
   const pipe = `.deputy-session-${randomBytes(6).toString('hex')}`
+  const { job_id: jobId } = await client.submit(
+    {
+      task: 'terminal',
+      ...manifest,
+      agentType: 'script' satisfies ManifestInput['agentType'],
+      agent: { command: ['sh', '-c', record ? PRINT_AND_HOLD : HOLD, 'sh', pipe] },
+    },
+    signal,
+  )
+  try {
+    await untilRunning(client, jobId, signal)
+  } catch (error) {
+    await client.cancel(jobId).catch(() => {})
+    throw error
+  }
   return {
-    command: ['sh', '-c', record ? PRINT_AND_HOLD : HOLD, 'sh', pipe],
+    jobId,
     wrap: argv => ['sh', '-c', ENTER, 'sh', pipe, ...(record ? recorded(argv, pipe) : argv)],
-    release: async (client, jobId, code) => {
-      const argv = ['sh', '-c', 'echo "$2" >"$1"', 'sh', pipe, String(code)]
+    release: async code => {
+      const argv = ['sh', '-c', `${MAKE} echo "$2" >"$1"`, 'sh', pipe, String(code)]
       const { stream, exit } = await client.openSession(jobId, { argv, env: {} })
       stream.resume()
       await exit
     },
+  }
+}
+
+/** Runs `work` with the job that uses a machine: the one that runs, or one that holds the machine meanwhile. */
+export const withMachine = async <T>(
+  client: Client,
+  machineId: string,
+  task: string,
+  work: (jobId: string) => Promise<T>,
+): Promise<T> => {
+  const machine = (await client.machines()).find(({ machine_id }) => machine_id === machineId)
+  if (machine?.state === 'busy' && machine.job_id !== null) return work(machine.job_id)
+  const hold = await holdMachine(client, { machine: machineId, task })
+  let code = 1
+  try {
+    const result = await work(hold.jobId)
+    code = 0
+    return result
+  } finally {
+    await hold.release(code).catch(() => client.cancel(hold.jobId).catch(() => {}))
+  }
+}
+
+const untilRunning = async (client: Client, id: string, signal: AbortSignal): Promise<void> => {
+  for (let job = await client.get(id, signal); job.status !== 'running'; ) {
+    if (job.status !== 'pending' && job.status !== 'provisioning')
+      throw new AppError('unavailable', job.error?.message ?? `Job ${id} has ended: ${job.status}.`, {
+        ...(job.error?.hint !== undefined && { hint: job.error.hint }),
+      })
+    job = await client.wait(id, { since: job.status, timeoutMs: 25_000, signal })
   }
 }
 

@@ -1,9 +1,12 @@
 import { buffer, text } from 'node:stream/consumers'
 import type { JobResult, JobView } from '../engine/deputy.ts'
+import type { Unpacked } from '../files/unpack-received.ts'
+import { AppError } from '../jobs/errors.ts'
 import type { Artifact, JobEvent } from '../jobs/job.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
 import { isTerminal } from '../jobs/states.ts'
 import type { Client } from './daemon-client.ts'
+import type { Forward, ForwardOptions } from './forward-port.ts'
 import type { Shell, ShellOptions } from './open-shell.ts'
 
 /** A piece of a job's output. `skipped` counts the bytes that were dropped before it. */
@@ -36,6 +39,12 @@ export interface JobHandle {
   exec(manifest: string | ManifestInput, signal?: AbortSignal): Promise<JobHandle>
   /** Opens a terminal in the machine: beside the running job, or as a job of its own in the machine that it left. */
   shell(options?: ShellOptions): Promise<Shell>
+  /** Copies a file or a directory of this computer into the machine; `to` is relative to the workspace. */
+  upload(from: string, to: string, options?: { signal?: AbortSignal }): Promise<void>
+  /** Copies a file or a directory of the machine to this computer. Existing files are replaced only with `force`. */
+  download(from: string, to: string, options?: { force?: boolean; signal?: AbortSignal }): Promise<Unpacked>
+  /** Brings a port of the running job to 127.0.0.1 of this computer. */
+  forward(options: ForwardOptions): Promise<Forward>
 }
 
 const WAIT_MS = 25_000
@@ -66,6 +75,12 @@ export const createJobHandle = (client: Client, id: string): JobHandle => {
     }
   }
 
+  const machineOf = async (signal?: AbortSignal): Promise<string> => {
+    const { machine_id } = await client.get(id, signal)
+    if (machine_id === null) throw new AppError('conflict', `Job ${id} has no machine.`)
+    return machine_id
+  }
+
   return {
     id,
     status: signal => client.get(id, signal),
@@ -92,6 +107,20 @@ export const createJobHandle = (client: Client, id: string): JobHandle => {
       const { status, machine_id } = await client.get(id, options.signal)
       if (!isTerminal(status)) return openShell(client, id, options)
       return runInTerminal(client, { ...(machine_id && { machine: machine_id }) }, options)
+    },
+    upload: async (from, to, options = {}) => {
+      const { uploadPath } = await import('./copy-files.ts')
+      const machineId = await machineOf(options.signal)
+      await uploadPath(client, { machineId, local: from, remote: to, ...options })
+    },
+    download: async (from, to, options = {}) => {
+      const { downloadPath } = await import('./copy-files.ts')
+      const machineId = await machineOf(options.signal)
+      return downloadPath(client, { machineId, local: to, remote: from, ...options })
+    },
+    forward: async options => {
+      const { forwardPort } = await import('./forward-port.ts')
+      return forwardPort(client, id, options)
     },
   }
 }

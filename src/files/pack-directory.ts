@@ -1,9 +1,9 @@
 import { lstat, readlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { pack as tarPack } from 'tar-stream'
 import { AppError } from '../jobs/errors.ts'
 import { openRegularFile } from './regular-file.ts'
-import { walkWorkspace } from './walk-workspace.ts'
+import { type WorkspaceEntry, walkWorkspace } from './walk-workspace.ts'
 
 /**
  * Packs a directory as a tar, in a fixed order. Leaves out `.git` and ignored files at every level. Symbolic links
@@ -15,8 +15,17 @@ export async function* packDirectory(directory: string): AsyncGenerator<Uint8Arr
     throw new AppError('invalid', `The workspace '${directory}' is not a directory.`, {
       hint: 'Use an existing directory on the computer where the daemon runs.',
     })
+  yield* packEntries(directory, walkWorkspace(directory))
+}
+
+/** Packs these files and directories below a root; in the archive they are below `name`. */
+export async function* packEntries(
+  root: string,
+  entries: AsyncIterable<WorkspaceEntry>,
+  name = '',
+): AsyncGenerator<Uint8Array> {
   const tar = tarPack()
-  const filled = fill(tar, directory).then(
+  const filled = fill(tar, root, entries, name).then(
     () => tar.finalize(),
     (error: unknown) => tar.destroy(error instanceof Error ? error : new Error(String(error))),
   )
@@ -30,9 +39,14 @@ export async function* packDirectory(directory: string): AsyncGenerator<Uint8Arr
 
 type Tar = ReturnType<typeof tarPack>
 
-const fill = async (tar: Tar, root: string): Promise<void> => {
-  for await (const { path, stats } of walkWorkspace(root)) {
-    const common = { name: path, mode: stats.mode & 0o777, mtime: stats.mtime }
+const fill = async (
+  tar: Tar,
+  root: string,
+  entries: AsyncIterable<WorkspaceEntry>,
+  name: string,
+): Promise<void> => {
+  for await (const { path, stats } of entries) {
+    const common = { name: posix.join(name, path), mode: stats.mode & 0o777, mtime: stats.mtime }
     if (stats.isDirectory()) tar.entry({ ...common, type: 'directory' })
     else if (stats.isSymbolicLink())
       tar.entry({ ...common, type: 'symlink', linkname: await readlink(join(root, path)) })

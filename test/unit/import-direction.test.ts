@@ -49,7 +49,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // Where a command runs: between the nodes and the fronts.
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
   // What the CLI and other programs use to call the daemon.
-  client: ['engine/deputy', 'jobs', 'ports', 'config', 'version'],
+  client: ['engine/deputy', 'jobs', 'ports', 'config', 'files', 'version'],
   http: ['engine', 'jobs', 'ports', 'observability', 'client', 'files/keep-file', 'http/routes'],
   'http/routes': ['engine', 'jobs', 'ports', 'client', 'http'],
   mcp: ['engine', 'jobs', 'proxmox', 'mcp/bridge', 'mcp/tools'],
@@ -65,6 +65,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'ports',
     'config',
     'version',
+    'files/place-below',
     'daemon/run-daemon',
     'mcp/bridge',
     'cli',

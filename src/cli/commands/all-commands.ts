@@ -38,6 +38,11 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'Open a terminal in the machine of a running job or in a kept machine',
     load: () => import('./shell-command.ts'),
   },
+  cp: { summary: 'Copy files into a machine or out of it', load: () => import('./cp-command.ts') },
+  forward: {
+    summary: 'Bring a port of a running job to this computer',
+    load: () => import('./forward-command.ts'),
+  },
   delete: {
     summary: 'Delete finished jobs with their output and artifacts',
     load: () => import('./delete-command.ts'),

@@ -1,6 +1,17 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -13,6 +24,16 @@ const missing = requireOrSkip(
   needed.length > 0 ? `${needed.join(' and ')} is not installed` : await noProvider(),
 )
 const PTY = fileURLToPath(new URL('../../support/pty-session.py', import.meta.url))
+/** A web server in the machine. */
+const SERVER = `
+from http.server import *
+class Page(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"x" * 2000000)
+ThreadingHTTPServer(("127.0.0.1", 8123), Page).serve_forever()
+`
 /** A shell with a prompt that nothing else prints. */
 const SHELL = ['env', 'PS1=%%', 'sh']
 const PATIENCE = 180_000
@@ -163,6 +184,90 @@ describe.skipIf(missing)('deputy shell', { timeout: PATIENCE }, () => {
     expect(await upgrade(ticket, url)).toContain('101')
     expect(await upgrade(ticket, url)).toContain('403')
     expect((await cli.run(['cancel', id])).code).toBe(0)
+  })
+})
+
+describe.skipIf(missing)('deputy cp and deputy forward', { timeout: PATIENCE }, () => {
+  it('copies files and directories into the machine of a running job, and back', async () => {
+    const id = await startJob('--runtime', 'sandbox')
+    const here = mkdtempSync(join(tmpdir(), 'deputy-cp-'))
+    mkdirSync(join(here, 'tree/.git'), { recursive: true })
+    writeFileSync(join(here, 'tree/.git/config'), 'secret')
+    writeFileSync(join(here, 'tree/.gitignore'), '*.bin')
+    const bytes = randomBytes(3_000_000)
+    writeFileSync(join(here, 'tree/large.bin'), bytes)
+    writeFileSync(join(here, 'tree/run'), 'echo from the machine', { mode: 0o755 })
+    const done = { code: 0, stdout: '' }
+    expect(await cli.run(['cp', join(here, 'tree'), `${id}:new/dir`])).toMatchObject(done)
+    expect(await cli.run(['cp', join(here, 'tree/run'), `${id}:new`])).toMatchObject(done)
+    const hostile =
+      'ln -s / new/dir/out; ln -s /etc/passwd new/link; ln new/run new/same; mkdir new/dir/.GIT; touch new/dir/.GIT/x; ls -A new/dir; ./new/run'
+    const inside = await cli.run(['shell', id], { input: hostile })
+    expect(inside.stdout).toBe('.GIT\n.gitignore\nlarge.bin\nout\nrun\nfrom the machine\n')
+
+    const back = join(here, 'back')
+    const copied = await cli.run(['cp', `${id}:new`, back])
+    expect(copied.code).toBe(0)
+    expect(copied.stderr).toContain('5 files')
+    for (const left of ['dir/out', 'link', 'dir/.GIT/x']) expect(copied.stderr).toContain(`"${left}"`)
+    expect(readFileSync(join(back, 'dir/large.bin')).equals(bytes)).toBe(true)
+    expect(readdirSync(back, { recursive: true }).sort()).toEqual([
+      ...['dir', 'dir/.gitignore', 'dir/large.bin', 'dir/run', 'run', 'same'],
+    ])
+    expect(statSync(join(back, 'run')).mode & 0o100).toBe(0o100)
+
+    const again = await cli.run(['cp', `${id}:new/run`, back])
+    expect(again.stderr).toContain('already exists')
+    expect((await cli.run(['cp', '--force', `${id}:new/run`, back])).code).toBe(0)
+    symlinkSync(here, join(back, 'dir/linked'))
+    await cli.run(['shell', id], { input: 'mkdir new/dir/linked; echo x >new/dir/linked/escaped' })
+    const through = await cli.run(['cp', '--force', `${id}:new/dir`, back])
+    expect(through.stderr).toContain('is a symbolic link')
+    expect(existsSync(join(here, 'escaped'))).toBe(false)
+    expect((await cli.run(['cp', `${id}:none`, back])).stderr).toContain("no file or directory 'none'")
+    expect((await cli.run(['cp', join(here, 'none'), `${id}:`])).stderr).toContain('neither a file nor')
+    expect((await cli.run(['cp', `${id}:new/run`, join(here, 'tree/.git/')])).stderr).toContain("git's own")
+    const { stdout: events } = await cli.run(['events', id])
+    expect(events).toContain('session by=cli command=sh -c # receive.sh')
+    expect((await cli.run(['cancel', id])).code).toBe(0)
+  })
+
+  it('copies into and out of a kept machine', async () => {
+    const kept = await cli.run(['run', '--runtime', 'sandbox', '--keep', '--', 'echo kept >file'])
+    expect(kept.code).toBe(0)
+    const here = mkdtempSync(join(tmpdir(), 'deputy-cp-'))
+    writeFileSync(join(here, 'mine'), 'mine')
+    expect(await cli.run(['cp', 'last:file', here])).toMatchObject({ code: 0 })
+    expect(readFileSync(join(here, 'file'), 'utf8')).toBe('kept\n')
+    expect(await cli.run(['cp', join(here, 'mine'), 'last:sub/other'])).toMatchObject({ code: 0 })
+    const seen = await cli.run(['exec', 'last', '--', 'cat sub/other; ls -A'])
+    expect(seen.stdout).toBe('minefile\nsub\n')
+  })
+
+  it('brings a port of a machine without a network to 127.0.0.1, until the job ends', async () => {
+    const id = await startJob('--runtime', 'sandbox')
+    const forward = cli.start(['forward', id, '0:8123'])
+    await forward.saw('\n')
+    const { port } = new URL(forward.stdout().trim())
+    const get = () => fetch(`http://127.0.0.1:${port}/big`, { headers: { connection: 'close' } })
+    await expect(get()).rejects.toThrow()
+    const serve = cli.run(['shell', id, '--', 'python3', '-c', SERVER], {})
+    await until(
+      async () =>
+        get().then(
+          answer => answer.ok,
+          () => false,
+        ),
+      'the server',
+    )
+    const pages = await Promise.all([get(), get(), get()].map(async page => (await page).arrayBuffer()))
+    for (const page of pages) expect(page.byteLength).toBe(2_000_000)
+    expect((await cli.run(['cancel', id])).code).toBe(0)
+    const { code, stderr } = await forward.finished
+    expect(code).toBe(0)
+    expect(stderr).toContain('Nothing listens on port 8123')
+    expect(stderr).toContain('The job has ended: cancelled')
+    await serve
   })
 })
 

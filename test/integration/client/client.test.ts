@@ -1,6 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { connect as connectTcp } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { connect, type DeputyClient, DeputyError } from 'deputy-mcp'
+import { text } from 'node:stream/consumers'
+import { connect, type DeputyClient, DeputyError, type Forward } from 'deputy-mcp'
 import { afterEach, describe, expect, it } from 'vitest'
 import { connect as connectControl } from '../../../src/client/daemon-client.ts'
 import { useDaemons } from '../../support/daemon.ts'
@@ -73,6 +76,40 @@ describe('the TypeScript client', () => {
     expect((await second.result()).output).toBe('1\n')
     expect(await deputy.machines()).toHaveLength(1)
   })
+
+  it('opens a terminal in the machine of a job, copies files and forwards ports', async () => {
+    const deputy = await own()
+    const job = await deputy.submit('echo up; exec sleep 1000')
+    for await (const output of job.follow()) if (output.text.includes('up')) break
+    const shell = await job.shell({
+      command: ['sh', '-c', 'stty size; read -r line; echo "got $line" | tee heard; exit 4'],
+      terminal: { columns: 70, rows: 20 },
+    })
+    const shown = text(shell.stream)
+    shell.stream.write('typed\r')
+    expect(await shown).toMatch(/20 70\r\n[\s\S]*got typed/)
+    expect(await shell.exit).toBe(4)
+
+    const here = mkdtempSync(join(tmpdir(), 'deputy-client-'))
+    expect(await job.download('heard', here)).toMatchObject({ files: 1, bytes: 10, skipped: [] })
+    await job.upload(join(here, 'heard'), 'copy/of-it')
+    await job.download('copy', join(here, 'copy'))
+    expect(readFileSync(join(here, 'copy/of-it'), 'utf8')).toBe('got typed\n')
+    await expect(job.download('heard', here)).rejects.toMatchObject({ code: 'conflict' })
+
+    let forward: Forward | undefined
+    const refused = new Promise<DeputyError>(resolve => {
+      void job.forward({ port: 9, onError: resolve }).then(made => {
+        forward = made
+        connectTcp(made.localPort, '127.0.0.1').on('error', () => {})
+      })
+    })
+    expect(await refused).toMatchObject({ code: 'unavailable', message: expect.stringContaining('port 9 ') })
+    await forward?.close()
+    await job.cancel()
+    await job.wait()
+    await expect(job.upload(join(here, 'heard'), 'x')).rejects.toBeInstanceOf(DeputyError)
+  }, 120_000)
 
   it('reaches a daemon over HTTP with a token, and says what is wrong without one', async () => {
     const { client, home } = await startDaemon()

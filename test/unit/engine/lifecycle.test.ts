@@ -57,6 +57,22 @@ describe('a job', () => {
     expect(view.error?.message).toContain(words)
   })
 
+  it('has no session where the runtime has no way into its machines, nor when it does not run', async () => {
+    const provider = createScriptedProvider('proxmox')
+    const { deputy } = await begin([provider])
+    const { job_id } = await deputy.submit({ task: 'x', runtime: 'proxmox' }, 'test')
+    const run = await provider.started(job_id)
+    const open = () => deputy.openSession(job_id, { argv: ['sh'], env: {} }, 'test')
+    await expect(open()).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringContaining("'proxmox' have no way in for a terminal, files or ports"),
+      hint: expect.stringContaining('--runtime sandbox'),
+    })
+    run.finish()
+    await deputy.wait(job_id, { timeoutMs: 10_000, signal: never })
+    await expect(open()).rejects.toMatchObject({ code: 'conflict' })
+  })
+
   it('returns to the queue when all slots are in use, and no attempt is counted', async () => {
     const provider = createScriptedProvider('sandbox')
     const engine = await begin([provider])
