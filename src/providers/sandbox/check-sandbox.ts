@@ -127,7 +127,7 @@ const namespaceFix = (): string => {
     return 'User namespaces are switched off: sysctl -w kernel.unprivileged_userns_clone=1'
   if (setting('user/max_user_namespaces') === '0')
     return 'User namespaces are switched off: sysctl -w user.max_user_namespaces=15000'
-  return 'In a container, allow it to create namespaces: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined …'
+  return 'In a container, allow it to create namespaces: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined …'
 }
 
 const setting = (name: string): string | undefined => {
