@@ -20,7 +20,8 @@ export const missingSettings = (
   env: Readonly<Record<string, string | undefined>>,
 ): string[] => {
   const missing = front.filter(name => SETTING.test(name) && (env[name] ?? '') === '')
-  const shared = missing.filter(name => !name.startsWith('PROXMOX_'))
+  // A session uses its own settings of Proxmox and of the cluster.
+  const shared = missing.filter(name => !/^(PROXMOX|CLUSTER)_/.test(name))
   const restart = "The user should run 'deputy daemon restart' in a shell that sets them."
   return [
     ...(shared.length > 0
@@ -28,7 +29,6 @@ export const missingSettings = (
           `This client sets ${shared.slice(0, 8).join(', ')}, but the daemon was started without them. ${restart}`,
         ]
       : []),
-    // The Proxmox tools of a session use its own settings.
     ...(missing.includes('PROXMOX_HOST')
       ? [`Jobs cannot run in VMs: the daemon was started without PROXMOX_HOST. ${restart}`]
       : []),

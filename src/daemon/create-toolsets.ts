@@ -6,27 +6,28 @@ import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { SessionToolsets } from '../mcp/mcp-service.ts'
-import { type ClusterTools, createClusterToolset } from '../mcp/tools/cluster/cluster-toolset.ts'
+import { createClusterToolset } from '../mcp/tools/cluster/cluster-toolset.ts'
 import { jobsToolset } from '../mcp/tools/jobs/jobs-toolset.ts'
 import { type Approvals, createApprovals } from '../mcp/tools/proxmox/policy/pending-approvals.ts'
 import type { Toolset } from '../mcp/toolset.ts'
 import type { ClusterOverview } from '../proxmox/cluster-overview.ts'
 import type { Environment } from '../proxmox/env-variables.ts'
 import { isConfigured, parseSettings } from '../proxmox/proxmox-settings.ts'
+import type { DaemonCluster } from './open-cluster.ts'
 
 export interface ToolsetsOptions {
   readonly home: Home
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   readonly log: Logger
-  readonly cluster: ClusterTools
+  readonly cluster: DaemonCluster
 }
 
 export interface Toolsets {
   readonly available: Toolset[]
   /** Problems with the settings of a toolset, as sentences for the MCP client. */
   readonly notes: string[]
-  /** Toolsets for a client with Proxmox settings of its own; undefined when the daemon's are the same. */
+  /** Toolsets for a client with Proxmox or cluster settings of its own; undefined when the daemon's are the same. */
   forSession(environment: Environment): Promise<SessionToolsets> | undefined
   /** Calls to any cluster that wait for the user's approval. */
   readonly approvals: Pick<Approvals, 'list' | 'approve' | 'refuse'>
@@ -57,12 +58,27 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
   const sessions = new Map<string, Promise<Made>>()
   const approvals: Approvals[] = own.approvals ? [own.approvals] : []
 
-  const makeSession = async (environment: Environment): Promise<Made> => {
+  /** The variables of the client with this prefix; undefined when the daemon has the same. */
+  const ownVariables = (environment: Environment, prefix: string): Environment | undefined => {
+    const entries = Object.entries(environment).filter(([name]) => name.startsWith(prefix))
+    return entries.every(([name, value]) => env[name] === value) ? undefined : Object.fromEntries(entries)
+  }
+
+  const makeSession = async (
+    proxmox: Environment | undefined,
+    nodes: Environment | undefined,
+  ): Promise<Made> => {
+    const cluster = createClusterToolset(
+      nodes === undefined ? options.cluster : options.cluster.forClient(nodes),
+    )
+    const replace = (toolset: Toolset): Toolset => (toolset.name === cluster.name ? cluster : toolset)
+    if (proxmox === undefined)
+      return { available: own.available.map(replace), notes: own.notes, close: async () => {} }
     const others = Object.entries(env).filter(([name]) => !name.startsWith('PROXMOX_'))
-    const session = { ...Object.fromEntries(others), ...environment }
+    const session = { ...Object.fromEntries(others), ...proxmox }
     const made = await makeToolsets({ ...options, env: session, config: loadConfig(home, session).config })
     if (made.approvals) approvals.push(made.approvals)
-    return made
+    return { ...made, available: made.available.map(replace) }
   }
 
   return {
@@ -71,8 +87,9 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
     approvals: mergeApprovals(approvals),
     overview: own.overview,
     forSession: environment => {
-      if (!isConfigured(environment)) return undefined
-      if (Object.entries(environment).every(([name, value]) => env[name] === value)) return undefined
+      const proxmox = isConfigured(environment) ? ownVariables(environment, 'PROXMOX_') : undefined
+      const nodes = ownVariables(environment, 'CLUSTER_')
+      if (proxmox === undefined && nodes === undefined) return undefined
       const key = createHash('sha256')
         .update(JSON.stringify(Object.entries(environment).sort()))
         .digest('hex')
@@ -80,7 +97,7 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
       if (known !== undefined) return known
       if (sessions.size >= MAX_ENVIRONMENTS)
         return Promise.resolve({ available: own.available, notes: [TOO_MANY] })
-      const made = makeSession(environment).catch((error: unknown) => {
+      const made = makeSession(proxmox, nodes).catch((error: unknown) => {
         const { message } = toAppError(error)
         log.error({ err: error }, 'cannot use the settings of a client')
         return { ...own, notes: [`The settings of this client are not used: ${message}`] }
@@ -96,7 +113,7 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
 }
 
 const TOO_MANY =
-  'Too many clients have had Proxmox settings of their own, so those of the daemon count. The user should run: deputy daemon restart'
+  'Too many clients have had settings of their own, so those of the daemon count. The user should run: deputy daemon restart'
 
 const mergeApprovals = (all: readonly Approvals[]): Toolsets['approvals'] => {
   const ownerOf = (id: string): Approvals =>

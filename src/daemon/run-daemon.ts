@@ -159,7 +159,7 @@ const run = async (
     const { restart, ...now } = settingsChange(settings, next.settings)
     settings = now.settings
     hostAccess.allowed = next.config.host.allow
-    const change = { ...cluster.cluster.update(next.config.cluster), restart }
+    const change = { ...cluster.update(next.config.cluster), restart }
     log.info({ ...change, hostAllowed: hostAccess.allowed }, 'reloaded the nodes')
     mcp.toolsChanged()
     void deputy.doctor(stopping.signal)

@@ -12,7 +12,7 @@ import { createUpdates } from './updates.ts'
 export interface McpDependencies extends Omit<McpOptions, 'toolsets' | 'readOnly' | 'settings'> {
   /** Called with errors of the transport. They are usually caused by clients. */
   readonly onrefused?: (error: Error) => void
-  /** Toolsets with the client's own Proxmox settings; undefined where the daemon's are the same. */
+  /** Toolsets with the client's own Proxmox and cluster settings; undefined where the daemon's are the same. */
   sessionToolsets?(environment: Environment): Promise<SessionToolsets> | undefined
 }
 

@@ -3,10 +3,10 @@ import type { Environment } from '../proxmox/env-variables.ts'
 const HEADER = 'x-deputy-environment'
 /** All headers together may have 16 KiB. */
 const MAX_CHARACTERS = 6144
-const NAME = /^PROXMOX_[A-Z0-9_]{1,60}$/
+const NAME = /^(PROXMOX|CLUSTER)_[A-Z0-9_]{1,60}$/
 
 /**
- * The Proxmox settings of a client, with their values. They travel over the Unix socket of the user only, and stay in
+ * The Proxmox and cluster settings of a client, with their values. They travel over the Unix socket of the user only, and stay in
  * the memory of the daemon.
  */
 export const environmentHeader = (env: Environment): Record<string, string> => {

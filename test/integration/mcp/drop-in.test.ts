@@ -190,11 +190,25 @@ describe('cluster-execution-mcp', () => {
     expect(readFileSync(join(directory, 'config/config.yaml'), 'utf8')).toBe('host:\n  allow: true\n')
   })
 
-  it('has the nodes of its variables', async () => {
-    const env = { CLUSTER_MACPRO51_HOST: '127.0.0.51', CLUSTER_INFERENCE_IP: '127.0.0.8' }
-    const bridge = await open('cluster-execution-mcp', { directory: fresh(), env })
+  it('has the nodes and the settings of its variables, beside a client without them', async () => {
+    const directory = fresh()
+    const env = { ...CALM, DEPUTY_ALLOW_HOST: 'true' }
+    const other = await open('mcp-delegation-server', { directory, env })
+    const bridge = await open('cluster-execution-mcp', {
+      directory,
+      env: {
+        ...{ CLUSTER_MACPRO51_HOST: '127.0.0.51', CLUSTER_INFERENCE_IP: '127.0.0.8' },
+        CLUSTER_CMD_TIMEOUT: '77',
+      },
+    })
     const { nodes } = await call(bridge, 'cluster_status')
     expect(nodes).toMatchObject({ macpro51: expect.anything(), inference: expect.anything() })
+    const timeouts = []
+    for (const client of [bridge, await open('cluster-execution-mcp', { directory })]) {
+      const { task_id } = await call(client, 'cluster_bash', { command: 'echo' })
+      timeouts.push((await call(other, 'get_job_status', { job_id: task_id })).timeout_seconds)
+    }
+    expect(timeouts).toEqual([77, 300])
   })
 })
 
