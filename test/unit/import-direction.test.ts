@@ -50,8 +50,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
   // What the CLI and other programs use to call the daemon.
   client: ['engine/deputy', 'jobs', 'ports', 'config', 'files', 'version'],
-  http: ['engine', 'jobs', 'ports', 'observability', 'client', 'files/keep-file', 'http/routes'],
-  'http/routes': ['engine', 'jobs', 'ports', 'client', 'http'],
+  http: [
+    ...['engine', 'jobs', 'ports', 'observability', 'client', 'files/keep-file', 'http/routes'],
+    ...['config/manifest-templates', 'proxmox/cluster-overview'],
+  ],
+  'http/routes': ['engine', 'jobs', 'ports', 'client', 'config/manifest-templates', 'http'],
   mcp: ['engine', 'jobs', 'proxmox', 'mcp/bridge', 'mcp/tools'],
   // Runs in the process of the MCP client, so it loads as little as possible.
   'mcp/bridge': ['client', 'config', 'version', 'mcp'],
