@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../jobs/errors.ts'
 import type { CreateRequest } from '../../ports.ts'
 import { inspectContainer, noShell } from './container-host.ts'
@@ -12,12 +13,7 @@ export const createContainer = async (
   signal: CreateRequest['signal'],
 ): Promise<{ startedAt: string }> => {
   const name = containerName(spec.machineId)
-  await create(client, name, containerSpec(spec), signal).catch(async (error: unknown) => {
-    if (!(error instanceof AppError) || error.code !== 'conflict') throw explained(error, spec)
-    // The name holds the id of the machine, and the labels prove it: the answer to an earlier attempt was lost.
-    const found = await inspectContainer(client, name, signal)
-    if (found?.owner !== spec.owner || found.machineId !== spec.machineId) throw error
-  })
+  await createOrAdopt(client, spec, signal).catch((error: unknown) => Promise.reject(explained(error, spec)))
   await client
     .json({ method: 'POST', path: `/containers/${name}/start`, signal })
     .catch((error: unknown) => Promise.reject(explained(error, spec)))
@@ -25,6 +21,43 @@ export const createContainer = async (
   if (state === undefined)
     throw new AppError('unavailable', `The container ${name} was removed as soon as it was created.`)
   return { startedAt: state.startedAt }
+}
+
+const CREATING_MS = 60_000
+const PAUSE_MS = 100
+
+/**
+ * An engine goes on with a request that is given up, and the container that it makes then would not be found by the
+ * destruction that follows. So its answer is awaited a little longer.
+ */
+const LAST_ANSWER_MS = 5_000
+
+const createOrAdopt = async (client: EngineClient, spec: SpecRequest, signal: AbortSignal): Promise<void> => {
+  const name = containerName(spec.machineId)
+  const late = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  const onAbort = (): void => {
+    timer = setTimeout(() => late.abort(signal.reason), LAST_ANSWER_MS)
+  }
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    for (const until = performance.now() + CREATING_MS; ; await sleep(PAUSE_MS, undefined, { signal }))
+      try {
+        signal.throwIfAborted()
+        await create(client, name, containerSpec(spec), late.signal)
+        return signal.throwIfAborted()
+      } catch (error) {
+        if (!(error instanceof AppError) || error.code !== 'conflict') throw error
+        // The name holds the id of the machine, and the labels prove it: the answer to an earlier attempt was lost.
+        const found = await inspectContainer(client, name, signal)
+        if (found?.owner === spec.owner && found.machineId === spec.machineId) return
+        // The engine reserves the name before it shows the container: the earlier attempt may still be under way.
+        if (found !== undefined || performance.now() > until) throw error
+      }
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+  }
 }
 
 const create = async (
