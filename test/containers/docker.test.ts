@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -158,12 +159,22 @@ describe.skipIf(missing !== undefined)('a container', () => {
     },
   )
 
-  it('has its own copy of an agent, wherever this computer has one', async () => {
+  it('of the documented Dockerfile has its own agent, wherever this computer has one', async () => {
+    const context = join(docker.directory, 'agent')
+    await mkdir(context)
+    const documented = /```dockerfile\n(FROM .*?)```/s.exec(readFileSync('docs/containers.md', 'utf8'))?.[1]
+    writeFileSync(join(context, 'Dockerfile'), documented!.replace(/^FROM .*/, `FROM ${TOOLS}`))
+    writeFileSync(join(context, 'claude'), '#!/bin/sh\necho "agent $1 as $(id -u)"\n', { mode: 0o755 })
+    const [program = '', ...args] = docker.cli.argv
+    const image = 'localhost/deputy-test/agent:1'
+    execFileSync(program, [...args, 'build', '-q', '--network', 'none', '-t', image, context], {
+      env: docker.cli.env,
+    })
     const { sink } = await harness.run(
-      { task: 'x' },
-      { argv: ['/opt/agents/bin/seq', '2'], programs: ['/opt/agents'] },
+      { task: 'x', image },
+      { argv: ['/opt/agents/bin/claude', 'works'], programs: ['/opt/agents'] },
     )
-    expect(sink.text()).toBe('1\n2\n')
+    expect(sink.text()).toBe('agent works as 1000\n')
   })
 
   it('cannot have what the engine does not have', async () => {
