@@ -88,8 +88,9 @@ const fromVariable = (
   origins: Map<string, string>,
 ): void => {
   if (text === undefined || text === '') return
-  const [section, key] = variable.path.split('.') as [string, string]
-  tree[section] = { ...(tree[section] as Tree | undefined), [key]: convert(variable, text) }
+  const [section, key] = variable.path.split('.') as [string, string?]
+  const value = convert(variable, text)
+  tree[section] = key === undefined ? value : { ...(tree[section] as Tree | undefined), [key]: value }
   origins.set(variable.path, `env ${variable.name}`)
 }
 
@@ -119,9 +120,12 @@ const badVariable = (variable: EnvironmentVariable, text: string, wanted: string
     hint: `Correct or unset ${variable.name}; it sets ${variable.path}.`,
   })
 
+/** Settings that are not sections. */
+const VALUES: readonly string[] = ['store', 'secrets', 'agents']
+
 /** zod fills the defaults of a section only when the section exists. */
 const withSections = (tree: Tree): Tree => {
-  const sections = Object.keys(configSchema.shape).filter(key => key !== 'secrets' && key !== 'agents')
+  const sections = Object.keys(configSchema.shape).filter(key => !VALUES.includes(key))
   return { ...Object.fromEntries(sections.map(section => [section, {}])), ...tree }
 }
 
@@ -159,6 +163,10 @@ const leaves = (tree: object, prefix = ''): string[] =>
 const flatten = (config: Config, origins: Map<string, string>): Setting[] =>
   leaves(config).map(path => ({
     path,
-    value: valueAt(config, path.split('.')),
+    value: withoutPassword(valueAt(config, path.split('.'))),
     origin: origins.get(path) ?? 'default',
   }))
+
+/** Clients may read the settings, but not the password in the address of a database. */
+const withoutPassword = (value: unknown): unknown =>
+  typeof value === 'string' ? value.replace(/^(postgres(?:ql)?:\/\/[^/@:]*):[^/@]*@/, '$1:***@') : value

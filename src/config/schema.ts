@@ -28,6 +28,13 @@ const secretRule = z.strictObject({
 
 /** The whole configuration. The reference and `deputy config explain` are derived from it. */
 export const configSchema = z.strictObject({
+  store: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, "is not an address such as 'postgres://USER@HOST/DATABASE'")
+    .optional()
+    .describe(
+      'PostgreSQL database for jobs and output, with ?schema=, ?pool= and the TLS settings of the server; default: SQLite in the state directory',
+    ),
   http: z.strictObject({
     enabled: z.boolean().default(true).describe('Listen on TCP besides the Unix socket'),
     host: z.string().default('127.0.0.1').describe('Address of the control listener'),
@@ -218,6 +225,7 @@ export type AgentPreset = Config['agents'][string]
 
 /** Environment variables and the settings they set. Upper-case names without a prefix come from older systems. */
 export const ENVIRONMENT: readonly EnvironmentVariable[] = [
+  { name: 'DEPUTY_STORE', path: 'store', type: 'string' },
   { name: 'DEPUTY_HTTP', path: 'http.enabled', type: 'boolean' },
   { name: 'DEPUTY_HTTP_HOST', path: 'http.host', type: 'string' },
   { name: 'DEPUTY_HTTP_PORT', path: 'http.port', type: 'number' },

@@ -31,9 +31,7 @@ import { submitRouted } from '../routing/submit-routed.ts'
 import { openBallast } from '../store/ballast-file.ts'
 import { createBlobs } from '../store/blob-store.ts'
 import { acquireLock } from '../store/daemon-lock.ts'
-import { openStore } from '../store/sqlite-store.ts'
 import { VERSION } from '../version.ts'
-import { checkDatabase } from './check-database.ts'
 import { createHostAccess } from './create-host-access.ts'
 import { createProviders } from './create-providers.ts'
 import { createToolsets } from './create-toolsets.ts'
@@ -41,6 +39,7 @@ import { parseFaultPoint } from './fault-points.ts'
 import { guardApprovals } from './guard-approvals.ts'
 import { locateProgram } from './locate-program.ts'
 import { openCluster } from './open-cluster.ts'
+import { openConfiguredStore } from './open-store.ts'
 import { settingsChange } from './settings-change.ts'
 import { systemClock } from './system-clock.ts'
 
@@ -104,11 +103,7 @@ const run = async (
   const stopping = stopSignal(signal)
   const startedAt = Date.now()
   const ballast = openBallast(join(home.stateDir, 'ballast'))
-  const database = join(home.stateDir, 'deputy.db')
-  const { damage } = checkDatabase({ path: database, log, signal: stopping.signal })
-  // Damage may be found while the daemon is still starting; it is handled below.
-  damage.catch(() => {})
-  const store = openStore(database)
+  const { store, failure } = await openConfiguredStore({ home, config, log, signal: stopping.signal })
   const blobs = createBlobs(join(home.stateDir, 'blobs'), store)
   const secrets = createSecrets(config.secrets, env)
   const metrics = createMetrics()
@@ -201,7 +196,7 @@ const run = async (
   })
   log.info({ pid: process.pid, version: VERSION, socket: home.socket, url: loopback?.url }, 'ready')
 
-  await Promise.race([stopping.stopped, damage])
+  await Promise.race([stopping.stopped, failure])
   log.info('stopping; jobs keep running')
 }
 

@@ -19,7 +19,8 @@ export interface Answer {
 
 /**
  * Work on the database: a generator that yields statements and receives their answers. SQLite runs it in one turn of
- * the event loop, so nothing else uses the database in between.
+ * the event loop; PostgreSQL gets one statement after the other. Both run the same statements: functions that only
+ * SQLite has are defined in `postgres-schema.ts`.
  */
 export type Work<T> = Generator<Statement, T, Answer>
 

@@ -3,6 +3,7 @@ import { formatSize } from '../../jobs/sizes.ts'
 import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
+import { requireSqlite } from '../require-sqlite.ts'
 
 export default defineCommand({
   name: 'backup',
@@ -15,6 +16,7 @@ configuration and the secrets are not part of it.`,
   async run(context, { flags, args }) {
     const [file] = args
     if (file === undefined) throw usage('backup needs a FILE.', 'backup')
+    requireSqlite(context, 'backup')
     const { writeBackup } = await import('../../store/write-backup.ts')
     const backup = await writeBackup(context.home.stateDir, resolve(file))
     if (backup.missing > 0)

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
+import { requireSqlite } from '../require-sqlite.ts'
 
 export default defineCommand({
   name: 'restore',
@@ -15,6 +16,7 @@ afterwards: they may have run since.`,
   async run(context, { flags, args }) {
     const [file] = args
     if (file === undefined) throw usage('restore needs a FILE.', 'restore')
+    requireSqlite(context, 'restore')
     const { restoreBackup } = await import('../../store/restore-backup.ts')
     const restored = await restoreBackup(context.home.stateDir, resolve(file))
     if (flags.json) return context.printJson(restored)

@@ -87,6 +87,17 @@ describe('the configuration', () => {
     expect(() => load(text, env)).toThrow(expect.objectContaining({ hint: expect.stringMatching(hint) }))
   })
 
+  it('takes a PostgreSQL address as the store, and does not show its password', () => {
+    const { config, settings } = load(undefined, { DEPUTY_STORE: 'postgres://me:hidden@db/jobs' })
+    expect(config.store).toBe('postgres://me:hidden@db/jobs')
+    expect(settings.find(({ path }) => path === 'store')).toEqual({
+      path: 'store',
+      value: 'postgres://me:***@db/jobs',
+      origin: 'env DEPUTY_STORE',
+    })
+    expect(() => load('store: mysql://db')).toThrow(/'store' is not an address/)
+  })
+
   it('refuses a variable that is no number', () => {
     expect(() => load(undefined, { DEFAULT_CPU: 'many' })).toThrow(/DEFAULT_CPU='many': expected a number/)
   })
