@@ -36,7 +36,9 @@ ThreadingHTTPServer(("127.0.0.1", 8123), Page).serve_forever()
 `
 /** A shell with a prompt that nothing else prints. */
 const SHELL = ['env', 'PS1=%%', 'sh']
-const PATIENCE = 180_000
+const PATIENCE = 240_000
+/** Each step starts programs, beside other tests on the same cores. */
+const SLOW = 120_000
 
 type Step =
   | readonly ['type' | 'expect', string]
@@ -77,7 +79,7 @@ const startJob = async (...flags: string[]): Promise<string> => {
   const { job_id } = await cli.json<{ job_id: string }>([
     ...['submit', '--json', ...flags, '--', 'echo mine >made-by-job; echo made; exec sleep 1000'],
   ])
-  await until(async () => (await cli.run(['logs', job_id])).stdout === 'made\n', 'the job to run')
+  await until(async () => (await cli.run(['logs', job_id])).stdout === 'made\n', 'the job to run', SLOW)
   return job_id
 }
 
@@ -259,6 +261,7 @@ describe.skipIf(missing)('deputy cp and deputy forward', { timeout: PATIENCE }, 
           () => false,
         ),
       'the server',
+      SLOW,
     )
     const pages = await Promise.all([get(), get(), get()].map(async page => (await page).arrayBuffer()))
     for (const page of pages) expect(page.byteLength).toBe(2_000_000)
