@@ -20,15 +20,20 @@ export const serveSessionSocket = (socket: WebSocket, { stream, exit, resize }: 
     // Read on when this is sent: a client that does not read pauses the program.
     socket.send(chunk, () => stream.resume())
   })
+  let hasEnded = false
   stream.on('error', () => socket.close(1011))
   stream.on('end', () => {
     void exit.then(code => {
+      hasEnded = true
       if (socket.readyState !== socket.OPEN) return
       socket.send(JSON.stringify({ type: 'exit', code }))
       socket.close(1000)
+      // The program may have ended without reading everything. Read on, or the answer to the close is never read.
+      socket.resume()
     })
   })
   socket.on('message', (data: Buffer, isBinary) => {
+    if (hasEnded) return
     if (isBinary) {
       if (stream.write(data)) return
       socket.pause()
