@@ -33,12 +33,13 @@ export const CALLBACK_PATH = '/var/lib/deputy/callback'
 
 /**
  * Starts the runner as a unit of its own. Inside cloud-final.service the system would count as starting for as long as
- * the job runs; inside the service of the guest agent it would end when an update restarts that. Without systemd there
- * are no such groups.
+ * the job runs; inside the service of the guest agent it would end when an update restarts that. A unit ignores
+ * SIGPIPE unless told otherwise, and the commands of jobs would inherit that. Without systemd there are no such groups.
  */
 export const START_RUNNER = `cd /
 {
-  systemd-run --quiet --collect --unit=deputy-runner --property=TasksMax=infinity /bin/sh ${RUNNER_PATH} ||
+  systemd-run --quiet --collect --unit=deputy-runner --property=TasksMax=infinity \
+    --property=IgnoreSIGPIPE=no /bin/sh ${RUNNER_PATH} ||
     exec setsid /bin/sh ${RUNNER_PATH}
 } </dev/null >/dev/null 2>&1 &`
 

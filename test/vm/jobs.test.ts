@@ -39,6 +39,7 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
       curl -s -m 3 http://10.0.2.2:${port}/ || echo shut in
       curl -s -m 9 http://${CALLBACK.host}:${CALLBACK.port}/health; echo
       printf 'caf\\303\\251 %s\\n' "$GREETING"
+      grep SigIgn: /proc/self/status
       mkdir out; echo made in a machine > out/report.txt
       echo complaint >&2
       exit 3`
@@ -61,7 +62,10 @@ describe.skipIf(requireOrSkip(missing))('machines that boot for real', () => {
     expect(lines[2]).toBe('1')
     // The file system has grown into the disk that the job asked for.
     expect(Number(lines[3])).toBeGreaterThan(9 * 2 ** 30)
-    expect(lines.slice(4)).toEqual(['shut in', '{"status":"ok"}', `café it's "fine" $HOME`, ''])
+    expect(lines.slice(4)).toEqual([
+      ...['shut in', '{"status":"ok"}', `café it's "fine" $HOME`],
+      ...[`SigIgn:\t${'0'.repeat(16)}`, ''],
+    ])
     expect(result.output).toContain('complaint\n')
     const artifact = await bytesOf(await deputy.engine.deputy.openArtifact(job_id, 'out/report.txt'))
     expect(artifact.toString()).toBe('made in a machine\n')

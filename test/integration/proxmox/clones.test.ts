@@ -155,7 +155,7 @@ describe.skipIf(noCurl)('a runner that came through the guest agent', () => {
     const { details } = await make(() => {}, { emulator: { guests }, provider: { injection: 'agent' } })
     expect(details).toMatchObject({ ready: true })
     expect(asked.join('\n')).toMatch(
-      /systemd-run .*--unit=deputy-runner.* \/bin\/sh \/var\/lib\/deputy\/runner/,
+      /systemd-run .*--unit=deputy-runner.* --property=IgnoreSIGPIPE=no \/bin\/sh \/var\/lib\/deputy\/runner/,
     )
     expect(asked.join('\n')).not.toContain('DEPUTY_ROOT')
   })
