@@ -285,6 +285,17 @@ export const storeContract = (open: () => Promise<Store>): void => {
     })
   })
 
+  it('takes times with fractions of a millisecond', async () => {
+    const store = await open()
+    const id = await submit(store, {}, 1000.25)
+    await store.claim({ runtime: 'sandbox', machineId: newId(), now: 2000.5 })
+    await store.heartbeat(id, 2000.75)
+    await finish(store, id, 3000.5)
+    await store.releaseStaleBlobs(3000.5)
+    expect(await store.overdueJobs(3000.5)).toEqual([])
+    expect(await store.getJob(id)).toMatchObject({ createdAt: 1000.25, completedAt: 3000.5 })
+  })
+
   describe('the figures of a minute', () => {
     it('tell how jobs ended, how long they waited and ran, and who holds slots', async () => {
       const store = await open()

@@ -49,6 +49,7 @@ describe.skipIf(requireOrSkip(missing))('a daemon on PostgreSQL', () => {
     await server.start()
     await expectSuccess(daemon, second)
     expect((await daemon.client.list()).jobs.map(({ job_id }) => job_id)).toEqual([second, first])
+    expect(daemon.log()).not.toContain('refused a statement')
     expect(existsSync(join(daemon.home.stateDir, 'deputy.db'))).toBe(false)
   })
 
