@@ -55,7 +55,7 @@ export const container: Provider = {
           strike: random => removeOne(engine, world, random),
         },
       ],
-      pids: () => [...engines(), ...emptyShims()].map(({ pid }) => pid),
+      pids: () => [...engines(), ...shims()].map(({ pid }) => pid),
       // A Docker that is killed while it creates a container leaves the mount of the first layer.
       ownsMount: line =>
         line.includes(`${engine.directory}/data/overlay2/`) && line.includes('-init/merged '),
@@ -90,13 +90,11 @@ const listen = ({ ledger }: World): Promise<number> =>
 
 const engines = () => processes().filter(({ command }) => /^(?:\S*\/)?(?:dockerd|containerd) /.test(command))
 
-/** A Docker that is killed while a container ends forgets the process that watched it. */
-const emptyShims = () => {
-  const all = processes()
-  return all.filter(
-    ({ pid, command }) => /containerd-shim/.test(command) && !all.some(({ parent }) => parent === pid),
-  )
-}
+/**
+ * A Docker that is killed while a container starts or ends forgets the process that watches it, with all that runs there.
+ * The containers that it knows are leftovers of the product.
+ */
+const shims = () => processes().filter(({ command }) => /containerd-shim/.test(command))
 
 const restart = async (
   engine: TestEngine,
