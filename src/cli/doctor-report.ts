@@ -1,6 +1,6 @@
+import { visible } from '../jobs/visible-text.ts'
 import type { Check, Readiness } from '../ports.ts'
 import type { Colors } from './terminal/colors.ts'
-import { visible } from './terminal/visible.ts'
 
 /** Formats the checks of doctor. */
 export const doctorReport = (

@@ -1,7 +1,7 @@
 import type { JobView } from '../engine/deputy.ts'
+import { visible } from '../jobs/visible-text.ts'
 import type { Context } from './context.ts'
 import { duration } from './terminal/format.ts'
-import { visible } from './terminal/visible.ts'
 
 /** Prints to stderr why a job ended when its output does not show it: timeout, cancel, failed machine. */
 export const explainEnd = async (context: Context, job: JobView): Promise<void> => {

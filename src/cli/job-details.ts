@@ -1,8 +1,8 @@
 import type { JobView } from '../engine/deputy.ts'
 import { formatSize } from '../jobs/sizes.ts'
+import { oneLine, visible } from '../jobs/visible-text.ts'
 import type { Colors } from './terminal/colors.ts'
 import { age, duration, phases, statusColor, statusMark } from './terminal/format.ts'
-import { oneLine, visible } from './terminal/visible.ts'
 
 /** Formats a job, one fact per line; unknown facts are left out. */
 export const describeJob = (job: JobView, colors: Colors): string => {

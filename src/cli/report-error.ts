@@ -1,6 +1,6 @@
 import { AppError, toAppError } from '../jobs/errors.ts'
+import { visible } from '../jobs/visible-text.ts'
 import type { Context } from './context.ts'
-import { visible } from './terminal/visible.ts'
 import { wrap } from './terminal/wrap.ts'
 import { PipeClosed } from './terminal/writer.ts'
 

@@ -69,9 +69,15 @@ export const forward = async (
       headers: { ...withoutHops(incoming.headers), host: url.host, connection: 'close' },
     })
     upstream.on('response', response => {
-      answer.writeHead(response.statusCode ?? 502, withoutHops(response.headers))
-      response.pipe(answer)
       response.on('error', () => answer.destroy())
+      try {
+        answer.writeHead(response.statusCode ?? 502, withoutHops(response.headers))
+        response.pipe(answer)
+      } catch (error) {
+        // The parser accepts a status such as 000, which cannot be sent on. Nothing else catches it here.
+        response.destroy()
+        fail(502, (error as Error).message)
+      }
     })
     upstream.on('error', error => fail(502, error.message))
     answer.on('close', () => socket.destroy())

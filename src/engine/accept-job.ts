@@ -59,7 +59,8 @@ export const acceptJob = async (
   const manifestHash = digest(asked)
   const checkDirectory = (path: string) => local.checkDirectory(path, directories)
   const checked = await withRealDirectories(restricted, runtime, checkDirectory)
-  const manifest = await withWorkspace(context, local.pack, checked, id)
+  const labelled = directories === 'any' ? checked : await withCheckedLabel(checked, checkDirectory)
+  const manifest = await withWorkspace(context, local.pack, labelled, id)
   const inserting = store.insertJob({
     id,
     manifest,
@@ -175,6 +176,17 @@ const withRealDirectories = async (
   if (batch?.cwd === undefined) return manifest
   const command = batchCommand({ ...batch, cwd: await checkDirectory(batch.cwd) })
   return { ...manifest, agent: { ...agent, command } }
+}
+
+/** The label says where a review applies the changes: only a directory that the client may use. */
+const withCheckedLabel = async (
+  manifest: Manifest,
+  checkDirectory: (path: string) => Promise<string>,
+): Promise<Manifest> => {
+  const { [WORKSPACE_LABEL]: source, ...labels } = manifest.labels ?? {}
+  if (source === undefined) return manifest
+  const checked = await checkDirectory(source).catch(() => undefined)
+  return { ...manifest, labels: { ...labels, ...(checked !== undefined && { [WORKSPACE_LABEL]: checked }) } }
 }
 
 /** Packs the workspace now: later changes in the directory do not affect the job. */

@@ -102,6 +102,8 @@ export const reviewOperations = (
           labels: { ...withoutOwn(labels), [FOLLOWS_LABEL]: job.id },
         },
         by,
+        // The label was checked when the job was submitted.
+        { directories: 'any' },
       )
       return decide(job, { verdict: 'handed_back', by, comment, followUp: followUp.job_id })
     },

@@ -1,4 +1,5 @@
-import { constants, copyFile, lstat, mkdir, open, rename, rm } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar-stream'
@@ -51,7 +52,9 @@ export const unpackReceived = async (
       } else if (type === 'link' && written.has(plain(linkname ?? ''))) {
         // Another name of a file that this tar has.
         const place = await placeBelow(target, path)
-        await copyFile(join(target, plain(linkname ?? '')), place, force ? 0 : constants.COPYFILE_EXCL)
+        if (!force && (await lstat(place).catch(() => undefined))) throw alreadyThere(place)
+        const original = join(target, plain(linkname ?? ''))
+        await write(place, (mode & 0o100) === 0 ? 0o666 : 0o777, createReadStream(original))
         files++
       } else if (type !== 'fifo') skipped.push(path)
       entry.resume()

@@ -5,6 +5,7 @@ import { createGuard } from './auth.ts'
 import { createConsoleSessions } from './console-sessions.ts'
 import type { ControlDeps } from './deps.ts'
 import { createHttpMetrics } from './http-metrics.ts'
+import { isUser } from './require-user.ts'
 import { errorResponse } from './respond.ts'
 import type { Call, HttpEnv, Route } from './route.ts'
 import { controlRoutes } from './routes/all-routes.ts'
@@ -31,7 +32,14 @@ export const createControlApp = (deps: ControlDeps): ControlApp => {
     const { method, headers } = request
     const readable = method === 'GET' || method === 'HEAD' || route?.readable === true
     const scope = guard({ env, headers, open: route?.open === true, readable })
-    return { request, env, params: c.req.param(), path: c.req.path, scope, origin: originOf(headers) }
+    return {
+      request,
+      env,
+      params: c.req.param(),
+      path: c.req.path,
+      scope,
+      origin: originOf(headers, isUser({ env, scope })),
+    }
   }
 
   const fail = (thrown: unknown, request: Request): Response => {
@@ -78,10 +86,11 @@ const honoPath = (path: string): string => path.replace(/\{path\}$/, ':path{.+}'
 
 const ORIGIN = /^[A-Za-z][\w.:@/-]{0,63}$/
 
-const originOf = (headers: Headers): string => {
+/** A token may belong to an agent, whose jobs and decisions must not be recorded as those of its user. */
+const originOf = (headers: Headers, isUser: boolean): string => {
   const origin = headers.get('x-deputy-origin')
   if (origin === null) return 'http'
-  if (ORIGIN.test(origin)) return origin
+  if (ORIGIN.test(origin)) return isUser ? origin : `http:${origin}`
   throw new AppError('invalid', `Invalid x-deputy-origin '${origin.slice(0, 60)}'.`)
 }
 

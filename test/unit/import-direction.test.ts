@@ -76,11 +76,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'cli/args': ['jobs'],
   'cli/terminal': ['jobs', 'ports'],
   'cli/completion': ['client', 'config', 'cli'],
-  'cli/demo': ['client', 'engine/deputy', 'cli'],
+  'cli/demo': ['client', 'engine/deputy', 'jobs', 'cli'],
   'cli/manifest': ['jobs', 'files', 'runner/shell-words', 'cli'],
   'cli/mcp-clients': ['jobs', 'files', 'cli'],
   'cli/nodes': ['client', 'jobs', 'config', 'nodes', 'routing', 'runner/shell-words', 'cli'],
-  'cli/patch': ['client', 'files', 'cli'],
+  'cli/patch': ['client', 'files', 'jobs', 'cli'],
   'cli/proxmox': ['client', 'jobs', 'proxmox', 'cli'],
   'cli/workspace': ['client', 'jobs', 'config', 'files', 'cli'],
   'cli/commands': [

@@ -1,10 +1,10 @@
 import { formatSize } from '../../jobs/sizes.ts'
+import { visible } from '../../jobs/visible-text.ts'
 import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { resolveJobId } from '../resolve-id.ts'
 import { table } from '../terminal/table.ts'
-import { visible } from '../terminal/visible.ts'
 
 export default defineCommand({
   name: 'artifacts',

@@ -1,4 +1,5 @@
 import { formatSize } from '../../jobs/sizes.ts'
+import { visible } from '../../jobs/visible-text.ts'
 import { usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 import { resolveMachineId } from '../resolve-id.ts'
@@ -39,7 +40,7 @@ are copied with everything in them, but without .git. An existing directory gets
     })
     await context.err.write(`${files} ${files === 1 ? 'file' : 'files'}, ${formatSize(bytes)}\n`)
     for (const name of skipped.slice(0, SHOWN))
-      await context.err.write(`left out: ${JSON.stringify(name)}: a link, a device or one of git's files\n`)
+      await context.err.write(`left out: ${visible(name)}: a link, a device or one of git's files\n`)
     if (skipped.length > SHOWN) await context.err.write(`left out: ${skipped.length - SHOWN} more\n`)
     return 0
   },

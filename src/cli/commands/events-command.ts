@@ -1,11 +1,11 @@
 import { encodeEvent } from '../../client/wire-event.ts'
 import type { JobEvent } from '../../jobs/job.ts'
+import { oneLine } from '../../jobs/visible-text.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { resolveJobId } from '../resolve-id.ts'
 import type { Colors } from '../terminal/colors.ts'
 import { localTime, shortId } from '../terminal/format.ts'
-import { oneLine } from '../terminal/visible.ts'
 
 export default defineCommand({
   name: 'events',

@@ -1,11 +1,11 @@
 import type { MachineView } from '../../engine/deputy.ts'
+import { visible } from '../../jobs/visible-text.ts'
 import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { resolveMachineId } from '../resolve-id.ts'
 import { age, shortId } from '../terminal/format.ts'
 import { type Column, table } from '../terminal/table.ts'
-import { visible } from '../terminal/visible.ts'
 
 export default defineCommand({
   name: 'machines',

@@ -1,11 +1,11 @@
 import { formatSize } from '../../jobs/sizes.ts'
+import { visible } from '../../jobs/visible-text.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { exitStatusOf } from '../exit-status.ts'
 import { describeJob } from '../job-details.ts'
 import { resolveJobId } from '../resolve-id.ts'
 import { createSafeOutput } from '../terminal/safe-output.ts'
-import { visible } from '../terminal/visible.ts'
 
 export default defineCommand({
   name: 'result',

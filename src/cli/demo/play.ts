@@ -1,12 +1,12 @@
 import { text } from 'node:stream/consumers'
 import type { Client } from '../../client/daemon-client.ts'
 import type { JobResult, JobView } from '../../engine/deputy.ts'
+import { visible } from '../../jobs/visible-text.ts'
 import type { Context } from '../context.ts'
 import type { Colors } from '../terminal/colors.ts'
 import { duration, shortId, statusColor, statusMark, toldPhases } from '../terminal/format.ts'
 import { createSafeOutput } from '../terminal/safe-output.ts'
 import { type Column, table } from '../terminal/table.ts'
-import { visible } from '../terminal/visible.ts'
 import type { DemoJob } from './jobs.ts'
 
 export interface Played {

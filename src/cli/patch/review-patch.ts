@@ -1,10 +1,10 @@
 import { buffer } from 'node:stream/consumers'
 import type { Client } from '../../client/daemon-client.ts'
 import { applyPatch } from '../../files/apply-patch.ts'
+import { visible } from '../../jobs/visible-text.ts'
 import type { Context } from '../context.ts'
 import { quoteArgv } from '../manifest/shell.ts'
 import { confirm } from '../terminal/confirm.ts'
-import { visible } from '../terminal/visible.ts'
 import { showPatch } from './show.ts'
 
 /** Shows what a job changed, asks, and applies it. Resolves with whether it was applied. */

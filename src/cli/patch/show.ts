@@ -1,5 +1,5 @@
+import { visible } from '../../jobs/visible-text.ts'
 import type { Colors } from '../terminal/colors.ts'
-import { visible } from '../terminal/visible.ts'
 
 /** Formats a patch in colours, with the job's control sequences made harmless. */
 export const showPatch = (text: string, colors: Colors): string =>

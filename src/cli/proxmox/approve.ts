@@ -1,8 +1,8 @@
 import type { ApprovalView } from '../../client/daemon-calls.ts'
 import { AppError } from '../../jobs/errors.ts'
+import { visible } from '../../jobs/visible-text.ts'
 import type { Context } from '../context.ts'
 import { confirm } from '../terminal/confirm.ts'
-import { visible } from '../terminal/visible.ts'
 
 /** Shows a call that an agent wants to make and asks the user. There is no flag that answers for them. */
 export const approveCall = async (context: Context, id: string | undefined): Promise<number> => {

@@ -1,11 +1,11 @@
 import { connect, type PeerCertificate } from 'node:tls'
 import { AppError } from '../../jobs/errors.ts'
+import { visible } from '../../jobs/visible-text.ts'
 import { type Endpoint, parseEndpoint } from '../../proxmox/endpoints.ts'
 import { parseFingerprint } from '../../proxmox/tls-settings.ts'
 import { trustHost } from '../../proxmox/trusted-hosts.ts'
 import type { Context } from '../context.ts'
 import { confirm } from '../terminal/confirm.ts'
-import { visible } from '../terminal/visible.ts'
 
 const PORT = 8006
 const CONNECT_MS = 10_000

@@ -1,5 +1,5 @@
+import { oneLine } from '../../jobs/visible-text.ts'
 import type { Colors } from './colors.ts'
-import { oneLine } from './visible.ts'
 import type { Writer } from './writer.ts'
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const

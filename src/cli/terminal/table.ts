@@ -1,4 +1,4 @@
-import { visible } from './visible.ts'
+import { visible } from '../../jobs/visible-text.ts'
 
 export interface Column<T> {
   readonly title: string

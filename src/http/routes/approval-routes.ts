@@ -1,5 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { ApprovalFront, ApprovalPlan } from '../deps.ts'
+import { requireUser } from '../require-user.ts'
 import { json } from '../respond.ts'
 import { type Call, type Route, route } from '../route.ts'
 import { approvalListSchema, approvalSchema } from '../views.ts'
@@ -48,13 +49,9 @@ export const approvalRoutes = (approvals: ApprovalFront = NONE): Route[] => [
   }),
 ]
 
-/** An MCP client over HTTP has a token and must not be able to approve its own calls. */
-const refuseTokens = ({ env, scope }: Call): void => {
-  if (env.listener !== 'socket' && scope !== 'console')
-    throw new AppError('denied', 'Calls cannot be approved or refused with a token.', {
-      hint: 'Run deputy proxmox approve, or deputy open, in a terminal on the computer where the daemon runs.',
-    })
-}
+/** An MCP client over HTTP must not be able to approve its own calls. */
+const refuseTokens = (call: Call): void =>
+  requireUser(call, 'Calls cannot be approved or refused', 'deputy proxmox approve, or deputy open,')
 
 const view = ({ id, who, summary, params, guests, expiresAt, approved }: ApprovalPlan) => ({
   id,

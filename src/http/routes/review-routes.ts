@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Deputy, ReviewView } from '../../engine/deputy.ts'
-import { AppError } from '../../jobs/errors.ts'
 import { readBody } from '../body.ts'
 import type { ControlDeps } from '../deps.ts'
 import { jobId } from '../params.ts'
+import { isUser, requireUser } from '../require-user.ts'
 import { json } from '../respond.ts'
 import { type Call, type Route, route } from '../route.ts'
 import { reviewSchema } from '../views.ts'
@@ -30,7 +30,7 @@ export const reviewRoutes = ({ deputy }: ControlDeps): Route[] => [
     tag: 'reviews',
     summary: "Show the review of a job's changes: viewed files and the decision",
     responses: { 200: { description: 'The review', schema: reviewSchema } },
-    handle: async call => json({ ...(await deputy.review(jobId(call))), may_apply: mayApply(call) }),
+    handle: async call => json({ ...(await deputy.review(jobId(call))), may_apply: isUser(call) }),
   }),
 
   route({
@@ -42,7 +42,7 @@ export const reviewRoutes = ({ deputy }: ControlDeps): Route[] => [
     responses: { 200: { description: 'The review', schema: reviewSchema } },
     handle: async call => {
       const { path, viewed } = await readBody(call, viewedSchema, MAX_BODY)
-      return json({ ...(await deputy.markViewed(jobId(call), path, viewed)), may_apply: mayApply(call) })
+      return json({ ...(await deputy.markViewed(jobId(call), path, viewed)), may_apply: isUser(call) })
     },
   }),
 
@@ -59,7 +59,7 @@ export const reviewRoutes = ({ deputy }: ControlDeps): Route[] => [
     },
     handle: async call => {
       const decision = await readBody(call, decisionSchema, MAX_BODY)
-      return json({ ...(await decide(deputy, call, decision)), may_apply: mayApply(call) })
+      return json({ ...(await decide(deputy, call, decision)), may_apply: isUser(call) })
     },
   }),
 ]
@@ -70,11 +70,7 @@ const decide = (deputy: Deputy, call: Call, decision: DecisionRequest): Promise<
   const id = jobId(call)
   if (decision.action === 'reject') return deputy.rejectChanges(id, call.origin, decision.comment)
   if (decision.action === 'hand_back') return deputy.handBack(id, call.origin, decision.comment)
-  if (mayApply(call)) return deputy.applyChanges(id, call.origin)
-  throw new AppError('denied', 'Changes cannot be applied with a token.', {
-    hint: `Run deputy patch --apply . ${id}, or deputy open, in a terminal on the computer where the daemon runs.`,
-  })
+  // An MCP client over HTTP must not be able to write its changes into the user's files.
+  requireUser(call, 'Changes cannot be applied', `deputy patch --apply . ${id}, or deputy open,`)
+  return deputy.applyChanges(id, call.origin)
 }
-
-/** An MCP client over HTTP has a token and must not be able to write its changes into the user's files. */
-const mayApply = ({ env, scope }: Call): boolean => env.listener === 'socket' || scope === 'console'

@@ -3,6 +3,7 @@ import { type ManifestTemplates, TEMPLATE_NAME } from '../../config/manifest-tem
 import { AppError } from '../../jobs/errors.ts'
 import { LIMITS } from '../../jobs/limits.ts'
 import { readBody } from '../body.ts'
+import { requireUser } from '../require-user.ts'
 import { json, noContent } from '../respond.ts'
 import { type Call, type Route, route } from '../route.ts'
 
@@ -56,11 +57,9 @@ export const templateRoutes = (templates: ManifestTemplates): Route[] => [
 ]
 
 /** An agent with a token must not change what its user will submit later. */
-const templateName = ({ env, scope, params: { name = '' } }: Call): string => {
-  if (env.listener !== 'socket' && scope !== 'console')
-    throw new AppError('denied', 'Templates cannot be changed with a token.', {
-      hint: 'Run deputy open in a terminal, and save the template there.',
-    })
+const templateName = (call: Call): string => {
+  requireUser(call, 'Templates cannot be changed', 'deputy open')
+  const { name = '' } = call.params
   if (TEMPLATE_NAME.test(name)) return name
   throw new AppError('invalid', `'${name.slice(0, 80)}' is not a name for a template.`, {
     hint: 'Use up to 64 letters, digits, dots, dashes and underscores.',

@@ -4,7 +4,7 @@ import { chooseColors } from '../../../src/cli/terminal/colors.ts'
 import { duration, phases } from '../../../src/cli/terminal/format.ts'
 import { createSafeOutput } from '../../../src/cli/terminal/safe-output.ts'
 import { table } from '../../../src/cli/terminal/table.ts'
-import { oneLine, visible } from '../../../src/cli/terminal/visible.ts'
+import { oneLine, visible } from '../../../src/jobs/visible-text.ts'
 
 const safe = (text: string, colors = true): string => {
   const output = createSafeOutput({ colors })

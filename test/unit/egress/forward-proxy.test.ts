@@ -54,6 +54,17 @@ const dial = (port: number, target: string): Promise<{ line: string; socket: Soc
   })
 
 describe('a proxy with a list', () => {
+  it.each(['000 X', '099 X'])('survives an answer with the status %s', async status => {
+    const origin = await listen(
+      createTcp(socket => {
+        socket.on('error', () => {})
+        socket.once('data', () => socket.end(`HTTP/1.1 ${status}\r\n\r\n`))
+      }),
+    )
+    const { port } = await proxy([`127.0.0.1:${origin}`])
+    expect((await get(port, `http://127.0.0.1:${origin}/`)).status).toBe(502)
+  })
+
   it('asks for the name once, and reaches the very address it has checked', async () => {
     const origin = await listen(
       createServer((asked, answer) =>

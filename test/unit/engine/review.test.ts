@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import type { CheckDirectory } from '../../../src/jobs/allowed-directories.ts'
 import { FOLLOWS_LABEL, WORKSPACE_LABEL } from '../../../src/jobs/labels.ts'
 import { PREVIOUS_PATCH } from '../../../src/jobs/review.ts'
 import { createBlobs } from '../../../src/store/blob-store.ts'
@@ -107,6 +108,24 @@ describe('the review of a job', () => {
     const manifest = await engine.store.getManifest(third ?? '')
     expect(manifest?.files).toHaveLength(1)
     expect(manifest?.labels?.[FOLLOWS_LABEL]).toBe(second)
+  })
+
+  it('applies changes only where the client may have a workspace, whatever its labels say', async () => {
+    const provider = createScriptedProvider('sandbox')
+    const checkDirectory: CheckDirectory = async (path, allowed) => {
+      if (allowed !== 'any' && !allowed.includes(path)) throw new Error('denied')
+      return path
+    }
+    const engine = await begin([provider], { checkDirectory })
+    const labels = { [WORKSPACE_LABEL]: '/home/u/.ssh', team: 'a' }
+    const submitted = async (directories: readonly string[] | 'any') => {
+      const { job_id } = await engine.deputy.submit({ task: 'x', labels }, 'mcp', { directories })
+      return (await engine.store.getJob(job_id))?.labels
+    }
+    expect(await submitted([])).toEqual({ team: 'a' })
+    expect(await submitted(['/home/u/project'])).toEqual({ team: 'a' })
+    expect(await submitted(['/home/u/.ssh'])).toEqual(labels)
+    expect(await submitted('any')).toEqual(labels)
   })
 
   it('cannot hand back a script, which reads no comment', async () => {

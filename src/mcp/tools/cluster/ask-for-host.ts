@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { userInfo } from 'node:os'
+import { oneLine } from '../../../jobs/visible-text.ts'
 import { planRouted, type RoutedCommand, type Routing } from '../../../routing/plan-routed.ts'
 import type { ToolContext, ToolOutcome } from '../../tool.ts'
 
@@ -35,7 +36,8 @@ export const askForHost = async (
   }
   if (!(await wouldStay(tools, request))) return undefined
   return {
-    message: `Run commands such as '${request.command.slice(0, 200)}' on this computer, as ${userInfo().username} and without isolation? This sets host.allow for all clients; deputy config set host.allow false undoes it.`,
+    // The agent chose the command: it comes last, and on one line.
+    message: `Run commands on this computer, as ${userInfo().username} and without isolation? This sets host.allow for all clients; deputy config set host.allow false undoes it. The first command: ${oneLine(request.command, 200)}`,
     note: 'The commands can do all that you can',
     state: STATE,
   }
