@@ -6,7 +6,8 @@ node=$(readlink -f "$(command -v node)")
 npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
 certificates=/etc/ssl/certs/ca-certificates.crt
 # shellcheck disable=SC2016 # $1 is for the hooks.
-exec mmdebstrap --quiet --variant=apt --include=mount \
+# In a session of its own: it hangs up its whole process group when it fails.
+exec setsid -w mmdebstrap --quiet --variant=apt --include=mount \
   --aptopt='Acquire::Languages "none"' \
   --dpkgopt=force-unsafe-io \
   --dpkgopt='path-exclude=/usr/share/doc/*' \
