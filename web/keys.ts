@@ -5,7 +5,7 @@ type Keys = Readonly<Record<string, (event: KeyboardEvent) => void>>
 const isTyping = ({ target }: Event): boolean =>
   target instanceof HTMLElement && /^(input|textarea|select)$/i.test(target.tagName)
 
-/** Keys of a page. They rest while a dialog is open, and single ones while the user types. */
+/** Keyboard shortcuts of a page; disabled while a dialog is open, and single keys also while the user types. */
 export const useKeys = (keys: Keys): void => {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {

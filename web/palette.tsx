@@ -15,7 +15,7 @@ interface Entry {
 const PAUSE_MS = 100
 const JOBS = 8
 
-/** Everything by its name: pages, what can be done with the job on the page, and jobs. */
+/** The command palette: finds pages, actions on the current job, and jobs by name. */
 export const Palette = ({ onClose }: { onClose: () => void }) => {
   const text = useSignal('')
   const jobs = useSignal<readonly JobSummary[]>([])
@@ -93,7 +93,7 @@ export const Palette = ({ onClose }: { onClose: () => void }) => {
           </button>
         ))}
       </div>
-      {entries.length === 0 && <p class="soft">Nothing has this name.</p>}
+      {entries.length === 0 && <p class="soft">No matches.</p>}
     </div>
   )
 }

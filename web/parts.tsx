@@ -30,7 +30,7 @@ export const Duration = ({ job }: { job: Timed }) => {
   return <span class="ticking">{seconds < 60 ? `${seconds} s` : formatSeconds(seconds)}</span>
 }
 
-/** Labels that Deputy itself puts on jobs are of use to it alone. */
+/** Prefix of the labels that Deputy sets for its own use; they are hidden. */
 const OURS = 'deputy/'
 
 export const Labels = ({ labels }: { labels: Readonly<Record<string, string>> | undefined }) => (

@@ -2,7 +2,7 @@ import type { JobView } from '../src/engine/deputy.ts'
 import type { Manifest } from '../src/jobs/manifest.ts'
 import { askJson } from './api.ts'
 
-/** The manifest of a job as a new one: with the old idempotency key it would give the old job. */
+/** The manifest of a job without its idempotency key, which would return the old job instead of a new one. */
 export const manifestOf = async (id: string): Promise<Omit<Manifest, 'idempotency_key'>> => {
   const { idempotency_key, ...manifest } = await askJson<Manifest>(`/api/jobs/${id}/manifest`)
   return manifest

@@ -50,7 +50,7 @@ export const useEvents = (path: string, onEvents: () => void, types?: readonly s
         }, TOGETHER_MS)
       }
     }
-    // Calls of the page itself tell what is wrong.
+    // Ignore errors here: the page's own requests report them.
     watch().catch(() => {})
     return () => stop.abort()
   }, [path])

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vite'
 
-/** The console: one script and one style, named by their content, for the daemon to serve at /web/. */
+/** Builds the console as one script and one style sheet with content hashes in their names, served at /web/. */
 export default defineConfig({
   base: '/web/',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },

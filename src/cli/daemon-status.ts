@@ -47,7 +47,7 @@ const notAnswering = async (context: Context, pid: number | undefined, json: boo
       [
         pid === undefined
           ? 'not running (any command starts it)'
-          : `process ${pid} holds this home and does not answer; replace it with: deputy daemon restart`,
+          : `process ${pid} uses this home but does not answer; restart it: deputy daemon restart`,
         `${colors.dim('log')}      ${home.log}\n`,
       ].join('\n'),
     )

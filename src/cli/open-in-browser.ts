@@ -36,7 +36,7 @@ const redirectPage = (url: string): string => `<!doctype html>
 <title>Deputy</title>
 `
 
-/** The opener may stay as long as the browser does: nobody waits for it, only for its start. */
+/** Waits only until the opener has started: it may run as long as the browser. */
 const start = (command: string, address: string, env: NodeJS.ProcessEnv): Promise<boolean> =>
   new Promise(resolve => {
     const child = spawn(command, [address], { stdio: 'ignore', detached: true, env })

@@ -87,7 +87,7 @@ const untilRunning = async (client: Client, id: string, signal: AbortSignal): Pr
 const MAKE = 'mkfifo -m 600 "$1" 2>/dev/null;'
 const MAKE_LOG = 'mkfifo -m 600 "$1.log" 2>/dev/null;'
 const HOLD = `${MAKE} read -r code <"$1"; rm -f "$1"; exit "\${code:-1}"`
-// `script` writes a line of its own first.
+// Skip the header line that `script` writes to its log.
 const PRINT_AND_HOLD = `${MAKE_LOG} { read -r line; cat; } <"$1.log"; rm -f "$1.log"; ${HOLD}`
 // When the terminal is closed, the client is gone and cannot release the job.
 const ENTER = `${MAKE} pipe=$1; shift; trap : INT QUIT; trap 'echo 129 >"$pipe"; exit 129' HUP; "$@"`

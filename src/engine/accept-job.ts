@@ -142,9 +142,13 @@ const providerFor = async (context: EngineContext, manifest: Manifest): Promise<
 
 const checkBatch = ({ agent }: Manifest): string => {
   if (parseBatch(agent?.command) !== undefined) return BATCH
-  throw new AppError('unsupported', "The job is no batch: its 'agent.command' is not a list of commands.", {
-    hint: "Set agentType to 'custom' and agent.command to ['parallel', '--', 'first command', …], or change 'runtime'.",
-  })
+  throw new AppError(
+    'unsupported',
+    "The job is not a batch: its 'agent.command' is not a list of commands.",
+    {
+      hint: "Set agentType to 'custom' and agent.command to ['parallel', '--', 'first command', …], or change 'runtime'.",
+    },
+  )
 }
 
 const keptProvider = async (

@@ -88,7 +88,7 @@ export const reviewOperations = (
     handBack: async (id, by, comment) => {
       const job = await reviewed(id)
       if (job.agentType === 'script')
-        throw new AppError('unsupported', `Job ${job.id} is a script: it cannot read a comment.`, {
+        throw new AppError('unsupported', `Job ${job.id} runs a script, which cannot act on a comment.`, {
           hint: 'Change its task and run it again: deputy open, Edit and run.',
         })
       const { idempotency_key, machine, labels, ...manifest } = (await store.getManifest(job.id))!

@@ -72,7 +72,7 @@ const changedContent = async (
   const executable = patch.newMode === undefined ? wasExecutable : patch.newMode === '100755'
   if (present === undefined) return { content, mode: executable ? NEW_PROGRAM : NEW_FILE }
   const old = present.mode & 0o777
-  // Whoever may read it may run it.
+  // To make a file executable, set x for each of user, group and others that has r.
   return {
     content,
     mode: executable === wasExecutable ? old : executable ? old | ((old & 0o444) >> 2) : old & ~0o111,

@@ -4,7 +4,7 @@ import { createTokenBuckets } from '../jobs/token-buckets.ts'
 import { json, text } from './http-replies.ts'
 
 export interface GuestLimits {
-  /** Calls of one machine: in a second for long, and at once after a pause. 256 KiB count as one more. */
+  /** Sustained rate and burst of calls of one machine. Each 256 KiB of a body count as one more call. */
   readonly perSecond: number
   readonly burst: number
   /** Calls of one machine that are under way. */

@@ -11,7 +11,7 @@ export interface Asset {
   body(acceptEncoding: string): Promise<{ readonly bytes: Uint8Array; readonly encoding: string | undefined }>
 }
 
-/** Beside the compiled daemon; tests run it uncompiled. */
+/** Next to the compiled daemon. Tests run the sources and use the build in dist/. */
 const DIRECTORY = new URL(import.meta.url.endsWith('.ts') ? '../../dist/web/' : '../web/', import.meta.url)
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -31,7 +31,7 @@ export const createConsoleAssets = (directory: URL = DIRECTORY) => {
     if (extension === undefined) return Promise.resolve(undefined)
     const present = known.get(name) ?? readAsset(new URL(name, directory), TYPES[extension]!)
     known.set(name, present)
-    // Names that nobody has built must not fill the memory.
+    // Do not cache unknown names: a client could fill the memory with them.
     void present.then(asset => asset ?? known.delete(name))
     return present
   }

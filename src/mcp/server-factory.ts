@@ -26,7 +26,7 @@ export interface McpOptions extends Selection {
   readonly version: string
   /** Called for every connection, so it must be fast. */
   instructionsContext(settings: readonly string[]): InstructionsContext
-  /** Default: the jobs are the tasks. */
+  /** The source of MCP tasks. Default: each job is a task. */
   readonly tasks?: TaskSource
   /** Called with internal errors, which are not the caller's fault. */
   readonly onerror?: (error: Error) => void

@@ -57,7 +57,7 @@ export interface ToolOutcome {
   readonly question?: {
     readonly message: string
     readonly state: string
-    /** Beside the box to tick; absent: that the call cannot be undone. */
+    /** Text beside the checkbox. Default: "This cannot be undone". */
     readonly note?: string
   }
 }

@@ -194,7 +194,7 @@ const liveSshSettings = (read: () => ClusterConfig['ssh'], knownHosts: string): 
   },
 })
 
-/** The thresholds and timeouts of probes as the configuration has them at the moment of use. */
+/** Reads the thresholds and timeouts of probes at each use, so that a reload applies immediately. */
 const liveProbeSettings = (read: () => ClusterConfig) => ({
   get thresholds() {
     return read().thresholds

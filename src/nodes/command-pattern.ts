@@ -18,6 +18,6 @@ export const matchesPattern = (argv: readonly string[], pattern: string): boolea
   return true
 }
 
-/** `-r` matches `-rn`. */
+/** Finds a short flag among combined ones: `-r` matches `-rn`. */
 const isFlagIn = (word: string, arg: string): boolean =>
   /^-[A-Za-z]$/.test(word) && /^-[A-Za-z]+$/.test(arg) && arg.includes(word[1]!)

@@ -44,7 +44,7 @@ export interface Provider {
    * cannot be seen at present: what is missing in the list is gone.
    */
   list(signal: AbortSignal, known?: readonly Machine[]): Promise<FoundMachine[]>
-  /** Runs a program in the machine of a running job, beside the job. Absent: machines of this provider have no way in. */
+  /** Runs a program in the machine of a running job, beside the job. Absent: the provider has no sessions. */
   open?(machine: Machine, request: SessionRequest, signal: AbortSignal): Promise<Session>
   /** Receives, once at the start, the machines that an earlier daemon has recorded. */
   recall?(machines: readonly MachineRecord[]): void

@@ -1,7 +1,7 @@
 import type { AppError } from '../jobs/errors.ts'
 import type { Answer, Request } from './frames.ts'
 
-/** The way between the daemon and a runner. */
+/** The connection between the daemon and a runner. */
 export interface Channel {
   /** Sends requests and hands over the answers. Rejects only when the signal is aborted or the daemon is at fault. */
   exchange(requests: readonly Request[], handlers: ExchangeHandlers): Promise<Exchanged>

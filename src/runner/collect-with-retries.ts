@@ -68,11 +68,11 @@ const retryCollecting = async <T>(
       try {
         return await attempt(signal)
       } catch (error) {
-        // The next daemon collects: the machine knows that the command has ended.
+        // This daemon is stopping; the next one collects, because the machine has recorded the end of the command.
         if (run.detach.aborted) throw error
         const { message, retryable } = toAppError(error)
         if (signal.aborted || !(retryable || isDiskFull(error))) return giveUp(message)
-        // The next attempt ends with the signal.
+        // Ignore the abort here: the next attempt fails with it.
         await sleep(pause, undefined, { signal }).catch(() => undefined)
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
       }

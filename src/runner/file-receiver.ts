@@ -143,7 +143,7 @@ export const createFileReceiver = (options: FileReceiverOptions) => {
           else received.set(file.path, taken)
         }
         await source.read(paths, limit, receive).catch(error => {
-          // Not requested again: the machine would send as much as before.
+          // Refuse the rest of the batch: a second request would exceed the limit again.
           if (toAppError(error).code === 'too_large') refuseRest(batch, toAppError(error).message)
           throw error
         })

@@ -55,7 +55,7 @@ export const followRun = async (options: FollowRunOptions): Promise<FollowedEnd>
   let bootIdNow: string | undefined
   let pause = FIRST_PAUSE_MS
   let unsureSince: number | undefined
-  /** Requests of ours that may still arrive after the ones that were answered. */
+  /** Number of requests that were sent on lost connections and may still arrive at the machine. */
   let late = 0
   for (let attempt = 0; ; attempt++) {
     signal.throwIfAborted()
@@ -165,7 +165,7 @@ const neverArrived = (
   error = new AppError('unavailable', `the command never arrived at ${name} and cannot start there any more`),
 ): FollowedEnd => ({ kind: 'not-started', error })
 
-/** A power cut takes what was written last. */
+/** A power cut may have destroyed the record of a command that ran. */
 const mayHaveRun = ({ name }: RunnerHost): FollowedEnd => ({
   kind: 'lost',
   error: new AppError(

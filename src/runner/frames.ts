@@ -28,7 +28,7 @@ const pids = z.codec(z.string().regex(/^[\d ]*$/), z.array(z.int()), {
   encode: value => value.join(' '),
 })
 
-/** A value that no shell has to read. */
+/** A value encoded as JSON; only for frames that no shell script parses. */
 const json = <T extends z.ZodType>(schema: T) =>
   z.codec(z.string(), schema, {
     decode: (text, context): z.input<T> => {
@@ -99,7 +99,7 @@ export const requestSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('read'), workspace: id, argv: z.array(text) }),
   /**
    * To a shim: runs a program in a machine beside its job. The connection belongs to this session from then on, and the
-   * program ends with it. `size`: in a terminal of so many columns and rows.
+   * program ends with it. With `size` (columns, rows), it runs in a terminal.
    */
   z.object({
     kind: z.literal('open'),
@@ -127,7 +127,7 @@ const shimState = z.object({
   uid: z.int().nullable(),
   /** A machine is booted for the next run. */
   ready: z.boolean(),
-  /** `run`: the one that has not ended. */
+  /** `run` is the active run; null when there is none. */
   machines: z.array(z.object({ workspace: id, run: id.nullable() })),
 })
 

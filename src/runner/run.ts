@@ -16,7 +16,7 @@ export interface RunOptions {
   readonly run: AttachRequest
   /** Absent when an earlier daemon started it. */
   readonly start?: Omit<StartRequest, 'from'>
-  /** A function opens the one that is stored with the run. Null when the runner redacts and formats the output itself. */
+  /** A function unseals the context stored with the run. Null when the runner redacts and formats the output itself. */
   readonly context: RunContext | null | ((sealed: string) => RunContext)
   readonly blobs: Blobs
   readonly keep: KeepLimits
@@ -45,7 +45,7 @@ const LONGEST_PAUSE_MS = 5_000
 /** For errors that a person must fix first, such as a refused login. */
 const LONG_PAUSE_MS = 30_000
 
-/** Names a run on its machine: a kept machine sees several, and a job that never arrived is tried again. */
+/** A run id, unique on its machine: a kept machine runs several jobs, and a job can have several attempts. */
 export const runIdOf = ({ machine, job }: Pick<AttachRequest, 'machine' | 'job'>): string =>
   `${machine.id}.${job.id}${job.attempts > 1 ? `.${job.attempts}` : ''}`
 

@@ -120,7 +120,7 @@ export const hasTerminal = spawnSync('script', ['-qec', 'true', '/dev/null']).st
 export const until = async (
   condition: () => boolean | Promise<boolean>,
   what: string,
-  deadlineMs = 30_000,
+  deadlineMs = 90_000,
 ): Promise<void> => {
   const deadline = performance.now() + deadlineMs
   while (!(await condition())) {

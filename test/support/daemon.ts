@@ -85,7 +85,7 @@ export const startDaemon = async ({
         return isListening(home.socket)
       },
       'the daemon listens',
-      30_000,
+      120_000,
     )
   return daemon
 }

@@ -110,7 +110,7 @@ export const startEngine = async (
 export const until = async (
   condition: () => boolean | Promise<boolean>,
   what = 'the condition',
-  ms = 30_000,
+  ms = 90_000,
 ): Promise<void> => {
   const deadline = performance.now() + ms
   while (!(await condition())) {

@@ -7,7 +7,7 @@ import { Preview } from './preview.tsx'
 
 export const Artifacts = ({ id, result }: { id: string; result: JobResult | undefined }) => {
   const shown = useSignal<string | undefined>(undefined)
-  if (result === undefined) return <Empty title="Artifacts come when the job has ended" />
+  if (result === undefined) return <Empty title="Artifacts appear when the job has ended" />
   if (result.artifacts.length === 0 && result.skipped_artifacts.length === 0)
     return (
       <Empty title="No artifacts">

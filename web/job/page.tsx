@@ -22,7 +22,7 @@ export const JobPage = ({ id }: { id: string }) => {
   const view = job.data.value
   const isFinished = view !== undefined && isTerminal(view.status)
   useEffect(() => {
-    // What a job left is known when it has ended.
+    // A job has a result only after it has ended.
     if (!isFinished) return
     askJson<JobResult>(`/api/jobs/${id}/result?max_bytes=0`).then(
       found => {

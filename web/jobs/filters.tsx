@@ -6,7 +6,7 @@ import type { Filter } from './job-list.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Times live in the address as ages, so that a link to the last hour stays one. */
+/** The URL holds an age, not a time, so that a link to the last hour always shows the last hour. */
 const AGES: Readonly<Record<string, number>> = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 }
 
 /** Parameters of the address that are filters of the API under the same name. */

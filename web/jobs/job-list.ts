@@ -3,7 +3,7 @@ import type { JobPage, JobSummary, JobView } from '../../src/engine/deputy.ts'
 import { askJson, follow } from '../api.ts'
 import { requestOf } from './filters.tsx'
 
-/** By the names of the API, and `age`. */
+/** The query parameters of the list request, and `age`. */
 export type Filter = Readonly<Record<string, string | undefined>>
 
 const FIRST_PAGE = 100

@@ -54,8 +54,8 @@ export const ReviewPage = ({ id }: { id: string }) => {
         </p>
       </header>
       {job.patch === null ? (
-        <Empty title="No changes came back">
-          <p>Hand over a directory and ask for its changes:</p>
+        <Empty title="No patch">
+          <p>To get one, pass a workspace and --apply:</p>
           <Command text="deputy run --workspace . --apply -- make format" />
         </Empty>
       ) : size === 0 ? (

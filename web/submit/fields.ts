@@ -67,7 +67,7 @@ export const toText = (kind: Kind, value: unknown): string => {
   return kind === 'json' && typeof value !== 'string' ? JSON.stringify(value) : String(value)
 }
 
-/** The value for a text; what cannot be read goes to the daemon as it is, which says what is wrong with it. */
+/** Parses the text of a field. Invalid text is sent unchanged, so that the daemon reports the error. */
 export const toValue = (kind: Kind, text: string): unknown => {
   if (text === '') return undefined
   if (kind === 'number') return Number.isNaN(Number(text)) ? text : Number(text)

@@ -7,7 +7,7 @@ export type ManifestDraft = Readonly<Record<string, unknown>>
 
 interface Props {
   readonly manifest: ManifestDraft
-  /** What is wrong with the text, which then is no manifest. */
+  /** The error in the text; undefined when the text is a manifest. */
   readonly problem: string | undefined
   onChange(manifest: ManifestDraft): void
   onProblem(problem: string | undefined): void

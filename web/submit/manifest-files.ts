@@ -6,7 +6,7 @@ export interface ManifestFile {
   readonly content?: string
 }
 
-/** A manifest is no larger; what is larger belongs in a workspace. */
+/** The size limit of a manifest. Larger files belong in a workspace. */
 const MOST_BYTES = 12 * 2 ** 20
 
 /** Reads files that the user chose or dropped. One with the name of an earlier file takes its place. */

@@ -148,7 +148,7 @@ const SubmitPage = () => {
 
 const AsCode = ({ manifest }: { manifest: ManifestDraft }) => (
   <details class="as-code">
-    <summary>Submit it from elsewhere</summary>
+    <summary>Submit with the command line, curl or TypeScript</summary>
     {asCode(manifest).map(([title, code]) => (
       <div key={title}>
         <div class="bar">

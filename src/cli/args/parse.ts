@@ -46,13 +46,13 @@ export const parseArgs = <F extends FlagSpecs>(options: ParseOptions<F>): Parsed
     else {
       args.push(word)
       if (!stopAt(word, args.length - 1)) continue
-      // `deputy run make -- -j2`: the dashes are part of the other command.
+      // `deputy run make -- -j2`: a `--` after the command belongs to the command.
       args.push(...queue.splice(0))
     }
   }
   return { flags: values as FlagValues<F>, args, rest: undefined }
 
-  /** `-f`, `-n5`, `-n 5`, `-n=5`, several switches at once: `-qf`, and `-it`, which is one switch. */
+  /** Parses `-f`, `-n5`, `-n 5`, `-n=5`, combined switches (`-qf`), and short names of two letters (`-it`). */
   function takeShort(word: string): void {
     const whole = Object.keys(flags).find(key => flags[key]?.short === word.slice(1))
     if (word.length > 2 && whole !== undefined) {

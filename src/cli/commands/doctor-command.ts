@@ -8,9 +8,12 @@ export default defineCommand({
   summary: "Check this computer's setup and print fixes",
   usage: '[flags]',
   description:
-    'Exits with 0 when at least one runtime can take jobs, with 1 when none can. Whether a VM reaches this computer is known only to a VM: --probe boots one as jobs get it, waits for its call, and destroys it. Ctrl-C ends that, and the VM goes too.',
+    'Exits with 0 when at least one runtime can take jobs, with 1 when none can. Use --probe to check that VMs can reach this computer: it boots a temporary VM, waits for its callback and destroys it. Ctrl-C also destroys the VM.',
   flags: {
-    probe: { type: 'boolean', summary: 'Boot a throw-away VM to see that it can report; takes minutes' },
+    probe: {
+      type: 'boolean',
+      summary: 'Boot a temporary VM to check that it reaches this computer; takes minutes',
+    },
     json: JSON_FLAG,
   },
   async run(context, { flags }) {

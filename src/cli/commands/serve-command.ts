@@ -8,7 +8,7 @@ export default defineCommand({
 on SIGINT and SIGTERM; jobs on this computer keep running.`,
   flags: {
     host: { type: 'string', value: 'ADDRESS', summary: 'Address to listen on' },
-    port: { type: 'number', value: 'N', summary: 'Port to listen on; a busy one moves to a free one' },
+    port: { type: 'number', value: 'N', summary: 'Port to listen on; if it is busy, a free one is used' },
   },
   async run(context, { flags }) {
     const { alreadyServed, serve } = await import('../serve-daemon.ts')

@@ -38,7 +38,7 @@ const render = (table: string, values: object): string => {
   return `${[`[${table}]`, ...lines, ...tables].join('\n')}\n`
 }
 
-/** The table up to the next foreign one, without the empty lines and comments that belong to that one. */
+/** Our table with its subtables, without the empty lines and comments that precede the next table. */
 const findTable = (text: string, table: string): { start: number; end: number } | undefined => {
   const header = /^[ \t]*\[+([^\]\n]+)\]+.*$/gm
   let start: number | undefined

@@ -16,7 +16,7 @@ export const approveCall = async (context: Context, id: string | undefined): Pro
   }
   const plan = waiting.find(one => one.id === id)
   if (plan === undefined)
-    throw new AppError('not_found', `No call waits under the id '${id}'.`, { hint: 'deputy proxmox approve' })
+    throw new AppError('not_found', `No pending call has the id '${id}'.`, { hint: 'deputy proxmox approve' })
   if (!process.stdin.isTTY)
     throw new AppError('denied', 'Consent is asked on a terminal.', {
       hint: `Run it in a terminal of your own: deputy proxmox approve ${id}`,

@@ -6,7 +6,7 @@ import { type Call, type Route, route } from '../route.ts'
 import { approvalListSchema, approvalSchema } from '../views.ts'
 
 const noCall = (id: string): never => {
-  throw new AppError('not_found', `No call waits under the id '${id.slice(0, 60)}'.`)
+  throw new AppError('not_found', `No pending call has the id '${id.slice(0, 60)}'.`)
 }
 
 /** Without Proxmox nothing waits for the user. */

@@ -7,7 +7,9 @@ import { json } from '../respond.ts'
 import { type Route, route } from '../route.ts'
 
 const codeSchema = z.looseObject({
-  url: z.string().describe('The console, with the code behind the #; browsers send that part to nobody'),
+  url: z
+    .string()
+    .describe('The console, with the code in the fragment (after #), which browsers do not send'),
   expires_at: z.iso.datetime(),
 })
 
@@ -20,7 +22,7 @@ const askSchema = z.strictObject({
   may_approve: z
     .boolean()
     .default(false)
-    .describe('The user is on a terminal, where calls are approved as well'),
+    .describe('Let the session approve calls; only for a user at a terminal'),
 })
 
 const loginSchema = z.strictObject({ code: z.string().min(1).max(200) })
@@ -34,7 +36,7 @@ export const consoleRoutes = (
     path: '/api/console/codes',
     tag: 'console',
     summary: 'Make a code that logs a browser in once; on the Unix socket only',
-    body: { description: 'Nothing, or what it may', type: 'application/json', schema: askSchema },
+    body: { description: 'Optional: the rights of the session', type: 'application/json', schema: askSchema },
     responses: { 201: { description: 'The address to open', schema: codeSchema } },
     handle: async call => {
       if (call.env.listener !== 'socket')
@@ -72,7 +74,7 @@ export const consoleRoutes = (
   }),
 ]
 
-/** A listener on all addresses is reached on the loopback address; its own name is no valid Host. */
+/** Replaces 0.0.0.0 and [::], which are not valid Host names, with the loopback address. */
 const reachable = (url: string): string => url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=:|$)/, '//127.0.0.1')
 
 const iso = (ms: number): string => new Date(ms).toISOString()

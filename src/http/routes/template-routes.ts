@@ -14,7 +14,7 @@ const listSchema = z.looseObject({
     z.looseObject({
       name: z.string(),
       manifest: manifestSchema.exactOptional(),
-      problem: z.string().exactOptional().describe('Why the file is no manifest'),
+      problem: z.string().exactOptional().describe('Why the file is not a valid manifest'),
     }),
   ),
 })

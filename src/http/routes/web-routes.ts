@@ -34,7 +34,7 @@ export const webRoutes = (): Route[] => {
   const serve = async ({ request }: Call, name: string, cacheControl: string): Promise<Response> => {
     const asset = await assets(name)
     if (asset === undefined)
-      throw new AppError('not_found', `There is no part '${name.slice(0, 60)}' of the console.`, {
+      throw new AppError('not_found', `The console has no file '${name.slice(0, 60)}'.`, {
         hint: 'In a checkout, run npm run build.',
       })
     const headers = {
@@ -66,7 +66,7 @@ export const webRoutes = (): Route[] => {
       path: '/web/{path}',
       tag: 'console',
       open: true,
-      summary: 'Its style and scripts; their names change with their content',
+      summary: 'Style sheets and scripts of the console; their names contain a content hash',
       responses: { 200: { description: 'CSS or JavaScript', type: 'text/javascript' } },
       handle: call => serve(call, call.params.path ?? '', 'public, max-age=31536000, immutable'),
     }),

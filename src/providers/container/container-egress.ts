@@ -20,7 +20,7 @@ export interface EgressRequest {
 export interface ContainerEgress {
   /** Settles when the proxy listens in the container, or cannot. */
   readonly ready: Promise<void>
-  /** Settles when the program in the container has ended: one that started late would end that of the next job. */
+  /** Settles when the proxy in the container has exited: a late start would kill the proxy of the next job. */
   end(): Promise<void>
 }
 
@@ -51,7 +51,7 @@ export const openEgress = (request: EgressRequest): ContainerEgress => {
   const ready = new Promise<void>((resolve, reject) => {
     closed = keepOpen(resolve, reject)
   })
-  // On attach nobody waits for it.
+  // Nothing awaits `ready` on attach: prevent an unhandled rejection.
   ready.catch(() => undefined)
   return {
     ready,

@@ -77,14 +77,14 @@ const create = async (
   }
 }
 
-/** Names what the engine cannot do in terms of the job. */
+/** Translates an error of the engine into the terms of the manifest. */
 const explained = (error: unknown, { image, manifest }: SpecRequest): unknown => {
   if (!(error instanceof AppError)) return error
   const said = text(error.details, 'said') ?? error.message
   if (/executable file .*not found|no such file or directory/i.test(said) && /\bsh\b/.test(said))
     return noShell(image.name)
   if (/could not select device driver/i.test(said))
-    return new AppError('unsupported', `The engine has no GPUs to give (gpus: ${manifest?.gpus}).`, {
+    return new AppError('unsupported', `The container engine offers no GPUs (gpus: ${manifest?.gpus}).`, {
       hint: 'Install the NVIDIA Container Toolkit on the engine, or leave gpus out.',
     })
   if (/unknown (?:or invalid )?runtime|runtime .*not (?:found|known)/i.test(said))

@@ -114,7 +114,7 @@ const ping = async (address: EngineAddress, signal: AbortSignal): Promise<string
     .split('.')
     .map(Number)
   if (message.statusCode !== 200 || major !== 1)
-    throw new AppError('unavailable', `What listens at ${address.url} is not a container engine.`, {
+    throw new AppError('unavailable', `The server at ${address.url} is not a container engine.`, {
       hint: 'Point DOCKER_HOST at the socket of Docker or Podman.',
     })
   if (minor < OLDEST)

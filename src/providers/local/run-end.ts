@@ -31,8 +31,8 @@ export const refusal = (run: string, thrown: AppError): RunEndAnswer => {
 }
 
 /**
- * How a run ended that no shim holds. Without a result, the start marker decides whether the run is lost or was never
- * started. `problem`: why a shim that may hold the run cannot be asked.
+ * Determines from its files how a run ended that no shim holds. Without a result, the start marker decides whether the
+ * run is lost or was never started. `problem`: why a shim that may hold the run cannot be asked.
  */
 export const endFromFiles = async (
   run: string,

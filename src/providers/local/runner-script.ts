@@ -5,8 +5,8 @@ import { shellQuote as quote } from '../../runner/shell-words.ts'
  * status lines out, fd 4 data in, fd 5 data out, fd 6 is the job's stderr. All are sockets, which a job cannot open
  * through /proc. A job that forges messages anyway can only falsify its own result; everything read is bounded.
  *
- * The runner reads nothing while a job runs, so a second shell reads the commands that open sessions, from what is
- * fd 6 at first. `setsid` starts it: a shell would let its background processes ignore SIGINT, and so Ctrl-C.
+ * The runner reads no commands while a job runs, so a second shell reads those that open sessions. Its stdin is the
+ * socket that is fd 6 at first. It is started with setsid, not with &: background processes of a shell ignore SIGINT.
  */
 export const RUNNER_PROLOGUE = `umask 022
 setsid -f /bin/sh <&6 >/dev/null 2>&1 4<&- 5>&- 6<&-
@@ -75,7 +75,7 @@ export const listScript = (directory: string): string =>
 printf '\\0' >&5
 `
 
-/** Sends a tar of the `bytes` bytes of names that follow on fd 4, then echoes the mark that follows them. */
+/** Reads `bytes` bytes of file names from fd 4, sends a tar of the files, then echoes the end mark from fd 4. */
 export const packScript = (directory: string, bytes: number, markBytes: number): string =>
   `(cd ${quote(directory)} && head -c ${bytes} <&4 | tar --null -T - --no-recursion --hard-dereference -cf - 2>/dev/null) >&5
 head -c ${markBytes} <&4 >&5

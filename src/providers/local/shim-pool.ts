@@ -165,7 +165,7 @@ const discoverShims = async (
         const code = (error.cause as NodeJS.ErrnoException | undefined)?.code
         // A shim that is slow or speaks another protocol may still hold a job: leave it alone.
         if (code !== 'ECONNREFUSED' && code !== 'ENOENT') {
-          // One that is just leaving closes the connection, and holds nothing.
+          // A shim that is exiting only closes the connection. It holds nothing, so it is not a problem.
           if (error.cause instanceof AppError) problem = error.cause.message
           return log('a shim does not answer', { shim: id, error: error.message })
         }

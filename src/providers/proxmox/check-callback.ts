@@ -20,7 +20,7 @@ export const checkCallback = async (
     return {
       name: NAME,
       status: 'failed',
-      message: `machines are to report to ${url}, which inside a machine is the machine itself`,
+      message: `machines cannot report to ${url}: inside a machine, this address is the machine itself`,
       fix: 'Set CALLBACK_HOST to an address of this computer that machines reach, then: deputy daemon restart',
     }
   const { port, host: own } = provider.callback

@@ -41,7 +41,7 @@ export const rightsCheck = async (
   )
   if (missing.length === 0)
     return { name: 'rights', status: 'ok', message: 'the token has every right that jobs need' }
-  // Another way was found to bring the runner in.
+  // Only a warning: the runner is injected in a way that does not need the seed storage.
   const onlySeeds = injection !== 'iso' && missing.every(one => one.path === `/storage/${seedStorage}`)
   const listed = missing.map(one => `${one.privileges.join(', ')} on ${one.path}`).join('; ')
   return {

@@ -30,7 +30,7 @@ export interface CloneRequest {
 
 const ATTEMPTS = 10
 
-/** Makes the clone and returns its id. Only the end of the task says who got an id, never the call. */
+/** Makes the clone and returns its id. The id is ours only when the clone task succeeds, not when the call does. */
 export const cloneTemplate = async (proxmox: Proxmox, request: CloneRequest): Promise<number> => {
   for (let attempt = 1; ; attempt++) {
     const vmid = await request.nextId()
@@ -65,7 +65,7 @@ const cloneOnce = async (proxmox: Proxmox, request: CloneRequest, vmid: number):
     },
     { signal },
   )
-  // The id is stored already; with the task its end is found faster.
+  // The VMID is stored already. Storing the task too makes recovery after a restart faster.
   await Promise.all([request.began(task), proxmox.waitTask(task, { signal, deadline })])
 }
 

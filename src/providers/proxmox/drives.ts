@@ -13,10 +13,10 @@ type Config = Readonly<Record<string, unknown>>
 
 const KEY = /^(?:(?:scsi|virtio|sata|ide)\d+|efidisk0|tpmstate0)$/
 const BOOTABLE = /^(scsi|virtio|sata|ide)(\d+)$/
-/** As the firmware asks them when nobody set an order. */
+/** The order in which the firmware tries the buses when the configuration sets no boot order. */
 const BUSES = ['scsi', 'virtio', 'sata', 'ide']
 
-/** Every drive of a guest, by name: Proxmox VE tells the keys of a configuration in any order. */
+/** Every drive of a guest, by name: Proxmox VE returns the keys of a configuration in any order. */
 export const drivesOf = (config: Config): Drive[] =>
   Object.entries(config)
     .filter(([key]) => KEY.test(key))

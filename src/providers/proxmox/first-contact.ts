@@ -39,14 +39,14 @@ export const waitForFirstContact = async (
 }
 
 const silent = ({ vmid }: VmPlace, where: string, seconds: number) =>
-  new AppError('timeout', `VM ${vmid} has started, but was not heard of at ${where} within ${seconds} s.`, {
-    hint: 'Can machines reach this address? Does the template have cloud-init and curl? deputy doctor --probe. If it only boots slowly, raise proxmox.boot.',
+  new AppError('timeout', `VM ${vmid} has started, but did not call ${where} within ${seconds} s.`, {
+    hint: 'Check that VMs reach this address and that the template has cloud-init and curl: deputy doctor --probe. If it boots slowly, raise proxmox.boot.',
   })
 
 const died = ({ vmid }: VmPlace, how: 'gone' | 'there') =>
   new AppError(
     'unavailable',
-    `VM ${vmid} ${how === 'gone' ? 'was destroyed' : 'switched itself off'} before it was heard of.`,
+    `VM ${vmid} ${how === 'gone' ? 'was destroyed' : 'switched itself off'} before its first call.`,
     {
       hint: 'Look at its console, and at the template: it must boot and run cloud-init.',
     },

@@ -90,7 +90,7 @@ export const followVmJob = async (options: FollowVmJobOptions): Promise<Outcome>
         isRecordGone = true
         checkAt = 0
       }
-      // Before the start there is nothing to wait for; a stale machine has said its last.
+      // Stop at once before the command has started, and when the machine is stale: it does not report any more.
       if (
         stopAskedAt !== undefined &&
         (state.startedAt === undefined ||

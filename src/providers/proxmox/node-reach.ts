@@ -57,12 +57,12 @@ const told = (node: string, { tried, reached }: NodeReach): Check =>
         message: `a job with network: none did not reach the node ${node} at ${tried.join(', ')}`,
       }
 
-const FIX = `One of these keeps machines from the node:
+const FIX = `Block machines from the node with one of these:
 - on each node: sysctl -w net.ipv4.conf.all.arp_ignore=1 (and the same line in /etc/sysctl.d/deputy.conf)
 - a bridge for machines on which the nodes have no address: PROXMOX_BRIDGE
 - rules for incoming traffic in the firewall of each node`
 
-/** Those on its bridges, which whoever may use a bridge may see; and the one the cluster knows it by. */
+/** The addresses of the node's bridges, which any user of a bridge may list, and its address in the cluster. */
 const addressesOf = async (proxmox: Proxmox, node: string, signal: AbortSignal): Promise<string[]> => {
   const bridges = await proxmox
     .get<{ address?: string; address6?: string }[]>(
@@ -81,7 +81,7 @@ const addressesOf = async (proxmox: Proxmox, node: string, signal: AbortSignal):
   return [...new Set(found.filter(address => isIP(address ?? '') !== 0))].map(String)
 }
 
-/** Prints each address at which somebody accepts a connection; what is said over it does not matter. */
+/** Prints each address that accepts a TCP connection, whatever the HTTP response is. */
 const TRY = `for at; do
   t=$(curl -sk -o /dev/null --connect-timeout 3 -m 5 -w '%{time_connect}' "https://$at/")
   case $t in *[1-9]*) echo "$at" ;; esac

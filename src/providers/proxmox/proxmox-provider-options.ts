@@ -15,7 +15,7 @@ export interface ProxmoxProviderOptions {
   readonly poolSize: number
   /** Names or ids; defaults to `template`. */
   readonly poolTemplates?: readonly string[]
-  /** Age at which one that still waits is replaced. */
+  /** A warm machine that is still unused at this age is replaced. */
   readonly poolAgeSeconds?: number
   /** Name or id, for jobs that name none. */
   readonly template: string

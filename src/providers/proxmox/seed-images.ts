@@ -19,8 +19,8 @@ export interface SeedImage {
 }
 
 /**
- * Before each attempt. A job that is over before the first takes its image along; nobody needs to eject it. The others
- * sit out a guest that is locked and a cluster that restarts.
+ * Pauses before each attempt. A short job ends before the first one, and its image is destroyed with its machine. The
+ * later attempts wait for a guest that is locked or a cluster that restarts.
  */
 const PAUSES_MS = [2000, 15_000, 60_000, 300_000, 900_000]
 const DELETE_MS = 60_000

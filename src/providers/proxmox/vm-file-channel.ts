@@ -116,7 +116,7 @@ export const createVmFileChannel = ({ collection, store, onBytes, complete }: Vm
         end()
       } catch (cause) {
         end(new AppError('unavailable', 'The connection was lost while files were sent.', { cause }))
-        // The reason that the collection has, if it is the one that stopped.
+        // If the collection has failed, throw its error instead.
         await fetching.done
       }
       return next(fetching)

@@ -77,5 +77,8 @@ const findStagingDir = (mounts: readonly MountEntry[]): string => {
     .slice(1)
     .find(candidate => !holds(candidate))
   if (dir !== undefined) return dir
-  throw new AppError('unavailable', `None of ${STAGING_DIRS.join(', ')} is free to mount over.`)
+  throw new AppError(
+    'unavailable',
+    `Cannot find a mount point for the sandbox: ${STAGING_DIRS.join(', ')} are in use or missing.`,
+  )
 }

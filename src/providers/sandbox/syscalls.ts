@@ -27,7 +27,7 @@ export const DENIED = [
     'ustat',
     'sysfs',
   ],
-  // placement of memory on other processes' pages
+  // NUMA placement of memory, also of other processes
   ...['mbind', 'set_mempolicy', 'migrate_pages', 'move_pages', 'set_mempolicy_home_node', 'remap_file_pages'],
 ] as const
 

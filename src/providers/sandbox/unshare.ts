@@ -54,7 +54,7 @@ const setupScript = (options: UnshareOptions): string =>
     'mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts',
     'ln -s pts/ptmx dev/ptmx; ln -s /proc/self/fd dev/fd; n=0; for name in in out err; do ln -s /proc/self/fd/$n dev/std$name; n=$((n+1)); done',
     'mount -o remount,ro,nosuid,noexec tmpfs dev',
-    // One file system is bound to four places; the last covers its mount point.
+    // One tmpfs holds all writable directories. The last bind mount hides the mount point of the tmpfs.
     `mount -t tmpfs -o ${diskOptions(options.limits.disk)} tmpfs tmp || fail "a disk cannot be mounted"`,
     'mkdir -m 1777 tmp/shm tmp/tmp; mkdir -m 755 tmp/work; mkdir -m 700 tmp/home',
     'mount --bind tmp/shm dev/shm; mount --bind tmp/home home/job; mount --bind tmp/work work; ln -s work workspace; mount --bind tmp/tmp tmp',

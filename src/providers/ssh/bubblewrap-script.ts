@@ -16,7 +16,7 @@ export interface IsolationRequest {
 
 /** Whether a node can keep a job apart, and if not, why. */
 export const isolationProblem = (report: ProbeReport | undefined): string | undefined => {
-  if (report === undefined) return 'the node has not been looked at yet'
+  if (report === undefined) return 'the node has not been probed yet'
   if (!report.isolates) return 'bubblewrap is not installed there, or does not work'
   if (report.root && !report.tools.includes('setpriv'))
     return 'the login there is root and setpriv is missing'
@@ -25,10 +25,10 @@ export const isolationProblem = (report: ProbeReport | undefined): string | unde
 }
 
 /**
- * A bash script that runs its arguments in bubblewrap: the system read-only, the workspace at /work, nothing of any home,
- * no capabilities, processes and, unless asked for, network of its own. A login as root drops to a number of the
- * job's own first: inside a user namespace root would still be root to the files of /proc. The mount point is where
- * that number can reach the workspace without opening root's home to everybody.
+ * A bash script that runs its arguments in bubblewrap: read-only system, workspace at /work, no home directories, no
+ * capabilities, its own processes and, unless requested, its own network. A root login first switches to a user id of
+ * the job: in a user namespace, root could still open root's files in /proc. The mount point is a directory that this
+ * user id can reach without opening root's home.
  */
 export const isolatedScript = (request: IsolationRequest): string => {
   const flags = [

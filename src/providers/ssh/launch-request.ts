@@ -31,7 +31,7 @@ export const launch = async (launching: LaunchContext, run: Run, node: ClusterNo
   const who = node.user ?? cluster.config.ssh.user ?? (report?.root ? 'root' : 'the login user')
   if (plain) {
     assertAllowed(commandText(spec.argv), {
-      // A login without a name is under the name this daemon has.
+      // Without a configured user, ssh logs in with the user name of this daemon.
       root: report?.root ?? (who === 'root' || (who === 'the login user' && process.getuid?.() === 0)),
       env: spec.env,
       deny: cluster.config.policy.deny,

@@ -42,7 +42,7 @@ const scriptOf = async ({ cluster, node, run, routed, request, signal }: NodeSes
   const variables = Object.entries(request.env).map(([name, value]) => `${name}=${value}`)
   const argv = ['env', ...variables, ...request.argv]
   const report = routed ? undefined : await reportOf(cluster, node, signal)
-  // A shell in the box cannot control jobs on a terminal whose first process is outside.
+  // Create the terminal inside the sandbox: job control fails if the session leader is outside.
   const boxed = request.terminal === undefined ? argv : terminalCommand(argv, request.terminal, ':')
   const command =
     routed || isolationProblem(report) !== undefined
@@ -56,7 +56,7 @@ const scriptOf = async ({ cluster, node, run, routed, request, signal }: NodeSes
         })
   return [
     `cd "$HOME"/${quote(workspaceDirectory(cluster.owner, run.machine.id))} || exit 126`,
-    // With the mark of the job the runner ends the program when it ends the job.
+    // DEPUTY_JOB marks the program as part of the job, so the runner kills both together.
     `export DEPUTY_WORKSPACE="$PWD" DEPUTY_JOB=${quote(runIdOf(run))}`,
     `exec ${shellJoin(command)}`,
   ].join('\n')

@@ -30,11 +30,11 @@ export interface SshProviderOptions {
   readonly blobs: Blobs
   readonly keep?: Partial<KeepLimits>
   readonly graceSeconds?: number
-  /** Commands the router sends: as the login user, in no box, under the command policy. */
+  /** Runs routed commands: as the login user, without isolation, restricted by the command policy. */
   readonly routed?: boolean
   /** Seals the context of runs on their nodes; created when missing. */
   readonly keyFile: string
-  /** Whether the cluster ends with the provider; several may share one. */
+  /** Close the cluster when the provider closes. Leave it out when another provider shares the cluster. */
   readonly ownsCluster?: boolean
 }
 

@@ -28,7 +28,7 @@ describe.skipIf(!hasCurl)('a machine that boots', () => {
   it('is given as long as the settings say', async () => {
     const { lab, engine } = await begin({ guests: { bootMs: 60_000 }, provider: { bootSeconds: 1 } })
     const view = await run(engine, { task: 'true', retries: 0 })
-    expect(view.error?.message).toMatch(/was not heard of at .* within 1 s/)
+    expect(view.error?.message).toMatch(/did not call .* within 1 s/)
     expect(view.error?.hint).toContain('proxmox.boot')
     await clean(lab)
   })

@@ -114,7 +114,7 @@ const addSpread = (
 ) => {
   for (const [key, inner] of Object.entries(isRecord(value) ? value : {})) {
     if (taken.includes(key))
-      throw new AppError('invalid', `'${key}' inside '${name}' is an argument of its own.`)
+      throw new AppError('invalid', `Pass '${key}' as a separate argument, not inside '${name}'.`)
     values[key] = inner
   }
 }

@@ -39,7 +39,7 @@ export const createAudit = (file: string, now: () => number = Date.now): Audit =
   return {
     write: entry => {
       waiting.push(`${JSON.stringify({ at: new Date(now()).toISOString(), ...auditLine(entry) })}\n`)
-      // The caller whose line was not written got the error.
+      // Continue after a failed write: its caller has received the error.
       flush ??= last = last.catch(() => {}).then(append)
       return flush
     },

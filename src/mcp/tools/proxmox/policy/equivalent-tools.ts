@@ -32,7 +32,7 @@ const isAt = (tool: Tool, path: string, { segments }: Operation): boolean => {
   return parts.length === segments.length && parts.every((part, index) => fits(tool, part, segments[index]!))
 }
 
-/** Checks the value too: `{type}` matches only qemu and lxc, or a guest would be taken for an interface. */
+/** Checks the value too: `{type}` matches only qemu and lxc, so that `network` is not taken for a guest type. */
 const fits = (tool: Tool, part: string, segment: string): boolean => {
   if (!part.startsWith('{')) return part === segment
   const param = tool.params[part.slice(1, -1)]
