@@ -20,12 +20,12 @@ export const createMachineSweep = (
   { activeJobs, disposal, time }: MachineSweepOptions,
 ): (() => Promise<void>) => {
   const { store, clock, log } = context
-  const firstSeen = new Map<string, number>()
+  const firstSeen = new Map<string, { readonly runtime: string; readonly at: number }>()
 
-  const isPastGracePeriod = (found: FoundMachine): boolean => {
-    const seen = firstSeen.get(found.id) ?? clock.monotonic()
-    firstSeen.set(found.id, seen)
-    return clock.monotonic() - seen >= GRACE_MS
+  const isPastGracePeriod = ({ name: runtime }: Provider, { id }: FoundMachine): boolean => {
+    const seen = firstSeen.get(id) ?? { runtime, at: clock.monotonic() }
+    firstSeen.set(id, seen)
+    return clock.monotonic() - seen.at >= GRACE_MS
   }
 
   const reapOrphans = async (provider: Provider): Promise<void> => {
@@ -33,14 +33,15 @@ export const createMachineSweep = (
     const found = await provider.list(context.closing, idle)
     await Promise.all(found.map(machine => reap(provider, machine)))
     const seen = new Set(found.map(machine => machine.id))
-    for (const id of firstSeen.keys()) if (!seen.has(id)) firstSeen.delete(id)
+    for (const [id, { runtime }] of firstSeen)
+      if (runtime === provider.name && !seen.has(id)) firstSeen.delete(id)
     const existing = new Set(found.filter(machine => !machine.leftover).map(machine => machine.id))
     for (const machine of idle) if (!existing.has(machine.id)) await forgetVanished(machine)
   }
 
   /** Recorded as `destroying`, an orphan is retried with backoff and shown to the user when that keeps failing. */
   const reap = async (provider: Provider, found: FoundMachine): Promise<void> => {
-    if ((await store.getMachine(found.id)) !== undefined || !isPastGracePeriod(found)) return
+    if ((await store.getMachine(found.id)) !== undefined || !isPastGracePeriod(provider, found)) return
     log.warn({ machine: found.id, runtime: provider.name }, 'destroying an orphaned machine')
     firstSeen.delete(found.id)
     const { id, details } = found

@@ -120,7 +120,7 @@ describe('after a restart', () => {
     expect(await successor.deputy.machines()).toHaveLength(1)
   })
 
-  it('a machine marked for destruction is destroyed, and an orphan after a grace period', async () => {
+  it('a machine marked for destruction is destroyed, and an orphan not before its grace period', async () => {
     const provider = createScriptedProvider('sandbox')
     const engine = await begin([provider])
     provider.failNext('destroy', new AppError('unavailable', 'down'))
@@ -132,6 +132,20 @@ describe('after a restart', () => {
     const successor = await restart(engine, [provider])
     await until(async () => (await successor.deputy.machines()).length === 0, 'the machine is gone')
     expect([...provider.existing.keys()]).toEqual(['stranger'])
+  })
+
+  it.each([0, 1, 2])('an orphan of provider %i of three is destroyed after its grace period', async index => {
+    const providers = ['sandbox', 'host', 'container'].map(name => createScriptedProvider(name))
+    const { existing } = providers[index]!
+    existing.set('stranger', { id: 'stranger', details: {} })
+    const config = (settings: Config): void => {
+      settings.supervision.cleanup = 0.02
+    }
+    const { sweeps, clock } = await begin(providers, { config })
+    await until(() => sweeps() > 3, 'some sweeps')
+    expect(existing.size).toBe(1)
+    clock.advance(61_000)
+    await until(() => existing.size === 0, 'the orphan is gone', 20_000)
   })
 })
 
