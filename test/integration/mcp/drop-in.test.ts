@@ -164,7 +164,9 @@ describe('cluster-execution-mcp', () => {
       const { id, answer: called } = bridge.start('tools/call', params)
       if (answer !== undefined) {
         const question = await bridge.next('the question', ({ method }) => method === 'elicitation/create')
-        expect(question.params?.message).toContain("'echo here; pwd' on this computer")
+        expect(question.params?.message).toMatch(
+          /^Run commands on this computer.* The first command: echo here; pwd$/,
+        )
         bridge.send({ id: question.id, result: answer })
       }
       const { result } = await called
