@@ -38,8 +38,7 @@ const TARGETS = [
     share: 16,
     tests: [
       ['unit', 'test/unit/store', 'test/unit/engine'],
-      ['integration', 'test/integration/daemon/backup.test.ts'],
-      ['faults', 'test/faults/daemon/crash.test.ts'],
+      ['faults', 'test/faults/store/backup.test.ts', 'test/faults/daemon/crash.test.ts'],
     ],
   },
   {

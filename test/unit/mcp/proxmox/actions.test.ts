@@ -197,7 +197,7 @@ describe('guests', () => {
     })
     expect(params).toEqual({ onboot: 1, tags: 'a;b', delete: 'description' })
     await expect(act('proxmox_guest_config_update', { vmid: 100, config: { vmid: 5 } })).rejects.toThrow(
-      "'vmid' inside 'config'",
+      "'vmid' as a separate argument, not inside 'config'",
     )
     await expect(act('proxmox_guest_config_update', { vmid: 100, config: { 'a&b': 5 } })).rejects.toThrow(
       'Invalid parameter name',
