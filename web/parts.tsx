@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { JobSummary } from '../src/engine/deputy.ts'
 import { isTerminal, type JobState } from '../src/jobs/states.ts'
 import { ApiError } from './api.ts'
@@ -129,7 +129,8 @@ interface DialogProps {
 
 export const Dialog = ({ isOpen, label, onClose, children }: DialogProps) => {
   const place = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // Before the page is painted: keys that are typed at once belong to the dialog.
+  useLayoutEffect(() => {
     if (isOpen) place.current?.showModal()
     else place.current?.close()
   }, [isOpen])

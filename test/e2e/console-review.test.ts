@@ -81,7 +81,7 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
     ).toEqual(['2', '-const two = "2"', '2', '+const two = 2 // <b>'])
     await click('Viewed', '#file-0')
     await browser.until(`document.body.innerText.includes('1 of 2 viewed')`)
-    await browser.run('location.reload()')
+    await browser.reload()
     await browser.until(`document.body?.innerText.includes('1 of 2 viewed')`)
     expect(await browser.run(`document.querySelector('#file-0 .diff')`)).toBe(null)
   })

@@ -77,7 +77,7 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
 
   it('stays logged in over a reload and in a second tab, and logs out in all of them', async () => {
     await browser.open(`${url}/#/jobs`)
-    await browser.run('location.reload()')
+    await browser.reload()
     await browser.until(`document.body?.innerText.includes('No jobs yet')`)
     const second = await browser.newTab()
     await second.open(`${url}/#/system`)
@@ -187,7 +187,7 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
     await browser.press('Enter')
     await browser.until(`location.hash === '#/jobs/${id}' && document.querySelector('dialog[open]') === null`)
     await browser.run(`${button('Go to')}.click()`)
-    await browser.until(`document.querySelector('.palette input')`)
+    await browser.until(`document.activeElement.getAttribute('role') === 'combobox'`)
     await type('.palette input', 'again')
     await browser.until(
       `document.querySelector('.palette [aria-selected=true]')?.innerText.includes('again')`,

@@ -25,6 +25,7 @@ interface Page {
   run<T>(expression: string): Promise<T>
   /** Runs it again until it is true. */
   until(expression: string): Promise<void>
+  reload(): Promise<void>
   screenshot(): Promise<Buffer>
   /** Presses one key: `j`, `/`, `Enter`. */
   press(key: string): Promise<void>
@@ -117,7 +118,7 @@ const createPage = (call: (method: string, params?: object) => Promise<Record<st
     if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails))
     return (result as { value: T }).value
   }
-  return {
+  const page: Page = {
     run,
     // A tab behind another one draws nothing.
     open: async url => {
@@ -128,11 +129,18 @@ const createPage = (call: (method: string, params?: object) => Promise<Record<st
       const deadline = performance.now() + 60_000
       // While a page is being replaced there may be no body and no element yet.
       const attempt = `(() => { try { return Boolean(${expression}) } catch { return false } })()`
-      while (!(await run<boolean>(attempt))) {
+      // Nor may there be anything to run it in.
+      const isTrue = (): Promise<boolean> => run<boolean>(attempt).catch(() => false)
+      while (!(await isTrue())) {
         if (performance.now() > deadline)
           throw new Error(`never true: ${expression}\n${await run<string>('document.body.innerText')}`)
         await sleep(50)
       }
+    },
+    reload: async () => {
+      await run('window.isOld = true')
+      await call('Page.reload')
+      await page.until('!window.isOld')
     },
     screenshot: async () => {
       const { data } = await call('Page.captureScreenshot', { format: 'png' })
@@ -150,4 +158,5 @@ const createPage = (call: (method: string, params?: object) => Promise<Record<st
       })
     },
   }
+  return page
 }
