@@ -1,10 +1,24 @@
+import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/** A port of loopback that nobody had a moment ago; for listeners that must come back to the same one. */
+/** Below those that the kernel gives to outgoing connections and to listeners on port 0. */
+const [FIRST, LAST] = [10_000, 32_000]
+
+/**
+ * A port of loopback that nobody has; for listeners that must come back to the same one. One that the kernel gives away
+ * could be taken while its listener restarts.
+ */
 export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
+  for (let tries = 0; tries < 100; tries++) {
+    const port = randomInt(FIRST, LAST)
+    if (await isFree(port)) return port
+  }
+  throw new Error(`no free port from ${FIRST} to ${LAST}`)
 }
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })

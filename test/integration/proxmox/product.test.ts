@@ -88,7 +88,7 @@ describe.skipIf(!hasCurl)('the product with an emulated cluster', () => {
       40_000,
     )
     const result = await second.client.result(job_id, {})
-    expect(result.status).toBe('success')
+    expect(result.status, JSON.stringify(result.error)).toBe('success')
     expect(result.output).toBe(Array.from({ length: 40 }, (_, i) => `line ${i + 1}\n`).join(''))
     await until(async () => (await second.client.machines()).length === 0, 'the machine is gone', 30_000)
   })
