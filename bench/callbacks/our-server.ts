@@ -6,10 +6,10 @@ import { startGuestListener } from '../../src/guest/listener.ts'
 import { GUEST_LIMITS } from '../../src/guest/rate-limiter.ts'
 import { hashToken } from '../../src/guest/token-hash.ts'
 import type { Outcome, Provider, Run } from '../../src/ports.ts'
+import { createGuestSessions } from '../../src/providers/proxmox/guest-sessions.ts'
 import { createJobHandler } from '../../src/providers/proxmox/job-handler.ts'
 import { createOutputReceiver } from '../../src/providers/proxmox/output-receiver.ts'
 import { createSealedOutputState } from '../../src/providers/proxmox/sealed-output-state.ts'
-import { createSessions } from '../../src/providers/proxmox/sessions.ts'
 import type { Details } from '../../src/providers/proxmox/vm-details.ts'
 import { blobsWithoutStore } from '../../test/support/blobs.ts'
 import { startEngine } from '../../test/support/engine.ts'
@@ -20,7 +20,7 @@ import { startEngine } from '../../test/support/engine.ts'
  * prints port, tokens and ids as one line of JSON, and ends with its standard input.
  */
 const directory = mkdtempSync(join(tmpdir(), 'deputy-callbacks-'))
-const sessions = createSessions(Date.now)
+const sessions = createGuestSessions(Date.now)
 const blobs = blobsWithoutStore(join(directory, 'blobs'))
 const machines: { token: string; job: string }[] = []
 

@@ -5,15 +5,15 @@ import { AppError } from '../../jobs/errors.ts'
 import { serveAgentTransport } from './agent-transport.ts'
 import { type Address, callbackAddress } from './callback-address.ts'
 import { createAgentLink } from './guest-agent.ts'
+import type { GuestSessions } from './guest-sessions.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
-import type { Sessions } from './sessions.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 /** After a restart, machines are restored within this time; until then unknown tokens get 503 instead of 401. */
 const MEMORY_MS = 180_000
 
 /** Everything machines connect to: the guest listener, seeds over HTTP, and the agent transport without a network. */
-export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions: Sessions) => {
+export const createCallbackServer = (provider: ProxmoxProviderOptions, sessions: GuestSessions) => {
   const { proxmox, log, callback } = provider
   const now = () => proxmox.clock.now()
   const seeds = new Map<string, Seed>()
@@ -115,7 +115,7 @@ const createAgentTransports = (
     transports.delete(machineId)
   }
   return {
-    start(machineId: string, at: VmPlace): void {
+    start(machineId: string, at: VmRef): void {
       if (channel !== 'agent' || transports.has(machineId)) return
       const ending = new AbortController()
       const transport = { ending, at: { ...at } }

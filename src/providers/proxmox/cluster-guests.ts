@@ -4,7 +4,7 @@ import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { type Drive, drivesOf } from './drives.ts'
 import { tagsIn } from './identity.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 export interface GuestEntry {
   readonly vmid: number
@@ -92,7 +92,7 @@ export const listNodes = async (proxmox: Proxmox, signal?: AbortSignal): Promise
   }))
 }
 
-export const readConfig = (proxmox: Proxmox, { node, vmid }: VmPlace, signal?: AbortSignal): Promise<Loose> =>
+export const readConfig = (proxmox: Proxmox, { node, vmid }: VmRef, signal?: AbortSignal): Promise<Loose> =>
   proxmox.get<Loose>(path`/nodes/${node}/qemu/${vmid}/config`, {}, signal ? { signal } : {})
 
 export interface Template {

@@ -5,10 +5,10 @@ import { bootDisk, type Drive, drivesOf } from './drives.ts'
 import { tagsOf } from './identity.ts'
 import { netDevices } from './net-device.ts'
 import type { NetworkOptions } from './proxmox-provider-options.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 export interface Configuration {
-  readonly at: VmPlace
+  readonly at: VmRef
   readonly owner: string
   readonly network: NetworkOptions
   readonly wanted: {

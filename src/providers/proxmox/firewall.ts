@@ -4,7 +4,7 @@ import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import type { Address } from './callback-address.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { retryThroughOutage } from './retry-through-outage.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 export interface FirewallPlan {
   readonly policyOut: 'ACCEPT' | 'DROP'
@@ -61,7 +61,7 @@ export const createProtection = (provider: ProxmoxProviderOptions, address: () =
   const { proxmox, channel } = provider
   const { firewall, privateAddresses } = provider.network
   const enforced = createEnforcement(provider)
-  return async (at: VmPlace, network: 'none' | 'full', signal: AbortSignal): Promise<Filter> => {
+  return async (at: VmRef, network: 'none' | 'full', signal: AbortSignal): Promise<Filter> => {
     if (!firewall) return 'off'
     const callback = channel === 'agent' ? undefined : await address()
     const plan = planFirewall({ network, callback, privateAddresses })
@@ -109,7 +109,7 @@ export interface FirewallWish {
 /** Replaces the rules of a VM. Sets the policy to deny first, so that no intermediate state is more open. */
 const applyFirewall = async (
   proxmox: Proxmox,
-  { node, vmid }: VmPlace,
+  { node, vmid }: VmRef,
   plan: FirewallPlan,
   signal?: AbortSignal,
 ): Promise<void> => {

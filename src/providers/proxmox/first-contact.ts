@@ -1,21 +1,21 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { Address } from './callback-address.ts'
+import type { GuestSessions } from './guest-sessions.ts'
 import { locateVm } from './locate-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { isOutage } from './retry-through-outage.ts'
-import type { Sessions } from './sessions.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 interface FirstContactOptions {
   readonly provider: ProxmoxProviderOptions
-  readonly sessions: Sessions
+  readonly sessions: GuestSessions
   address(): Promise<Address>
 }
 
 /** Waits until a machine that boots has called. Throws when it is silent for too long, switched off or gone. */
 export const waitForFirstContact = async (
   { provider, sessions, address }: FirstContactOptions,
-  { machineId, ...at }: VmPlace & { readonly machineId: string },
+  { machineId, ...at }: VmRef & { readonly machineId: string },
   signal: AbortSignal,
 ): Promise<void> => {
   const { proxmox } = provider
@@ -38,12 +38,12 @@ export const waitForFirstContact = async (
   }
 }
 
-const silent = ({ vmid }: VmPlace, where: string, seconds: number) =>
+const silent = ({ vmid }: VmRef, where: string, seconds: number) =>
   new AppError('timeout', `VM ${vmid} has started, but did not call ${where} within ${seconds} s.`, {
     hint: 'Check that VMs reach this address and that the template has cloud-init and curl: deputy doctor --probe. If it boots slowly, raise proxmox.boot.',
   })
 
-const died = ({ vmid }: VmPlace, how: 'gone' | 'there') =>
+const died = ({ vmid }: VmRef, how: 'gone' | 'there') =>
   new AppError(
     'unavailable',
     `VM ${vmid} ${how === 'gone' ? 'was destroyed' : 'switched itself off'} before its first call.`,

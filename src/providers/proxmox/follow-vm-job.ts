@@ -3,12 +3,12 @@ import type { AttachRequest, Exit, Outcome, StopReason } from '../../ports.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { signalOf } from '../../runner/signals.ts'
 import { stopVm, type Target } from './destroy-vm.ts'
+import type { GuestSessions } from './guest-sessions.ts'
 import { locateVm } from './locate-vm.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { outlivesJob } from './outlives-job.ts'
 import type { OutputReceiver } from './output-receiver.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
-import type { Sessions } from './sessions.ts'
 import { type CollectedFiles, type Details, detailsOf, type Finished } from './vm-details.ts'
 import { networkIsolation } from './vm-isolation.ts'
 
@@ -17,7 +17,7 @@ export interface FollowVmJobOptions {
     ProxmoxProviderOptions,
     'proxmox' | 'log' | 'channel' | 'graceSeconds' | 'heartbeatSeconds' | 'owner' | 'pool' | 'vmids'
   >
-  readonly sessions: Sessions
+  readonly sessions: GuestSessions
   readonly reaches: NodeReaches
   readonly run: AttachRequest
   readonly details: Details

@@ -3,7 +3,7 @@ import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { isOutage } from './retry-through-outage.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 export interface AgentLink {
   /** False while no agent answers. */
@@ -17,7 +17,7 @@ export interface AgentLink {
 const MAX_PART = 46_080
 
 /** A client for the QEMU guest agent of a VM that works around its limits. */
-export const createAgentLink = (proxmox: Proxmox, at: VmPlace): AgentLink => {
+export const createAgentLink = (proxmox: Proxmox, at: VmRef): AgentLink => {
   // Evaluated for each call: the VM may be migrated to another node.
   const base = () => path`/nodes/${at.node}/qemu/${at.vmid}/agent`
 

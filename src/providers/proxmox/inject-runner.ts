@@ -22,7 +22,7 @@ import { nameOf, seedNameOf } from './identity.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { SeedImage } from './seed-images.ts'
 import type { Known } from './vm-details.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 export interface InjectorOptions {
   readonly provider: ProxmoxProviderOptions
@@ -55,7 +55,7 @@ export const createInjector = ({ provider, address, publish, locked }: InjectorO
 
   /** Runs while the machine is off. Resolves with the attached image, if any. */
   const before = async (
-    { present, ...at }: VmPlace & { readonly present: Readonly<Record<string, unknown>> },
+    { present, ...at }: VmRef & { readonly present: Readonly<Record<string, unknown>> },
     { machineId, token, injection, seedName }: MachineSeed,
     note: (more: Known) => Promise<void>,
     signal: AbortSignal,
@@ -97,11 +97,7 @@ export const createInjector = ({ provider, address, publish, locked }: InjectorO
   }
 
   /** Runs after the machine has started. */
-  const after = async (
-    at: VmPlace,
-    { token, injection }: MachineSeed,
-    signal: AbortSignal,
-  ): Promise<void> => {
+  const after = async (at: VmRef, { token, injection }: MachineSeed, signal: AbortSignal): Promise<void> => {
     if (injection !== 'agent') return
     const agent = createAgentLink(proxmox, at)
     const end = proxmox.clock.now() + provider.bootSeconds * 1000
@@ -126,7 +122,7 @@ export const createInjector = ({ provider, address, publish, locked }: InjectorO
 
 const without = (drives: readonly string[]) => (drives.length === 0 ? {} : { delete: drives.join(',') })
 
-const noAgent = ({ vmid }: VmPlace): AppError =>
+const noAgent = ({ vmid }: VmRef): AppError =>
   new AppError('timeout', `The guest agent of VM ${vmid} did not answer.`, {
     hint: 'Install and enable qemu-guest-agent in the template, or use another injection.',
   })

@@ -3,7 +3,7 @@ import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { listGuests } from './cluster-guests.ts'
 import { isGone } from './destroy-vm.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 export type VmLocation =
   | { readonly kind: 'there'; readonly node: string; readonly running: boolean }
@@ -21,7 +21,7 @@ const TIMEOUT_MS = 20_000
  */
 export const locateVm = async (
   proxmox: Proxmox,
-  { node, vmid }: VmPlace,
+  { node, vmid }: VmRef,
   signal: AbortSignal,
 ): Promise<VmLocation> => {
   const here = await lookAt(proxmox, node, vmid, signal)

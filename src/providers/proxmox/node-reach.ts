@@ -3,7 +3,7 @@ import type { Check } from '../../ports.ts'
 import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { type AgentLink, createAgentLink } from './guest-agent.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 /** Addresses of its node that a machine without network tried to reach, and those that it reached. */
 export interface NodeReach {
@@ -20,7 +20,7 @@ const TRY_MS = 30_000
  * Tries the addresses of its node from inside a machine to which everything is forbidden. The bridge that carries the
  * rules of a VM answers ARP for the node, so what a VM sends there may enter the node without meeting a rule.
  */
-export const probeNode = async (proxmox: Proxmox, at: VmPlace, reaches: NodeReaches): Promise<Check> => {
+export const probeNode = async (proxmox: Proxmox, at: VmRef, reaches: NodeReaches): Promise<Check> => {
   const signal = AbortSignal.timeout(TRY_MS)
   const untried = (why: string): Check => ({
     name: NAME,

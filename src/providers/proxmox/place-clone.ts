@@ -8,8 +8,8 @@ import { describe, nameOf } from './identity.ts'
 import type { MachineRecord } from './machine-record.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { retryThroughOutage } from './retry-through-outage.ts'
+import type { VmSpec } from './vm-spec.ts'
 import { createVmids } from './vmids.ts'
-import type { Wanted } from './wanted-vm.ts'
 
 const TASK_MS = 600_000
 
@@ -34,7 +34,7 @@ export const createClonePlacement = (provider: ProxmoxProviderOptions) => {
   const patiently = <T>({ signal, waiting }: CreateRequest, work: () => Promise<T>): Promise<T> =>
     retryThroughOutage(proxmox, work, { signal, waiting })
 
-  const choose = async (request: CreateRequest, wanted: Wanted): Promise<Place> => {
+  const choose = async (request: CreateRequest, wanted: VmSpec): Promise<Place> => {
     const { signal } = request
     const template = await patiently(request, async () =>
       findTemplate(proxmox, wanted.template, await guestList.read(signal), signal),

@@ -8,8 +8,8 @@ import type { Phase } from './phase-timer.ts'
 import { isTimeout, type Provisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import type { Known } from './vm-details.ts'
-import type { VmPlace } from './vm-place.ts'
-import { wantedBy } from './wanted-vm.ts'
+import type { VmRef } from './vm-ref.ts'
+import { vmSpecFor } from './vm-spec.ts'
 
 export interface ProbeOptions {
   readonly provider: ProxmoxProviderOptions
@@ -37,7 +37,7 @@ export const probeMachine = async (options: ProbeOptions, request: CreateRequest
   }
   const where = provider.channel === 'agent' ? 'its guest agent' : (await callbackServer.address()).url
   try {
-    await provisioner.make({ ...request, remember }, wantedBy(undefined, provider), next => {
+    await provisioner.make({ ...request, remember }, vmSpecFor(undefined, provider), next => {
       phase = next
     })
     const took = Object.entries(known.phases ?? {}).map(([name, ms]) => `${name} ${seconds(ms)}`)
@@ -64,7 +64,7 @@ interface Silence {
 /** The machine runs but did not report: asks its guest agent which part fails. */
 const unheard = async (
   { provider, callbackServer }: ProbeOptions,
-  at: VmPlace,
+  at: VmRef,
   { where, error }: Silence,
 ): Promise<Check> => {
   const failed = (message: string, fix: string): Check => ({ name: NAME, status: 'failed', message, fix })
@@ -95,7 +95,7 @@ exec curl -sS -o /dev/null -m 10 "$@"`
 const lookInside = async (
   { proxmox, channel, callback: { tls } }: ProxmoxProviderOptions,
   callbackServer: CallbackServer,
-  at: VmPlace,
+  at: VmRef,
 ): Promise<{ code: number; words: string } | undefined> => {
   if (channel === 'agent') return undefined
   const agent = createAgentLink(proxmox, at)

@@ -11,6 +11,7 @@ import type { Template } from './cluster-guests.ts'
 import { configureClone } from './configure-vm.ts'
 import { createProtection } from './firewall.ts'
 import { waitForFirstContact } from './first-contact.ts'
+import type { GuestSessions } from './guest-sessions.ts'
 import { createInjector, type MachineSeed } from './inject-runner.ts'
 import { createRecord, type MachineRecord } from './machine-record.ts'
 import { createPhaseTimer, type Phase } from './phase-timer.ts'
@@ -19,21 +20,20 @@ import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { findBooting, resumeBoot } from './resume-boot.ts'
 import { retryThroughOutage } from './retry-through-outage.ts'
 import type { SeedImage, SeedImages } from './seed-images.ts'
-import type { Sessions } from './sessions.ts'
 import { startVm } from './start-vm.ts'
-import type { VmPlace } from './vm-place.ts'
-import type { Wanted } from './wanted-vm.ts'
+import type { VmRef } from './vm-ref.ts'
+import type { VmSpec } from './vm-spec.ts'
 
 export interface ProvisionerOptions {
   readonly provider: ProxmoxProviderOptions
-  readonly sessions: Sessions
+  readonly sessions: GuestSessions
   readonly seedImages: SeedImages
   address(): Promise<Address>
   /** Serves a seed over HTTP until the machine has called. */
   publish(name: string, seed: Seed): void
   unpublish(name: string): void
   /** Starts the transport of a machine that reports through its guest agent. */
-  startAgentTransport(machineId: string, at: VmPlace): void
+  startAgentTransport(machineId: string, at: VmRef): void
 }
 
 /** Creates machines: clone, configure, firewall, seed, start, first callback. */
@@ -52,8 +52,8 @@ export const createProvisioner = (options: ProvisionerOptions) => {
 
   /** Sets up the stopped clone. Returns how it gets its runner, which may differ from the plan, and the image of it. */
   const configure = async (
-    at: VmPlace,
-    { wanted, template, seed }: { wanted: Wanted; template: Template; seed: MachineSeed },
+    at: VmRef,
+    { wanted, template, seed }: { wanted: VmSpec; template: Template; seed: MachineSeed },
     record: MachineRecord,
     signal: AbortSignal,
   ): Promise<{ seed: MachineSeed; image: SeedImage | undefined }> => {
@@ -75,7 +75,7 @@ export const createProvisioner = (options: ProvisionerOptions) => {
 
   const make = async (
     request: CreateRequest,
-    wanted: Wanted,
+    wanted: VmSpec,
     onPhase?: (phase: Phase) => void,
   ): Promise<void> => {
     const { machine, timed, signal } = request

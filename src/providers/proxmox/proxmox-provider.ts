@@ -4,6 +4,7 @@ import { type CallbackServer, createCallbackServer } from './callback-server.ts'
 import { checkProxmox } from './check-proxmox.ts'
 import { createMachineDestroyer } from './destroy-machine.ts'
 import { isTaken } from './destroy-vm.ts'
+import { createGuestSessions } from './guest-sessions.ts'
 import { listMachines } from './list-vms.ts'
 import { isVmidFree, locateVm } from './locate-vm.ts'
 import type { NodeReaches } from './node-reach.ts'
@@ -12,17 +13,16 @@ import { createProvisioner, type Provisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { concludeFromRecord, runVmJob, type VmJobOptions } from './run-vm-job.ts'
 import { createSeedImages, type SeedImages } from './seed-images.ts'
-import { createSessions } from './sessions.ts'
 import { fitsProxmox } from './unmet-vm-requirement.ts'
 import { completeDetailsOf, type Details, detailsOf, movedTo } from './vm-details.ts'
 import { firewallFor } from './vm-egress.ts'
-import { wantedBy } from './wanted-vm.ts'
+import { vmSpecFor } from './vm-spec.ts'
 import { canReuseMachine, warmTemplateFor } from './warm-machine.ts'
 
 /** Jobs in VMs cloned from a template, with an API token and nothing else. */
 export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provider => {
   const { proxmox } = provider
-  const sessions = createSessions(() => proxmox.clock.now())
+  const sessions = createGuestSessions(() => proxmox.clock.now())
   const callbackServer = createCallbackServer(provider, sessions)
   const seedImages = createSeedImages(provider)
   const provisioner = createProvisioner({ provider, sessions, seedImages, ...callbackServer })
@@ -37,7 +37,7 @@ export const createProxmoxProvider = (provider: ProxmoxProviderOptions): Provide
   let provisioning = 0
 
   const provision: Provider['create'] = async request => {
-    const wanted = wantedBy(request.manifest, provider, request.kind)
+    const wanted = vmSpecFor(request.manifest, provider, request.kind)
     if (await canReuseMachine(parts, request, wanted)) return
     // Open the listener before cloning: a machine that cannot report is useless.
     await callbackServer.ready()

@@ -4,10 +4,10 @@ import { locateVm } from './locate-vm.ts'
 import type { ProvisionerOptions } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { detailsOf } from './vm-details.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 export interface Booting {
-  readonly at: VmPlace
+  readonly at: VmRef
   readonly tokenHash: string
   readonly seed: string
   readonly seedNode: string

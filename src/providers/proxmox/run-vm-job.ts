@@ -7,20 +7,20 @@ import type { AttachRequest, Outcome, Run } from '../../ports.ts'
 import { createCollection, leavesFiles } from '../../runner/collect.ts'
 import type { CallbackServer } from './callback-server.ts'
 import { type FollowVmJobOptions, followVmJob } from './follow-vm-job.ts'
+import type { GuestSessions } from './guest-sessions.ts'
 import { createJobHandler, inputsOf } from './job-handler.ts'
 import type { NodeReaches } from './node-reach.ts'
 import { outlivesJob } from './outlives-job.ts'
 import { createOutputReceiver, type OutputReceiverOptions } from './output-receiver.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 import { createSealedOutputState } from './sealed-output-state.ts'
-import type { Sessions } from './sessions.ts'
 import { type Details, movedTo, toRecord } from './vm-details.ts'
 import { openEgress } from './vm-egress.ts'
 import { createVmFileChannel } from './vm-file-channel.ts'
 
 export interface VmJobOptions {
   readonly provider: ProxmoxProviderOptions
-  readonly sessions: Sessions
+  readonly sessions: GuestSessions
   readonly callbackServer: CallbackServer
   /** Results of probes, by node. */
   readonly reaches: NodeReaches

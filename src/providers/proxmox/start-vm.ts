@@ -2,12 +2,12 @@ import { path } from '../../proxmox/encode.ts'
 import type { Proxmox } from '../../proxmox/proxmox-client.ts'
 import { proxmoxDetails } from '../../proxmox/proxmox-errors.ts'
 import { retryThroughOutage } from './retry-through-outage.ts'
-import type { VmPlace } from './vm-place.ts'
+import type { VmRef } from './vm-ref.ts'
 
 const TASK_MS = 600_000
 
 /** Switches a VM on and waits for the end of the task. */
-export const startVm = async (proxmox: Proxmox, at: VmPlace, signal: AbortSignal): Promise<void> => {
+export const startVm = async (proxmox: Proxmox, at: VmRef, signal: AbortSignal): Promise<void> => {
   const begin = async (): Promise<void> => {
     const task = await proxmox.post<string>(
       path`/nodes/${at.node}/qemu/${at.vmid}/status/start`,

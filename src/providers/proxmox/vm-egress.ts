@@ -7,8 +7,8 @@ import { hashToken } from '../../guest/token-hash.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, CommandSpec, Run } from '../../ports.ts'
 import type { Address } from './callback-address.ts'
+import type { GuestSession, GuestSessions } from './guest-sessions.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
-import type { Session, Sessions } from './sessions.ts'
 import type { Details } from './vm-details.ts'
 
 /** Connections that one machine may have open through the proxy. */
@@ -16,8 +16,8 @@ const MOST = 64
 
 export interface EgressOptions {
   readonly provider: ProxmoxProviderOptions
-  readonly sessions: Sessions
-  readonly session: Session
+  readonly sessions: GuestSessions
+  readonly session: GuestSession
   readonly run: AttachRequest
   readonly details: Details
   readonly fresh: Run | undefined

@@ -1,15 +1,15 @@
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { CreateRequest } from '../../ports.ts'
 import type { CallbackServer } from './callback-server.ts'
+import type { GuestSessions } from './guest-sessions.ts'
 import type { Provisioner } from './provision-vm.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
-import type { Sessions } from './sessions.ts'
 import { detailsOf, type Known } from './vm-details.ts'
-import { type Wanted, wantedBy } from './wanted-vm.ts'
+import { type VmSpec, vmSpecFor } from './vm-spec.ts'
 
 export interface WarmMachineOptions {
   readonly provider: ProxmoxProviderOptions
-  readonly sessions: Sessions
+  readonly sessions: GuestSessions
   readonly callbackServer: CallbackServer
   readonly provisioner: Provisioner
 }
@@ -20,8 +20,8 @@ const LISTEN_MS = 3000
 
 /** The template whose warm machines are large enough for the job; undefined if they are too small. */
 export const warmTemplateFor = (manifest: Manifest, provider: ProxmoxProviderOptions): string | undefined => {
-  const wanted = wantedBy(manifest, provider)
-  const offered = wantedBy(undefined, provider)
+  const wanted = vmSpecFor(manifest, provider)
+  const offered = vmSpecFor(undefined, provider)
   const suits =
     wanted.cores <= offered.cores && wanted.memory <= offered.memory && manifest.resources?.disk === undefined
   return suits ? wanted.template : undefined
@@ -34,7 +34,7 @@ export const warmTemplateFor = (manifest: Manifest, provider: ProxmoxProviderOpt
 export const canReuseMachine = async (
   { provider, sessions, callbackServer, provisioner }: WarmMachineOptions,
   { machine, manifest, remember, signal }: CreateRequest,
-  wanted: Wanted,
+  wanted: VmSpec,
 ): Promise<boolean> => {
   const details = detailsOf(machine)
   if (!details.ready || details.tokenHash === undefined) return false
@@ -53,7 +53,7 @@ export const canReuseMachine = async (
   return true
 }
 
-const isEnough = (details: Known, wanted: Wanted): boolean =>
+const isEnough = (details: Known, wanted: VmSpec): boolean =>
   details.templateName === wanted.template &&
   (details.cores ?? 0) >= wanted.cores &&
   (details.memory ?? 0) >= wanted.memory

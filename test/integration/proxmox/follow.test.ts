@@ -4,8 +4,8 @@ import type { Job } from '../../../src/jobs/job.ts'
 import { parseManifest } from '../../../src/jobs/manifest.ts'
 import type { AttachRequest, Outcome, StopReason } from '../../../src/ports.ts'
 import { type FollowVmJobOptions, followVmJob } from '../../../src/providers/proxmox/follow-vm-job.ts'
+import { createGuestSessions } from '../../../src/providers/proxmox/guest-sessions.ts'
 import { describe as describeMachine, nameOf } from '../../../src/providers/proxmox/identity.ts'
-import { createSessions } from '../../../src/providers/proxmox/sessions.ts'
 import type { Details, Finished } from '../../../src/providers/proxmox/vm-details.ts'
 import { createProxmox } from '../../../src/proxmox/proxmox-client.ts'
 import { systemClock } from '../../../src/proxmox/proxmox-clock.ts'
@@ -52,7 +52,7 @@ const begin = async ({
     error: () => {},
     warn: (_: object, text: string) => void warnings.push(text),
   }
-  const sessions = createSessions(() => Date.now())
+  const sessions = createGuestSessions(() => Date.now())
   const stop = new AbortController()
   if (stopped) stop.abort(stopped)
   const detach = new AbortController()

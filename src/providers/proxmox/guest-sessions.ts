@@ -2,7 +2,7 @@ import type { ProxyGrant } from '../../egress/proxy-grant.ts'
 import type { JobHandler, MachineHandler, Work } from '../../guest/machine-handler.ts'
 
 /** The state of a machine that talks to the guest listener. */
-export interface Session {
+export interface GuestSession {
   readonly machineId: string
   readonly tokenHash: string
   /** Set by the first request of the machine; kept in memory only. */
@@ -23,11 +23,11 @@ export interface Session {
 const LONG_POLL_MS = 25_000
 
 /** The machines that may use the callback server, by the hash of their token. */
-export const createSessions = (now: () => number) => {
-  const byHash = new Map<string, Session>()
-  const byMachine = new Map<string, Session>()
+export const createGuestSessions = (now: () => number) => {
+  const byHash = new Map<string, GuestSession>()
+  const byMachine = new Map<string, GuestSession>()
   const changed = new Map<string, Set<() => void>>()
-  const grants = new Map<string, { readonly session: Session; readonly grant: ProxyGrant }>()
+  const grants = new Map<string, { readonly session: GuestSession; readonly grant: ProxyGrant }>()
 
   const notify = (machineId: string): void => {
     for (const wake of [...(changed.get(machineId) ?? [])]) wake()
@@ -50,7 +50,7 @@ export const createSessions = (now: () => number) => {
       if (signal.aborted) done()
     })
 
-  const handlerOf = (session: Session): MachineHandler => ({
+  const handlerOf = (session: GuestSession): MachineHandler => ({
     work: async signal => {
       const end = now() + LONG_POLL_MS
       while (
@@ -71,7 +71,7 @@ export const createSessions = (now: () => number) => {
       return byMachine.size
     },
     change,
-    add(machineId: string, tokenHash: string): Session {
+    add(machineId: string, tokenHash: string): GuestSession {
       const present = byMachine.get(machineId)
       if (present?.tokenHash === tokenHash) return present
       if (present) byHash.delete(present.tokenHash)
@@ -80,7 +80,7 @@ export const createSessions = (now: () => number) => {
       byMachine.set(machineId, session)
       return session
     },
-    get: (machineId: string): Session | undefined => byMachine.get(machineId),
+    get: (machineId: string): GuestSession | undefined => byMachine.get(machineId),
     /** For the listener: finds the machine by its token and records the contact. */
     machine(tokenHash: string, token: string, from: string): MachineHandler | undefined {
       const session = byHash.get(tokenHash)
@@ -93,14 +93,14 @@ export const createSessions = (now: () => number) => {
       if (first) notify(session.machineId)
       return handlerOf(session)
     },
-    bind(session: Session, job: Session['job'], work: Work | undefined): void {
+    bind(session: GuestSession, job: GuestSession['job'], work: Work | undefined): void {
       session.job = job
       session.work = work
       notify(session.machineId)
     },
     notify,
     /** Lets a job of this machine use the proxy until the returned function is called. */
-    allow(session: Session, proxyHash: string, grant: ProxyGrant): () => void {
+    allow(session: GuestSession, proxyHash: string, grant: ProxyGrant): () => void {
       grants.set(proxyHash, { session, grant })
       return () => {
         if (grants.get(proxyHash)?.grant === grant) grants.delete(proxyHash)
@@ -123,7 +123,7 @@ export const createSessions = (now: () => number) => {
   }
 }
 
-const newSession = (machineId: string, tokenHash: string): Session => ({
+const newSession = (machineId: string, tokenHash: string): GuestSession => ({
   machineId,
   tokenHash,
   token: undefined,
@@ -135,4 +135,4 @@ const newSession = (machineId: string, tokenHash: string): Session => ({
   busy: false,
 })
 
-export type Sessions = ReturnType<typeof createSessions>
+export type GuestSessions = ReturnType<typeof createGuestSessions>

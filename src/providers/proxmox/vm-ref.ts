@@ -1,5 +1,5 @@
 /** Where a VM is: a VMID is unique in the cluster, and the VM may move to another node. */
-export interface VmPlace {
+export interface VmRef {
   readonly node: string
   readonly vmid: number
 }

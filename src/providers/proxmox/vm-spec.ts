@@ -3,7 +3,7 @@ import { parseSize } from '../../jobs/sizes.ts'
 import type { ProxmoxProviderOptions } from './proxmox-provider-options.ts'
 
 /** The VM that a manifest asks for. */
-export interface Wanted {
+export interface VmSpec {
   readonly template: string
   readonly cores: number
   /** MiB */
@@ -12,11 +12,11 @@ export interface Wanted {
   readonly network: 'none' | 'full'
 }
 
-export const wantedBy = (
+export const vmSpecFor = (
   manifest: Manifest | undefined,
   provider: ProxmoxProviderOptions,
   poolTemplate?: string,
-): Wanted => ({
+): VmSpec => ({
   template: manifest?.vmTemplate ?? poolTemplate ?? provider.template,
   cores: Math.max(1, Math.ceil(manifest?.resources?.cpu ?? provider.defaults.cpu)),
   memory: Math.ceil(
