@@ -49,14 +49,15 @@ export const createHostProvider = (options: HostOptions): Provider => {
       onLost: lost => {
         for (const id of lost) void killByEnvironment(HOST_VARIABLE, `${join(shims, `${id}.d`)}/`, false)
       },
-      config: async id => ({
+      chooseUid: () => null,
+      config: async (id, uid) => ({
         id,
         dir: shims,
         runtime: 'host',
         backend: { type: 'none' },
         cgroup: null,
         cgroupPrefix: '',
-        uid: null,
+        uid,
         warm: null,
         maxJobs: 500,
         idleSeconds: IDLE_SECONDS,

@@ -2,9 +2,8 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
-import type { ShimConfig } from './shim-config.ts'
 import { connectShim, type ShimLink } from './shim-link.ts'
-import { createShimStarter } from './start-shim.ts'
+import { createShimStarter, type ShimStarterOptions } from './start-shim.ts'
 
 export interface ShimPool {
   /** Returns the shim that holds this machine, else a free one, else a new one, reserved for the machine. */
@@ -19,13 +18,11 @@ export interface ShimPool {
   close(): Promise<void>
 }
 
-export interface ShimPoolOptions {
-  readonly dir: string
+export interface ShimPoolOptions extends Pick<ShimStarterOptions, 'dir' | 'chooseUid' | 'config'> {
   /** Number of free shims to keep running. */
   readonly spare: number
   /** Free shims beyond `spare` stop after this time. */
   readonly idleSeconds: number
-  config(id: string, usedUids: ReadonlySet<number>): Promise<ShimConfig>
   /** Called when shims have exited unexpectedly, and once at start. */
   onLost(lost: readonly string[], living: ReadonlySet<string>): void
   log(message: string, fields: Record<string, unknown>): void

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -17,8 +18,8 @@ const HOME_CHECK_MS = 15_000
 /** Machines that one shim holds at once. */
 const MAX_MACHINES = 1
 
-/** Accepts connections of the daemon and runs its jobs. */
-export const serveShim = (config: ShimConfig): void => {
+/** Accepts connections of the daemon and runs its jobs. Rejects when it cannot, as when the home was removed. */
+export const serveShim = async (config: ShimConfig): Promise<void> => {
   // Use relative names: the path of a Unix socket is limited to 108 bytes.
   process.chdir(config.dir)
   const ownDir = join(config.dir, `${config.id}.d`)
@@ -32,10 +33,9 @@ export const serveShim = (config: ShimConfig): void => {
       if (!session.handle(request, data)) shim.handle(request, answer => sendAnswer(socket, answer))
     })
   })
-  server.listen(`${config.id}.sock`, () => {
-    process.stdout.write('ready\n')
-    shim.becomeIdle()
-  })
+  const listening = once(server, 'listening')
+  listening.catch(() => {}) // Awaited below, unless what comes before it fails.
+  server.listen(`${config.id}.sock`)
   // After the socket, which exists now: a daemon that starts removes directories without one.
   rmSync(ownDir, { recursive: true, force: true })
   mkdirSync(ownDir, { mode: 0o700 })
@@ -47,10 +47,14 @@ export const serveShim = (config: ShimConfig): void => {
     rmSync(join(config.dir, `${config.id}.sock`), { force: true })
   })
   setInterval(() => {
-    // The home was removed: nobody can read the results.
-    if (!existsSync(ownDir)) void shim.leave()
-    else if (sockets.size === 0 && shim.idleMs() > config.idleSeconds * 1000) void shim.leave()
+    if (!existsSync(ownDir)) {
+      console.error(`${ownDir} was removed: nobody can read results any more.`)
+      void shim.leave(1)
+    } else if (sockets.size === 0 && shim.idleMs() > config.idleSeconds * 1000) void shim.leave()
   }, HOME_CHECK_MS)
+  await listening
+  process.stdout.write('ready\n')
+  shim.becomeIdle()
 }
 
 const sendAnswer = (socket: Socket, answer: Answer): void => {
@@ -75,8 +79,8 @@ interface Shim {
   becomeIdle(): void
   /** Milliseconds since the shim last held a machine; 0 while it holds one. */
   idleMs(): number
-  /** Ends the machines and the process. */
-  leave(): Promise<void>
+  /** Ends the machines and the process, with this exit status. */
+  leave(status?: number): Promise<void>
 }
 
 const createShim = (
@@ -96,7 +100,7 @@ const createShim = (
   /** A machine is booted for the next run. */
   let ready = false
 
-  const leave = async (): Promise<void> => {
+  const leave = async (status = 0): Promise<void> => {
     if (leaving) return
     leaving = true
     retiring = true
@@ -104,15 +108,19 @@ const createShim = (
     broadcast({ kind: 'leaving' })
     await Promise.all([factory.close(), ...[...machines.values()].map(machine => machine.destroy())])
     rmSync(ownDir, { recursive: true, force: true })
-    process.exit(0)
+    process.exit(status)
   }
 
   const becomeIdle = (): void => {
     idleSince = performance.now()
-    factory.bootWarm(() => {
-      ready = true
-      broadcast({ kind: 'idle', ready })
-    })
+    try {
+      factory.bootWarm(() => {
+        ready = true
+        broadcast({ kind: 'idle', ready })
+      })
+    } catch (error) {
+      console.error(error) // The next run boots its machine itself, or reports why it cannot.
+    }
     broadcast({ kind: 'idle', ready })
   }
 

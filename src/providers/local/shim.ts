@@ -12,7 +12,13 @@ const main = async (): Promise<void> => {
   // Keep running after an internal error: the job is worth more than a clean exit.
   process.on('uncaughtException', error => console.error(error))
   process.on('unhandledRejection', error => console.error(error))
-  await serveShim(shimConfig.parse(JSON.parse(process.argv[2] ?? '{}')))
+  try {
+    await serveShim(shimConfig.parse(JSON.parse(process.argv[2] ?? '{}')))
+  } catch (error) {
+    // It holds nothing yet, and the daemon starts another.
+    console.error(error)
+    process.exit(1)
+  }
 }
 
 /** Closes descriptors inherited through the daemon, which would otherwise reach the job. */

@@ -10,7 +10,9 @@ import type { ShimLink } from './shim-link.ts'
 
 export interface ShimStarterOptions {
   readonly dir: string
-  config(id: string, usedUids: ReadonlySet<number>): Promise<ShimConfig>
+  /** Chooses a user id for the machines of a shim; null when they keep the daemon's. */
+  chooseUid(used: ReadonlySet<number>): number | null
+  config(id: string, uid: number | null): Promise<ShimConfig>
   connectTo(id: string): Promise<ShimLink>
   usedUids(): readonly number[]
 }
@@ -24,18 +26,20 @@ export interface ShimStarter {
 const START_MS = 30_000
 
 /** Starts shims, each with a user id that no other has. */
-export const createShimStarter = ({ dir, config, connectTo, usedUids }: ShimStarterOptions): ShimStarter => {
+export const createShimStarter = (options: ShimStarterOptions): ShimStarter => {
+  const { dir, connectTo } = options
   const starting = new Map<string, Promise<ShimLink>>()
   const startingUids = new Set<number>()
 
   const start = async (id: string): Promise<ShimLink> => {
-    const shim = await config(id, new Set([...usedUids(), ...startingUids]))
-    if (shim.uid !== null) startingUids.add(shim.uid)
+    // Reserved before anything is awaited: shims that start in the same moment must not get the same one.
+    const uid = options.chooseUid(new Set([...options.usedUids(), ...startingUids]))
+    if (uid !== null) startingUids.add(uid)
     try {
-      await startProcess(shim, dir)
+      await startProcess(await options.config(id, uid), dir)
       return await connectTo(id)
     } finally {
-      if (shim.uid !== null) startingUids.delete(shim.uid)
+      if (uid !== null) startingUids.delete(uid)
     }
   }
 

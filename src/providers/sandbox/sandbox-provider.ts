@@ -78,14 +78,15 @@ export const createSandboxProvider = (options: SandboxOptions): Provider => {
       if (cgroup.root !== null) void removeStaleCgroups(cgroup.root, cgroupPrefix, living)
       for (const id of lost) void killByEnvironment(SANDBOX_VARIABLE, `${cgroupPrefix}${id}-`, false)
     },
-    config: async (id, used): Promise<ShimConfig> => ({
+    chooseUid: used => freeUid(uids, used),
+    config: async (id, uid): Promise<ShimConfig> => ({
       id,
       dir: join(dir, 'shims'),
       runtime: 'sandbox',
       backend: (await probe()).backend,
       cgroup: cgroup.root,
       cgroupPrefix,
-      uid: freeUid(uids, used),
+      uid,
       warm: defaults,
       maxJobs: 500,
       idleSeconds,
