@@ -185,6 +185,37 @@ describe('a job that has a shim of its own', () => {
     await harness.dispose()
   })
 
+  it('has timed out, also when it is cancelled before it has ended', async () => {
+    const harness = await createHarness({ ...subject, options: { ...subject.options, graceSeconds: 5 } })
+    const task = 'trap "echo term" TERM; echo on; while :; do sleep 0.1; done'
+    const launched = await harness.launch({ task, timeout: 2 })
+    await launched.sink.until(sink => sink.text().includes('term'), 'its time is over')
+    launched.stop('cancel')
+    expect(exitOf(await launched.outcome)).toMatchObject({ stopped: 'timeout' })
+    await harness.dispose()
+  })
+
+  it('is known to the next daemon, which starts nothing beside it', async () => {
+    const harness = await createHarness(subject)
+    const { machine, ...launched } = await harness.launch({
+      task: 'echo on; sleep 300',
+      lifecycle: 'persistent',
+    })
+    await launched.sink.until(sink => sink.text().includes('on'), 'it runs')
+    launched.detach()
+    await launched.outcome
+    await harness.restart()
+    const second = await harness.launch({ task: 'echo second', machine: machine.id }, {}, machine)
+    expect(await second.outcome).toMatchObject({
+      kind: 'not-started',
+      error: {
+        code: 'conflict',
+        message: `The kept machine ${machine.id} is busy with the job ${launched.job.id}.`,
+      },
+    })
+    await harness.dispose()
+  })
+
   it('is not started when another process has marked it as started', async () => {
     const harness = await createHarness(subject)
     const job = { id: newId() }
