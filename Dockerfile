@@ -4,7 +4,7 @@ WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
-COPY scripts/copy-programs.js scripts/bundle-shim.js ./scripts/
+COPY scripts/copy-programs.js scripts/bundle.js ./scripts/
 COPY src ./src
 COPY web ./web
 RUN npm run build && npm prune --omit=dev --ignore-scripts

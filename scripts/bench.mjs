@@ -10,7 +10,7 @@ execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconf
   cwd: root,
   stdio: 'inherit',
 })
-execFileSync(process.execPath, ['scripts/bundle-shim.js', '.cache/bench/src'], {
+execFileSync(process.execPath, ['scripts/bundle.js', '.cache/bench/src'], {
   cwd: root,
   stdio: 'inherit',
 })

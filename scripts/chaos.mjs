@@ -32,7 +32,7 @@ const tsc = config =>
 const build = join(root, '.cache/chaos/build')
 rmSync(build, { recursive: true, force: true })
 tsc('tsconfig.build.json')
-execFileSync(process.execPath, ['scripts/bundle-shim.js'], { cwd: root, stdio: 'inherit' })
+execFileSync(process.execPath, ['scripts/bundle.js'], { cwd: root, stdio: 'inherit' })
 tsc('tsconfig.chaos.json')
 for (const file of ['package.json', 'test/support/containers/tools-image.sh'])
   cpSync(join(root, file), join(build, file))

@@ -106,8 +106,7 @@ const node = (args, options) => spawnSync(process.execPath, args, { cwd: tree, .
 const compiles = ({ file }) =>
   file.endsWith('.sh')
     ? spawnSync('sh', ['-n', file], { cwd: tree }).status === 0 && node(['scripts/copy-programs.js'])
-    : node(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json']) &&
-      node(['scripts/bundle-shim.js'])
+    : node(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json']) && node(['scripts/bundle.js'])
 
 /**
  * `built` says that dist/ has the mutant already; a build of everything would take longer than most tests. A mutant may

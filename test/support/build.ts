@@ -11,5 +11,5 @@ export default function build(): void {
     run('node_modules/typescript/bin/tsc', '-p', project)
   run('node_modules/vite/bin/vite.js', 'build', 'web', '--logLevel', 'warn')
   run('scripts/copy-programs.js')
-  run('scripts/bundle-shim.js')
+  run('scripts/bundle.js')
 }

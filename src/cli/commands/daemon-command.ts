@@ -5,6 +5,7 @@ import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
 import { daemonStatus } from '../daemon-status.ts'
+import { loadDaemon } from '../load-daemon.ts'
 import { stopDaemon } from '../stop-daemon.ts'
 
 const VERBS = ['status', 'start', 'stop', 'restart', 'run'] as const
@@ -52,7 +53,7 @@ restart send it SIGTERM, then SIGKILL.`,
 
 /** Runs the background daemon; stdout and stderr are its log. */
 const runDaemon = async (context: Context): Promise<number> => {
-  const { serve } = await import('../serve-daemon.ts')
+  const { serve } = await loadDaemon()
   // Two clients may start a daemon at once: the second daemon exits.
   await serve(context)
   return 0

@@ -1,4 +1,6 @@
+import { AppError } from '../../jobs/errors.ts'
 import { defineCommand } from '../command.ts'
+import { loadDaemon } from '../load-daemon.ts'
 
 export default defineCommand({
   name: 'serve',
@@ -11,13 +13,15 @@ on SIGINT and SIGTERM; jobs on this computer keep running.`,
     port: { type: 'number', value: 'N', summary: 'Port to listen on; if it is busy, a free one is used' },
   },
   async run(context, { flags }) {
-    const { alreadyServed, serve } = await import('../serve-daemon.ts')
+    const { serve } = await loadDaemon()
     const env = {
       ...context.env,
       ...(flags.host !== undefined && { DEPUTY_HTTP_HOST: flags.host }),
       ...(flags.port !== undefined && { DEPUTY_HTTP_PORT: String(flags.port) }),
     }
     await serve({ ...context, env })
-    throw alreadyServed(context)
+    throw new AppError('conflict', `Another daemon is already running for ${context.home.stateDir}.`, {
+      hint: 'Check it: deputy daemon status. Stop it: deputy daemon stop',
+    })
   },
 })
