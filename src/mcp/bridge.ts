@@ -64,6 +64,8 @@ export const runBridge = ({ env, argv }: BridgeOptions): void => {
       conversation.sent(message, line.toString())
       return toDaemon(daemon, line)
     }
+    // Only a request starts a daemon. What else the next one needs to know, `resume` sends.
+    if (!connecting && !isRequest(message)) return conversation.sent(message, line.toString())
     if (failure !== undefined && performance.now() - failure.at < RECONNECT_PAUSE_MS) {
       if (isRequest(message)) toClient(errorResponse(message.id, -32603, failure.text))
       return

@@ -293,6 +293,24 @@ describe('the bridge, when its daemon is stopped on purpose', () => {
     expect(await bridge.ask('tools/call', LIST_JOBS)).toHaveProperty('result')
     expect(bridge.messages().filter(message => message.method?.includes('stopping'))).toEqual([])
   })
+
+  it('starts no other for a notification', async () => {
+    const bridge = open()
+    await bridge.initialize()
+    expect(await bridge.ask('tools/call', LIST_JOBS)).toHaveProperty('result')
+    const pid = await daemonPid()
+    process.kill(pid, 'SIGTERM')
+    await until(async () => bridge.stderr() !== '', 'the bridge to notice', 20_000)
+    await until(async () => !isAlive(pid), 'the daemon to end', 20_000)
+    bridge.send({ method: 'notifications/roots/list_changed' })
+    bridge.send({ method: 'notifications/cancelled', params: { requestId: 1 } })
+    // The bridge ends when nothing is pending: it would wait for a daemon that it starts.
+    bridge.process.stdin?.end()
+    expect(await bridge.ended).toBe(0)
+    expect(bridge.stderr()).toBe('deputy mcp: the daemon was stopped\n')
+    const log = readFileSync(join(directory, 'state/daemon.log'), 'utf8')
+    expect(log.split('\n').filter(line => line.includes('"msg":"ready"'))).toHaveLength(1)
+  })
 })
 
 describe('several bridges', () => {
