@@ -16,6 +16,7 @@ interface Session {
   streams: number
 }
 
+/** For each scope, so that the read-only token cannot end the sessions of the other one. */
 const MAX_SESSIONS = 256
 const IDLE_MS = 30 * 60_000
 /** Tells clients when to reconnect a broken stream. */
@@ -36,9 +37,10 @@ export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
   }, IDLE_MS / 10)
   sweep.unref()
 
-  const makeRoom = () => {
-    if (sessions.size < MAX_SESSIONS) return
-    const [oldest] = [...sessions].sort(([, a], [, b]) => a.streams - b.streams || a.usedAt - b.usedAt)
+  const makeRoom = (scope: string) => {
+    const same = [...sessions].filter(([, session]) => session.scope === scope)
+    if (same.length < MAX_SESSIONS) return
+    const [oldest] = same.sort(([, a], [, b]) => a.streams - b.streams || a.usedAt - b.usedAt)
     if (oldest) drop(oldest[0])
   }
 
@@ -49,7 +51,7 @@ export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
       eventStore: createEventStore(),
       retryInterval: RETRY_MS,
       onsessioninitialized: id => {
-        makeRoom()
+        makeRoom(scope)
         sessions.set(id, { transport, scope, usedAt: performance.now(), streams: 0 })
       },
       onsessionclosed: id => void sessions.delete(id),

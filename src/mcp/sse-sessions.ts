@@ -18,6 +18,7 @@ interface Session {
   readonly scope: string
 }
 
+/** For each scope, so that the read-only token cannot use up the sessions of the other one. */
 const MAX_SESSIONS = 64
 /** Proxies close connections that are silent for a minute. */
 const KEEP_ALIVE_MS = 25_000
@@ -32,19 +33,28 @@ export const createSseSessions = ({ open, onerror }: SseSessionOptions) => {
   const sessions = new Map<string, Session>()
 
   const start = async (request: Request, scope: string): Promise<Response> => {
-    if (sessions.size >= MAX_SESSIONS) return refusal(503, 'Too many sessions. Close one, or use /mcp.')
+    const inUse = [...sessions.values()].filter(session => session.scope === scope).length
+    if (inUse >= MAX_SESSIONS) return refusal(503, 'Too many sessions. Close one, or use /mcp.')
     const id = randomUUID()
     const transport = createSseTransport(`${new URL(request.url).pathname}?session=${id}`)
-    const server = await open(request, scope)
-    if (onerror) transport.onerror = onerror
-    await server.connect(transport)
+    sessions.set(id, { transport, scope })
+    try {
+      const server = await open(request, scope)
+      if (onerror) transport.onerror = onerror
+      await server.connect(transport)
+    } catch (error) {
+      sessions.delete(id)
+      await transport.close()
+      throw error
+    }
     const closed = transport.onclose
     transport.onclose = () => {
       sessions.delete(id)
       closed?.()
     }
-    sessions.set(id, { transport, scope })
-    request.signal.addEventListener('abort', () => void transport.close())
+    const leave = () => void transport.close()
+    if (request.signal.aborted) leave()
+    else request.signal.addEventListener('abort', leave)
     return new Response(transport.stream, {
       headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' },
     })
