@@ -20,9 +20,9 @@ export const submitFromInput = async (
   context: Context,
   input: Input,
   options: Options,
-): Promise<{ client: Client; job: JobView }> => {
+): Promise<{ client: Client; manifest: LooseManifest; job: JobView }> => {
   const { client, manifest } = await prepareJob(context, input, options)
-  return { client, job: await client.submit(manifest) }
+  return { client, manifest, job: await client.submit(manifest) }
 }
 
 /** Builds the manifest and uploads the workspace. */

@@ -64,6 +64,18 @@ describe.skipIf(missing)('deputy run', () => {
     })
   })
 
+  it('names the artifacts that matched no file, and exits as the job did', async () => {
+    const flags = ['--artifact', 'out', '--artifact', 'repotr.*']
+    const script = 'mkdir out; touch out/a; exit 3'
+    const done = await cli.run(['run', ...flags, '--', script])
+    expect(done).toMatchObject({ code: 3, stderr: "warning: no file matched the artifact 'repotr.*'\n" })
+    const quiet = await cli.run(['run', '--quiet', ...flags, '--', script])
+    expect(quiet).toMatchObject({ code: 3, stderr: '' })
+    const kept = await cli.json<{ machine_id: string }>(['run', '--keep', '--json', '--', 'true'])
+    const exec = await cli.run(['exec', '--artifact', '*.none', kept.machine_id, '--', 'true'])
+    expect(exec).toMatchObject({ code: 0, stderr: "warning: no file matched the artifact '*.none'\n" })
+  })
+
   it('takes a manifest from stdin and from a YAML file', async () => {
     const piped = await cli.run(['run', '-', '--env', 'WHO=you'], { input: '{"task":"echo hello $WHO"}' })
     expect(piped.stdout).toBe('hello you\n')
