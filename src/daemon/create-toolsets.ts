@@ -68,17 +68,17 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
     proxmox: Environment | undefined,
     nodes: Environment | undefined,
   ): Promise<Made> => {
-    const cluster = createClusterToolset(
-      nodes === undefined ? options.cluster : options.cluster.forClient(nodes),
-    )
+    const client = nodes === undefined ? undefined : options.cluster.forClient(nodes)
+    const cluster = createClusterToolset(client ?? options.cluster)
+    const join = client && { join: client.join }
     const replace = (toolset: Toolset): Toolset => (toolset.name === cluster.name ? cluster : toolset)
     if (proxmox === undefined)
-      return { available: own.available.map(replace), notes: own.notes, close: async () => {} }
+      return { available: own.available.map(replace), notes: own.notes, close: async () => {}, ...join }
     const others = Object.entries(env).filter(([name]) => !name.startsWith('PROXMOX_'))
     const session = { ...Object.fromEntries(others), ...proxmox }
     const made = await makeToolsets({ ...options, env: session, config: loadConfig(home, session).config })
     if (made.approvals) approvals.push(made.approvals)
-    return { ...made, available: made.available.map(replace) }
+    return { ...made, available: made.available.map(replace), ...join }
   }
 
   return {

@@ -18,15 +18,20 @@ import { createClusterStatus } from '../routing/cluster-status.ts'
 import type { Routing } from '../routing/plan-routed.ts'
 
 export interface DaemonCluster extends ClusterTools {
-  /**
-   * The tools for a client with CLUSTER_* settings of its own. Its thresholds and its timeout count for its commands. Its
-   * nodes join the inventory until the daemon stops: they are machines of the same user.
-   */
-  forClient(variables: Environment): ClusterTools
+  /** The tools for clients with CLUSTER_* settings of their own. Thresholds and timeouts count for their commands. */
+  forClient(variables: Environment): ClientCluster
   /** Applies a new configuration and keeps the nodes of clients. */
   update(config: ClusterConfig): InventoryDiff
   /** The manifest of one command of a batch. */
   child(manifest: Manifest, index: number): Promise<unknown>
+}
+
+interface ClientCluster extends ClusterTools {
+  /**
+   * Adds the nodes of the client to the inventory: they are machines of the same user. The returned function removes
+   * them when the client has left; what runs there finishes.
+   */
+  join(): () => void
 }
 
 /** Opens the user's nodes; the list may be empty. */
@@ -36,6 +41,8 @@ export const openCluster = (options: {
   env: NodeJS.ProcessEnv
   stopping: AbortSignal
   hostAccess: HostAccess
+  /** Called when a client with nodes of its own comes or leaves. */
+  onNodesChanged(change: InventoryDiff): void
 }): DaemonCluster => {
   const { home, config, env, hostAccess } = options
   const stateDirectory = join(home.stateDir, 'cluster')
@@ -63,23 +70,36 @@ export const openCluster = (options: {
     return Object.assign(routing, { hostAccess, status: createClusterStatus(routing) })
   }
   const tools = toolsFor(cluster)
-  const ofClients = new Map<string, ClusterNode>()
-  const update = (next: ClusterConfig): InventoryDiff => {
-    const known = new Set(next.nodes.map(({ id }) => id))
-    const more = [...ofClients.values()].filter(({ id }) => !known.has(id))
-    return cluster.update({ ...next, nodes: [...next.nodes, ...more] })
+  let configured = config.cluster
+  const joined = new Set<readonly ClusterNode[]>()
+  /** The configured node wins over that of a client with the same name, and the first client over the next. */
+  const applyInventory = (): InventoryDiff => {
+    const nodes = new Map(configured.nodes.map(node => [node.id, node]))
+    for (const node of [...joined].flat()) if (!nodes.has(node.id)) nodes.set(node.id, node)
+    return cluster.update({ ...configured, nodes: [...nodes.values()] })
   }
   return Object.assign(tools, {
-    update,
-    forClient: (variables: Environment): ClusterTools => {
+    update: (next: ClusterConfig): InventoryDiff => {
+      configured = next
+      return applyInventory()
+    },
+    forClient: (variables: Environment): ClientCluster => {
       const ownConfig = (): ClusterConfig => applyClusterEnvironment(cluster.config, variables).config
-      const { nodes, ssh } = ownConfig()
-      const known = new Set(cluster.nodes.map(({ id }) => id))
-      const added = nodes.filter(({ id }) => !known.has(id))
-      for (const node of added) ofClients.set(node.id, { user: ssh.user, ...node })
-      if (added.length > 0) update(cluster.config)
+      const own = applyClusterEnvironment(configured, variables).config
+      const known = new Set(configured.nodes.map(({ id }) => id))
+      const added = own.nodes.filter(({ id }) => !known.has(id))
       const view: Cluster = Object.create(cluster, { config: { get: ownConfig } })
-      return toolsFor(view)
+      const join = (): (() => void) => {
+        // Each call has a list of its own: two clients with the same settings leave one by one.
+        const nodes = added.map(node => ({ user: own.ssh.user, ...node }))
+        if (nodes.length === 0) return () => {}
+        joined.add(nodes)
+        options.onNodesChanged(applyInventory())
+        return () => {
+          if (joined.delete(nodes)) options.onNodesChanged(applyInventory())
+        }
+      }
+      return Object.assign(toolsFor(view), { join })
     },
     child: (manifest: Manifest, index: number) => childManifest(tools, manifest, index),
   })

@@ -109,7 +109,13 @@ const run = async (
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
   const hostAccess = createHostAccess(loaded, home.configFile, () => reload())
-  const cluster = openCluster({ home, config, env, stopping: stopping.signal, hostAccess })
+  const cluster = openCluster({
+    ...{ home, config, env, stopping: stopping.signal, hostAccess },
+    onNodesChanged: change => {
+      log.info(change, 'a client with nodes of its own connected or left')
+      mcp.toolsChanged()
+    },
+  })
   defer(async () => cluster.cluster.close())
   const onCall = countCallbacks(metrics)
   const providers = await createProviders({

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Environment } from '../proxmox/env-variables.ts'
 import type { ServerFactory } from './bridge-client.ts'
 import { createMcpHttp, type McpHttp } from './mcp-http.ts'
-import { createMcpUpgrade } from './mcp-upgrade.ts'
+import { createMcpUpgrade, type McpSession } from './mcp-upgrade.ts'
 import { createServerFactory, type McpOptions } from './server-factory.ts'
 import type { Selection, Toolset } from './toolset.ts'
 import { selectionKey } from './toolset-selection.ts'
@@ -20,6 +20,8 @@ export interface SessionToolsets {
   readonly available: readonly Toolset[]
   /** Problems with the settings, one sentence each. */
   readonly notes: readonly string[]
+  /** Called when a client connects; the returned function is called when it has disconnected. */
+  join?(): () => void
 }
 
 /** The MCP endpoints of the daemon. */
@@ -47,10 +49,11 @@ export const createMcpService = (dependencies: McpDependencies): McpService => {
     if (factories.size < MAX_FACTORIES) factories.set(key, factory)
     return factory
   }
-  const sessionFactory = (selection: Selection, environment: Environment): ServerFactory => {
+  const openSession = (selection: Selection, environment: Environment): McpSession => {
     const own = dependencies.sessionToolsets?.(environment)
-    if (own === undefined) return factoryFor(selection)
-    const made = own.then(({ available, notes }) =>
+    if (own === undefined) return { factory: factoryFor(selection), close: () => {} }
+    const joined = own.then(toolsets => ({ ...toolsets, leave: toolsets.join?.() }))
+    const made = joined.then(({ available, notes }) =>
       createServerFactory({
         ...dependencies,
         ...selection,
@@ -58,13 +61,16 @@ export const createMcpService = (dependencies: McpDependencies): McpService => {
         instructionsContext: settings => ({ ...dependencies.instructionsContext(settings), notes }),
       }),
     )
-    return async (context, bridge) => (await made)(context, bridge)
+    return {
+      factory: async (context, bridge) => (await made)(context, bridge),
+      close: () => void joined.then(({ leave }) => leave?.(), dependencies.onerror),
+    }
   }
   const { deputy, version, onrefused } = dependencies
   const updates = createUpdates(deputy)
-  const shared = { factoryFor, updates, ...(onrefused && { onerror: onrefused }) }
-  const http = createMcpHttp(shared)
-  const upgrades = createMcpUpgrade({ ...shared, factoryFor: sessionFactory, version })
+  const report = onrefused && { onerror: onrefused }
+  const http = createMcpHttp({ factoryFor, updates, ...report })
+  const upgrades = createMcpUpgrade({ openSession, updates, version, ...report })
   return {
     http,
     upgrade: upgrades.handle,

@@ -13,7 +13,14 @@ const UPGRADE_PROTOCOL = 'deputy-mcp'
 
 export interface UpgradeOptions extends Omit<StreamOptions, 'factory' | 'bridge'> {
   readonly version: string
-  factoryFor(selection: Selection, environment: Environment): ServerFactory
+  /** Called for every connection. */
+  openSession(selection: Selection, environment: Environment): McpSession
+}
+
+export interface McpSession {
+  readonly factory: ServerFactory
+  /** Called when the client has disconnected. */
+  close(): void
 }
 
 /**
@@ -38,13 +45,16 @@ export const createMcpUpgrade = (options: UpgradeOptions) => {
       const headers = { get: (name: string) => [request.headers[name] ?? null].flat()[0] ?? null }
       streams.add(socket)
       const { updates, onerror } = options
-      const factory = options.factoryFor(selectionOf(headers), environmentOf(headers))
+      const session = options.openSession(selectionOf(headers), environmentOf(headers))
       void serveMcpStream(socket, {
-        factory,
+        factory: session.factory,
         bridge: bridgeClientOf(headers),
         updates,
         ...(onerror && { onerror }),
-      }).then(() => streams.delete(socket))
+      }).then(() => {
+        streams.delete(socket)
+        session.close()
+      })
     },
     /** Sends the stopping notification, then closes all connections. */
     close: (): void => {

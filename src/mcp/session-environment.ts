@@ -16,6 +16,8 @@ export const environmentHeader = (env: Environment): Record<string, string> => {
   return encoded.length > MAX_CHARACTERS ? {} : { [HEADER]: encoded }
 }
 
+export const carriesEnvironment = (headers: Readonly<Record<string, string>>): boolean => HEADER in headers
+
 export const environmentOf = (headers: { get(name: string): string | null }): Environment => {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(headers.get(HEADER) ?? '', 'base64url').toString('utf8'))

@@ -115,6 +115,10 @@ const SETTINGS: Record<string, Setting> = {
 }
 
 const NODE_VARIABLE = /^CLUSTER_(.+)_(HOST|IP|USER)$/
+
+/** True for the variables that add or change a single node. */
+export const isNodeVariable = (name: string): boolean => NODE_VARIABLE.test(name) && !(name in SETTINGS)
+
 const NODE_KEYS = [
   { end: 'HOST', key: 'host' },
   { end: 'IP', key: 'fallback' },

@@ -1,5 +1,6 @@
 import { resolveHome } from '../../config/home.ts'
 import { VERSION } from '../../version.ts'
+import { carriesEnvironment } from '../session-environment.ts'
 import { openStream, type Stream } from './open-stream.ts'
 
 const ATTEMPTS = 5
@@ -16,8 +17,15 @@ export const connectDaemon = async (
   const home = resolveHome(env)
   const open = () => openStream(home.socket, { ...headers, 'x-deputy-version': VERSION })
   const ensure = async () => {
-    const { ensureDaemon } = await import('../../client/ensure-daemon.ts')
-    await ensureDaemon(home, { version: VERSION, env })
+    const [{ ensureDaemon }, { withoutNodeVariables }] = await Promise.all([
+      import('../../client/ensure-daemon.ts'),
+      import('../../config/daemon-environment.ts'),
+    ])
+    // Settings that do not fit into the headers reach the daemon only in its environment.
+    await ensureDaemon(home, {
+      version: VERSION,
+      env: carriesEnvironment(headers) ? withoutNodeVariables(env) : env,
+    })
   }
   let stream = await open().catch(() => undefined)
   if (stream !== undefined && stream.version !== VERSION) {

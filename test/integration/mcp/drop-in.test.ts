@@ -214,6 +214,53 @@ describe('cluster-execution-mcp', () => {
   })
 })
 
+describe('the nodes of a client', () => {
+  const nodesOf = async (bridge: Bridge): Promise<string[]> => {
+    const { nodes } = await call(bridge, 'cluster_status')
+    return Object.keys(nodes as object).filter(name => name.startsWith('node-'))
+  }
+  const leave = async (bridge: Bridge): Promise<void> => {
+    bridge.process.stdin?.end()
+    expect(await bridge.ended).toBe(0)
+  }
+  const becomes = async (bridge: Bridge, expected: string[]): Promise<void> => {
+    let nodes: string[] = []
+    await until(
+      async () => {
+        nodes = await nodesOf(bridge)
+        return nodes.join() === expected.join()
+      },
+      `the nodes ${expected.join()}`,
+      30_000,
+    ).catch(error => {
+      throw new Error(`${error.message}: ${nodes.join()}`)
+    })
+  }
+
+  it('leave with it, also those of the client that started the daemon', async () => {
+    const directory = fresh()
+    const A = { CLUSTER_NODE_A_HOST: '127.0.0.51', CLUSTER_NODE_A_USER: 'me' }
+    const first = await open('cluster-execution-mcp', { directory, env: A })
+    await becomes(first, ['node-a'])
+    const other = await open('cluster-execution-mcp', { directory })
+    const twin = await open('cluster-execution-mcp', { directory, env: A })
+    const second = await open('cluster-execution-mcp', {
+      directory,
+      env: { CLUSTER_NODE_B_HOST: '127.0.0.52' },
+    })
+    await becomes(second, ['node-a', 'node-b'])
+    await leave(first)
+    await leave(second)
+    await becomes(other, ['node-a'])
+    await leave(twin)
+    await becomes(other, [])
+    const plain = await open('mcp-delegation-server', { directory })
+    expect(await toolNames(plain)).not.toContain('cluster_bash')
+    // The same settings again, after the last client with them has left.
+    await becomes(await open('cluster-execution-mcp', { directory, env: A }), ['node-a'])
+  })
+})
+
 describe('proxmox-mcp', () => {
   it('works as its snippet stands, beside a daemon that knows no cluster', async () => {
     const cluster = await startCluster()
