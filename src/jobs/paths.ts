@@ -2,8 +2,8 @@ import { LIMITS } from './limits.ts'
 
 /** Path of the workspace inside every machine. */
 export const WORKSPACE = '/work'
-/** A link to it, for manifests written for mcp-delegation-server. */
-const WORKSPACE_ALIAS = '/workspace'
+/** Another name of it, for manifests written for mcp-delegation-server. */
+export const WORKSPACE_ALIAS = '/workspace'
 
 /** Returns why a path of `files` is refused, or undefined when it is valid. */
 export const pathProblem = (path: string): string | undefined => {

@@ -67,6 +67,11 @@ export const engineLabel = (version: unknown): string => {
   return `${name} ${text(version, 'Version') ?? ''}`.trim()
 }
 
+/** Both serve the same API, with differences. */
+export type EngineKind = 'docker' | 'podman'
+
+export const engineKind = (label: string): EngineKind => (label.startsWith('podman') ? 'podman' : 'docker')
+
 export const INSTALL_HINT =
   'Install Docker or Podman (apt install docker.io, or podman), or set DOCKER_HOST to the engine.'
 

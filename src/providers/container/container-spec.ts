@@ -1,9 +1,11 @@
 import type { Manifest } from '../../jobs/manifest.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
+import type { EngineKind } from './container-engine.ts'
 import { covers } from './image-reference.ts'
 import { ENTER, IDLE } from './programs.ts'
 import type { LocalImage } from './pull-image.ts'
+import { workspaceStorage } from './workspace-alias.ts'
 
 /** Where the runner keeps its records: a tmpfs, so that nothing of a job is on the disk of the engine. */
 export const RUNNER_HOME = '/run/deputy'
@@ -28,6 +30,7 @@ export interface ContainerDefaults {
 }
 
 export interface SpecRequest {
+  readonly engine: EngineKind
   readonly machineId: string
   readonly owner: string
   readonly image: LocalImage
@@ -48,6 +51,13 @@ export const containerSpec = (request: SpecRequest): Record<string, unknown> => 
   const resources = manifest?.resources
   const disk = resources?.disk === undefined ? defaults.disk : parseSize(resources.disk)
   const memory = resources?.memory === undefined ? defaults.memory : parseSize(resources.memory)
+  const labels = { [OWNER_LABEL]: request.owner, [MACHINE_LABEL]: request.machineId }
+  const { Tmpfs, Mounts } = workspaceStorage(request.engine, {
+    volume: containerName(request.machineId),
+    volumesOfImage: image.volumes,
+    options: tmpfs(disk),
+    labels,
+  })
   return {
     Image: image.id,
     User: userOf(image, request.users),
@@ -59,19 +69,18 @@ export const containerSpec = (request: SpecRequest): Record<string, unknown> => 
     Env: [`HOME=${RUNNER_HOME}`],
     WorkingDir: '/',
     Hostname: 'job',
-    Labels: { [OWNER_LABEL]: request.owner, [MACHINE_LABEL]: request.machineId },
+    Labels: labels,
     HostConfig: {
       // The jobs of a list of domains reach their proxy over the engine, not over a network.
       NetworkMode: request.network === 'full' ? 'default' : 'none',
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
       ReadonlyRootfs: true,
+      Mounts,
       Tmpfs: {
-        // Otherwise the engine makes a volume of each on its disk, without a limit.
-        ...Object.fromEntries(image.volumes.map(path => [path, tmpfs(disk, 'exec')])),
-        [WORKSPACE]: tmpfs(disk, 'exec'),
-        '/tmp': tmpfs(disk, 'exec'),
-        [RUNNER_HOME]: tmpfs(disk + SPARE_BYTES, 'noexec'),
+        ...Tmpfs,
+        '/tmp': `exec,${tmpfs(disk)}`,
+        [RUNNER_HOME]: `noexec,${tmpfs(disk + SPARE_BYTES)}`,
       },
       Memory: memory,
       MemorySwap: memory,
@@ -89,8 +98,7 @@ export const containerSpec = (request: SpecRequest): Record<string, unknown> => 
 }
 
 /** Writable for the user of the image, whatever its number is: nobody else is in the container. */
-const tmpfs = (size: number, exec: 'exec' | 'noexec'): string =>
-  `rw,${exec},nosuid,nodev,size=${size},mode=1777`
+const tmpfs = (size: number): string => `rw,nosuid,nodev,size=${size},mode=1777`
 
 const gpuRequest = (gpus: string): Record<string, unknown> => ({
   Driver: '',

@@ -5,6 +5,7 @@ import { inspectContainer, noShell } from './container-host.ts'
 import { containerName, containerSpec, type SpecRequest } from './container-spec.ts'
 import { text } from './engine-address.ts'
 import type { EngineClient } from './engine-client.ts'
+import { linkWorkspace } from './workspace-alias.ts'
 
 /** Creates and starts the container of a machine, or adopts the one that an earlier attempt created. */
 export const createContainer = async (
@@ -13,10 +14,13 @@ export const createContainer = async (
   signal: CreateRequest['signal'],
 ): Promise<{ startedAt: string }> => {
   const name = containerName(spec.machineId)
-  await createOrAdopt(client, spec, signal).catch((error: unknown) => Promise.reject(explained(error, spec)))
-  await client
-    .json({ method: 'POST', path: `/containers/${name}/start`, signal })
-    .catch((error: unknown) => Promise.reject(explained(error, spec)))
+  try {
+    const isRunning = await createOrAdopt(client, spec, signal)
+    if (spec.engine === 'podman' && !isRunning) await linkWorkspace(client, name, signal)
+    await client.json({ method: 'POST', path: `/containers/${name}/start`, signal })
+  } catch (error) {
+    throw explained(error, spec)
+  }
   const state = await inspectContainer(client, name, signal)
   if (state === undefined)
     throw new AppError('unavailable', `The container ${name} was removed as soon as it was created.`)
@@ -32,7 +36,12 @@ const PAUSE_MS = 100
  */
 const LAST_ANSWER_MS = 5_000
 
-const createOrAdopt = async (client: EngineClient, spec: SpecRequest, signal: AbortSignal): Promise<void> => {
+/** Returns whether the container is running already. */
+const createOrAdopt = async (
+  client: EngineClient,
+  spec: SpecRequest,
+  signal: AbortSignal,
+): Promise<boolean> => {
   const name = containerName(spec.machineId)
   const late = new AbortController()
   let timer: NodeJS.Timeout | undefined
@@ -45,12 +54,13 @@ const createOrAdopt = async (client: EngineClient, spec: SpecRequest, signal: Ab
       try {
         signal.throwIfAborted()
         await create(client, name, containerSpec(spec), late.signal)
-        return signal.throwIfAborted()
+        signal.throwIfAborted()
+        return false
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'conflict') throw error
         // The name holds the id of the machine, and the labels prove it: the answer to an earlier attempt was lost.
         const found = await inspectContainer(client, name, signal)
-        if (found?.owner === spec.owner && found.machineId === spec.machineId) return
+        if (found?.owner === spec.owner && found.machineId === spec.machineId) return found.running
         // The engine reserves the name before it shows the container: the earlier attempt may still be under way.
         if (found !== undefined || performance.now() > until) throw error
       }

@@ -7,9 +7,10 @@ import { type EngineAddress, text } from './engine-address.ts'
 import { openSocket } from './engine-socket.ts'
 
 interface EngineRequest {
-  readonly method?: 'GET' | 'POST' | 'DELETE'
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
+  /** JSON, or a tar in a buffer. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly signal: AbortSignal
@@ -142,7 +143,8 @@ const exchange = (
 ): Promise<Exchanged> =>
   new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
-    const payload = body === undefined ? undefined : JSON.stringify(body)
+    const isTar = Buffer.isBuffer(body)
+    const payload = body === undefined || isTar ? body : JSON.stringify(body)
     const search = query === undefined ? '' : `?${new URLSearchParams(query)}`
     const options: RequestOptions = {
       method,
@@ -151,7 +153,7 @@ const exchange = (
         host: 'docker',
         ...headers,
         ...(payload !== undefined && {
-          'content-type': 'application/json',
+          'content-type': isTar ? 'application/x-tar' : 'application/json',
           'content-length': String(Buffer.byteLength(payload)),
         }),
         ...(upgrade && { connection: 'Upgrade', upgrade: 'tcp' }),

@@ -5,6 +5,7 @@ import { field, text } from './engine-address.ts'
 import type { EngineClient } from './engine-client.ts'
 import { detailsOf } from './machine-details.ts'
 import { clientOf, type ProviderContext } from './provider-context.ts'
+import { machinesWithVolume } from './workspace-volume.ts'
 
 /** The machines that exist: those of the engine, and known ones that cannot be ruled out. */
 export const listMachines = async (
@@ -47,8 +48,15 @@ const listContainers = async (
   signal: AbortSignal,
 ): Promise<FoundMachine[]> => {
   const filters = JSON.stringify({ label: [`${OWNER_LABEL}=${owner}`] })
+  // Asked first, so that a volume whose container is being created does not look like a leftover.
+  const withVolume = await machinesWithVolume(client, owner, signal)
   const found = await client.json({ path: '/containers/json', query: { all: '1', filters }, signal })
-  return (Array.isArray(found) ? found : []).flatMap(one => foundMachine(one, client.address.url))
+  const engine = client.address.url
+  const machines = (Array.isArray(found) ? found : []).flatMap(one => foundMachine(one, engine))
+  const ids = new Set(machines.map(({ id }) => id))
+  const alone = withVolume.filter(id => !ids.has(id))
+  const details = (id: string) => ({ engine, container: containerName(id) })
+  return [...machines, ...alone.map(id => ({ id, details: details(id), leftover: true }))]
 }
 
 const foundMachine = (found: unknown, engine: string): FoundMachine[] => {

@@ -1,5 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { CreateRequest } from '../../ports.ts'
+import { engineKind } from './container-engine.ts'
 import { inspectContainer } from './container-host.ts'
 import { containerName, isolationOf, type SpecRequest } from './container-spec.ts'
 import { createContainer } from './create-container.ts'
@@ -29,7 +30,8 @@ export const provisionContainer = async (
   const client = engines.current()
   await remember({ engine: client.address.url, container: name })
   const engineLabel = await engines.label(client, signal)
-  if (engineLabel.startsWith('podman')) assertPodmanCan(engineLabel, manifest?.gpus, context.runtimeClass)
+  const engine = engineKind(engineLabel)
+  if (engine === 'podman') assertPodmanCan(engineLabel, manifest?.gpus, context.runtimeClass)
   const begun = performance.now()
   const image = await ensureImage(client, {
     image: wanted,
@@ -41,7 +43,7 @@ export const provisionContainer = async (
   })
   const pulled = performance.now()
   const network = manifest?.network ?? 'none'
-  const spec: SpecRequest = { ...context, machineId: machine.id, image, manifest, network }
+  const spec: SpecRequest = { ...context, engine, machineId: machine.id, image, manifest, network }
   const { startedAt } = await createContainer(client, spec, signal)
   timed?.({ image: Math.round(pulled - begun), create: Math.round(performance.now() - pulled) })
   await remember({ image, engineLabel, network, isolation: isolationOf(spec, engineLabel), boot: startedAt })

@@ -113,6 +113,8 @@ const removeOne = async (engine: TestEngine, { damage }: World, random: Random):
   if (ids.length === 0) return 'nobody'
   const id = random.pick(ids)
   const over = damage.begin('container', 1)
+  // Docker 20.10 could otherwise not remove the volume of the workspace, if it was restarted meanwhile.
+  await engine.api('HEAD', `/v1.40/containers/${id}/archive?path=/`)
   await engine.api('DELETE', `/v1.40/containers/${id}?force=1`)
   setTimeout(over, 10_000).unref()
   return id

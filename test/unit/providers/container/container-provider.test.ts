@@ -42,6 +42,7 @@ describe('the container provider', () => {
     ['node:22', '1000:1000'],
   ])('runs %s as the user %s', (name, user) => {
     const spec = containerSpec({
+      engine: 'docker',
       machineId: 'm',
       owner: 'own',
       image: { name, id: 'sha256:1', platform: 'linux/amd64', user: '', volumes: [] },

@@ -5,6 +5,7 @@ import { createContainer } from '../../../../src/providers/container/create-cont
 import type { EngineClient } from '../../../../src/providers/container/engine-client.ts'
 
 const spec: SpecRequest = {
+  engine: 'docker',
   machineId: 'm1',
   owner: 'own',
   image: { name: 'node:22', id: 'sha256:1', platform: 'linux/amd64', user: '', volumes: [] },
@@ -51,3 +52,25 @@ it('waits for the answer to a create request when the job is cancelled, so that 
   await expect(createContainer(engine, spec, cancel.signal)).rejects.toThrow('cancelled')
   expect(isCreated).toBe(true)
 })
+
+it.each([
+  ['docker', false, ['start']],
+  ['podman', false, ['archive', 'start']],
+  ['podman', true, ['start']],
+] as const)(
+  '%s: links /workspace before the start of a container (running: %s)',
+  async (kind, running, expected) => {
+    const asked: string[] = []
+    const Labels = { 'deputy.owner': 'own', 'deputy.machine': 'm1' }
+    const engine: EngineClient = {
+      ...busyEngine('own'),
+      json: async ({ path }) => {
+        if (path === '/containers/create') throw new AppError('conflict', 'The name is already in use.')
+        asked.push(path.split('/').at(-1) ?? '')
+        return { Id: 'c1', State: { Running: running, StartedAt: 'then' }, Config: { Labels } }
+      },
+    }
+    await createContainer(engine, { ...spec, engine: kind }, new AbortController().signal)
+    expect(asked.filter(path => path !== 'json')).toEqual(expected)
+  },
+)
