@@ -69,7 +69,11 @@ const KILL_MS = 10_000
 const joined = (socket: Duplex, head: Buffer, isRaw: boolean): Duplex => {
   const stream: Duplex = new Duplex({
     autoDestroy: false,
-    read: () => void socket.resume(),
+    // From the first read on: by then somebody listens for errors.
+    read: () => {
+      if (socket.listenerCount('data') === 0) begin()
+      socket.resume()
+    },
     write: (chunk: Buffer, encoding, done) => void socket.write(chunk, encoding, () => done()),
     final: done => void socket.end(done),
     destroy: (error, done) => {
@@ -81,6 +85,17 @@ const joined = (socket: Duplex, head: Buffer, isRaw: boolean): Duplex => {
     if (!stream.push(data)) socket.pause()
   }
   const read = isRaw ? push : createStreamReader((_stream, data) => push(data))
+  const take = (chunk: Buffer): void => {
+    try {
+      read(chunk)
+    } catch (error) {
+      stream.destroy(error as Error)
+    }
+  }
+  const begin = (): void => {
+    socket.on('data', take)
+    if (head.length > 0) take(head)
+  }
   let hasEnded = false
   const end = (): void => {
     if (!hasEnded) stream.push(null)
@@ -89,7 +104,5 @@ const joined = (socket: Duplex, head: Buffer, isRaw: boolean): Duplex => {
   socket.on('error', end)
   socket.on('end', end)
   socket.on('close', end)
-  if (head.length > 0) read(head)
-  socket.on('data', read)
   return stream
 }

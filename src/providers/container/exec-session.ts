@@ -94,15 +94,16 @@ export const converse = (
     socket.on('error', error => end(() => reject(cutOff(error))))
     socket.on('close', () => end(() => resolve({ stderr, enough: false })))
     socket.on('end', () => end(() => resolve({ stderr, enough: false })))
-    socket.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
       try {
         read(chunk)
       } catch (error) {
         end(() => reject(error))
       }
-    })
+    }
+    socket.on('data', take)
     request.onOpen?.()
-    if (head.length > 0) read(head)
+    if (head.length > 0) take(head)
     if (typeof request.input === 'string') socket.end(request.input)
     else
       pipeline(request.input, socket).catch((error: NodeJS.ErrnoException) => {
