@@ -31,21 +31,33 @@ export interface OutputBatch {
 /** Larger chunks are not joined, so that a reader never needs a larger buffer. */
 const MAX_CHUNK_BYTES = 512 * 1024
 
+/** Its pieces are joined once, when it is taken: to copy it for each piece would leave ten times its size as garbage. */
+interface GrowingChunk extends Omit<OutputChunk, 'data'> {
+  readonly pieces: Buffer[]
+  bytes: number
+}
+
+const joined = ({ pieces, bytes, ...chunk }: GrowingChunk): OutputChunk => {
+  const [first = Buffer.alloc(0), ...more] = pieces
+  return { ...chunk, data: more.length === 0 ? first : Buffer.concat(pieces, bytes) }
+}
+
 /** Turns the output that a machine sends into redacted batches for the sink. */
 export const createOutputBatch = ({ sink, now, ...options }: OutputBatchOptions): OutputBatch => {
   let { position } = sink
   let taken = position
   let offset = options.outputBytes
-  let chunks: OutputChunk[] = []
+  let chunks: GrowingChunk[] = []
   let pendingBytes = 0
   let progress: string | undefined
 
   const add = (stream: OutputStream, data: Buffer): void => {
     const last = chunks.at(-1)
-    const joins = last?.stream === stream && last.offset + last.data.length === offset
-    if (joins && last.data.length + data.length < MAX_CHUNK_BYTES)
-      chunks[chunks.length - 1] = { ...last, data: Buffer.concat([last.data, data]) }
-    else chunks.push({ stream, offset, data, at: now() })
+    const joins = last?.stream === stream && last.offset + last.bytes === offset
+    if (joins && last.bytes + data.length < MAX_CHUNK_BYTES) {
+      last.pieces.push(data)
+      last.bytes += data.length
+    } else chunks.push({ stream, offset, at: now(), pieces: [data], bytes: data.length })
     offset += data.length
     pendingBytes += data.length
   }
@@ -83,7 +95,12 @@ export const createOutputBatch = ({ sink, now, ...options }: OutputBatchOptions)
       progress = text
     },
     take: () => {
-      const batch = { position, chunks, outputBytes: offset, ...(progress !== undefined && { progress }) }
+      const batch = {
+        position,
+        chunks: chunks.map(joined),
+        outputBytes: offset,
+        ...(progress !== undefined && { progress }),
+      }
       chunks = []
       pendingBytes = 0
       progress = undefined
