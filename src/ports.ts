@@ -23,6 +23,7 @@ export type {
   Inserted,
   JobChanges,
   JobQuery,
+  NeededJob,
   NewEvent,
   NewJob,
   OutputWrite,

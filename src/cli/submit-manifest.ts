@@ -6,7 +6,7 @@ import type { Parsed } from './args/spec.ts'
 import type { MANIFEST_FLAGS } from './commands/job-flags.ts'
 import type { Context } from './context.ts'
 import { type LooseManifest, manifestFromInput } from './manifest/from-input.ts'
-import { resolveMachineId } from './resolve-id.ts'
+import { resolveJobId, resolveMachineId } from './resolve-id.ts'
 
 type Input = Pick<Parsed<typeof MANIFEST_FLAGS>, 'flags' | 'args' | 'rest'>
 
@@ -36,6 +36,8 @@ export const prepareJob = async (
   const client = await context.client()
   if (input.flags.machine !== undefined)
     manifest.machine = await resolveMachineId(client, input.flags.machine)
+  if (input.flags.needs.length > 0)
+    manifest.needs = await Promise.all(input.flags.needs.map(id => resolveJobId(client, id)))
   if (input.flags.workspace !== undefined) {
     const { uploadWorkspace } = await import('./workspace/upload.ts')
     const blob = await uploadWorkspace(context, client, input.flags.workspace, { quiet: input.flags.json })

@@ -13,6 +13,7 @@ import { createSecrets } from '../config/resolve-secrets.ts'
 import { missingSettings } from '../config/setting-names.ts'
 import type { Deputy } from '../engine/deputy.ts'
 import { createEngine } from '../engine/engine.ts'
+import { addToWorkspace } from '../files/add-to-workspace.ts'
 import { applyPatch } from '../files/apply-patch.ts'
 import { createDirectoryGuard } from '../files/directory-guard.ts'
 import { packDirectory } from '../files/pack-directory.ts'
@@ -128,6 +129,7 @@ const run = async (
     clock: systemClock,
     locate: program => locateProgram(program, env.PATH),
     pack: packDirectory,
+    addToWorkspace,
     applyPatch,
     checkDirectory: guardDirectories(home, config, env),
     fault: parseFaultPoint(env.DEPUTY_FAULT_POINT),

@@ -14,6 +14,7 @@ import { assertFits, chooseProvider } from './choose-provider.ts'
 import type { SubmitOptions } from './deputy.ts'
 import type { EngineContext } from './engine-context.ts'
 import { titleOf } from './job-views.ts'
+import { checkNeeds } from './needed-jobs.ts'
 import { type CommandPlan, planCommand, withNetwork } from './plan-command.ts'
 import { checkSecretUse, mustForbidNetwork, secretUse } from './secret-policy.ts'
 
@@ -38,11 +39,12 @@ export const acceptJob = async (
   local: LocalDirectories,
   { manifest: input, origin, parentId, directories = [] }: Submission,
   onWriting: (runtime: string) => void,
-): Promise<Inserted & { readonly because: string }> => {
+): Promise<Inserted & { readonly because: string; readonly needs: readonly string[] }> => {
   const asked = parseManifest(input)
   const { store, clock, config } = context
   await refuseFullQueue(context)
   refuseFullDisk(context)
+  await checkNeeds(context, asked.needs)
   const id = newId(clock.now())
   const timeoutSeconds = asked.timeout ?? config.defaults.timeout
   const plan = planCommand(asked, {
@@ -70,13 +72,16 @@ export const acceptJob = async (
     origin: origin.slice(0, 100),
     createdAt: clock.now(),
     timeoutSeconds,
-    queueUntil: clock.now() + (asked.queueTimeout ?? config.defaults.queueTimeout) * 1000,
+    // A job that needs others gets its limit when these have succeeded.
+    ...(asked.needs === undefined && {
+      queueUntil: clock.now() + (asked.queueTimeout ?? config.defaults.queueTimeout) * 1000,
+    }),
     ...(parentId !== undefined && { parentId }),
   })
   onWriting(runtime)
   const submitted = await inserting
   context.fault('submitted')
-  return { ...submitted, because }
+  return { ...submitted, because, needs: asked.needs ?? [] }
 }
 
 /** If a secret must not be combined with network access, require a provider that guarantees to block the network. */

@@ -165,7 +165,9 @@ export interface JobView {
   readonly progress: string | null
   /** The last lines of output of a running job, when the status mode is `streaming`. */
   readonly output_tail?: string
-  /** 1 is next; only while pending. */
+  /** Ids of the jobs that must succeed before this one starts. */
+  readonly waits_for?: readonly string[]
+  /** 1 is next; only while pending, and not while it waits for other jobs. */
   readonly queue_position: number | null
   readonly created_at: string
   readonly started_at: string | null

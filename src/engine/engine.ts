@@ -13,6 +13,7 @@ import { createHistory } from './history.ts'
 import { createJobLookup } from './job-lookup.ts'
 import { createDisposal } from './machine-disposal.ts'
 import { createPool } from './machine-pool.ts'
+import { type AddToWorkspace, createNeededJobs } from './needed-jobs.ts'
 import type { PlanContext } from './plan-command.ts'
 import { createReadinessCache, hasSlots } from './provider-readiness.ts'
 import { outputOperations, readOperations } from './read-operations.ts'
@@ -35,6 +36,7 @@ export interface EngineOptions {
   readonly log: Logger
   readonly locate: PlanContext['locate']
   readonly pack: PackDirectory
+  readonly addToWorkspace: AddToWorkspace
   readonly checkDirectory: CheckDirectory
   readonly applyPatch: ApplyPatch
   readonly fault?: EngineContext['fault']
@@ -75,11 +77,15 @@ export const createEngine = (options: EngineOptions): Engine => {
       if (recovered) pool.refill()
     },
   })
+  const neededJobs = createNeededJobs(context, {
+    addToWorkspace: options.addToWorkspace,
+    onReleased: () => dispatcher.wake(),
+  })
   const sweeper = createSweeper(context, { activeJobs, disposal, pool })
 
   const history = createHistory(context)
   const lookup = createJobLookup(context)
-  const parts = { lookup, local: options, activeJobs, dispatcher, disposal }
+  const parts = { lookup, local: options, activeJobs, dispatcher, disposal, neededJobs }
   const operations = jobOperations(context, parts)
   const deputy: Deputy = {
     ...readOperations(context, lookup),
@@ -98,6 +104,7 @@ export const createEngine = (options: EngineOptions): Engine => {
       await recover(context, activeJobs, disposal)
       recovered = true
       void context.readiness.checkAll(closing.signal)
+      await neededJobs.start()
       dispatcher.start()
       sweeper.start()
       history.start()
@@ -111,6 +118,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     close: async () => {
       closing.abort()
       await dispatcher.idle()
+      await neededJobs.idle()
       await activeJobs.idle()
       await disposal.idle()
       await Promise.allSettled([...providers.values()].map(provider => provider.close()))

@@ -32,12 +32,15 @@ export const createJobLookup = ({ store }: EngineContext): JobLookup => {
     if (machineId === null || isTerminal(state)) return result?.executedOn?.node
     return whereIs(await store.getMachine(machineId))
   }
-  const view = async (job: Job) =>
-    jobView(job, {
-      queuePosition: job.state === 'pending' ? await store.queuePosition(job) : null,
+  const view = async (job: Job) => {
+    const waitsFor = job.state === 'pending' ? await store.unfinishedNeeds(job.id) : []
+    return jobView(job, {
+      queuePosition: job.state === 'pending' && waitsFor.length === 0 ? await store.queuePosition(job) : null,
+      waitsFor,
       where: await whereRuns(job),
       ...(job.statusMode === 'streaming' &&
         job.state === 'running' && { outputTail: await lastLines(store, job) }),
     })
+  }
   return { getJob, view, whereIs }
 }

@@ -6,10 +6,15 @@ import type { JobSummary, JobView, MachineView } from './deputy.ts'
 export interface ViewExtras {
   readonly queuePosition: number | null
   readonly where?: string | undefined
+  /** Ids of the jobs that the job waits for. */
+  readonly waitsFor?: readonly string[]
   readonly outputTail?: string
 }
 
-export const jobView = (job: Job, { queuePosition, where, outputTail }: ViewExtras): JobView => ({
+export const jobView = (
+  job: Job,
+  { queuePosition, where, waitsFor = [], outputTail }: ViewExtras,
+): JobView => ({
   job_id: job.id,
   status: job.state,
   task: job.title,
@@ -23,7 +28,10 @@ export const jobView = (job: Job, { queuePosition, where, outputTail }: ViewExtr
   progress:
     job.statusMode === 'simple' && job.state !== 'provisioning' && job.state !== 'pending'
       ? null
-      : job.progress,
+      : waitsFor.length === 0
+        ? job.progress
+        : `waits for job ${waitsFor.join(', ')}`,
+  ...(waitsFor.length > 0 && { waits_for: waitsFor }),
   ...(outputTail !== undefined && { output_tail: outputTail }),
   queue_position: queuePosition,
   created_at: iso(job.createdAt),

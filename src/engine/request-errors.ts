@@ -23,6 +23,11 @@ export const stillRunning = (job: Job): AppError =>
     hint: `deputy cancel ${job.id}`,
   })
 
+export const isNeeded = (id: string, waiting: string): AppError =>
+  new AppError('conflict', `Job ${id} is needed by job ${waiting}, which has not started.`, {
+    hint: `Delete it later, or cancel the other one: deputy cancel ${waiting}`,
+  })
+
 export const noArtifact = (id: string, path: string, known: readonly string[]): AppError =>
   new AppError('not_found', `Job ${id} has no artifact '${path}'.`, {
     hint:

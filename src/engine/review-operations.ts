@@ -91,7 +91,8 @@ export const reviewOperations = (
         throw new AppError('unsupported', `Job ${job.id} runs a script, which cannot act on a comment.`, {
           hint: 'Change its task and run it again: deputy open, Edit and run.',
         })
-      const { idempotency_key, machine, labels, ...manifest } = (await store.getManifest(job.id))!
+      // Its workspace has the files of the needed jobs already.
+      const { idempotency_key, machine, labels, needs, ...manifest } = (await store.getManifest(job.id))!
       const files = (manifest.files ?? []).filter(file => file.path !== PREVIOUS_PATCH)
       const text = new TextDecoder().decode(await readPatch(job))
       const followUp = await submit(

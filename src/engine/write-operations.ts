@@ -8,9 +8,11 @@ import type { EngineContext } from './engine-context.ts'
 import type { JobLookup } from './job-lookup.ts'
 import { jobView, machineView } from './job-views.ts'
 import type { Disposal } from './machine-disposal.ts'
+import type { NeededJobs } from './needed-jobs.ts'
 import { probeProviders } from './probe-providers.ts'
 import {
   alreadyFinished,
+  isNeeded,
   machineBusy,
   noMachine,
   noSessions,
@@ -29,6 +31,7 @@ interface OperationParts {
   readonly activeJobs: ActiveJobs
   readonly dispatcher: Dispatcher
   readonly disposal: Disposal
+  readonly neededJobs: NeededJobs
 }
 
 type JobOperations = Pick<Deputy, 'submit' | 'cancel' | 'delete' | 'putBlob'>
@@ -37,16 +40,25 @@ type MachineOperations = Pick<Deputy, 'openSession' | 'machines' | 'destroyMachi
 /** The operations that change jobs. */
 export const jobOperations = (
   context: EngineContext,
-  { lookup: { getJob, view }, local, activeJobs, dispatcher, disposal }: OperationParts,
+  { lookup: { getJob, view }, local, activeJobs, dispatcher, disposal, neededJobs }: OperationParts,
 ): JobOperations => {
   const { store, changes, clock } = context
   return {
     submit: async (manifest, origin, submitOptions = {}) => {
       const submission = { manifest, origin, ...submitOptions }
-      const { job, created, position, because } = await acceptJob(context, local, submission, dispatcher.wake)
+      const { job, created, position, because, needs } = await acceptJob(
+        context,
+        local,
+        submission,
+        dispatcher.wake,
+      )
       if (created) {
         changes.emit({ jobId: job.id, kind: 'state' })
         dispatcher.wake()
+      }
+      if (created && needs.length > 0) {
+        neededJobs.add(needs)
+        return { ...(await view(job)), runtime_because: because }
       }
       return created
         ? { ...jobView(job, { queuePosition: position }), runtime_because: because }
@@ -77,6 +89,8 @@ export const jobOperations = (
     delete: async id => {
       const job = await getJob(id)
       if (!isTerminal(job.state)) throw stillRunning(job)
+      const waiting = await store.waitingJob(id)
+      if (waiting !== undefined) throw isNeeded(id, waiting)
       const machine = job.machineId === null ? undefined : await store.getMachine(job.machineId)
       if (machine?.jobId === id && !(await isGoneInTime(disposal.dispose(machine))))
         throw notGoneYet(machine.id)

@@ -68,6 +68,8 @@ type JobErrorCode =
   /** The command had started, and its end can no longer be determined. */
   | 'lost'
   | 'secret'
+  /** A job that it needed did not succeed. */
+  | 'needs'
   | 'internal'
 
 /** A provider adds its own phases (`clone`, `boot`, …). */

@@ -8,6 +8,7 @@ export const LIMITS = {
   /** The kernel allows 128 KiB per argument; a longer task belongs in a file of `files`. */
   taskBytes: 120 * KIB,
   files: 1000,
+  needs: 20,
   env: 200,
   envValueBytes: 64 * KIB,
   secrets: 50,

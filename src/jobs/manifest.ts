@@ -98,6 +98,11 @@ export const manifestSchema = z.strictObject({
       "takes one of 'path' and 'blob', not both",
     )
     .optional(),
+  needs: z
+    .array(z.uuid())
+    .max(LIMITS.needs)
+    .optional()
+    .describe('Jobs that must succeed first; their artifacts are in needs/<job_id>'),
   env: z.record(envName, text(LIMITS.envValueBytes)).optional(),
   secrets: z
     .array(envName)
@@ -213,6 +218,8 @@ const crossChecks = (manifest: Manifest): string[] => {
       problems.push(`'${name}' is both in 'env' and in 'secrets'`)
   if (manifest.machine !== undefined && manifest.workspace !== undefined)
     problems.push("'workspace' cannot be replaced in a kept machine: leave it out, or leave out 'machine'")
+  if (manifest.machine !== undefined && manifest.needs !== undefined)
+    problems.push("'needs' puts files into a new workspace: leave it out, or leave out 'machine'")
   if (manifest.lease !== undefined && manifest.lifecycle !== 'persistent')
     problems.push("'lease' needs 'lifecycle' to be 'persistent'")
   if (new TextEncoder().encode(manifest.task).length > LIMITS.taskBytes)

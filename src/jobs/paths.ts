@@ -4,6 +4,8 @@ import { LIMITS } from './limits.ts'
 export const WORKSPACE = '/work'
 /** Another name of it, for manifests written for mcp-delegation-server. */
 export const WORKSPACE_ALIAS = '/workspace'
+/** Directory of the workspace that holds the artifacts of needed jobs. */
+export const NEEDS_DIRECTORY = 'needs'
 
 /** Returns why a path of `files` is refused, or undefined when it is valid. */
 export const pathProblem = (path: string): string | undefined => {

@@ -13,7 +13,7 @@ export type JobState = (typeof STATES)[number]
 export type TerminalState = 'success' | 'failed' | 'timeout' | 'cancelled'
 
 const NEXT: Record<JobState, readonly JobState[]> = {
-  // A pending job fails when its kept machine is gone or its queueTimeout has passed.
+  // A pending job fails when its kept machine is gone, a needed job failed or its queueTimeout has passed.
   pending: ['provisioning', 'failed', 'cancelled', 'timeout'],
   // Back to pending: provisioning failed before the command started, and a retry is left.
   provisioning: ['running', 'pending', 'failed', 'timeout', 'cancelled'],

@@ -1,4 +1,4 @@
-import type { EventType, Job, JobEvent, OutputChunk } from '../jobs/job.ts'
+import type { BlobRef, EventType, Job, JobEvent, OutputChunk } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { Review } from '../jobs/review.ts'
 import type { Sample } from '../jobs/sample.ts'
@@ -46,6 +46,17 @@ export interface Store {
   /** Changes without a state transition: progress, phases, a cancellation request. */
   update(id: string, change: JobChanges, event?: NewEvent): Promise<void>
   heartbeat(id: string, at: number): Promise<void>
+
+  /** The needed jobs of waiting jobs that can start now or never, with the state of each; null when it was deleted. */
+  settledNeeds(): Promise<NeededJob[]>
+  /** Ids of all jobs that a waiting job needs. */
+  neededJobs(): Promise<string[]>
+  /** Ids of the jobs that a waiting job still waits for. */
+  unfinishedNeeds(id: string): Promise<string[]>
+  /** Id of a job that waits for this one. */
+  waitingJob(neededId: string): Promise<string | undefined>
+  /** Lets a job start that waited for others; false when it no longer waits. */
+  releaseJob(id: string, release: Release): Promise<boolean>
 
   appendOutput(id: string, batch: OutputWrite, keep: { head: number; tail: number }): Promise<void>
   /** Whole stored chunks starting at an offset, until `maxBytes` is reached. */
@@ -156,6 +167,20 @@ export type JobChanges = Partial<
 export interface OutputWrite extends Omit<SinkBatch, 'remember'> {
   readonly heartbeatAt?: number
   readonly machine?: Pick<Machine, 'id' | 'details'>
+}
+
+export interface NeededJob {
+  readonly jobId: string
+  readonly neededId: string
+  readonly state: JobState | null
+}
+
+/** What a job gets when the jobs it needs have succeeded. */
+export interface Release {
+  readonly at: number
+  readonly queueUntil: number
+  /** Replaces the workspace; absent when the needed jobs have no artifacts. */
+  readonly workspace?: BlobRef
 }
 
 export interface EventBody {

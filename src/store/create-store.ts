@@ -3,6 +3,7 @@ import { lastEvent, readEvents } from './events-table.ts'
 import { createJobStore, type StoredCounts } from './job-store.ts'
 import * as jobs from './jobs-table.ts'
 import * as machines from './machines-table.ts'
+import * as needs from './needs-table.ts'
 import { appendOutput, readOutput } from './output-table.ts'
 import { expiredJobs, holdBlob, isBlobUsed, releaseStaleBlobs } from './retention.ts'
 import { changeReview, getReview } from './reviews-table.ts'
@@ -26,6 +27,12 @@ export const createStore = (database: StoreDatabase, counts: StoredCounts): Stor
   const { read, write } = database
   return {
     ...createJobStore(database, counts),
+
+    settledNeeds: () => read(needs.settledNeeds),
+    neededJobs: () => read(needs.neededJobs),
+    unfinishedNeeds: id => read(() => needs.unfinishedNeeds(id)),
+    waitingJob: id => read(() => needs.waitingJob(id)),
+    releaseJob: (id, release) => write(() => needs.releaseJob(id, release)),
 
     appendOutput: (id, batch, keep) => write(() => appendOutput(id, batch, keep)),
     readOutput: (id, from, maxBytes) => read(() => readOutput(id, from, maxBytes)),

@@ -14,6 +14,7 @@ import {
 import type { Claimed, ClaimRequest, EventBody, JobChanges, NewEvent, NewJob } from '../ports.ts'
 import { insertEvent } from './events-table.ts'
 import { insertMachine } from './machines-table.ts'
+import { deleteNeeds, insertNeeds } from './needs-table.ts'
 import { jobAssignments, oneOf, toJob, toMachine } from './rows.ts'
 import { all, get, run, type Work } from './sql.ts'
 
@@ -55,6 +56,7 @@ export function* insertJob(job: NewJob): Work<{ job: Job; created: boolean }> {
   yield run('insert into manifests (job_id, body) values (?, ?)', job.id, JSON.stringify(manifest))
   for (const [name, value] of Object.entries(manifest.labels ?? {}))
     yield run('insert into labels (name, value, seq) values (?, ?, ?)', name, value, Number(row!.seq))
+  yield* insertNeeds(job.id, manifest.needs ?? [])
   yield* insertEvent(job.id, {
     type: 'submitted',
     at: job.createdAt,
@@ -184,6 +186,7 @@ function* nextPending(runtime: string, now: number): Work<Job | undefined> {
     `select * from jobs
      where completed_at is null and state = 'pending' and runtime = ?1 and (not_before <= ?2 or not_before > ?2 + 300000)
        and (wants_machine is null or exists (select 1 from machines m where m.id = wants_machine and m.state in ('kept', 'ready')))
+       and not exists (select 1 from needs n where n.job_id = jobs.id)
      order by priority desc, seq limit 1`,
     runtime,
     now,
@@ -241,6 +244,7 @@ export function* move(
     id,
     state,
   )
+  if (state === 'pending' && isTerminal(to)) yield* deleteNeeds(id)
   yield* insertEvent(id, { type: 'state', at: event.at, data: { from: state, to, ...event.data } })
   return { state, runtime: String(row.runtime), priority: Number(row.priority) }
 }

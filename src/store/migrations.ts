@@ -117,6 +117,14 @@ const MIGRATIONS: readonly string[] = [
   update jobs set node = json_extract(result, '$.executedOn.node')
     where json_extract(result, '$.executedOn.node') is not null;
   `,
+  // Only of jobs that wait: the rows are deleted when the last needed job has succeeded.
+  `
+  create table needs (
+    job_id text not null, needed_id text not null,
+    primary key (job_id, needed_id)
+  ) without rowid;
+  create index needs_needed on needs (needed_id);
+  `,
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

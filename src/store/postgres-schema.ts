@@ -103,6 +103,10 @@ const MIGRATIONS: readonly string[] = [
     fence bigint not null, last_write text
   );
   `,
+  `
+  create table needs (job_id text not null, needed_id text not null, primary key (job_id, needed_id));
+  create index needs_needed on needs (needed_id);
+  `,
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

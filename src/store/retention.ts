@@ -7,7 +7,7 @@ const MAX_EXPIRED = 500
 
 /**
  * Selects jobs to delete, oldest first: by age, then by count, then by bytes. Skips jobs whose machine is still
- * recorded.
+ * recorded, and those that a waiting job needs.
  */
 export function* expiredJobs(policy: RetentionPolicy): Work<string[]> {
   const { row: totals } = yield get(
@@ -18,6 +18,7 @@ export function* expiredJobs(policy: RetentionPolicy): Work<string[]> {
   const { rows: candidates } = yield all(
     `select id, completed_at, stored_bytes from jobs j
      where completed_at is not null and not exists (select 1 from machines m where m.job_id = j.id)
+       and not exists (select 1 from needs n where n.needed_id = j.id)
      order by completed_at limit ?`,
     MAX_EXPIRED,
   )

@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { createSecrets } from '../../src/config/resolve-secrets.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts'
+import { addToWorkspace } from '../../src/files/add-to-workspace.ts'
 import { applyPatch } from '../../src/files/apply-patch.ts'
 import { packDirectory } from '../../src/files/pack-directory.ts'
 import type { Clock, Provider, Store } from '../../src/ports.ts'
@@ -89,6 +90,7 @@ export const startEngine = async (
     log: options.log ?? pino({ level: 'silent' }),
     locate: () => undefined,
     pack: packDirectory,
+    addToWorkspace,
     applyPatch,
     checkDirectory: options.checkDirectory ?? (async path => path),
     ...(options.fault && { fault: options.fault }),

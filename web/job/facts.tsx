@@ -11,6 +11,14 @@ export const Facts = ({ job, usage }: { job: JobView; usage: Usage | null }) => 
     ['Agent', job.agent],
     ['Submitted by', job.origin],
     ['Queue position', job.queue_position],
+    [
+      'Waits for',
+      job.waits_for?.map(id => (
+        <a key={id} href={`#/jobs/${id}`}>
+          {id.slice(0, 8)}
+        </a>
+      )),
+    ],
     ['Part of', job.parent_id && <a href={`#/jobs/${job.parent_id}`}>{job.parent_id.slice(0, 8)}</a>],
     ['Created', <Age key="created" at={job.created_at} />],
     ['Ended', job.completed_at && <Age key="ended" at={job.completed_at} />],

@@ -42,6 +42,11 @@ export const MANIFEST_FLAGS = {
     value: 'DIR',
     summary: 'Copy a directory into the machine, honouring .gitignore',
   },
+  needs: {
+    type: 'list',
+    value: 'ID',
+    summary: 'Start after this job has succeeded, with its artifacts in needs/ID',
+  },
   artifact: { type: 'list', value: 'GLOB', summary: 'Return these files as artifacts' },
   runtime: {
     type: 'string',

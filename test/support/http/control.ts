@@ -9,6 +9,7 @@ import { openTemplates } from '../../../src/config/manifest-templates.ts'
 import { createSecrets } from '../../../src/config/resolve-secrets.ts'
 import type { Deputy } from '../../../src/engine/deputy.ts'
 import { createEngine } from '../../../src/engine/engine.ts'
+import { addToWorkspace } from '../../../src/files/add-to-workspace.ts'
 import { applyPatch } from '../../../src/files/apply-patch.ts'
 import { createControlApp } from '../../../src/http/app.ts'
 import type { ControlDeps } from '../../../src/http/deps.ts'
@@ -49,6 +50,7 @@ export const startControl = async (options: ControlOptions = {}) => {
     log: pino({ level: 'silent' }),
     locate: () => undefined,
     pack: async function* () {},
+    addToWorkspace,
     applyPatch,
     checkDirectory: async path => path,
   })

@@ -133,7 +133,7 @@ describe('a database of an earlier version', () => {
       'drop index jobs_queue_until; alter table jobs drop column queue_until; alter table jobs drop column node',
     )
     database.exec(
-      'alter table jobs drop column output_base; drop table blob_holds; drop table known_time; drop table reviews; drop table samples',
+      'alter table jobs drop column output_base; drop table blob_holds; drop table known_time; drop table reviews; drop table samples; drop table needs',
     )
     database.exec(`
       drop table output;

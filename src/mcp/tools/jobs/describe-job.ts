@@ -10,6 +10,7 @@ export const describeJob = (job: JobView): Record<string, unknown> =>
     progress: job.progress,
     output_tail: job.output_tail,
     queue_position: job.queue_position,
+    waits_for: job.waits_for,
     runtime: job.runtime,
     machine_id: job.machine_id,
     where: job.where,
