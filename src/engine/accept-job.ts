@@ -10,6 +10,7 @@ import { type Manifest, parseManifest } from '../jobs/manifest.ts'
 import { SANDBOX_FIRST } from '../jobs/provider-order.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import type { Inserted } from '../ports.ts'
+import { batchTimeout } from './agent-members.ts'
 import { assertFits, chooseProvider } from './choose-provider.ts'
 import type { SubmitOptions } from './deputy.ts'
 import type { EngineContext } from './engine-context.ts'
@@ -56,8 +57,15 @@ export const acceptJob = async (
     locate: context.locate,
   })
   const restricted = withForbiddenNetwork(asked, plan, origin, config)
-  const { name: runtime, because } = await providerFor(context, withNetwork(restricted, plan))
-  checkSecretUse(plan.secretNames, secretUse(restricted, plan, { runtime, origin }), config.secrets)
+  const chosen = await providerFor(context, withNetwork(restricted, plan))
+  checkSecretUse(
+    plan.secretNames,
+    secretUse(restricted, plan, { runtime: chosen.name, origin }),
+    config.secrets,
+  )
+  // The provider is that of the members: the batch itself has no machine.
+  const runtime = asked.agents === undefined ? chosen.name : BATCH
+  const { because } = chosen
   const manifestHash = digest(asked)
   const checkDirectory = (path: string) => local.checkDirectory(path, directories)
   const checked = await withRealDirectories(restricted, runtime, checkDirectory)
@@ -71,7 +79,7 @@ export const acceptJob = async (
     runtime,
     origin: origin.slice(0, 100),
     createdAt: clock.now(),
-    timeoutSeconds,
+    timeoutSeconds: asked.agents === undefined ? timeoutSeconds : batchTimeout(timeoutSeconds, asked.agents),
     // A job that needs others gets its limit when these have succeeded.
     ...(asked.needs === undefined && {
       queueUntil: clock.now() + (asked.queueTimeout ?? config.defaults.queueTimeout) * 1000,

@@ -204,8 +204,23 @@ export interface JobResult extends JobView {
   readonly usage: Usage | null
   readonly isolation: readonly string[]
   readonly limits_hit: readonly string[]
+  /** The jobs of a batch in the order of their submission, at most 100; absent for other jobs. */
+  readonly members?: readonly BatchMember[]
   /** Which computer ran the job and why, when routing had a choice. */
   readonly executed_on: { readonly node: string; readonly because: string } | null
+}
+
+/** How one job of a batch ended. */
+export interface BatchMember {
+  readonly job_id: string
+  readonly status: JobState
+  readonly exit_code: number | null
+  readonly duration_seconds: number | null
+  readonly error: string | null
+  /** Paths. */
+  readonly artifacts: readonly string[]
+  readonly has_patch: boolean
+  readonly usage: Usage | null
 }
 
 export interface OpenArtifact {

@@ -1,6 +1,6 @@
 import type { Job } from '../jobs/job.ts'
 import type { MachineRecord } from '../ports.ts'
-import type { JobSummary, JobView, MachineView } from './deputy.ts'
+import type { BatchMember, JobSummary, JobView, MachineView } from './deputy.ts'
 
 /** Fields of the public JSON that are not in the job record. Fields are added over time, never renamed. */
 export interface ViewExtras {
@@ -61,6 +61,17 @@ export const jobSummary = (job: Job): JobSummary => ({
   duration_seconds: duration(job),
   exit_code: job.exitCode,
   ...(Object.keys(job.labels).length > 0 && { labels: job.labels }),
+})
+
+export const batchMember = (job: Job): BatchMember => ({
+  job_id: job.id,
+  status: job.state,
+  exit_code: job.exitCode,
+  duration_seconds: duration(job),
+  error: job.error?.message ?? null,
+  artifacts: job.result?.artifacts.map(({ path }) => path) ?? [],
+  has_patch: Boolean(job.result?.patch),
+  usage: job.result?.usage ?? null,
 })
 
 export const machineView = (machine: MachineRecord, where?: string): MachineView => ({

@@ -1,12 +1,13 @@
 import { globMatcher } from '../jobs/artifact-globs.ts'
+import { BATCH } from '../jobs/batch-command.ts'
 import type { Job } from '../jobs/job.ts'
 import { isTerminal } from '../jobs/states.ts'
 import type { Store } from '../ports.ts'
-import type { Deputy } from './deputy.ts'
+import type { BatchMember, Deputy } from './deputy.ts'
 import type { EngineContext } from './engine-context.ts'
 import { followEvents, followOutput, waitForStatus } from './follow-job.ts'
 import type { JobLookup } from './job-lookup.ts'
-import { jobSummary } from './job-views.ts'
+import { batchMember, jobSummary } from './job-views.ts'
 import { listQuery } from './list-query.ts'
 import { excerpt, readPage } from './output-pages.ts'
 import { noArtifact, noJob, noPatch, notFinished } from './request-errors.ts'
@@ -89,7 +90,9 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
         ...(await excerpt(store, job, maxBytes)),
         artifacts: outcome?.artifacts ?? [],
         skipped_artifacts: outcome?.skippedArtifacts ?? [],
-        ...(outcome && (await unmatchedGlobs(store, job.id, outcome))),
+        ...(job.runtime === BATCH
+          ? { members: await membersOf(store, job.id) }
+          : outcome && (await unmatchedGlobs(store, job.id, outcome))),
         patch: outcome?.patch ?? null,
         usage: outcome?.usage ?? null,
         isolation: outcome?.isolation ?? [],
@@ -129,6 +132,12 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
     },
   }
 }
+
+/** More than a batch of agents has; a batch of commands may be larger. */
+const MAX_MEMBERS = 100
+
+const membersOf = async (store: Pick<Store, 'listJobs'>, parentId: string): Promise<BatchMember[]> =>
+  (await store.listJobs({ parentId, sort: 'oldest', limit: MAX_MEMBERS })).map(batchMember)
 
 /** A glob that matched nothing is often misspelt, and the job does not fail because of it. */
 const unmatchedGlobs = async (

@@ -1,17 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { AllowedDirectories } from '../jobs/allowed-directories.ts'
 import { parseBatch } from '../jobs/batch-command.ts'
 import { toAppError } from '../jobs/errors.ts'
 import type { Manifest } from '../jobs/manifest.ts'
 import type { JobState } from '../jobs/states.ts'
 import { isTerminal } from '../jobs/states.ts'
 import type { AttachRequest, Exit, Outcome, StopReason } from '../ports.ts'
+import { memberManifest } from './agent-members.ts'
 
 /** The part of `Deputy` that a batch needs. */
 export interface ChildJobs {
   submit(
     manifest: unknown,
     origin: string,
-    options: { parentId: string; directories: readonly string[] },
+    options: { parentId: string; directories: AllowedDirectories },
   ): Promise<{ job_id: string; status: JobState }>
   wait(id: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<ChildView>
   cancel(id: string, by: string): Promise<unknown>
@@ -47,7 +49,7 @@ export const runBatch = async (
   /** The children may exist already. Submitting them again finds them, so that they can be cancelled, too. */
   isRestart: boolean,
 ): Promise<Outcome> => {
-  const { commands = [], cwd } = parseBatch(run.manifest.agent?.command) ?? {}
+  const { commands, directories, child } = membersOf(run.manifest, options)
   const startedAt = run.job.startedAt ?? Date.now()
   await run.sink.started(startedAt)
   const log = createLog(run, await loggedChildren(options.children(), run))
@@ -62,29 +64,29 @@ export const runBatch = async (
   }
   run.stop.addEventListener('abort', onStop, { once: true })
   let done = 0
-  const runChild = async (command: string, index: number): Promise<boolean> => {
+  const runChild = async (command: string | undefined, index: number): Promise<boolean> => {
     const line = async (what: string): Promise<void> =>
       log(
         index,
-        `[${index + 1}/${commands.length}] ${what}: ${command.split('\n')[0]!.slice(0, 120)}\n`,
+        `[${index + 1}/${commands.length}] ${what}: ${(command ?? ids.get(index) ?? 'no job').split('\n')[0]!.slice(0, 120)}\n`,
         `${done} of ${commands.length} done`,
       )
     try {
-      const manifest = await options.child(run.manifest, index)
+      const manifest = await child(index)
       if (run.stop.aborted && !isRestart) {
         await line('not started, the batch was ended')
         return false
       }
       const key = `${run.job.id}-${index}`
-      const child = await options
+      const job = await options
         .children()
         .submit({ ...(manifest as object), idempotency_key: key }, run.job.origin, {
           parentId: run.job.id,
-          directories: cwd === undefined ? [] : [cwd],
+          directories,
         })
-      ids.set(index, child.job_id)
+      ids.set(index, job.job_id)
       if (run.stop.aborted) onStop()
-      const end = await waitForEnd(options.children(), child.job_id, run.detach)
+      const end = await waitForEnd(options.children(), job.job_id, run.detach)
       done++
       await line(
         end.status === 'success'
@@ -107,6 +109,29 @@ export const runBatch = async (
     throw error
   } finally {
     run.stop.removeEventListener('abort', onStop)
+  }
+}
+
+interface Members {
+  /** One for each member; undefined for an agent, whose job id says more than the task that all share. */
+  readonly commands: readonly (string | undefined)[]
+  readonly directories: AllowedDirectories
+  child(index: number): Promise<unknown>
+}
+
+const membersOf = (manifest: Manifest, options: BatchOptions): Members => {
+  if (manifest.agents !== undefined)
+    return {
+      commands: new Array<undefined>(manifest.agents).fill(undefined),
+      // The label with the workspace was checked when the batch was submitted.
+      directories: 'any',
+      child: async index => memberManifest(manifest, index),
+    }
+  const { commands = [], cwd } = parseBatch(manifest.agent?.command) ?? {}
+  return {
+    commands,
+    directories: cwd === undefined ? [] : [cwd],
+    child: index => options.child(manifest, index),
   }
 }
 

@@ -51,6 +51,7 @@ export const jobSchema = z.looseObject({
   progress: z.string().nullable(),
   runtime_because: z.string().optional().describe('Why this runtime; only in the answer to the submit'),
   output_tail: z.string().optional().describe("The last lines so far, when 'statusMode' is 'streaming'"),
+  waits_for: z.array(z.string()).optional().describe('Jobs that must succeed before it starts'),
   queue_position: z.int().nullable().describe('1 is next; only while pending'),
   created_at: time,
   started_at: time.nullable(),
@@ -81,6 +82,21 @@ export const resultSchema = jobSchema.extend({
   usage: z.looseObject({}).nullable().describe('What an AI agent consumed'),
   isolation: z.array(z.string()),
   limits_hit: z.array(z.string()),
+  members: z
+    .array(
+      z.looseObject({
+        job_id: z.uuid(),
+        status: stateSchema,
+        exit_code: z.int().nullable(),
+        duration_seconds: z.number().nullable(),
+        error: z.string().nullable(),
+        artifacts: z.array(z.string()),
+        has_patch: z.boolean(),
+        usage: z.looseObject({}).nullable(),
+      }),
+    )
+    .optional()
+    .describe('The jobs of a batch'),
   executed_on: z.object({ node: z.string(), because: z.string() }).nullable(),
   image: z.object({ name: z.string(), digest: z.string() }).nullable(),
 })

@@ -9,6 +9,8 @@ export const LIMITS = {
   taskBytes: 120 * KIB,
   files: 1000,
   needs: 20,
+  /** Members of one batch; each is a whole agent with its own machine. */
+  agents: 16,
   env: 200,
   envValueBytes: 64 * KIB,
   secrets: 50,

@@ -83,6 +83,13 @@ export const manifestSchema = z.strictObject({
         .optional(),
     })
     .optional(),
+  agents: z
+    .number()
+    .int()
+    .min(2)
+    .max(LIMITS.agents)
+    .optional()
+    .describe('Give the task to so many agents; the job is a batch of them'),
   files: z.array(file).max(LIMITS.files).optional().describe('To put into the workspace'),
   workspace: z
     .strictObject({
@@ -220,6 +227,8 @@ const crossChecks = (manifest: Manifest): string[] => {
     problems.push("'workspace' cannot be replaced in a kept machine: leave it out, or leave out 'machine'")
   if (manifest.machine !== undefined && manifest.needs !== undefined)
     problems.push("'needs' puts files into a new workspace: leave it out, or leave out 'machine'")
+  if (manifest.machine !== undefined && manifest.agents !== undefined)
+    problems.push("'agents' gives each agent a machine: leave it out, or leave out 'machine'")
   if (manifest.lease !== undefined && manifest.lifecycle !== 'persistent')
     problems.push("'lease' needs 'lifecycle' to be 'persistent'")
   if (new TextEncoder().encode(manifest.task).length > LIMITS.taskBytes)

@@ -15,6 +15,7 @@ export const MANIFEST_FLAGS = {
     summary: 'script (default), claude, custom or a preset',
     suggest: 'agents',
   },
+  agents: { type: 'number', value: 'N', summary: 'Give the task to N agents; the job is a batch of them' },
   model: { type: 'string', value: 'NAME', summary: 'Model of the claude agent' },
   timeout: { type: 'duration', short: 't', value: 'TIME', summary: 'Cancel the job after 90, 90s, 5m, 2h…' },
   'queue-timeout': {

@@ -1,3 +1,4 @@
+import type { BatchMember } from '../../engine/deputy.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import { visible } from '../../jobs/visible-text.ts'
 import { JSON_FLAG } from '../args/spec.ts'
@@ -35,6 +36,7 @@ export default defineCommand({
       lines.push(`${dim('skipped   ')}${visible(`${skipped.path}: ${skipped.reason}`)}\n`)
     for (const glob of result.unmatched_artifacts ?? []) lines.push(`${dim('no match  ')}${visible(glob)}\n`)
     if (result.patch) lines.push(`${dim('patch     ')}${formatSize(result.patch.size)}: deputy patch ${id}\n`)
+    for (const member of result.members ?? []) lines.push(`${dim('member    ')}${memberLine(member)}\n`)
     if (result.executed_on?.because)
       lines.push(`${dim('why there ')}${visible(result.executed_on.because)}\n`)
     if (result.isolation.length > 0)
@@ -48,3 +50,12 @@ export default defineCommand({
     return status
   },
 })
+
+const memberLine = ({ job_id, status, exit_code, has_patch, usage }: BatchMember): string => {
+  const facts = [
+    exit_code === null ? status : `${status} (exit ${exit_code})`,
+    ...(has_patch ? [`deputy patch ${job_id}`] : []),
+    ...(usage?.costUsd == null ? [] : [`$${usage.costUsd.toFixed(2)}`]),
+  ]
+  return `${job_id}  ${facts.join(', ')}`
+}

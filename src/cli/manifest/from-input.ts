@@ -65,6 +65,7 @@ const addFlags = async (manifest: LooseManifest, flags: Flags, options: Options)
     if (values.length > 0) manifest[key] = [...((manifest[key] as unknown[] | undefined) ?? []), ...values]
   }
   set('agentType', flags.agent)
+  set('agents', flags.agents)
   merge('agent', { claudeModel: flags.model })
   set('timeout', flags.timeout)
   set('queueTimeout', flags['queue-timeout'])

@@ -118,6 +118,83 @@ describe('a batch', () => {
   })
 })
 
+describe('a task for several agents', () => {
+  const AGENTS = { task: 'solve it', agents: 3, env: { MODE: 'fast' }, labels: { team: 'blue' } }
+
+  it('is a batch with one job for each, and one result with all of them', async () => {
+    const provider = createScriptedProvider('other', { limit: 3 })
+    const { deputy } = await begin([provider])
+    const { job_id, runtime } = await deputy.submit({ ...AGENTS, runtime: 'other' }, 'test')
+    expect(runtime).toBe('batch')
+    const members = async () => (await deputy.list({ parent: job_id, sort: 'oldest' })).jobs
+    await until(async () => (await members()).length === 3, 'the members are submitted')
+    const ids = (await members()).map(job => job.job_id)
+    const runs = await Promise.all(ids.map(id => provider.started(id)))
+    for (const { request } of runs) {
+      expect(request.manifest).toMatchObject({ task: 'solve it', env: { MODE: 'fast' }, runtime: 'other' })
+      expect(request.manifest).not.toHaveProperty('agents')
+    }
+    expect(runs.map(({ request }) => request.manifest.labels?.['deputy/index']).sort()).toEqual([
+      '0',
+      '1',
+      '2',
+    ])
+    runs[0]!.finish({ code: 4 })
+    for (const run of runs.slice(1)) run.finish()
+    const ended = await deputy.wait(job_id, { timeoutMs: 30_000, signal: new AbortController().signal })
+    expect(ended).toMatchObject({ status: 'failed', exit_code: 1 })
+    const result = await deputy.result(job_id, {})
+    expect(result.members?.map(({ job_id, status, exit_code }) => [job_id, status, exit_code])).toEqual([
+      [ids[0], 'failed', 4],
+      [ids[1], 'success', 0],
+      [ids[2], 'success', 0],
+    ])
+    for (const id of ids) expect(result.output).toContain(id)
+    expect(result).not.toHaveProperty('unmatched_artifacts')
+  })
+
+  it('gives each the artifacts of needed jobs, and waits for these once', async () => {
+    const provider = createScriptedProvider('sandbox', { limit: 3 })
+    const { deputy } = await begin([provider])
+    const first = (await deputy.submit({ task: 'x' }, 'test')).job_id
+    const { job_id } = await deputy.submit({ ...AGENTS, needs: [first] }, 'test')
+    expect(await deputy.get(job_id)).toMatchObject({ status: 'pending', waits_for: [first] })
+    const content = (async function* () {
+      yield Buffer.from('a')
+    })()
+    const blob = await deputy.putBlob(content)
+    ;(await provider.started(first)).finish({ artifacts: [{ path: 'a', ...blob }] })
+    await until(async () => (await deputy.list({ parent: job_id })).jobs.length === 3, 'they are submitted')
+    const { jobs } = await deputy.list({ parent: job_id })
+    const { workspace } = await deputy.manifest(job_id)
+    for (const { job_id: id } of jobs) {
+      const { request } = await provider.started(id)
+      expect(request.manifest.workspace).toEqual({ patch: false, blob: workspace?.blob })
+      expect(request.manifest).not.toHaveProperty('needs')
+    }
+  })
+
+  it('is refused before anything is stored when no provider can run a member', async () => {
+    const { deputy } = await begin([createScriptedProvider('other')])
+    await expect(deputy.submit({ ...AGENTS, runtime: 'sandbox' }, 'test')).rejects.toThrow(/sandbox/)
+    for (const agents of [1, 17, 2.5])
+      await expect(deputy.submit({ ...AGENTS, agents }, 'test')).rejects.toThrow(/'agents'/)
+    expect((await deputy.list({})).jobs).toEqual([])
+  })
+
+  it('cancels all of them', async () => {
+    const provider = createScriptedProvider('sandbox', { limit: 2 })
+    const { deputy } = await begin([provider])
+    const { job_id } = await deputy.submit(AGENTS, 'test')
+    await until(async () => (await deputy.list({ parent: job_id })).jobs.length === 3, 'they are submitted')
+    await deputy.cancel(job_id, 'test')
+    const ended = await deputy.wait(job_id, { timeoutMs: 30_000, signal: new AbortController().signal })
+    expect(ended.status).toBe('cancelled')
+    const { members } = await deputy.result(job_id, {})
+    expect(members?.map(({ status }) => status)).toEqual(['cancelled', 'cancelled', 'cancelled'])
+  })
+})
+
 describe('the log of a batch', () => {
   it('has one line per command, even if they end in another order after a restart', async () => {
     const bench = createBench('[2/3] success: second\n')

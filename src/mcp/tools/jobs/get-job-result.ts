@@ -62,6 +62,9 @@ const describeResult = (result: JobResult): Record<string, unknown> => {
       // Only reported when there was no isolation, to save tokens.
       isolation: result.isolation.includes('none') ? result.isolation : null,
       limits_hit: result.limits_hit,
+      members: result.members?.map(({ usage, ...member }) =>
+        prune({ ...member, cost_usd: usage?.costUsd, has_patch: member.has_patch || null }),
+      ),
     }),
     log_uri,
     ...prune({ next: nextOf(result) }),
