@@ -116,7 +116,7 @@ describe('fuzzed manifests', () => {
     expect(counts.pending + counts.provisioning + counts.running).toBe(0)
     await engine.close()
     removeDirectory(engine.directory)
-  }, 60_000)
+  }, 180_000)
 })
 
 const chunks = <T>(items: T[], size: number): T[][] =>
