@@ -22,6 +22,7 @@ const PAGES = [
 ] as const
 
 const SubmitPage = lazy(() => import('./submit/page.tsx'), <h1>New job</h1>)
+const TerminalPage = lazy(() => import('./terminal/page.tsx'), <h1>Terminal</h1>)
 
 export const App = () => (session.value === undefined ? <Login /> : <Console />)
 
@@ -120,6 +121,7 @@ const Page = ({ first, id }: { first: string; id: string | undefined }) => {
   if (first === 'review' && id !== undefined) return <ReviewPage key={id} id={id} />
   if (first === 'compare') return <ComparePage key={place.value.query.get('jobs') ?? ''} />
   if (first === 'new') return <SubmitPage key={place.value.query.get('from') ?? ''} />
+  if (first === 'terminal' && id !== undefined) return <TerminalPage key={id} />
   if (first === 'system') return <SystemPage />
   return <OverviewPage />
 }

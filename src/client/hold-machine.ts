@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto'
+import type { JobView, WaitOptions } from '../engine/deputy.ts'
 import { AppError } from '../jobs/errors.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
+import type { SessionRequest } from '../ports/session.ts'
 import type { Client } from './daemon-client.ts'
 
 /** A job that holds its machine while programs of the client run in it. */
@@ -12,6 +13,18 @@ export interface Hold {
   release(code: number): Promise<void>
 }
 
+/** The calls that a hold needs. The console has them without the rest of the client, which needs Node. */
+export interface HoldCalls {
+  submit(manifest: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<JobView>
+  get(id: string, signal?: AbortSignal): Promise<JobView>
+  wait(id: string, options: WaitOptions): Promise<JobView>
+  cancel(id: string): Promise<unknown>
+  openSession(
+    id: string,
+    request: SessionRequest,
+  ): Promise<{ readonly stream: { resume(): unknown }; readonly exit: Promise<number | null> }>
+}
+
 interface HoldOptions {
   /** The job prints what the terminal shows. */
   readonly record?: boolean
@@ -20,12 +33,12 @@ interface HoldOptions {
 
 /** Submits the job and resolves when its machine is there. */
 export const holdMachine = async (
-  client: Client,
+  client: HoldCalls,
   manifest: Readonly<Record<string, unknown>>,
   { record = false, signal = new AbortController().signal }: HoldOptions = {},
 ): Promise<Hold> => {
   // In the workspace, which both sides see on every provider. The job removes it before its files are collected.
-  const pipe = `.deputy-session-${randomBytes(6).toString('hex')}`
+  const pipe = `.deputy-session-${crypto.randomUUID().slice(0, 13)}`
   const { job_id: jobId } = await client.submit(
     {
       task: 'terminal',
@@ -73,7 +86,7 @@ export const withMachine = async <T>(
   }
 }
 
-const untilRunning = async (client: Client, id: string, signal: AbortSignal): Promise<void> => {
+const untilRunning = async (client: HoldCalls, id: string, signal: AbortSignal): Promise<void> => {
   for (let job = await client.get(id, signal); job.status !== 'running'; ) {
     if (job.status !== 'pending' && job.status !== 'provisioning')
       throw new AppError('unavailable', job.error?.message ?? `Job ${id} has ended: ${job.status}.`, {

@@ -1,9 +1,7 @@
 import type { Session, SessionRequest, TerminalSize } from '../ports.ts'
 import type { Client } from './daemon-client.ts'
+import { DEFAULT_SHELL } from './default-shell.ts'
 import { holdMachine } from './hold-machine.ts'
-
-/** bash where the machine has it, else sh. */
-const DEFAULT_SHELL: readonly string[] = ['sh', '-c', 'command -v bash >/dev/null && exec bash; exec sh']
 
 export interface ShellOptions {
   /** A shell unless told otherwise. */

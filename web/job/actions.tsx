@@ -37,6 +37,11 @@ export const JobActions = ({ job, onChange }: { job: JobView; onChange: () => vo
             {job.cancel_requested ? 'Cancelling…' : 'Cancel'}
           </button>
         )}
+        {job.status === 'running' && job.machine_id !== null && job.runtime !== 'proxmox' && (
+          <a class="button" href={`#/terminal/${job.machine_id}`}>
+            Terminal
+          </a>
+        )}
         <button type="button" onClick={() => void rerun()}>
           Run again
         </button>

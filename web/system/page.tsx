@@ -98,6 +98,11 @@ const Machines = ({ list: { data, problem, reload } }: { list: Fetched<MachineLi
             )}
             {machine.problem !== null && <span class="field-problem"> {machine.problem}</span>}
           </span>
+          {hasTerminal(machine) && (
+            <a class="button" href={`#/terminal/${machine.machine_id}`}>
+              Terminal
+            </a>
+          )}
           <button
             type="button"
             class="danger"
@@ -117,3 +122,7 @@ const Machines = ({ list: { data, problem, reload } }: { list: Fetched<MachineLi
     </section>
   )
 }
+
+/** Nothing connects to a VM of Proxmox, and a machine without a job is being made, pooled or destroyed. */
+const hasTerminal = ({ runtime, state }: MachineView): boolean =>
+  runtime !== 'proxmox' && (state === 'busy' || state === 'kept')
