@@ -123,10 +123,14 @@ const ofRun = z.object({ run: id })
 const shimState = z.object({
   id,
   pid: z.int(),
-  /** User id of its machines when the daemon is root. */
+  /** The first user id of its machines when the daemon is root; there are as many as machines. */
   uid: z.int().nullable(),
-  /** A machine is booted for the next run. */
-  ready: z.boolean(),
+  /** How many machines it can hold. Shims of version 0.1 hold one. */
+  capacity: z.int().default(1),
+  /** Identifies its program; empty in version 0.1. */
+  build: z.string().default(''),
+  /** It takes no new machine. */
+  retiring: z.boolean().default(false),
   /** `run` is the active run; null when there is none. */
   machines: z.array(z.object({ workspace: id, run: id.nullable() })),
 })
@@ -186,9 +190,7 @@ export const answerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('opened'), session: id }),
   /** Without a code the program was killed with its machine. */
   z.object({ kind: z.literal('ended'), session: id, code: count.exactOptional() }),
-  /** No machine of this shim is assigned to a job. `ready`: a spare machine is booted for the next run. */
-  z.object({ kind: z.literal('idle'), ready: flag }),
-  /** The shim takes no more runs. */
+  /** The shim takes no new machine and exits when it holds none. */
   z.object({ kind: z.literal('leaving') }),
   z.object({ kind: z.literal('failed'), reason: text }),
   /** Every request is answered. */

@@ -28,7 +28,7 @@ export interface ProviderSubject {
 }
 
 /** For a runtime around parts of the test's own. */
-export type ProviderMaker = (stateDir: string, blobs: Blobs) => Provider
+export type ProviderMaker = (stateDir: string, blobs: Blobs) => Provider | Promise<Provider>
 
 const DIST = new URL('../../dist/', import.meta.url)
 

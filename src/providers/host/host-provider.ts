@@ -49,17 +49,15 @@ export const createHostProvider = (options: HostOptions): Provider => {
       onLost: lost => {
         for (const id of lost) void killByEnvironment(HOST_VARIABLE, `${join(shims, `${id}.d`)}/`, false)
       },
-      chooseUid: () => null,
-      config: async (id, uid) => ({
-        id,
-        dir: shims,
+      chooseUids: () => null,
+      config: async () => ({
         runtime: 'host',
         backend: { type: 'none' },
         cgroup: null,
         cgroupPrefix: '',
-        uid,
-        warm: null,
-        maxJobs: 500,
+        warm: NO_LIMITS,
+        spareMachines: 0,
+        maxJobs: 5000,
         idleSeconds: IDLE_SECONDS,
       }),
     }),

@@ -69,9 +69,7 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
       }
       return { outcome: await driveRun({ ...drive(run, host), start }), isRefused: host.isRefused }
     } finally {
-      // A shim that was not free as assumed is not chosen again.
-      if (host.isRefused) link.retiring = true
-      if (link.reserved || host.isRefused) releaseShim(link, run)
+      if (!host.isSent || host.isRefused) releaseShim(link, run)
     }
   }
 
@@ -116,7 +114,7 @@ export const createLocalProvider = (options: LocalProviderOptions): Provider => 
     },
 
     list: async () => {
-      const held = (await pool.links()).flatMap(link => (link.machineId === null ? [] : [link.machineId]))
+      const held = (await pool.links()).flatMap(({ machines }) => [...machines.keys()])
       const names = await readdir(options.runsDir).catch(() => [])
       return Promise.all([...new Set([...held, ...names])].map(id => describeMachine(id, machineDir(id))))
     },
@@ -129,31 +127,35 @@ const MAX_ATTEMPTS = 3
 
 /** A job with `manifest.machine` needs that machine: its workspace exists only there. */
 const acquireShim = async (run: Run, pool: ShimPool): Promise<ShimLink> => {
-  if (run.manifest.machine === undefined) return pool.acquire(run.machine.id, run.detach)
-  const link = await pool.findHolder(run.machine.id)
-  if (link !== undefined && link.runId !== null)
+  const { id } = run.machine
+  const isAlone = Object.keys(run.command.secrets).length > 0
+  if (run.manifest.machine === undefined) return pool.acquire(id, { isAlone, signal: run.detach })
+  const link = await pool.findHolder(id)
+  const busy = link?.machines.get(id) ?? null
+  if (busy !== null)
     throw new AppError(
       'conflict',
-      `The kept machine ${run.machine.id} is busy with the job ${link.runId.slice(run.machine.id.length + 1)}.`,
+      `The kept machine ${id} is busy with the job ${busy.slice(id.length + 1)}.`,
       {
         hint: 'A machine runs one command at a time. Wait for that job, or cancel it.',
       },
     )
   if (link !== undefined) {
-    link.runId = runIdOf(run)
-    link.reserved = true
+    link.machines.set(id, runIdOf(run))
     return link
   }
-  throw new AppError('not_found', `The kept machine ${run.machine.id} is gone, and its workspace with it.`, {
+  throw new AppError('not_found', `The kept machine ${id} is gone, and its workspace with it.`, {
     hint: 'Machines end with their lease and with this computer. Submit the job without machine.',
   })
 }
 
-/** Releases a shim that has received nothing. */
-const releaseShim = (link: ShimLink, run: Run): void => {
-  link.runId = null
-  link.reserved = false
-  if (run.manifest.machine === undefined) link.machineId = null
+/** Gives up the place in a shim that has received nothing. */
+const releaseShim = (link: ShimLink, { machine, manifest }: Run): void => {
+  const { machines } = link
+  if (manifest.machine === undefined) machines.delete(machine.id)
+  else if (machines.has(machine.id)) machines.set(machine.id, null)
+  // It was chosen for this job alone.
+  if (link.retiring && machines.size === 0) link.send({ kind: 'retire' })
 }
 
 /** What a shim must know besides the command. */

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import { planHost } from '../host/plan-host.ts'
-import { createJobDisks, hasOneDisk } from '../sandbox/job-disks.ts'
+import { createJobDisks, hasOneDisk, type JobDisk } from '../sandbox/job-disks.ts'
 import { planSandbox, type SandboxShape } from '../sandbox/plan-sandbox.ts'
 import { bootMachine, type LaunchPlan, type LocalMachine } from './local-machine.ts'
 import { createPipeFactory } from './output-pipes.ts'
@@ -10,13 +10,13 @@ import type { RunSpec } from './run-spec.ts'
 import { helperScript } from './runner-script.ts'
 import type { ShimConfig } from './shim-config.ts'
 
-/** Boots the machines of a shim, one of them ahead of need. */
+/** Boots the machines of a shim, some of them ahead of need. */
 export interface MachineFactory {
-  /** Boots a machine for the next run. `onReady` is called when it waits for one. */
-  bootWarm(onReady: () => void): void
-  /** Returns the warm machine if the run fits into it, else boots one. It may not be ready yet. */
+  /** Boots machines for the next runs, as many as there is room for. */
+  refill(): void
+  /** Returns a machine that was booted ahead if the run fits into it, else boots one. It may not be ready yet. */
   take(spec: RunSpec): Promise<LocalMachine>
-  /** Kills the warm machine. */
+  /** Kills the machines that were booted ahead, and boots no more. */
   close(): Promise<void>
 }
 
@@ -25,21 +25,40 @@ const BOOT_MS = 60_000
 /** `ownDir` is a private directory of the shim, below its working directory. */
 export const createMachineFactory = (config: ShimConfig, ownDir: string): MachineFactory => {
   const openPipe = createPipeFactory(ownDir)
-  const disks = hasOneDisk(config.backend) ? createJobDisks(config.uid) : null
-  let warm: LocalMachine | undefined
+  const disks = hasOneDisk(config.backend) ? createJobDisks() : null
+  const uids = createUids(config.uids)
+  const warm = new Set<LocalMachine>()
   let boots = 0
+  let proxies = 0
+  /** Machines that have not ended. */
+  let living = 0
+  /** Runs that wait for a machine to end, to boot theirs. */
+  let waiting = 0
+  let closed = false
 
   const boot = (shape: SandboxShape): LocalMachine => {
     const name = `${config.id}-${boots++}`
-    const disk = disks?.take(shape.limits.disk) ?? null
+    const uid = uids.take()
+    let disk: JobDisk | null = null
     let plan: LaunchPlan | undefined
     try {
-      plan = config.runtime === 'sandbox' ? planSandbox(config, shape, name, disk) : planHost(config, name)
-      return bootMachine(plan, openPipe)
+      disk = disks?.take(shape.limits.disk, uid) ?? null
+      plan =
+        config.runtime === 'sandbox'
+          ? planSandbox({ ...config, uid }, shape, name, disk)
+          : planHost(config, name)
+      const machine = bootMachine(plan, openPipe)
+      living += 1
+      void machine.gone.then(() => {
+        living -= 1
+        uids.release(uid)
+      })
+      return machine
     } catch (error) {
       // The home was removed: remove the cgroup, which lies outside it.
       void plan?.cgroup?.remove()
       disk?.release()
+      uids.release(uid)
       throw error
     }
   }
@@ -47,7 +66,7 @@ export const createMachineFactory = (config: ShimConfig, ownDir: string): Machin
   /** Starts the egress proxy first if the job has an allow-list. The proxy stops with the machine. */
   const bootFor = async (spec: RunSpec): Promise<LocalMachine> => {
     if (config.runtime === 'host' || typeof spec.network === 'string') return boot(spec)
-    const name = `proxy-${boots}.sock`
+    const name = `proxy-${proxies++}.sock`
     const { startEgressProxy } = await import('./egress-proxy.ts')
     // A relative name: the path of a Unix socket is limited to 108 bytes.
     const proxy = await startEgressProxy(`${config.id}.d/${name}`, spec.network)
@@ -61,33 +80,56 @@ export const createMachineFactory = (config: ShimConfig, ownDir: string): Machin
   }
 
   const fitsWarm = (spec: RunSpec): boolean =>
-    spec.network === 'none' && spec.programs.length === 0 && spec.limits.disk === config.warm?.disk
+    spec.network === 'none' && spec.programs.length === 0 && spec.limits.disk === config.warm.disk
+
+  /** The one that was booted first is the most likely to be ready. */
+  const takeWarm = (): LocalMachine | undefined => {
+    const [machine] = warm
+    if (machine !== undefined) warm.delete(machine)
+    return machine
+  }
 
   return {
-    bootWarm: onReady => {
-      if (config.warm === null || warm !== undefined) return
-      const machine = boot({ network: 'none', programs: [], limits: config.warm })
-      warm = machine
-      void machine.ready.then(
-        () => warm === machine && onReady(),
-        () => {}, // `gone` follows.
-      )
-      void machine.gone.then(() => {
-        if (warm === machine) warm = undefined
-      })
+    refill: () => {
+      while (!closed && warm.size < config.spareMachines && living + waiting < config.maxMachines) {
+        const machine = boot({ network: 'none', programs: [], limits: config.warm })
+        warm.add(machine)
+        void machine.gone.then(() => warm.delete(machine))
+      }
     },
     take: async spec => {
-      const ready = warm
-      warm = undefined
-      if (ready !== undefined && fitsWarm(spec)) return ready
-      ready?.kill()
-      await ready?.gone
+      const machine = fitsWarm(spec) ? takeWarm() : undefined
+      if (machine !== undefined) return machine
+      if (living >= config.maxMachines) {
+        const other = takeWarm()
+        other?.kill()
+        waiting += 1
+        await other?.gone
+        waiting -= 1
+      }
       return bootFor(spec)
     },
     close: async () => {
-      const last = warm
-      last?.kill()
-      await last?.gone
+      closed = true
+      const last = [...warm]
+      for (const machine of last) machine.kill()
+      await Promise.all(last.map(machine => machine.gone))
+    },
+  }
+}
+
+/** The user ids of a shim's machines; null for all when they keep the daemon's. */
+const createUids = (range: ShimConfig['uids']) => {
+  const free = Array.from({ length: range?.count ?? 0 }, (_, index) => range!.first + index)
+  return {
+    take: (): number | null => {
+      if (range === null) return null
+      const uid = free.shift()
+      if (uid === undefined) throw new AppError('unavailable', 'This shim has no user id left for a machine.')
+      return uid
+    },
+    release: (uid: number | null): void => {
+      if (uid !== null) free.push(uid)
     },
   }
 }

@@ -20,20 +20,21 @@ export interface ShimHostOptions {
 }
 
 export interface ShimHost extends RunnerHost {
-  /** The shim exited or is in use. Nothing was started, so another shim may try. */
+  /** The shim is leaving or full. Nothing was started, so another shim may try. */
   readonly isRefused: boolean
+  /** The shim may have received the run. */
+  readonly isSent: boolean
 }
 
 /** The runner of a local machine. Its output is in the files of its shim, also when the shim has ended. */
 export const shimHost = (options: ShimHostOptions): ShimHost => {
   const { link } = options
   let isRefused = false
+  let isSent = false
 
   const start = async (request: StartRequest, handlers: ExchangeHandlers): Promise<Exchanged> => {
-    if (link !== undefined) {
-      link.runId = request.run
-      link.reserved = false
-    }
+    link?.machines.set(request.workspace, request.run)
+    isSent = true
     const end = await follow(options, request, handlers)
     isRefused = end.kind === 'refused' && !end.fault && end.error?.code === 'unavailable'
     return ANSWERED
@@ -44,6 +45,9 @@ export const shimHost = (options: ShimHostOptions): ShimHost => {
     retries: 0,
     get isRefused() {
       return isRefused
+    },
+    get isSent() {
+      return isSent
     },
     failed: () => {},
     connect: async () => ({

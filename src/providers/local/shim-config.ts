@@ -33,10 +33,16 @@ export const shimConfig = z.object({
   cgroup: cgroupRoot.nullable(),
   /** Prefix of cgroup names; identifies the daemon's home. */
   cgroupPrefix: z.string(),
-  /** User id of the machine when the daemon is root. */
-  uid: z.int().nullable(),
-  /** Limits of the machine booted ahead of need; null for none. */
-  warm: machineLimits.nullable(),
+  /** User ids of the machines when the daemon is root, one each. */
+  uids: z.object({ first: z.int(), count: z.int() }).nullable(),
+  /** How many machines it holds at most, those booted ahead of need included. */
+  maxMachines: z.int(),
+  /** Limits of the machines booted ahead of need. */
+  warm: machineLimits,
+  /** How many machines are booted ahead of need. */
+  spareMachines: z.int(),
+  /** Identifies the program. A daemon gives no jobs to the shims of another. */
+  build: z.string(),
   maxJobs: z.int(),
   idleSeconds: z.number(),
 })

@@ -9,15 +9,14 @@ export type ShimEvent = Answer | { readonly kind: 'closed'; readonly reason?: st
 export interface ShimLink {
   readonly id: string
   readonly pid: number
+  /** The first user id of its machines when the daemon is root. */
   readonly uid: number | null
-  machineId: string | null
-  runId: string | null
-  /** Set from the moment the shim is chosen until it answers. */
-  reserved: boolean
-  /** The shim gets no more jobs and exits when it is free. */
+  readonly capacity: number
+  readonly build: string
+  /** The machines that it holds or was chosen for, each with its active run, or null. */
+  readonly machines: Map<string, string | null>
+  /** The shim gets no more machines and exits when it holds none. */
   retiring: boolean
-  /** A machine is booted for the next run. */
-  ready: boolean
   /** Monotonic time at which the shim last became free. */
   idleSince: number
   readonly closed: boolean
@@ -103,12 +102,9 @@ export const connectShim = (path: string): Promise<ShimLink> =>
 
 const BRACE = '{'.charCodeAt(0)
 
-const linkState = ({ id, pid, uid, ready, machines: [held] }: ShimState) => ({
-  ...{ id, pid, uid, ready },
-  machineId: held?.workspace ?? null,
-  runId: held?.run ?? null,
-  reserved: false,
-  retiring: false,
+const linkState = ({ machines, ...shim }: ShimState) => ({
+  ...shim,
+  machines: new Map(machines.map(({ workspace, run }) => [workspace, run])),
   idleSince: performance.now(),
 })
 
@@ -116,9 +112,9 @@ const ENDS: ReadonlySet<Answer['kind']> = new Set(['exit', 'lost', 'refused'])
 
 const noteAnswer = (link: ShimLink, answer: Answer): void => {
   if (answer.kind === 'leaving') link.retiring = true
-  else if (answer.kind === 'idle') {
-    link.ready = answer.ready
-    if (!answer.ready) link.idleSince = performance.now()
-  } else if (answer.kind === 'released' && link.machineId === answer.workspace) link.machineId = null
-  else if ('run' in answer && ENDS.has(answer.kind) && link.runId === answer.run) link.runId = null
+  else if (answer.kind === 'released') {
+    link.machines.delete(answer.workspace)
+    if (link.machines.size === 0) link.idleSince = performance.now()
+  } else if ('run' in answer && ENDS.has(answer.kind))
+    for (const [machine, run] of link.machines) if (run === answer.run) link.machines.set(machine, null)
 }

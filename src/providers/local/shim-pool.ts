@@ -3,11 +3,11 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import { connectShim, type ShimLink } from './shim-link.ts'
-import { createShimStarter, type ShimStarterOptions } from './start-shim.ts'
+import { createShimStarter, MAX_MACHINES, type ShimStarterOptions, shimBuild } from './start-shim.ts'
 
 export interface ShimPool {
-  /** Returns the shim that holds this machine, else a free one, else a new one, reserved for the machine. */
-  acquire(machineId: string, signal: AbortSignal): Promise<ShimLink>
+  /** Returns the shim that holds this machine, else one with room, else a new one, and keeps a place in it. */
+  acquire(machineId: string, options: AcquireOptions): Promise<ShimLink>
   findHolder(machineId: string): Promise<ShimLink | undefined>
   links(): Promise<ShimLink[]>
   /** The socket on which a shim listens. */
@@ -18,11 +18,16 @@ export interface ShimPool {
   close(): Promise<void>
 }
 
-export interface ShimPoolOptions extends Pick<ShimStarterOptions, 'dir' | 'chooseUid' | 'config'> {
-  /** Number of free shims to keep running. */
+interface AcquireOptions {
+  /** The shim holds no other machine, before and after: the job has secrets. */
+  readonly isAlone: boolean
+  readonly signal: AbortSignal
+}
+
+export interface ShimPoolOptions
+  extends Pick<ShimStarterOptions, 'dir' | 'chooseUids' | 'config' | 'idleSeconds'> {
+  /** Number of free shims to keep running; others stop after `idleSeconds`. */
   readonly spare: number
-  /** Free shims beyond `spare` stop after this time. */
-  readonly idleSeconds: number
   /** Called when shims have exited unexpectedly, and once at start. */
   onLost(lost: readonly string[], living: ReadonlySet<string>): void
   log(message: string, fields: Record<string, unknown>): void
@@ -37,17 +42,27 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   let refusal: string | undefined
 
   const livingIds = () => new Set([...[...links].map(link => link.id), ...starting.keys()])
-  const usedUids = () => [...links].flatMap(({ uid }) => (uid === null ? [] : [uid]))
+  const holderOf = (machineId: string) => [...links].find(({ machines }) => machines.has(machineId))
+  const usedUids = () =>
+    [...links].flatMap(({ uid, capacity }) => (uid === null ? [] : [{ first: uid, count: capacity }]))
 
   const addLink = (link: ShimLink): ShimLink => {
     links.add(link)
     link.listen(event => {
+      if (event.kind === 'leaving') refill()
       if (event.kind !== 'closed') return
       links.delete(link)
-      if (closed || link.retiring) return
-      options.log('a shim ended unexpectedly', { shim: link.id, run: link.runId, reason: event.reason })
-      void removeShimFiles(options.dir, link.id).then(() => options.onLost([link.id], livingIds()))
+      if (closed) return
+      const { id, machines } = link
+      if (!link.retiring || machines.size > 0)
+        options.log('a shim ended unexpectedly', {
+          ...{ shim: id, machines: [...machines.keys()], reason: event.reason },
+        })
+      // Also after one that was leaving: it may have been killed before it had cleaned up.
+      void removeShimFiles(options.dir, id).then(() => options.onLost([id], livingIds()))
     })
+    // A shim of another version keeps what it holds, and leaves after it.
+    if (link.build !== shimBuild()) retire(link)
     return link
   }
 
@@ -62,55 +77,56 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
     options.onLost(lost, livingIds())
   })
 
+  /** Starts the next shim while the last one has room, so that no job waits for it. */
   const refill = () => {
-    if (closed) return
-    const free = [...links].filter(isFree).length + starting.size
-    for (let missing = options.spare - free; missing > 0; missing--)
+    if (closed || options.spare === 0 || starting.size > 0) return
+    const room = [...links].filter(isOpen).reduce((sum, link) => sum + roomIn(link), 0)
+    if (room < SPARE_ROOM)
       startShim().catch(error => options.log('a shim did not start', { error: (error as Error).message }))
   }
 
   const idleTimer = setInterval(() => endIdle(links, options), options.idleSeconds * 250).unref()
 
-  let waiting = 0
-  /** Takes a free shim, or the first that becomes free. Starts one shim for each waiting caller. */
-  const acquireFree = async (machineId: string, signal: AbortSignal): Promise<ShimLink> => {
-    waiting += 1
+  const waiting = { alone: 0, shared: 0 }
+  /** Takes a place, or waits for the next shim; starts as many as the waiting callers need. */
+  const findPlace = async (machineId: string, { isAlone, signal }: AcquireOptions): Promise<ShimLink> => {
+    const kind = isAlone ? 'alone' : 'shared'
+    waiting[kind] += 1
     try {
       for (;;) {
         signal.throwIfAborted()
-        const free = [...links].filter(isFree)
-        // One with a booted machine answers sooner than one that has just become free.
-        const link = free.find(({ ready }) => ready) ?? free[0]
+        const link = isAlone ? [...links].find(isFree) : fullestWithRoom(links)
         if (link !== undefined) {
-          link.reserved = true
-          link.machineId = machineId
+          link.machines.set(machineId, null)
+          if (isAlone) link.retiring = true
           return link
         }
-        if (starting.size < waiting) void startShim().catch(() => {})
+        if (starting.size < waiting.alone + Math.ceil(waiting.shared / MAX_MACHINES))
+          void startShim().catch(() => {})
         await Promise.any(starting.values()).catch((error: AggregateError) => {
           throw error.errors[0]
         })
       }
     } finally {
-      waiting -= 1
+      waiting[kind] -= 1
     }
   }
 
   void discovered.then(refill, () => {})
 
   return {
-    acquire: async (machineId, signal) => {
+    acquire: async (machineId, acquire) => {
       await discovered
-      signal.throwIfAborted()
-      const holder = [...links].find(link => link.machineId === machineId)
+      acquire.signal.throwIfAborted()
+      const holder = holderOf(machineId)
       if (holder !== undefined) return holder
-      const link = await acquireFree(machineId, signal)
+      const link = await findPlace(machineId, acquire)
       setImmediate(refill)
       return link
     },
     findHolder: async machineId => {
       await discovered
-      return [...links].find(link => link.machineId === machineId)
+      return holderOf(machineId)
     },
     links: () => discovered.then(() => [...links]),
     socketOf: ({ id }) => socketPath(id),
@@ -121,7 +137,7 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
       await discovered.catch(() => {})
       await Promise.allSettled(starting.values())
       for (const link of links) {
-        if (isFree(link)) link.send({ kind: 'retire' })
+        if (isFree(link)) retire(link)
         link.disconnect()
       }
       closeSync(dirFd)
@@ -129,8 +145,29 @@ export const createShimPool = (options: ShimPoolOptions): ShimPool => {
   }
 }
 
-const isFree = (link: ShimLink) =>
-  link.machineId === null && !link.reserved && !link.retiring && !link.closed && link.runId === null
+/** Free places below which the next shim is started. */
+const SPARE_ROOM = 4
+
+const roomIn = ({ capacity, machines }: ShimLink): number => capacity - machines.size
+
+const isOpen = (link: ShimLink): boolean => !link.retiring && !link.closed
+
+const isFree = (link: ShimLink): boolean => isOpen(link) && link.machines.size === 0
+
+/** The fullest, so that others become free and leave. */
+const fullestWithRoom = (links: Iterable<ShimLink>): ShimLink | undefined =>
+  [...links]
+    .filter(link => isOpen(link) && roomIn(link) > 0)
+    .reduce<ShimLink | undefined>(
+      (best, link) => (best === undefined || roomIn(link) < roomIn(best) ? link : best),
+      undefined,
+    )
+
+/** It gets no more machines, and leaves when it holds none. */
+const retire = (link: ShimLink): void => {
+  link.retiring = true
+  link.send({ kind: 'retire' })
+}
 
 /** Stops shims that a burst of jobs has started, to free their memory. */
 const endIdle = (
@@ -140,10 +177,7 @@ const endIdle = (
   const before = performance.now() - idleSeconds * 1000
   const free = [...links].filter(isFree)
   const idle = free.filter(link => link.idleSince < before).slice(0, Math.max(0, free.length - spare))
-  for (const link of idle) {
-    link.retiring = true
-    link.send({ kind: 'retire' })
-  }
+  for (const link of idle) retire(link)
 }
 
 /** Connects to the shims of an earlier daemon, and removes the files of those that have ended. */

@@ -15,8 +15,6 @@ import { serveSession } from './serve-session.ts'
 import type { ShimConfig } from './shim-config.ts'
 
 const HOME_CHECK_MS = 15_000
-/** Machines that one shim holds at once. */
-const MAX_MACHINES = 1
 
 /** Accepts connections of the daemon and runs its jobs. Rejects when it cannot, as when the home was removed. */
 export const serveShim = async (config: ShimConfig): Promise<void> => {
@@ -54,7 +52,7 @@ export const serveShim = async (config: ShimConfig): Promise<void> => {
   }, HOME_CHECK_MS)
   await listening
   process.stdout.write('ready\n')
-  shim.becomeIdle()
+  shim.prepare()
 }
 
 const sendAnswer = (socket: Socket, answer: Answer): void => {
@@ -76,7 +74,8 @@ const readRequests = (socket: Socket, onRequest: (request: Request, data: Buffer
 interface Shim {
   handle(request: Request, answer: (answer: Answer) => void): void
   machine(id: string): HeldMachine | undefined
-  becomeIdle(): void
+  /** Boots machines ahead of need. */
+  prepare(): void
   /** Milliseconds since the shim last held a machine; 0 while it holds one. */
   idleMs(): number
   /** Ends the machines and the process, with this exit status. */
@@ -94,51 +93,56 @@ const createShim = (
   let runs = 0
   let retiring = false
   let leaving = false
-  /** Strings cannot be wiped from memory, so a shim that has held secrets exits after the run. */
-  let hasHeldSecrets = false
   let idleSince = performance.now()
-  /** A machine is booted for the next run. */
-  let ready = false
 
   const leave = async (status = 0): Promise<void> => {
     if (leaving) return
     leaving = true
-    retiring = true
     closeServer()
-    broadcast({ kind: 'leaving' })
+    if (!retiring) broadcast({ kind: 'leaving' })
+    retiring = true
     await Promise.all([factory.close(), ...[...machines.values()].map(machine => machine.destroy())])
     rmSync(ownDir, { recursive: true, force: true })
     process.exit(status)
   }
 
-  const becomeIdle = (): void => {
-    idleSince = performance.now()
+  /** Takes no new machine, and leaves when the last one has gone. */
+  const retire = (): void => {
+    if (!retiring) broadcast({ kind: 'leaving' })
+    retiring = true
+    if (machines.size === 0) void leave()
+    else void factory.close()
+  }
+
+  const prepare = (): void => {
     try {
-      factory.bootWarm(() => {
-        ready = true
-        broadcast({ kind: 'idle', ready })
-      })
+      if (!retiring) factory.refill()
     } catch (error) {
       console.error(error) // The next run boots its machine itself, or reports why it cannot.
     }
-    broadcast({ kind: 'idle', ready })
   }
 
   const onGone = async (id: string): Promise<void> => {
     machines.delete(id)
+    idleSince = performance.now()
     broadcast({ kind: 'released', workspace: id, left: [] })
-    if (runs >= config.maxJobs || hasHeldSecrets) retiring = true
-    if (machines.size > 0 || leaving) return
-    if (retiring) await leave()
-    else becomeIdle()
+    if (retiring && machines.size === 0) await leave()
+    else prepare()
+  }
+
+  const send = (answer: Answer): void => {
+    broadcast(answer)
+    // Not before: booting the next machine would delay this run.
+    if (answer.kind === 'started') setImmediate(prepare)
   }
 
   const hold = (id: string): HeldMachine => {
     const held = machines.get(id)
     if (held !== undefined) return held
-    if (retiring || machines.size >= MAX_MACHINES)
-      throw new AppError('unavailable', 'This shim holds another machine.')
-    return createHeldMachine({ id, factory, send: broadcast, onGone: () => onGone(id) })
+    if (retiring) throw new AppError('unavailable', 'This shim takes no new machine.')
+    if (machines.size >= config.maxMachines)
+      throw new AppError('unavailable', `This shim holds ${machines.size} machines already.`)
+    return createHeldMachine({ id, factory, send, onGone: () => onGone(id) })
   }
 
   const start = (request: StartRequest): void => {
@@ -146,24 +150,21 @@ const createShim = (
     const machine = hold(spec.machineId)
     machine.start(spec)
     machines.set(spec.machineId, machine)
-    ready = false
     runs += 1
-    hasHeldSecrets ||= Object.keys(spec.secrets).length > 0
+    // Strings cannot be wiped from memory, so a shim that has held secrets exits after the run.
+    if (runs >= config.maxJobs || Object.keys(spec.secrets).length > 0) retire()
   }
 
-  const retire = (): void => {
-    if (machines.size === 0) void leave()
-    else retiring = true
-  }
   const state = (): ShimState => ({
-    ...{ id: config.id, pid: process.pid, uid: config.uid, ready },
+    ...{ id: config.id, pid: process.pid, uid: config.uids?.first ?? null, retiring },
+    ...{ capacity: config.maxMachines, build: config.build },
     machines: [...machines.values()].map(machine => machine.describe()),
   })
 
   return {
     handle: createHandler({ machines, start, retire, state }),
     machine: id => machines.get(id),
-    becomeIdle,
+    prepare,
     idleMs: () => (machines.size > 0 ? 0 : performance.now() - idleSince),
     leave,
   }

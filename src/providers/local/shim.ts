@@ -3,7 +3,7 @@ import { closeSync, readdirSync, readFileSync } from 'node:fs'
 import { shimConfig } from './shim-config.ts'
 import { serveShim } from './shim-server.ts'
 
-/** The process that runs one local job at a time. The daemon starts it; it survives the daemon. */
+/** The process that runs local jobs. The daemon starts it; it survives the daemon. */
 const main = async (): Promise<void> => {
   closeInherited()
   // Stray output must not kill the process when the daemon that read it has exited.

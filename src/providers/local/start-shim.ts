@@ -1,20 +1,23 @@
 import { spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { closeSync, openSync } from 'node:fs'
+import { createHash, randomBytes } from 'node:crypto'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compiledFile } from '../../files/compiled-file.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { hasOneDisk, mountNamespace } from '../sandbox/job-disks.ts'
+import type { UidRange } from '../sandbox/sandbox-uids.ts'
 import type { ShimConfig } from './shim-config.ts'
 import type { ShimLink } from './shim-link.ts'
 
 export interface ShimStarterOptions {
   readonly dir: string
-  /** Chooses a user id for the machines of a shim; null when they keep the daemon's. */
-  chooseUid(used: ReadonlySet<number>): number | null
-  config(id: string, uid: number | null): Promise<ShimConfig>
+  /** Chooses user ids for the machines of a shim, at most so many; null when they keep the daemon's. */
+  chooseUids(used: readonly UidRange[], count: number): UidRange | null
+  /** What all shims of a provider have in common. */
+  config(): Promise<Omit<ShimConfig, 'id' | 'dir' | 'uids' | 'maxMachines' | 'idleSeconds' | 'build'>>
+  readonly idleSeconds: number
   connectTo(id: string): Promise<ShimLink>
-  usedUids(): readonly number[]
+  usedUids(): readonly UidRange[]
 }
 
 export interface ShimStarter {
@@ -25,21 +28,27 @@ export interface ShimStarter {
 
 const START_MS = 30_000
 
-/** Starts shims, each with a user id that no other has. */
+/** Machines that one shim holds. A shim that is killed takes all of them with it. */
+export const MAX_MACHINES = 16
+
+/** Starts shims, each with user ids that no other has. */
 export const createShimStarter = (options: ShimStarterOptions): ShimStarter => {
   const { dir, connectTo } = options
   const starting = new Map<string, Promise<ShimLink>>()
-  const startingUids = new Set<number>()
+  const startingUids = new Set<UidRange>()
 
   const start = async (id: string): Promise<ShimLink> => {
-    // Reserved before anything is awaited: shims that start in the same moment must not get the same one.
-    const uid = options.chooseUid(new Set([...options.usedUids(), ...startingUids]))
-    if (uid !== null) startingUids.add(uid)
+    // Reserved before anything is awaited: shims that start in the same moment must not get the same ones.
+    const uids = options.chooseUids([...options.usedUids(), ...startingUids], MAX_MACHINES)
+    if (uids !== null) startingUids.add(uids)
     try {
-      await startProcess(await options.config(id, uid), dir)
+      const common = await options.config()
+      const maxMachines = uids?.count ?? MAX_MACHINES
+      const { idleSeconds } = options
+      await startProcess({ ...common, id, dir, uids, maxMachines, idleSeconds, build: shimBuild() }, dir)
       return await connectTo(id)
     } finally {
-      if (uid !== null) startingUids.delete(uid)
+      if (uids !== null) startingUids.delete(uids)
     }
   }
 
@@ -59,8 +68,8 @@ const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const log = openSync(join(dir, 'shims.log'), 'a', 0o600)
     const argv = [
-      ...(hasOneDisk(config.backend) ? mountNamespace(config.uid) : []),
-      ...[process.execPath, '--max-old-space-size=256', '--max-semi-space-size=1'],
+      ...(hasOneDisk(config.backend) ? mountNamespace(config.uids !== null) : []),
+      ...[process.execPath, '--max-old-space-size=1024', '--max-semi-space-size=1'],
       ...[compiledFile('shim/shim.js'), JSON.stringify(config)],
     ]
     const child = spawn(argv[0]!, argv.slice(1), {
@@ -91,6 +100,17 @@ const startProcess = (config: ShimConfig, dir: string): Promise<void> =>
       resolve()
     })
   })
+
+let build: string | undefined
+
+/** Identifies the program of the shims that this daemon starts. */
+export const shimBuild = (): string => {
+  build ??= createHash('sha256')
+    .update(readFileSync(compiledFile('shim/shim.js')))
+    .digest('hex')
+    .slice(0, 16)
+  return build
+}
 
 const shimEnv = (): Record<string, string> => {
   const env: Record<string, string> = {}

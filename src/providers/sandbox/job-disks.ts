@@ -20,7 +20,7 @@ export const DISKS_DIR = '/sys/kernel'
  * alone can only limit each directory. The shim mounts them before a machine needs one and uses an empty one again:
  * a process for each mount would cost more than the start of the sandbox.
  */
-export const createJobDisks = (uid: number | null): { take(bytes: number): JobDisk } => {
+export const createJobDisks = (): { take(bytes: number, uid: number | null): JobDisk } => {
   mount(DISKS_OPTIONS, DISKS_DIR)
   const free = new Map<number, string[]>()
   let mounted = 0
@@ -33,7 +33,7 @@ export const createJobDisks = (uid: number | null): { take(bytes: number): JobDi
   }
 
   return {
-    take: bytes => {
+    take: (bytes, uid) => {
       const dir = free.get(bytes)?.pop() ?? mountDisk(bytes)
       for (const path of directoriesOf(dir)) {
         mkdirSync(path)
@@ -51,17 +51,17 @@ export const createJobDisks = (uid: number | null): { take(bytes: number): JobDi
 }
 
 /** Runs a program in a mount namespace in which disks can be mounted. */
-export const mountNamespace = (uid: number | null): string[] => [
+export const mountNamespace = (isRoot: boolean): string[] => [
   'unshare',
   // An ordinary user may mount in a user namespace only.
-  ...(uid === null ? ['--user', '--map-root-user'] : []),
+  ...(isRoot ? [] : ['--user', '--map-root-user']),
   // Later mounts of the computer arrive here, and none of these leaves.
   ...['--mount', '--propagation', 'slave', '--'],
 ]
 
 /** For the test sandbox: prepares a disk in `DISKS_DIR/0` with programs only, then executes the arguments. */
 export const diskSetUp = (uid: number | null, bytes: number): string[] => [
-  ...mountNamespace(uid),
+  ...mountNamespace(uid !== null),
   ...['/bin/sh', '-c', SET_UP, 'sh', DISKS_OPTIONS, diskOptions(bytes), `${DISKS_DIR}/0`, String(uid ?? 0)],
 ]
 

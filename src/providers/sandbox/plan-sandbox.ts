@@ -24,9 +24,14 @@ export interface SandboxShape {
 /** Set in the environment of the launcher and of bubblewrap's init, not of the job, to find them after a failed boot. */
 export const SANDBOX_VARIABLE = 'DEPUTY_BOX'
 
+export interface SandboxConfig extends Pick<ShimConfig, 'backend' | 'cgroup' | 'cgroupPrefix'> {
+  /** The user id of the machine when the daemon is root. */
+  readonly uid: number | null
+}
+
 /** Plans how this shim starts a sandbox of this shape. Without a disk the sandbox mounts its writable directories itself. */
 export const planSandbox = (
-  config: ShimConfig,
+  config: SandboxConfig,
   shape: SandboxShape,
   name: string,
   disk: JobDisk | null,
@@ -130,7 +135,7 @@ const builderOf = (backend: Backend, seccomp: Buffer | undefined): ((view: View)
 }
 
 interface Description {
-  readonly config: ShimConfig
+  readonly config: SandboxConfig
   readonly shape: SandboxShape
   readonly seccomp: boolean
   readonly cgroup: LaunchPlan['cgroup']

@@ -7,13 +7,12 @@ import type { MachineLimits } from '../../runner/shim-start.ts'
 import { findCgroupRoot, removeStaleCgroups } from '../local/cgroup-root.ts'
 import { killByEnvironment } from '../local/kill-by-environment.ts'
 import { createLocalProvider } from '../local/local-provider.ts'
-import type { ShimConfig } from '../local/shim-config.ts'
 import { createShimPool } from '../local/shim-pool.ts'
 import { checkSandbox } from './check-sandbox.ts'
 import { fitsSandbox } from './fits-sandbox.ts'
 import { SANDBOX_VARIABLE } from './plan-sandbox.ts'
 import { type Probe, probeBackend } from './probe-backend.ts'
-import { freeUid, uidRange } from './sandbox-uids.ts'
+import { freeUids, uidRange } from './sandbox-uids.ts'
 
 export interface SandboxOptions {
   /** Private to this daemon; must be on the same disk as the blobs. */
@@ -25,9 +24,9 @@ export interface SandboxOptions {
   readonly keep?: Partial<KeepLimits>
   /** Seconds between SIGTERM and SIGKILL. */
   readonly graceSeconds?: number
-  /** Number of free shims to keep running. Default: one per core. */
+  /** Number of machines to boot ahead of need. Default: one per core. */
   readonly spare?: number
-  /** Free shims beyond `spare` stop after this time, checked four times as often. Default: 45. */
+  /** Free shims beyond one stop after this time, checked four times as often. Default: 45. */
   readonly idleSeconds?: number
   /** Forces this way of building sandboxes. */
   readonly backend?: 'bwrap' | 'unshare'
@@ -71,24 +70,22 @@ export const createSandboxProvider = (options: SandboxOptions): Provider => {
 
   const pool = createShimPool({
     dir: join(dir, 'shims'),
-    spare: options.spare ?? availableParallelism(),
+    spare: 1,
     idleSeconds,
     log: options.log ?? (() => {}),
     onLost: (lost, living) => {
       if (cgroup.root !== null) void removeStaleCgroups(cgroup.root, cgroupPrefix, living)
       for (const id of lost) void killByEnvironment(SANDBOX_VARIABLE, `${cgroupPrefix}${id}-`, false)
     },
-    chooseUid: used => freeUid(uids, used),
-    config: async (id, uid): Promise<ShimConfig> => ({
-      id,
-      dir: join(dir, 'shims'),
+    chooseUids: (used, count) => freeUids(uids, used, count),
+    config: async () => ({
       runtime: 'sandbox',
       backend: (await probe()).backend,
       cgroup: cgroup.root,
       cgroupPrefix,
-      uid,
       warm: defaults,
-      maxJobs: 500,
+      spareMachines: options.spare ?? availableParallelism(),
+      maxJobs: 5000,
       idleSeconds,
     }),
   })

@@ -34,8 +34,21 @@ const lastId = (line: string): number => {
   return inside + count - 1
 }
 
-export const freeUid = (range: UidRange | null, used: ReadonlySet<number>): number | null => {
+/**
+ * User ids for the machines of one shim, which no range in `used` contains. When there are not enough left, the shim gets
+ * one, for one machine; when none is left, it shares the last one.
+ */
+export const freeUids = (
+  range: UidRange | null,
+  used: readonly UidRange[],
+  count: number,
+): UidRange | null => {
   if (range === null) return null
-  for (let uid = range.first; uid < range.first + range.count; uid++) if (!used.has(uid)) return uid
-  return range.first + range.count - 1
+  const end = range.first + range.count
+  const isFree = (from: number, to: number) =>
+    used.every(({ first, count }) => to <= first || first + count <= from)
+  for (let first = range.first; first + count <= end; first += count)
+    if (isFree(first, first + count)) return { first, count }
+  for (let first = range.first; first < end; first++) if (isFree(first, first + 1)) return { first, count: 1 }
+  return { first: end - 1, count: 1 }
 }

@@ -22,10 +22,7 @@ export const trySandbox = (
   new Promise(resolve => {
     const disk = hasOneDisk(backend) ? { dir: `${DISKS_DIR}/0`, release: () => {} } : null
     const plan = planSandbox(
-      {
-        ...{ id: 'trial', dir: '/', runtime: 'sandbox', backend, cgroup: null, cgroupPrefix: prefix, uid },
-        ...{ warm: null, maxJobs: 1, idleSeconds: 1 },
-      },
+      { backend, cgroup: null, cgroupPrefix: prefix, uid },
       {
         network: 'none',
         programs: [],

@@ -7,17 +7,26 @@ import { compiledFile } from '../../../src/files/compiled-file.ts'
 import type { ShimConfig } from '../../../src/providers/local/shim-config.ts'
 import { createHarness } from '../../support/providers.ts'
 import { SANDBOXES } from '../../support/sandboxes.ts'
-import { processesWith, waitFor } from './provider-contract.ts'
+import { processesWith } from './provider-contract.ts'
 
 const { subject } = SANDBOXES.find(variant => variant.skip === undefined)!
 
 describe.skipIf(process.getuid?.() !== 0)('shims of a root daemon that start in the same moment', () => {
   it('have user ids of their own', async () => {
-    const harness = await createHarness({ ...subject, options: { ...subject.options, spare: 4 } })
+    const harness = await createHarness(subject)
     const uids = () =>
-      processesWith(harness.stateDir).flatMap(line => /shim\.js .*"uid":(\d+)/.exec(line)?.[1] ?? [])
-    await waitFor(() => uids().length === 4, 'four shims run')
-    expect(new Set(uids()).size).toBe(4)
+      processesWith(harness.stateDir).flatMap(
+        line => /shim\.js .*"uids":\{"first":(\d+)/.exec(line)?.[1] ?? [],
+      )
+    // Each has a shim of its own.
+    const jobs = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        harness.launch({ task: 'echo on; sleep 300' }, { secrets: { TOKEN: 'not told' } }),
+      ),
+    )
+    for (const { sink } of jobs) await sink.until(({ text }) => text().includes('on'), 'it runs')
+    expect(uids().length).toBeGreaterThanOrEqual(4)
+    expect(new Set(uids()).size).toBe(uids().length)
     await harness.dispose()
   })
 })
@@ -30,7 +39,8 @@ describe('a shim that cannot start', () => {
   const startIn = async (dir: string): Promise<{ code: number | null; log: string }> => {
     const config: ShimConfig = {
       ...{ id: '0badcafe', dir, runtime: 'host', backend: { type: 'none' }, cgroup: null, cgroupPrefix: '' },
-      ...{ uid: null, warm: null, maxJobs: 1, idleSeconds: 3600 },
+      ...{ uids: null, maxMachines: 1, spareMachines: 0, maxJobs: 1, idleSeconds: 3600, build: 'b1' },
+      warm: { memory: 0, disk: 0, cpu: 0, processes: 0 },
     }
     const child = spawn(process.execPath, [compiledFile('shim/shim.js'), JSON.stringify(config)], {
       cwd: home,

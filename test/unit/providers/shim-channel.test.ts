@@ -18,8 +18,8 @@ const FOLLOW = { kind: 'follow', run: RUN, from: 0 } as const
 const fakeLink = () => {
   const listeners = new Set<(event: ShimEvent) => void>()
   const link: ShimLink = {
-    ...{ id: 's1', pid: 1, uid: null, machineId: 'm1', runId: RUN, ready: false },
-    ...{ reserved: false, retiring: false, idleSince: 0, closed: false },
+    ...{ id: 's1', pid: 1, uid: null, capacity: 16, build: 'b1', retiring: false, idleSince: 0 },
+    ...{ machines: new Map([['m1', RUN]]), closed: false },
     send: () => {},
     listen: listener => {
       listeners.add(listener)

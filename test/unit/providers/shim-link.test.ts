@@ -24,7 +24,7 @@ const connectTo = async (answer: string): ReturnType<typeof connectShim> => {
   }
 }
 
-const shim = { id: 's1', pid: 7, uid: null, ready: true, machines: [] }
+const shim = { id: 's1', pid: 7, uid: null, capacity: 16, build: 'b1', retiring: false, machines: [] }
 const hello = { kind: 'hello', mark: 'shim', boot: '-', shim } as const
 
 describe('a shim of another version', () => {
@@ -36,6 +36,13 @@ describe('a shim of another version', () => {
     ['hello version=1\n', 'cannot be read'],
   ])('is refused with a sentence: %j', async (answer, sentence) => {
     await expect(connectTo(answer)).rejects.toThrow(sentence)
+  })
+
+  it('is known to hold one machine when it does not say how many it can hold', async () => {
+    const old = `hello version=1 oldest=1 mark=shim boot=- 'shim={"id":"s1","pid":7,"uid":null,"ready":true,"machines":[{"workspace":"m1","run":"m1.j1"}]}'\n`
+    const link = await connectTo(`${old}idle ready=1\n`)
+    expect(link).toMatchObject({ capacity: 1, build: '', retiring: false })
+    expect([...link.machines]).toEqual([['m1', 'm1.j1']])
   })
 
   it('is used when it still understands this one', async () => {

@@ -42,7 +42,7 @@ const start: Request = {
 }
 
 const state: ShimState = {
-  ...{ id: 's1', pid: 7, uid: null, ready: true },
+  ...{ id: 's1', pid: 7, uid: null, capacity: 16, build: 'b1', retiring: false },
   machines: [{ workspace: 'm1', run: 'm1.j1' }],
 }
 
@@ -99,7 +99,6 @@ const ANSWERS: readonly Answer[] = [
   { kind: 'tar', workspace: 'm1' },
   { kind: 'opened', session: 's1' },
   { kind: 'ended', session: 's1', code: 9 },
-  { kind: 'idle', ready: true },
   { kind: 'leaving' },
   { kind: 'failed', reason: "it's version 9" },
   { kind: 'end' },
