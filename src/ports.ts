@@ -2,6 +2,7 @@
 export type { Ballast } from './ports/ballast.ts'
 export type { Blobs } from './ports/blobs.ts'
 export type { Clock } from './ports/clock.ts'
+export type { DaemonRecord, Fleet } from './ports/fleet.ts'
 export type { CreateRequest, FoundMachine, Machine, MachineRecord } from './ports/machine.ts'
 export type { Check, Fit, Provider, Readiness } from './ports/provider.ts'
 export type {

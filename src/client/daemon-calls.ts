@@ -1,5 +1,5 @@
 import type { Setting } from '../config/load.ts'
-import type { JobView, MachineView } from '../engine/deputy.ts'
+import type { DaemonSummary, JobView, MachineView } from '../engine/deputy.ts'
 import type { Readiness } from '../ports.ts'
 import type { Connection } from './daemon-client.ts'
 import type { DaemonInfo } from './daemon-info.ts'
@@ -51,6 +51,10 @@ export const createDaemonCalls = ({ transport, retry }: Connection) => ({
     const json = { may_approve: mayApprove }
     return (await transport.json<{ url: string }>({ method: 'POST', path: '/api/console/codes', json })).url
   },
+
+  /** The daemons that share the database; empty with SQLite. */
+  daemons: async (): Promise<readonly DaemonSummary[]> =>
+    (await retry<{ daemons: readonly DaemonSummary[] }>({ path: '/api/daemons' })).daemons,
 
   machines: async (): Promise<readonly MachineView[]> =>
     (await retry<{ machines: readonly MachineView[] }>({ path: '/api/machines' })).machines,

@@ -35,6 +35,20 @@ export const configSchema = z.strictObject({
     .describe(
       'PostgreSQL database for jobs and output, with ?schema=, ?pool= and the TLS settings of the server; default: SQLite in the state directory',
     ),
+  fleet: z.strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is not a name of letters, digits, dots and dashes')
+      .optional()
+      .describe('Name of this daemon among those that share the database; default: the name of the computer'),
+    lease: z
+      .number()
+      .int()
+      .min(2)
+      .max(300)
+      .default(15)
+      .describe('Seconds without a sign of life after which other daemons consider this one gone'),
+  }),
   http: z.strictObject({
     enabled: z.boolean().default(true).describe('Listen on TCP besides the Unix socket'),
     host: z.string().default('127.0.0.1').describe('Address of the control listener'),
@@ -226,6 +240,7 @@ export type AgentPreset = Config['agents'][string]
 /** Environment variables and the settings they set. Upper-case names without a prefix come from older systems. */
 export const ENVIRONMENT: readonly EnvironmentVariable[] = [
   { name: 'DEPUTY_STORE', path: 'store', type: 'string' },
+  { name: 'DEPUTY_NAME', path: 'fleet.name', type: 'string' },
   { name: 'DEPUTY_HTTP', path: 'http.enabled', type: 'boolean' },
   { name: 'DEPUTY_HTTP_HOST', path: 'http.host', type: 'string' },
   { name: 'DEPUTY_HTTP_PORT', path: 'http.port', type: 'number' },

@@ -1,34 +1,61 @@
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Home } from '../config/home.ts'
 import type { Config } from '../config/schema.ts'
 import { installationId } from '../nodes/installation-id.ts'
-import type { Store } from '../ports.ts'
+import type { Blobs, Clock, Fleet, Store } from '../ports.ts'
+import { createBlobs } from '../store/blob-store.ts'
 import { openStore } from '../store/sqlite-store.ts'
+import { VERSION } from '../version.ts'
 import { checkDatabase } from './check-database.ts'
+import { systemClock } from './system-clock.ts'
 
 interface OpenedStore {
   readonly store: Store
-  /** Rejects when the daemon must stop: the database is damaged, or another daemon has taken it over. */
+  readonly blobs: Blobs
+  readonly clock: Clock
+  /** With PostgreSQL: the daemons that share it. */
+  readonly fleet?: Fleet
+  /** Rejects when the daemon must stop: the database is damaged, or it may no longer write to it. */
   readonly failure: Promise<never>
 }
 
+interface StoreOptions {
+  readonly home: Home
+  readonly config: Config
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
 /** Opens the database that the configuration names: PostgreSQL, or SQLite in the state directory. */
-export const openConfiguredStore = async (options: {
-  home: Home
-  config: Config
-  log: Logger
-  signal: AbortSignal
-}): Promise<OpenedStore> => {
+export const openConfiguredStore = async (options: StoreOptions): Promise<OpenedStore> => {
   const { home, config, log, signal } = options
-  if (config.store !== undefined) {
-    const { openPostgresStore } = await import('../store/postgres-store.ts')
-    const { store, lost } = await openPostgresStore(config.store, installationId(home.stateDir))
-    return { store, failure: lost }
-  }
+  if (config.store !== undefined) return openShared(options, config.store)
   const path = join(home.stateDir, 'deputy.db')
   const { damage } = checkDatabase({ path, log, signal })
   // Damage may be found while the daemon is still starting; the daemon handles it when it runs.
   damage.catch(() => {})
-  return { store: openStore(path), failure: damage }
+  const store = openStore(path)
+  return { store, blobs: createBlobs(blobDirectory(home), store), clock: systemClock, failure: damage }
 }
+
+const openShared = async ({ home, config, log }: StoreOptions, address: string): Promise<OpenedStore> => {
+  const { openPostgresStore } = await import('../store/postgres-store.ts')
+  const { shareBlobs } = await import('../store/shared-blobs.ts')
+  const { store, fleet, parts, lost, now } = await openPostgresStore(address, {
+    id: installationId(home.stateDir),
+    name: config.fleet.name ?? hostname(),
+    version: VERSION,
+    leaseSeconds: config.fleet.lease,
+    onFenced: names => log.warn({ daemons: names }, 'daemons did not renew their lease'),
+  })
+  return {
+    ...{ store, fleet, failure: lost },
+    blobs: shareBlobs(createBlobs(blobDirectory(home), store), parts),
+    // Daemons whose clocks differ must agree on what is due. The server keeps its clock in order.
+    clock: { ...systemClock, now, isSynchronized: async () => true },
+  }
+}
+
+const blobDirectory = (home: Home): string => join(home.stateDir, 'blobs')

@@ -13,6 +13,7 @@ import { createSecrets } from '../config/resolve-secrets.ts'
 import { missingSettings } from '../config/setting-names.ts'
 import type { Deputy } from '../engine/deputy.ts'
 import { createEngine } from '../engine/engine.ts'
+import { pause } from '../engine/pause.ts'
 import { addToWorkspace } from '../files/add-to-workspace.ts'
 import { applyPatch } from '../files/apply-patch.ts'
 import { createDirectoryGuard } from '../files/directory-guard.ts'
@@ -22,6 +23,7 @@ import type { ClusterFront } from '../http/deps.ts'
 import { type Listener, type LoopbackListener, listenLoopback, listenUnix } from '../http/listen.ts'
 import { createSessionTickets, type SessionTickets } from '../http/session-tickets.ts'
 import { ensureTokens } from '../http/tokens.ts'
+import { AppError } from '../jobs/errors.ts'
 import { parseSize } from '../jobs/sizes.ts'
 import { createMcpService } from '../mcp/mcp-service.ts'
 import { observeJobs } from '../observability/job-metrics.ts'
@@ -30,8 +32,8 @@ import { createMetrics, type Metrics } from '../observability/metrics.ts'
 import { observeProcess } from '../observability/process-metrics.ts'
 import { submitRouted } from '../routing/submit-routed.ts'
 import { openBallast } from '../store/ballast-file.ts'
-import { createBlobs } from '../store/blob-store.ts'
 import { acquireLock } from '../store/daemon-lock.ts'
+import { isLeaseLost } from '../store/postgres-lease.ts'
 import { VERSION } from '../version.ts'
 import { createHostAccess } from './create-host-access.ts'
 import { createProviders } from './create-providers.ts'
@@ -42,7 +44,6 @@ import { locateProgram } from './locate-program.ts'
 import { openCluster } from './open-cluster.ts'
 import { openConfiguredStore } from './open-store.ts'
 import { settingsChange } from './settings-change.ts'
-import { systemClock } from './system-clock.ts'
 
 export interface DaemonOptions {
   readonly home: Home
@@ -67,7 +68,8 @@ export const runDaemon = async ({ home, env, signal }: DaemonOptions): Promise<D
     const loaded = loadConfig(home, env)
     requireProcessLimits(loaded.config.limits)
     const log = createLog(loaded.config.log.level)
-    await serve({ home, env, log, loaded, ...(signal && { signal }) })
+    const ending = endSignal(signal)
+    await serveAndRejoin({ home, env, log, loaded, signal: ending })
     return 'stopped'
   } finally {
     removeDaemonPid(home)
@@ -76,9 +78,31 @@ export const runDaemon = async ({ home, env, signal }: DaemonOptions): Promise<D
 }
 
 interface ServeOptions extends DaemonOptions {
+  readonly signal: AbortSignal
   readonly log: Logger
   readonly loaded: LoadedConfig
 }
+
+/**
+ * Serves until the daemon is stopped. When other daemons have fenced it, nothing that it had begun may continue under
+ * its next fencing token, so all parts are closed and created again.
+ */
+const serveAndRejoin = async (options: ServeOptions): Promise<void> => {
+  let hasServed = false
+  for (;;) {
+    try {
+      return await serve(options)
+    } catch (error) {
+      hasServed ||= isLeaseLost(error)
+      const mayPass = error instanceof AppError && error.code === 'unavailable' && error.retryable
+      if (!hasServed || !mayPass || options.signal.aborted) throw error
+      options.log.warn({ err: error }, 'this daemon was fenced; registering again')
+      await pause(REJOIN_MS, options.signal)
+    }
+  }
+}
+
+const REJOIN_MS = 1000
 
 const serve = async (options: ServeOptions): Promise<void> => {
   const closers: Closer[] = []
@@ -104,8 +128,9 @@ const run = async (
   const stopping = stopSignal(signal)
   const startedAt = Date.now()
   const ballast = openBallast(join(home.stateDir, 'ballast'))
-  const { store, failure } = await openConfiguredStore({ home, config, log, signal: stopping.signal })
-  const blobs = createBlobs(join(home.stateDir, 'blobs'), store)
+  const { store, blobs, clock, fleet, failure } = await openConfiguredStore({
+    ...{ home, config, log, signal: stopping.signal },
+  })
   const secrets = createSecrets(config.secrets, env)
   const metrics = createMetrics()
   observeProcess(metrics, VERSION)
@@ -124,9 +149,9 @@ const run = async (
     cluster: cluster.cluster,
   })
   const engine = createEngine({
-    ...{ store, blobs, ballast, providers, secrets, config, log },
+    ...{ store, blobs, ballast, clock, providers, secrets, config, log },
+    ...(fleet && { fleet }),
     batchChild: cluster.child,
-    clock: systemClock,
     locate: program => locateProgram(program, env.PATH),
     pack: packDirectory,
     addToWorkspace,
@@ -204,7 +229,12 @@ const run = async (
   })
   log.info({ pid: process.pid, version: VERSION, socket: home.socket, url: loopback?.url }, 'ready')
 
-  await Promise.race([stopping.stopped, failure])
+  try {
+    await Promise.race([stopping.stopped, failure])
+  } finally {
+    // Ends the open requests after a failure too.
+    stopping.stop()
+  }
   log.info('stopping; jobs keep running')
 }
 
@@ -263,7 +293,17 @@ const listenTcp = async (
   }
 }
 
-const stopSignal = (outer: AbortSignal | undefined) => {
+/** Aborted by the signals that end the process, and by the caller. */
+const endSignal = (outer: AbortSignal | undefined): AbortSignal => {
+  const controller = new AbortController()
+  const end = (): void => controller.abort()
+  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(name, end)
+  outer?.addEventListener('abort', end, { once: true })
+  if (outer?.aborted) end()
+  return controller.signal
+}
+
+const stopSignal = (outer: AbortSignal) => {
   const controller = new AbortController()
   // Every waiting request and every stream adds a listener.
   setMaxListeners(0, controller.signal)
@@ -271,8 +311,7 @@ const stopSignal = (outer: AbortSignal | undefined) => {
   const stopped = new Promise<void>(resolve =>
     controller.signal.addEventListener('abort', () => resolve(), { once: true }),
   )
-  for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(name, stop)
-  outer?.addEventListener('abort', stop, { once: true })
-  if (outer?.aborted) stop()
+  outer.addEventListener('abort', stop, { once: true })
+  if (outer.aborted) stop()
   return { stop, stopped, signal: controller.signal }
 }

@@ -85,12 +85,16 @@ export const acceptJob = async (
       queueUntil: clock.now() + (asked.queueTimeout ?? config.defaults.queueTimeout) * 1000,
     }),
     ...(parentId !== undefined && { parentId }),
+    ...(isBoundToComputer(runtime) && { wantsDaemon: store.daemon }),
   })
   onWriting(runtime)
   const submitted = await inserting
   context.fault('submitted')
   return { ...submitted, because, needs: asked.needs ?? [] }
 }
+
+/** A command without isolation is for this computer; so are the commands of a batch, which may be routed here. */
+const isBoundToComputer = (runtime: string): boolean => runtime === 'host' || runtime === BATCH
 
 /** If a secret must not be combined with network access, require a provider that guarantees to block the network. */
 const withForbiddenNetwork = (
@@ -104,7 +108,7 @@ const withForbiddenNetwork = (
     : manifest
 
 const refuseFullQueue = async ({ store, config }: EngineContext): Promise<void> => {
-  const { pending } = await store.counts()
+  const pending = await store.pending()
   if (pending < config.limits.queue) return
   throw new AppError(
     'queue_full',

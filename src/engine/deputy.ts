@@ -45,6 +45,8 @@ export interface Deputy {
   /** Runs a program in the machine of a running job, beside the job. Recorded as an event. */
   openSession(id: string, request: SessionRequest, by: string): Promise<Session>
   machines(): Promise<MachineView[]>
+  /** The daemons that share the database; empty with SQLite. */
+  daemons(): Promise<DaemonSummary[]>
   destroyMachine(id: string): Promise<void>
   doctor(signal: AbortSignal): Promise<Readiness[]>
   /**
@@ -256,6 +258,22 @@ export interface MachineView {
   readonly lease_until: string | null
   /** Why the machine could not be destroyed, and what to do. */
   readonly problem: string | null
+}
+
+/** A daemon of the fleet. */
+export interface DaemonSummary {
+  readonly daemon_id: string
+  readonly name: string
+  readonly host: string
+  readonly version: string
+  /** `up`, `stopped`, or `gone`: it did not renew its lease. */
+  readonly state: string
+  /** Slots of each runtime. */
+  readonly runtimes: Readonly<Record<string, number>>
+  /** Jobs that it runs, or ran when it went. */
+  readonly jobs: number
+  readonly started_at: string
+  readonly lease_until: string
 }
 
 export interface Stats {

@@ -34,7 +34,7 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
     // A provider that lost all its slots still gets jobs, one at a time: `create` says why they cannot run.
     const hasRoom = (): boolean =>
       !context.closing.aborted && activeJobs().count(name) < Math.max(1, provider.slots)
-    for (let first = isInserting; hasRoom() && (first || (await store.waiting(name)) > 0); first = false) {
+    for (let first = isInserting; hasRoom() && (first || (await store.hasPending(name))); first = false) {
       const claimed = await store.claim({
         runtime: name,
         machineId: newId(clock.now()),
@@ -51,7 +51,7 @@ export const createDispatcher = (context: EngineContext, activeJobs: () => Activ
 
   const fillBatches = async (): Promise<void> => {
     const { store, clock, closing } = context
-    while (!closing.aborted && activeJobs().count(BATCH) < BATCH_SLOTS && (await store.waiting(BATCH)) > 0) {
+    while (!closing.aborted && activeJobs().count(BATCH) < BATCH_SLOTS && (await store.hasPending(BATCH))) {
       const claimed = await store.claimBatch(clock.now())
       if (claimed === undefined) return
       const { job, manifest } = claimed

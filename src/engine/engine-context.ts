@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
-import type { Ballast, Blobs, Clock, Provider, Secrets, Store } from '../ports.ts'
+import type { Ballast, Blobs, Clock, Fleet, Provider, Secrets, Store } from '../ports.ts'
 import type { ChangeNotifier } from './change-notifier.ts'
 import type { PlanContext } from './plan-command.ts'
 import type { ReadinessCache } from './provider-readiness.ts'
@@ -8,6 +8,7 @@ import type { ReadinessCache } from './provider-readiness.ts'
 /** The dependencies that all parts of the engine share. */
 export interface EngineContext {
   readonly store: Store
+  readonly fleet?: Fleet
   readonly blobs: Blobs
   readonly ballast?: Ballast
   readonly providers: ReadonlyMap<string, Provider>

@@ -2,15 +2,17 @@ import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
 import type { CheckDirectory } from '../jobs/allowed-directories.ts'
-import type { Ballast, Blobs, Clock, Provider, Secrets, Store } from '../ports.ts'
+import type { Ballast, Blobs, Clock, Fleet, Provider, Secrets, Store } from '../ports.ts'
 import type { PackDirectory } from './accept-job.ts'
 import { type ActiveJobs, createActiveJobs } from './active-jobs.ts'
 import { createChangeNotifier } from './change-notifier.ts'
 import type { Deputy } from './deputy.ts'
 import { createDispatcher } from './dispatcher.ts'
 import type { EngineContext } from './engine-context.ts'
+import { shareChanges } from './fleet-changes.ts'
 import { createHistory } from './history.ts'
 import { createJobLookup } from './job-lookup.ts'
+import { daemonView } from './job-views.ts'
 import { createDisposal } from './machine-disposal.ts'
 import { createPool } from './machine-pool.ts'
 import { type AddToWorkspace, createNeededJobs } from './needed-jobs.ts'
@@ -25,6 +27,8 @@ import { jobOperations, machineOperations } from './write-operations.ts'
 
 export interface EngineOptions {
   readonly store: Store
+  /** The other daemons on the same database. */
+  readonly fleet?: Fleet
   readonly blobs: Blobs
   readonly ballast?: Ballast
   readonly providers: readonly Provider[]
@@ -57,10 +61,11 @@ export const createEngine = (options: EngineOptions): Engine => {
   // Every run adds a listener, and the number of runs is configurable.
   setMaxListeners(0, closing.signal)
   const providers = new Map(options.providers.map(provider => [provider.name, provider]))
+  const shared = options.fleet && shareChanges(options.fleet)
   const context: EngineContext = {
     ...options,
     providers,
-    changes: createChangeNotifier(),
+    changes: shared?.changes ?? createChangeNotifier(),
     readiness: createReadinessCache(providers, options.clock),
     closing: closing.signal,
     fault: options.fault ?? (() => {}),
@@ -93,6 +98,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     ...operations,
     ...reviewOperations(context, { lookup, local: options, submit: operations.submit }),
     ...machineOperations(context, parts),
+    daemons: async () => (await options.fleet?.daemons())?.map(daemonView) ?? [],
     history: history.read,
     onChange: context.changes.onChange,
   }
@@ -105,6 +111,10 @@ export const createEngine = (options: EngineOptions): Engine => {
       recovered = true
       void context.readiness.checkAll(closing.signal)
       await neededJobs.start()
+      shared?.start(context, { activeJobs, dispatcher })
+      await options.fleet?.announce(
+        [...providers.values()].filter(hasSlots).map(({ name, slots }) => ({ name, slots })),
+      )
       dispatcher.start()
       sweeper.start()
       history.start()

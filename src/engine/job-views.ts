@@ -1,6 +1,6 @@
 import type { Job } from '../jobs/job.ts'
-import type { MachineRecord } from '../ports.ts'
-import type { BatchMember, JobSummary, JobView, MachineView } from './deputy.ts'
+import type { DaemonRecord, MachineRecord } from '../ports.ts'
+import type { BatchMember, DaemonSummary, JobSummary, JobView, MachineView } from './deputy.ts'
 
 /** Fields of the public JSON that are not in the job record. Fields are added over time, never renamed. */
 export interface ViewExtras {
@@ -83,6 +83,18 @@ export const machineView = (machine: MachineRecord, where?: string): MachineView
   created_at: iso(machine.createdAt),
   lease_until: maybeIso(machine.leaseUntil),
   problem: machine.lastError,
+})
+
+export const daemonView = (daemon: DaemonRecord): DaemonSummary => ({
+  daemon_id: daemon.id,
+  name: daemon.name,
+  host: daemon.host,
+  version: daemon.version,
+  state: daemon.state,
+  runtimes: Object.fromEntries(daemon.runtimes.map(({ name, slots }) => [name, slots])),
+  jobs: daemon.jobs,
+  started_at: iso(daemon.startedAt),
+  lease_until: iso(daemon.leaseUntil),
 })
 
 /** Returns the first line of the task, shortened for lists. */

@@ -104,12 +104,12 @@ export const recordMachine = async (
   { name }: Provider,
   known: Partial<Pick<MachineRecord, 'id' | 'details' | 'state'>> = {},
 ): Promise<MachineRecord> => {
-  const machine: MachineRecord = {
+  const machine = {
     id: newId(clock.now()),
     runtime: name,
     jobId: null,
     details: {},
-    state: 'creating',
+    state: 'creating' as const,
     createdAt: clock.now(),
     leaseUntil: null,
     attempts: 0,
@@ -118,7 +118,7 @@ export const recordMachine = async (
     ...known,
   }
   await store.insertMachine(machine)
-  return machine
+  return { ...machine, daemon: store.daemon }
 }
 
 /** From one second to five minutes, so that an unavailable provider is neither flooded nor forgotten. */

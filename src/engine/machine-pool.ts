@@ -54,7 +54,7 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
 
   /** Oldest first, the order in which machines are claimed. */
   const idleMachines = async ({ name }: Provider): Promise<MachineRecord[]> =>
-    (await context.store.listMachines()).filter(
+    (await context.store.ownMachines()).filter(
       ({ runtime, jobId, state }) => runtime === name && jobId === null && state === 'ready',
     )
 

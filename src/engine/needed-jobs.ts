@@ -62,6 +62,7 @@ export const createNeededJobs = (
     )
     if (files.length === 0) return undefined
     const blob = (await store.getManifest(jobId))?.workspace?.blob
+    if (blob !== undefined) await context.blobs.fetch(blob)
     const tar = addToWorkspace(blob === undefined ? null : context.blobs.path(blob), NEEDS_DIRECTORY, files)
     return context.blobs.put(tar, parseSize(config.limits.upload), jobId)
   }

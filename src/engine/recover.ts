@@ -14,7 +14,7 @@ export const recover = async (
   disposal: Disposal,
 ): Promise<void> => {
   const { store, clock, log, providers } = context
-  const machines = new Map((await store.listMachines()).map(machine => [machine.id, machine]))
+  const machines = new Map((await store.ownMachines()).map(machine => [machine.id, machine]))
   const claimed = new Set<string>()
   for (const provider of providers.values())
     provider.recall?.([...machines.values()].filter(machine => machine.runtime === provider.name))

@@ -44,6 +44,11 @@ export const noPatch = (id: string): AppError =>
 export const noMachine = (id: string): AppError =>
   new AppError('not_found', `No machine '${id}'.`, { hint: 'deputy machines' })
 
+export const elsewhere = (id: string, daemon: string): AppError =>
+  new AppError('conflict', `Machine ${id} belongs to the daemon '${daemon}'; only that daemon can do this.`, {
+    hint: 'Run the command on the computer of that daemon: deputy daemons',
+  })
+
 export const machineBusy = (id: string, jobId: string): AppError =>
   new AppError('conflict', `Machine ${id} is running job ${jobId}.`, { hint: `deputy cancel ${jobId}` })
 

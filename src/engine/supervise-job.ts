@@ -110,6 +110,8 @@ const provisionAndRun = async (
     detach: context.closing,
     remember,
   })
+  // The providers read the workspace as a file; another daemon may have received it.
+  if (manifest.workspace?.blob !== undefined) await context.blobs.fetch(manifest.workspace.blob)
   if (mode === 'attach') {
     const found = await provider.attach(request())
     if (found.kind !== 'unfinished') return found

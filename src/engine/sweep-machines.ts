@@ -49,7 +49,7 @@ export const createMachineSweep = (
   }
 
   const idleMachines = async ({ name }: Provider): Promise<MachineRecord[]> =>
-    (await store.listMachines()).filter(
+    (await store.ownMachines()).filter(
       ({ runtime, state }) => runtime === name && (state === 'kept' || state === 'ready'),
     )
 
@@ -68,7 +68,7 @@ export const createMachineSweep = (
   }
 
   return async () => {
-    const due = (await store.listMachines()).filter(isDueForDestruction)
+    const due = (await store.ownMachines()).filter(isDueForDestruction)
     // In parallel: a machine that waits for a lock must not delay the others.
     await Promise.all([
       ...due.map(disposal.dispose),

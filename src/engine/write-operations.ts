@@ -1,5 +1,6 @@
 import { parseSize } from '../jobs/sizes.ts'
 import { isTerminal } from '../jobs/states.ts'
+import type { MachineRecord } from '../ports.ts'
 import { acceptJob, type LocalDirectories } from './accept-job.ts'
 import type { ActiveJobs } from './active-jobs.ts'
 import type { Deputy } from './deputy.ts'
@@ -12,6 +13,7 @@ import type { NeededJobs } from './needed-jobs.ts'
 import { probeProviders } from './probe-providers.ts'
 import {
   alreadyFinished,
+  elsewhere,
   isNeeded,
   machineBusy,
   noMachine,
@@ -92,6 +94,7 @@ export const jobOperations = (
       const waiting = await store.waitingJob(id)
       if (waiting !== undefined) throw isNeeded(id, waiting)
       const machine = job.machineId === null ? undefined : await store.getMachine(job.machineId)
+      if (machine?.jobId === id) await requireOwn(context, machine)
       if (machine?.jobId === id && !(await isGoneInTime(disposal.dispose(machine))))
         throw notGoneYet(machine.id)
       for (const blob of (await store.deleteJob(id)) ?? []) await context.blobs.removeUnused(blob)
@@ -113,6 +116,7 @@ export const machineOperations = (
       if (job.state !== 'running' || job.machineId === null) throw notRunning(job)
       const machine = await store.getMachine(job.machineId)
       if (machine === undefined) throw noMachine(job.machineId)
+      await requireOwn(context, machine)
       const provider = providers.get(machine.runtime)
       if (provider?.open === undefined) throw noSessions(machine.runtime)
       const data = { by, command: request.argv.join(' ').slice(0, 200) }
@@ -124,6 +128,7 @@ export const machineOperations = (
     destroyMachine: async id => {
       const machine = await store.getMachine(id)
       if (machine === undefined) throw noMachine(id)
+      await requireOwn(context, machine)
       if (machine.jobId !== null && activeJobs.has(machine.jobId)) throw machineBusy(id, machine.jobId)
       if (!(await isGoneInTime(disposal.dispose(machine)))) throw notGoneYet(id)
     },
@@ -136,6 +141,13 @@ export const machineOperations = (
     },
     probe: signal => probeProviders(context, { disposal, signal }),
   }
+}
+
+/** Machines of another daemon may be on a computer that this one cannot reach. */
+const requireOwn = async ({ store, fleet }: EngineContext, { id, daemon }: MachineRecord): Promise<void> => {
+  if (daemon === store.daemon) return
+  const owner = (await fleet?.daemons())?.find(one => one.id === daemon)
+  throw elsewhere(id, owner?.name ?? daemon)
 }
 
 const isGoneInTime = (disposed: Promise<boolean>): Promise<boolean> =>

@@ -169,6 +169,22 @@ export const approvalSchema = z.looseObject({
 
 export const approvalListSchema = z.looseObject({ approvals: z.array(approvalSchema) })
 
+export const daemonListSchema = z.looseObject({
+  daemons: z.array(
+    z.looseObject({
+      daemon_id: z.string(),
+      name: z.string(),
+      host: z.string(),
+      version: z.string(),
+      state: z.string().describe('up, stopped, or gone: it did not renew its lease'),
+      runtimes: z.record(z.string(), count).describe('Slots of each runtime'),
+      jobs: count.describe('Jobs that it runs, or ran when it went'),
+      started_at: time,
+      lease_until: time,
+    }),
+  ),
+})
+
 export const machineListSchema = z.looseObject({
   machines: z.array(
     z.looseObject({

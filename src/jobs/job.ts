@@ -16,6 +16,8 @@ export interface Job {
   /** Id of the kept machine that the job asked for. */
   readonly wantsMachine: string | null
   readonly machineId: string | null
+  /** Id of the daemon that has claimed the job; empty before that, and where there is only one daemon. */
+  readonly daemon: string
   readonly parentId: string | null
   readonly priority: number
   /**

@@ -13,6 +13,8 @@ export interface Blobs {
   /** Holds a stored blob for the holder; false when the blob does not exist. */
   hold(sha256: string, holder: string): Promise<boolean>
   read(sha256: string, range?: { start: number; end: number }): AsyncIterable<Uint8Array>
+  /** Makes a file that another daemon has stored available under its path. Does nothing when there is none. */
+  fetch(sha256: string): Promise<void>
   /** Path of the file, for a provider that passes it to a process. */
   path(sha256: string): string
   /** Removes the blob unless a job refers to it or a holder holds it. */

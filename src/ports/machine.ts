@@ -51,4 +51,6 @@ export interface MachineRecord extends Machine {
   readonly attempts: number
   readonly notBefore: number
   readonly lastError: string | null
+  /** Id of the daemon that owns the machine; empty where there is only one. */
+  readonly daemon: string
 }

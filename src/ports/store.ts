@@ -13,20 +13,24 @@ import type { SinkBatch } from './run.ts'
  * notifies nobody: the engine tells its listeners after each write.
  */
 export interface Store {
+  /** Id of this daemon in the records that it owns; empty where it is the only one. */
+  readonly daemon: string
   /** Returns the earlier job when the idempotency key is known; throws `conflict` when its manifest differs. */
   insertJob(job: NewJob): Promise<Inserted>
   getJob(id: string): Promise<Job | undefined>
   getManifest(id: string): Promise<Manifest | undefined>
   listJobs(query: JobQuery): Promise<Job[]>
-  /** Jobs that may have a machine: neither pending nor finished. */
+  /** Jobs of this daemon that may have a machine: neither pending nor finished. */
   activeJobs(): Promise<Job[]>
   /** Pending jobs whose queue timeout has expired. */
   overdueJobs(now: number): Promise<Job[]>
   /** Pending jobs that wait for a kept machine that no longer exists. */
   strandedJobs(): Promise<Job[]>
   counts(): Promise<Readonly<Record<JobState, number>>>
-  /** Number of pending jobs of a provider, including those that may not start yet. */
-  waiting(runtime: string): Promise<number>
+  /** Number of pending jobs, to compare with a limit. In a shared database it may be a second old. */
+  pending(): Promise<number>
+  /** Whether a provider has pending jobs, including those that may not start yet. */
+  hasPending(runtime: string): Promise<boolean>
   queuePosition(job: Job): Promise<number>
   /** How many jobs ended how, since a time of the wall clock. */
   endedSince(since: number): Promise<Readonly<Record<TerminalState, number>>>
@@ -78,10 +82,13 @@ export interface Store {
    */
   changeReview(id: string, change: (review: Review) => Review, event?: NewEvent): Promise<Review>
 
-  insertMachine(machine: MachineRecord): Promise<void>
+  /** Records a machine of this daemon. */
+  insertMachine(machine: Omit<MachineRecord, 'daemon'>): Promise<void>
   getMachine(id: string): Promise<MachineRecord | undefined>
+  /** The machines of all daemons. */
   listMachines(): Promise<MachineRecord[]>
-  updateMachine(id: string, change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>): Promise<void>
+  ownMachines(): Promise<MachineRecord[]>
+  updateMachine(id: string, change: Partial<Omit<MachineRecord, 'id' | 'runtime' | 'daemon'>>): Promise<void>
   /** Marks a machine for destruction and returns its record. */
   condemnMachine(id: string): Promise<MachineRecord | undefined>
   /** Takes an idle machine out of the pool for destruction; false when a job already has it. */
@@ -134,6 +141,8 @@ export interface NewJob {
   /** The job fails if it has not started by then. */
   readonly queueUntil?: number
   readonly parentId?: string
+  /** Only this daemon may claim the job. */
+  readonly wantsDaemon?: string
 }
 
 export type JobChanges = Partial<
@@ -141,6 +150,7 @@ export type JobChanges = Partial<
     Job,
     | 'runtime'
     | 'machineId'
+    | 'daemon'
     | 'provisioningAt'
     | 'startedAt'
     | 'completedAt'

@@ -82,6 +82,7 @@ export const createBlobs = (directory: string, references: BlobReferences): Blob
       )
     },
     read: (sha256, range) => createReadStream(pathOf(sha256), range),
+    fetch: async () => {},
     path: pathOf,
     removeUnused: sha256 =>
       withBlobLock(sha256, async () => {

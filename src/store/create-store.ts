@@ -1,6 +1,7 @@
 import type { Store } from '../ports.ts'
 import { lastEvent, readEvents } from './events-table.ts'
-import { createJobStore, type StoredCounts } from './job-store.ts'
+import type { JobCounts } from './job-counts.ts'
+import { createJobStore } from './job-store.ts'
 import * as jobs from './jobs-table.ts'
 import * as machines from './machines-table.ts'
 import * as needs from './needs-table.ts'
@@ -23,10 +24,18 @@ export interface StoreDatabase {
   close(): Promise<void>
 }
 
-export const createStore = (database: StoreDatabase, counts: StoredCounts): Store => {
+export interface StoreIdentity {
+  /** Id of this daemon in the records that it owns; empty where it is the only one. */
+  readonly daemon: string
+  readonly counts: JobCounts
+}
+
+export const createStore = (database: StoreDatabase, identity: StoreIdentity): Store => {
   const { read, write } = database
+  const { daemon } = identity
   return {
-    ...createJobStore(database, counts),
+    daemon,
+    ...createJobStore(database, identity),
 
     settledNeeds: () => read(needs.settledNeeds),
     neededJobs: () => read(needs.neededJobs),
@@ -47,9 +56,10 @@ export const createStore = (database: StoreDatabase, counts: StoredCounts): Stor
     getReview: id => read(() => getReview(id)),
     changeReview: (id, change, event) => write(() => changeReview(id, change, event)),
 
-    insertMachine: async machine => void (await write(() => machines.insertMachine(machine))),
+    insertMachine: async machine => void (await write(() => machines.insertMachine(daemon, machine))),
     getMachine: id => read(() => machines.getMachine(id)),
     listMachines: () => read(machines.listMachines),
+    ownMachines: () => read(() => machines.ownMachines(daemon)),
     updateMachine: (id, change) => write(() => machines.updateMachine(id, change)),
     condemnMachine: id => write(() => machines.condemnMachine(id)),
     retireMachine: id => write(() => machines.retireMachine(id)),

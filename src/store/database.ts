@@ -99,6 +99,7 @@ const NO_ROWS: readonly Row[] = []
 const answer = (database: Database, { kind, sql, values }: SqlStatement): Answer => {
   switch (kind) {
     case 'run':
+    case 'event':
       return { row: undefined, rows: NO_ROWS, changes: database.run(sql, ...values) }
     case 'get':
       return { row: database.get(sql, ...values), rows: NO_ROWS, changes: 0 }

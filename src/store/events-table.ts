@@ -1,16 +1,10 @@
 import type { JobEvent } from '../jobs/job.ts'
 import type { NewEvent } from '../ports.ts'
 import { toEvent } from './rows.ts'
-import { all, get, run, type Work } from './sql.ts'
+import { all, event, get, type Work } from './sql.ts'
 
-export function* insertEvent(jobId: string, event: NewEvent): Work<void> {
-  yield run(
-    'insert into events (job_id, at, type, data) values (?, ?, ?, ?)',
-    jobId,
-    event.at,
-    event.type,
-    JSON.stringify(event.data),
-  )
+export function* insertEvent(jobId: string, { at, type, data }: NewEvent): Work<void> {
+  yield event(jobId, at, type, JSON.stringify(data))
 }
 
 export function* readEvents(query: { jobId?: string; after: number; limit: number }): Work<JobEvent[]> {

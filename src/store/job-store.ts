@@ -1,37 +1,20 @@
 import type { Job, JobOutcome } from '../jobs/job.ts'
 import type { Manifest } from '../jobs/manifest.ts'
-import { isTerminal, type JobState } from '../jobs/states.ts'
+import { isTerminal } from '../jobs/states.ts'
 import type { MoveOptions, Store } from '../ports/store.ts'
-import type { StoreDatabase } from './create-store.ts'
+import type { StoreDatabase, StoreIdentity } from './create-store.ts'
 import * as jobs from './jobs-table.ts'
 import { listJobs } from './list-jobs.ts'
-import { type QueueCounts, readQueueCounts } from './queue-counts.ts'
 import { insertBlobUse, isBlobUsed, releaseBlobs } from './retention.ts'
 import { run, type Work } from './sql.ts'
-
-/** Numbers of jobs by state, and of pending jobs by provider. Only one daemon writes, so they stay in its memory. */
-export interface StoredCounts {
-  readonly states: Record<JobState, number>
-  readonly queue: QueueCounts
-}
-
-export function* readCounts(): Work<StoredCounts> {
-  return { states: yield* jobs.countJobs(), queue: yield* readQueueCounts() }
-}
 
 /** Jobs and their queue. */
 export const createJobStore = (
   { read, write }: Pick<StoreDatabase, 'read' | 'write'>,
-  { states, queue }: StoredCounts,
+  { counts, daemon }: StoreIdentity,
 ) => {
-  const countMove = (from: JobState | undefined, to: JobState | undefined): void => {
-    if (from !== undefined) states[from] -= 1
-    if (to !== undefined) states[to] += 1
-  }
   const countClaim = (job: Job | undefined): void => {
-    if (job === undefined) return
-    countMove('pending', job.state)
-    queue.moved({ ...job, state: 'pending' }, job)
+    if (job !== undefined) counts.moved({ ...job, state: 'pending' }, job)
   }
 
   return {
@@ -44,29 +27,29 @@ export const createJobStore = (
       }
       const inserted = await write(work)
       if (!inserted.created) return { ...inserted, position: null }
-      countMove(undefined, 'pending')
-      queue.moved(undefined, inserted.job)
-      return { ...inserted, position: queue.positionOfNew(inserted.job) }
+      counts.moved(undefined, inserted.job)
+      return { ...inserted, position: await counts.positionOfNew(inserted.job) }
     },
     getJob: id => read(() => jobs.getJob(id)),
     getManifest: id => read(() => jobs.getManifest(id)),
     listJobs: query => read(() => listJobs(query)),
-    activeJobs: () => read(jobs.activeJobs),
+    activeJobs: () => read(() => jobs.activeJobs(daemon)),
     overdueJobs: now => read(() => jobs.overdueJobs(now)),
     strandedJobs: () => read(jobs.strandedJobs),
-    counts: async () => ({ ...states }),
-    waiting: async runtime => queue.waiting(runtime),
+    counts: () => counts.states(),
+    pending: () => counts.pending(),
+    hasPending: runtime => counts.hasPending(runtime),
     queuePosition: job => read(() => jobs.queuePosition(job)),
     endedSince: since => read(() => jobs.endedSince(since)),
     oldestPending: () => read(jobs.oldestPending),
 
     claim: async request => {
-      const claimed = await write(() => jobs.claim(request))
+      const claimed = await write(() => jobs.claim(request, daemon))
       countClaim(claimed?.job)
       return claimed
     },
     claimBatch: async now => {
-      const claimed = await write(() => jobs.claimBatch(now))
+      const claimed = await write(() => jobs.claimBatch(now, daemon))
       countClaim(claimed?.job)
       return claimed
     },
@@ -79,8 +62,7 @@ export const createJobStore = (
       }
       const before = await write(work, { lazy })
       if (before === undefined) return false
-      countMove(before.state, to)
-      queue.moved(before, { ...before, runtime: change.runtime ?? before.runtime, state: to })
+      counts.moved(before, { ...before, runtime: change.runtime ?? before.runtime, state: to })
       return true
     },
     update: (id, change, event) => write(() => jobs.update(id, change, event)),
@@ -91,10 +73,10 @@ export const createJobStore = (
         if (deleted === undefined) return undefined
         const unused: string[] = []
         for (const blob of deleted.blobs) if (!(yield* isBlobUsed(blob))) unused.push(blob)
-        return { state: deleted.state, unused }
+        return { job: deleted.job, unused }
       }
       const deleted = await write(work)
-      countMove(deleted?.state, undefined)
+      if (deleted !== undefined) counts.moved(deleted.job, undefined)
       return deleted?.unused
     },
   } satisfies Partial<Store>

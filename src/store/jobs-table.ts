@@ -23,18 +23,12 @@ import { all, get, run, type Work } from './sql.ts'
 export function* insertJob(job: NewJob): Work<{ job: Job; created: boolean }> {
   const { manifest } = job
   const key = manifest.idempotency_key ?? null
-  if (key !== null) {
-    const { row } = yield get('select * from jobs where idempotency_key = ?', key)
-    if (row !== undefined) {
-      if (row.manifest_hash !== job.manifestHash) throw keyConflict(key, String(row.id))
-      return { job: toJob(row), created: false }
-    }
-  }
   const { row } = yield get(
     `insert into jobs (id, state, title, agent_type, runtime_wanted, runtime, wants_machine, parent_id, priority,
        status_mode, labels,
-       origin, created_at, timeout_seconds, queue_until, idempotency_key, manifest_hash)
-     values (?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       origin, created_at, timeout_seconds, queue_until, idempotency_key, manifest_hash, wants_daemon)
+     values (?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (idempotency_key) do nothing
      returning *`,
     job.id,
     job.title,
@@ -52,17 +46,25 @@ export function* insertJob(job: NewJob): Work<{ job: Job; created: boolean }> {
     job.queueUntil ?? null,
     key,
     job.manifestHash,
+    job.wantsDaemon ?? null,
   )
+  if (row === undefined) return { job: yield* earlierJob(String(key), job.manifestHash), created: false }
   yield run('insert into manifests (job_id, body) values (?, ?)', job.id, JSON.stringify(manifest))
   for (const [name, value] of Object.entries(manifest.labels ?? {}))
-    yield run('insert into labels (name, value, seq) values (?, ?, ?)', name, value, Number(row!.seq))
+    yield run('insert into labels (name, value, seq) values (?, ?, ?)', name, value, Number(row.seq))
   yield* insertNeeds(job.id, manifest.needs ?? [])
   yield* insertEvent(job.id, {
     type: 'submitted',
     at: job.createdAt,
     data: { by: job.origin, runtime: job.runtime },
   })
-  return { job: toJob(row!), created: true }
+  return { job: toJob(row), created: true }
+}
+
+function* earlierJob(key: string, manifestHash: string): Work<Job> {
+  const { row } = yield get('select * from jobs where idempotency_key = ?', key)
+  if (row?.manifest_hash !== manifestHash) throw keyConflict(key, String(row?.id))
+  return toJob(row)
 }
 
 const keyConflict = (key: string, id: string): AppError =>
@@ -85,9 +87,11 @@ export function* getManifest(id: string): Work<Manifest | undefined> {
   return row && (JSON.parse(String(row.body)) as Manifest)
 }
 
-export function* activeJobs(): Work<Job[]> {
+export function* activeJobs(daemon: string): Work<Job[]> {
   const { rows } = yield all(
-    `select * from jobs where completed_at is null and state in ('provisioning', 'running') order by seq`,
+    `select * from jobs
+     where completed_at is null and state in ('provisioning', 'running') and daemon = ? order by seq`,
+    daemon,
   )
   return rows.map(toJob)
 }
@@ -116,6 +120,21 @@ export function* countJobs(): Work<Record<JobState, number>> {
   const { rows } = yield all('select state, count(*) as count from jobs group by state')
   for (const row of rows) counts[oneOf(STATES, row.state)] = Number(row.count)
   return counts
+}
+
+export function* pendingJobs(): Work<number> {
+  const { row } = yield get(
+    `select count(*) as count from jobs where completed_at is null and state = 'pending'`,
+  )
+  return Number(row?.count)
+}
+
+export function* hasPending(runtime: string): Work<boolean> {
+  const { row } = yield get(
+    `select 1 from jobs where completed_at is null and state = 'pending' and runtime = ? limit 1`,
+    runtime,
+  )
+  return row !== undefined
 }
 
 export function* endedSince(since: number): Work<Record<TerminalState, number>> {
@@ -152,14 +171,15 @@ export function* oldestPending(): Work<number | null> {
 }
 
 /** Writes the machine record with the claim, so that a machine is recorded before it is created. */
-export function* claim(request: ClaimRequest): Work<Claimed | undefined> {
-  const pending = yield* nextPending(request.runtime, request.now)
+export function* claim(request: ClaimRequest, daemon: string): Work<Claimed | undefined> {
+  const pending = yield* nextPending(request.runtime, request.now, daemon)
   if (pending === undefined) return undefined
   const { id } = pending
   const manifest = yield* existingManifest(id)
-  const machineId = pending.wantsMachine ?? (yield* takePoolMachine(manifest, request)) ?? request.machineId
-  const job = yield* startProvisioning(pending, { machineId, now: request.now })
-  const machine = yield* insertMachine({
+  const machineId =
+    pending.wantsMachine ?? (yield* takePoolMachine(manifest, request, daemon)) ?? request.machineId
+  const job = yield* startProvisioning(pending, { machineId, now: request.now, daemon })
+  const machine = yield* insertMachine(daemon, {
     id: machineId,
     runtime: request.runtime,
     jobId: id,
@@ -174,22 +194,26 @@ export function* claim(request: ClaimRequest): Work<Claimed | undefined> {
   return { job, manifest, machine }
 }
 
-export function* claimBatch(now: number): Work<Omit<Claimed, 'machine'> | undefined> {
-  const pending = yield* nextPending(BATCH, now)
+export function* claimBatch(now: number, daemon: string): Work<Omit<Claimed, 'machine'> | undefined> {
+  const pending = yield* nextPending(BATCH, now, daemon)
   if (pending === undefined) return undefined
   const manifest = yield* existingManifest(pending.id)
-  return { manifest, job: yield* startProvisioning(pending, { machineId: null, now }) }
+  return { manifest, job: yield* startProvisioning(pending, { machineId: null, now, daemon }) }
 }
 
-function* nextPending(runtime: string, now: number): Work<Job | undefined> {
+/** A job waits for the daemon that it was pinned to, and for the one that has its kept machine. */
+function* nextPending(runtime: string, now: number, daemon: string): Work<Job | undefined> {
   const { row } = yield get(
     `select * from jobs
      where completed_at is null and state = 'pending' and runtime = ?1 and (not_before <= ?2 or not_before > ?2 + 300000)
-       and (wants_machine is null or exists (select 1 from machines m where m.id = wants_machine and m.state in ('kept', 'ready')))
+       and (wants_daemon is null or wants_daemon = ?3)
+       and (wants_machine is null or exists (
+         select 1 from machines m where m.id = wants_machine and m.daemon = ?3 and m.state in ('kept', 'ready')))
        and not exists (select 1 from needs n where n.job_id = jobs.id)
-     order by priority desc, seq limit 1`,
+     order by priority desc, seq limit 1 /*postgres for update skip locked */`,
     runtime,
     now,
+    daemon,
   )
   return row && toJob(row)
 }
@@ -203,19 +227,25 @@ function* existingManifest(id: string): Work<Manifest> {
 
 function* startProvisioning(
   pending: Job,
-  { machineId, now }: { machineId: string | null; now: number },
+  { machineId, now, daemon }: { machineId: string | null; now: number; daemon: string },
 ): Work<Job> {
-  const change = { machineId, provisioningAt: now, attempts: pending.attempts + 1 }
+  const change = { daemon, machineId, provisioningAt: now, attempts: pending.attempts + 1 }
   const data = { reason: 'a slot is free', ...(machineId !== null && { machine: machineId }) }
   yield* move(pending.id, 'provisioning', change, { at: now, data })
   return { ...pending, ...change, state: 'provisioning' }
 }
 
 /** Returns the oldest idle pool machine that fits the job. */
-function* takePoolMachine(manifest: Manifest, request: ClaimRequest): Work<string | undefined> {
+function* takePoolMachine(
+  manifest: Manifest,
+  request: ClaimRequest,
+  daemon: string,
+): Work<string | undefined> {
   const { rows: idle } = yield all(
-    `select * from machines where runtime = ? and state = 'ready' and job_id is null order by created_at`,
+    `select * from machines
+     where runtime = ? and daemon = ? and state = 'ready' and job_id is null order by created_at`,
     request.runtime,
+    daemon,
   )
   if (idle.length === 0) return undefined
   const kind = request.poolKind ? request.poolKind(manifest) : ''
@@ -237,13 +267,15 @@ export function* move(
   const state = oneOf(STATES, row.state)
   if (!sourcesOf(to).includes(state) || from?.includes(state) === false) return undefined
   const { sql, values } = jobAssignments(change)
-  yield run(
+  const { changes } = yield run(
     `update jobs set state = ?${sql === '' ? '' : `, ${sql}`} where id = ? and state = ?`,
     to,
     ...values,
     id,
     state,
   )
+  // Another daemon has moved the job since it was read.
+  if (changes === 0) return undefined
   if (state === 'pending' && isTerminal(to)) yield* deleteNeeds(id)
   yield* insertEvent(id, { type: 'state', at: event.at, data: { from: state, to, ...event.data } })
   return { state, runtime: String(row.runtime), priority: Number(row.priority) }
@@ -259,9 +291,11 @@ export function* update(id: string, change: JobChanges, event?: NewEvent): Work<
   if (exists && event !== undefined) yield* insertEvent(id, event)
 }
 
-/** Returns the state of the deleted job and the blobs it referred to. */
-export function* deleteJob(id: string): Work<{ state: JobState; blobs: string[] } | undefined> {
-  const { row } = yield get('select seq, state, labels from jobs where id = ?', id)
+/** Returns the deleted job and the blobs it referred to. */
+export function* deleteJob(
+  id: string,
+): Work<{ job: Pick<Job, 'state' | 'runtime' | 'priority'>; blobs: string[] } | undefined> {
+  const { row } = yield get('select seq, state, runtime, priority, labels from jobs where id = ?', id)
   if (row === undefined) return undefined
   const state = oneOf(STATES, row.state)
   if (!isTerminal(state)) return undefined
@@ -279,5 +313,6 @@ export function* deleteJob(id: string): Work<{ state: JobState; blobs: string[] 
     `delete from jobs where id = ? and state in (${TERMINAL_STATES.map(s => `'${s}'`).join(', ')})`,
     id,
   )
-  return { state, blobs: blobs.map(blob => String(blob.sha256)) }
+  const job = { state, runtime: String(row.runtime), priority: Number(row.priority) }
+  return { job, blobs: blobs.map(blob => String(blob.sha256)) }
 }

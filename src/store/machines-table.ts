@@ -3,11 +3,11 @@ import { machineAssignments, toMachine } from './rows.ts'
 import { all, get, run, type Work } from './sql.ts'
 
 /** A kept or pool machine that is claimed again keeps its record; only the job and the state change. */
-export function* insertMachine(machine: MachineRecord): Work<MachineRecord> {
+export function* insertMachine(daemon: string, machine: Omit<MachineRecord, 'daemon'>): Work<MachineRecord> {
   const { row } = yield get(
-    `insert into machines (id, runtime, job_id, state, details, created_at, lease_until)
-     values (?, ?, ?, ?, ?, ?, ?)
-     on conflict (id) do update set job_id = excluded.job_id, state = excluded.state
+    `insert into machines (id, runtime, job_id, state, details, created_at, lease_until, daemon)
+     values (?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (id) do update set job_id = excluded.job_id, state = excluded.state, daemon = excluded.daemon
      returning *`,
     machine.id,
     machine.runtime,
@@ -16,6 +16,7 @@ export function* insertMachine(machine: MachineRecord): Work<MachineRecord> {
     JSON.stringify(machine.details),
     machine.createdAt,
     machine.leaseUntil,
+    daemon,
   )
   return toMachine(row!)
 }
@@ -29,9 +30,14 @@ export function* listMachines(): Work<MachineRecord[]> {
   return (yield all('select * from machines order by created_at')).rows.map(toMachine)
 }
 
+export function* ownMachines(daemon: string): Work<MachineRecord[]> {
+  const { rows } = yield all('select * from machines where daemon = ? order by created_at', daemon)
+  return rows.map(toMachine)
+}
+
 export function* updateMachine(
   id: string,
-  change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>,
+  change: Partial<Omit<MachineRecord, 'id' | 'runtime' | 'daemon'>>,
 ): Work<void> {
   const { sql, values } = machineAssignments(change)
   if (sql !== '') yield run(`update machines set ${sql} where id = ?`, ...values, id)

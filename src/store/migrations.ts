@@ -125,6 +125,12 @@ const MIGRATIONS: readonly string[] = [
   ) without rowid;
   create index needs_needed on needs (needed_id);
   `,
+  // With SQLite there is one daemon, and its id is empty.
+  `
+  alter table jobs add column daemon text not null default '';
+  alter table jobs add column wants_daemon text;
+  alter table machines add column daemon text not null default '';
+  `,
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

@@ -2,17 +2,30 @@ import type { Client, Pool, QueryConfig } from 'pg'
 import { AppError } from '../jobs/errors.ts'
 import type { Answer, Statement, Value, Work } from './sql.ts'
 
-/** The server cannot be reached, or has ended the connection. Nothing is known about a commit under way. */
+/**
+ * The server cannot be reached, has ended the connection, or has ended the transaction because of a deadlock with
+ * another daemon. Nothing is known about a commit under way.
+ */
 export class ConnectionLost extends Error {}
 
 type Connection = Pick<Client | Pool, 'query'>
 
-/** Runs the statements of the work one after the other. */
-export const performOn = async <T>(connection: Connection, work: Work<T>): Promise<T> => {
+/** Runs the statements of the work one after the other, except events, which it adds to the list. */
+export const performOn = async <T>(
+  connection: Connection,
+  work: Work<T>,
+  events: Statement[] = [],
+): Promise<T> => {
   let step = work.next()
-  while (step.done !== true) step = work.next(await answer(connection, step.value))
+  while (step.done !== true)
+    if (step.value.kind === 'event') {
+      events.push(step.value)
+      step = work.next(NOTHING)
+    } else step = work.next(await answer(connection, step.value))
   return step.value
 }
+
+const NOTHING: Answer = { row: undefined, rows: [], changes: 0 }
 
 const answer = async (connection: Connection, { sql, values }: Statement): Promise<Answer> => {
   const { rows, rowCount } = await guarded(() =>
@@ -37,7 +50,9 @@ const prepared = (sql: string): Pick<QueryConfig, 'name' | 'text'> & { text: str
   const known = statements.get(sql)
   if (known?.text !== undefined) return { ...known, text: known.text }
   let next = 0
-  const text = sql.replace(/\?(\d*)/g, (_, number: string) => `$${number === '' ? ++next : number}`)
+  const text = sql
+    .replace(/\/\*postgres (.*?)\*\//g, '$1')
+    .replace(/\?(\d*)/g, (_, number: string) => `$${number === '' ? ++next : number}`)
   const statement = { name: `deputy_${statements.size}`, text }
   statements.set(sql, statement)
   return statement
@@ -55,6 +70,8 @@ const guarded = async <T>(call: () => Promise<T>): Promise<T> => {
   }
 }
 
+const DEADLOCK = '40P01'
+
 /** Codes of the class "insufficient resources", such as a full disk: the statement may succeed later. */
 const RESOURCES = '53'
 
@@ -62,7 +79,7 @@ export const toStoreError = (error: unknown): Error => {
   if (error instanceof AppError || error instanceof ConnectionLost) return error
   const { severity, code } = error as { severity?: string; code?: string }
   const message = error instanceof Error ? error.message : String(error)
-  if (severity === undefined || severity === 'FATAL' || severity === 'PANIC')
+  if (severity === undefined || severity === 'FATAL' || severity === 'PANIC' || code === DEADLOCK)
     return new ConnectionLost(message || code, { cause: error })
   if (code?.startsWith(RESOURCES))
     return new AppError('unavailable', `PostgreSQL cannot write: ${message}.`, {

@@ -107,6 +107,37 @@ const MIGRATIONS: readonly string[] = [
   create table needs (job_id text not null, needed_id text not null, primary key (job_id, needed_id));
   create index needs_needed on needs (needed_id);
   `,
+  `
+  -- The daemons of the fleet. Each transaction of a daemon checks its fencing token here, renews the lease, and stores
+  -- its own name.
+  create table daemons (
+    id text primary key, name text not null, host text not null, version text not null, state text not null,
+    fence bigint not null, lease_until timestamptz not null, held_since timestamptz not null,
+    started_at timestamptz not null, runtimes text not null default '[]', last_write text
+  );
+  insert into daemons (id, name, host, version, state, fence, lease_until, held_since, started_at)
+    select installation, host, host, '', 'stopped', fence, now(), now(), now() from owner;
+
+  alter table jobs add column daemon text not null default '';
+  alter table jobs add column wants_daemon text;
+  update jobs set daemon = owner.installation from owner where completed_at is null and jobs.state <> 'pending';
+  create index jobs_daemon on jobs (daemon) where completed_at is null;
+  alter table machines add column daemon text not null default '';
+  update machines set daemon = owner.installation from owner;
+  create index machines_daemon on machines (daemon);
+  drop table owner;
+
+  -- Contents of blobs. A blob is complete when it is in blob_files.
+  create table blob_files (sha256 text primary key, size bigint not null);
+  create table blob_parts (sha256 text not null, part integer not null, data bytea not null, primary key (sha256, part));
+  alter table blob_parts alter column data set storage external;
+  -- Orders a hold and the removal of the blob in another daemon.
+  create function lock_blob(text) returns void language sql
+    as 'select pg_advisory_xact_lock(hashtextextended(''deputy blob '' || $1, 0))';
+  create function lock_held_blob() returns trigger language plpgsql
+    as 'begin perform lock_blob(new.sha256); return new; end';
+  create trigger lock_held_blob before insert on blob_holds for each row execute function lock_held_blob();
+  `,
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length
@@ -131,7 +162,7 @@ export const migratePostgres = async (client: Client, { schema, label }: Postgre
 
 const readVersion = async (client: Client, schema: string): Promise<number> => {
   const namespaces = await client.query('select 1 from pg_namespace where nspname = $1', [schema])
-  if (namespaces.rowCount === 0) await client.query(`create schema ${schema}`)
+  if (namespaces.rowCount === 0) await client.query(`create schema "${schema}"`)
   const tables = await client.query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [
     schema,
     'schema_version',

@@ -13,7 +13,7 @@ export interface PostgresSettings {
 const MAX_POOL = 50
 
 /** Reads `?schema=` and `?pool=` from the URL. The rest, such as `sslmode` and `sslrootcert`, is for the driver. */
-export const postgresSettings = (address: string): PostgresSettings => {
+export const postgresSettings = (address: string, leaseSeconds: number): PostgresSettings => {
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url === undefined) throw invalid('is not a URL')
   const schema = take(url, 'schema') ?? 'deputy'
@@ -29,7 +29,8 @@ export const postgresSettings = (address: string): PostgresSettings => {
       connectionTimeoutMillis: 10_000,
       // A connection that was cut without notice ends after this time, on both sides.
       query_timeout: 30_000,
-      idle_in_transaction_session_timeout: 60_000,
+      // A daemon that was suspended in a transaction must not keep its locks for longer than its lease.
+      idle_in_transaction_session_timeout: leaseSeconds * 1000,
       options: `-c search_path=${schema}`,
     },
     schema,

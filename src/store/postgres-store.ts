@@ -1,28 +1,45 @@
-import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
-import type { Client } from 'pg'
-import { AppError } from '../jobs/errors.ts'
+import type { Client, Pool } from 'pg'
+import type { Fleet } from '../ports/fleet.ts'
 import type { Store } from '../ports.ts'
 import { createStore, type StoreDatabase } from './create-store.ts'
-import { readCounts } from './job-store.ts'
+import { announce, cancelRequests, listDaemons, markStopped } from './daemons-table.ts'
+import { sharedCounts } from './job-counts.ts'
+import { postgresParts } from './postgres-blobs.ts'
+import { createChangeFeed } from './postgres-changes.ts'
 import { ConnectionLost, performOn, toStoreError, unreachable } from './postgres-client.ts'
+import { type DaemonIdentity, type Lease, takeLease } from './postgres-lease.ts'
+import { keepLease } from './postgres-renewal.ts'
 import { migratePostgres } from './postgres-schema.ts'
 import { type PostgresSettings, postgresSettings } from './postgres-settings.ts'
 import { createPostgresWriter, type PostgresWriter } from './postgres-writer.ts'
+import type { SharedParts } from './shared-blobs.ts'
 
 export interface PostgresStore {
   readonly store: Store
-  /** Rejects when another daemon has taken over the database; never resolves. */
+  readonly fleet: Fleet
+  readonly parts: SharedParts
+  /** Rejects when this daemon may no longer write; never resolves. */
   readonly lost: Promise<never>
+  /** The wall clock of the database, which all daemons share. */
+  now(): number
 }
 
 /** How long reads wait for a server that restarts. */
 const PATIENCE_MS = 60_000
 const RETRY_MS = 250
 
-/** Opens the store in PostgreSQL, creates or upgrades its tables, and makes this daemon the one that writes. */
-export const openPostgresStore = async (address: string, installation: string): Promise<PostgresStore> => {
-  const settings = postgresSettings(address)
+export interface PostgresOptions extends DaemonIdentity {
+  /** Called when this daemon has fenced others, with their names. */
+  onFenced?(names: readonly string[]): void
+}
+
+/** Opens the store in PostgreSQL, creates or upgrades its tables, and registers this daemon. */
+export const openPostgresStore = async (
+  address: string,
+  { onFenced, ...identity }: PostgresOptions,
+): Promise<PostgresStore> => {
+  const settings = postgresSettings(address, identity.leaseSeconds)
   // Loaded here, because most installations use SQLite.
   const { default: pg } = await import('pg')
   const connect = async (): Promise<Client> => {
@@ -38,16 +55,33 @@ export const openPostgresStore = async (address: string, installation: string): 
     }
     return client
   }
-  const fence = await prepare(connect, settings, installation)
-  const writer = createPostgresWriter({ connect, fence, label: settings.label })
+  const lease = await prepare(connect, settings, identity)
+  const writer = createPostgresWriter({ connect, lease, label: settings.label })
   const pool = new pg.Pool({ ...settings.client, max: settings.pool, allowExitOnIdle: true })
   pool.on('error', () => {})
-  const database = storeDatabase(writer, pool, settings.label)
-  try {
-    return { store: createStore(database, await database.read(readCounts)), lost: writer.lost }
-  } catch (error) {
-    await database.close()
-    throw error
+  const feed = createChangeFeed({ connect, pool, channel: settings.schema, sender: lease.fence })
+  const renewing = keepLease({ lease, write: writer.write, onFenced })
+  const closeParts = async (): Promise<void> => {
+    await feed.close()
+    await renewing.close()
+    const stopped = writer.write(() => markStopped(lease.id)).catch(() => undefined)
+    await writer.close()
+    await stopped
+    await pool.end()
+  }
+  const database = storeDatabase({ writer, pool, label: settings.label, closeParts })
+  return {
+    store: createStore(database, { daemon: lease.id, counts: sharedCounts(database.read) }),
+    fleet: {
+      daemons: () => database.read(listDaemons),
+      announce: runtimes => writer.write(() => announce(lease.id, runtimes)),
+      publish: feed.publish,
+      onChange: feed.onChange,
+      cancelRequests: () => database.read(() => cancelRequests(lease.id)),
+    },
+    parts: postgresParts(database),
+    lost: writer.lost,
+    now: renewing.now,
   }
 }
 
@@ -55,17 +89,17 @@ export const openPostgresStore = async (address: string, installation: string): 
 const DURABLE = `select set_config('synchronous_commit', 'on', false)
   where current_setting('synchronous_commit') = 'off'`
 
-/** Migrates, and returns the fencing token of this daemon. */
+/** Migrates, and registers this daemon. */
 const prepare = async (
   connect: () => Promise<Client>,
   settings: PostgresSettings,
-  installation: string,
-): Promise<string> => {
+  identity: DaemonIdentity,
+): Promise<Lease> => {
   let client: Client | undefined
   try {
     client = await connect()
     await migratePostgres(client, settings)
-    return await takeOwnership(client, settings, installation)
+    return await takeLease(client, identity)
   } catch (error) {
     const known = toStoreError(error)
     throw known instanceof ConnectionLost ? unreachable(settings.label, known) : known
@@ -74,38 +108,15 @@ const prepare = async (
   }
 }
 
-/** Replaces an earlier process of this installation; its writes fail from now on. */
-const takeOwnership = async (
-  client: Client,
-  { label, schema }: PostgresSettings,
-  installation: string,
-): Promise<string> => {
-  const { rows } = await client.query<{ fence: string }>(
-    `insert into owner as o (id, installation, host, fence) values (1, $1, $2, nextval('fences'))
-     on conflict (id) do update set host = excluded.host, fence = excluded.fence
-     where o.installation = excluded.installation
-     returning fence`,
-    [installation, hostname()],
-  )
-  if (rows[0] !== undefined) return rows[0].fence
-  const owner = await client.query<{ host: string }>('select host from owner')
-  throw new AppError(
-    'conflict',
-    `The schema '${schema}' of ${label} belongs to the daemon on ${owner.rows[0]?.host}: several daemons cannot share it yet.`,
-    {
-      hint: `Set another schema: ?schema=NAME in the setting store. If that daemon is gone for good, copy its state directory and run: psql -c 'delete from ${schema}.owner'`,
-    },
-  )
+interface DatabaseParts {
+  readonly writer: PostgresWriter
+  readonly pool: Pool
+  readonly label: string
+  closeParts(): Promise<void>
 }
 
-type Pool = Parameters<typeof performOn>[0] & { end(): Promise<void> }
-
-const storeDatabase = (writer: PostgresWriter, pool: Pool, label: string): StoreDatabase => {
+const storeDatabase = ({ writer, pool, label, closeParts }: DatabaseParts): StoreDatabase => {
   let closing: Promise<void> | undefined
-  const close = async (): Promise<void> => {
-    await writer.close()
-    await pool.end()
-  }
   return {
     read: async work => {
       const deadline = performance.now() + PATIENCE_MS
@@ -123,6 +134,6 @@ const storeDatabase = (writer: PostgresWriter, pool: Pool, label: string): Store
     // Autovacuum does it.
     compact: async () => {},
     flush: writer.flush,
-    close: () => (closing ??= close()),
+    close: () => (closing ??= closeParts()),
   }
 }

@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Client } from 'pg'
-import { AppError } from '../jobs/errors.ts'
+import type { AppError } from '../jobs/errors.ts'
 import type { StoreDatabase } from './create-store.ts'
 import { ConnectionLost, performOn, runScript, unreachable } from './postgres-client.ts'
-import type { Work } from './sql.ts'
+import { insertEvents } from './postgres-events.ts'
+import { type Lease, leaseLost, renewal, takenOver } from './postgres-lease.ts'
+import type { Statement, Work } from './sql.ts'
 
 /** One connection that writes. Writes that arrive during a transaction share the next one, and one flush. */
 export interface PostgresWriter extends Pick<StoreDatabase, 'write' | 'flush' | 'close'> {
-  /** Rejects when another daemon has taken over the database; never resolves. */
+  /** Rejects when this daemon may no longer write; never resolves. */
   readonly lost: Promise<never>
 }
 
 export interface WriterOptions {
   connect(): Promise<Client>
-  /** The token of this daemon. Another token in the database means that another daemon may write now. */
-  readonly fence: string
+  readonly lease: Lease
   readonly label: string
 }
 
@@ -33,7 +34,7 @@ const MAX_WRITES = 500
 const PATIENCE_MS = 60_000
 const RETRY_MS = 250
 
-export const createPostgresWriter = ({ connect, fence, label }: WriterOptions): PostgresWriter => {
+export const createPostgresWriter = ({ connect, lease, label }: WriterOptions): PostgresWriter => {
   let queue: Queued[] = []
   let draining: Promise<void> | undefined
   let client: Client | undefined
@@ -62,22 +63,26 @@ export const createPostgresWriter = ({ connect, fence, label }: WriterOptions): 
     return fresh
   }
 
-  /** Begins a transaction that fails when this daemon may no longer write. Its row lock orders all writers. */
+  /** Begins a transaction that fails when this daemon may no longer write. */
   const begin = async (connection: Client, name: string, lazy: boolean): Promise<void> => {
     const [, guard] = await runScript(
       connection,
-      `begin; update owner set last_write = '${name}' where fence = ${fence};
+      `begin; ${renewal(lease, name)};
        ${lazy ? 'set local synchronous_commit = off;' : ''} savepoint writes`,
     )
     if (guard?.rowCount === 1) return
-    lostError = takenOver(label)
+    const [row] = await runScript(connection, `select state from daemons where id = '${lease.id}'`)
+    lostError = row?.rows[0]?.state === 'up' ? takenOver(label) : leaseLost(label)
     rejectLost(lostError)
     throw lostError
   }
 
   /** Waits for the earlier transaction, if the server still works on it, and returns whether it was committed. */
   const isCommitted = async (connection: Client, name: string): Promise<boolean> => {
-    const [answer] = await runScript(connection, 'select last_write from owner for update')
+    const [answer] = await runScript(
+      connection,
+      `select last_write from daemons where id = '${lease.id}' for update`,
+    )
     return answer?.rows[0]?.last_write === name
   }
 
@@ -93,7 +98,8 @@ export const createPostgresWriter = ({ connect, fence, label }: WriterOptions): 
         if (sent !== undefined && (await isCommitted(connection, name))) return sent
         sent = undefined
         await begin(connection, name, lazy)
-        const settle = await runAll(connection, batch)
+        const { settle, events } = await runAll(connection, batch)
+        await insertEvents(connection, events)
         sent = settle
         await runScript(connection, 'commit')
         return settle
@@ -139,38 +145,48 @@ export const createPostgresWriter = ({ connect, fence, label }: WriterOptions): 
   }
 }
 
+interface Performed {
+  readonly settle: Settle[]
+  readonly events: Statement[]
+}
+
 /** Each write succeeds or fails on its own: when one fails, each runs under a savepoint of its own. */
-const runAll = async (client: Client, batch: readonly Queued[]): Promise<Settle[]> => {
+const runAll = async (client: Client, batch: readonly Queued[]): Promise<Performed> => {
   try {
     const values: unknown[] = []
-    for (const { work } of batch) values.push(await performOn(client, work()))
-    return batch.map(
-      ({ resolve }, index) =>
-        () =>
-          resolve(values[index]),
-    )
+    const events: Statement[] = []
+    for (const { work } of batch) values.push(await performOn(client, work(), events))
+    return {
+      settle: batch.map(
+        ({ resolve }, index) =>
+          () =>
+            resolve(values[index]),
+      ),
+      events,
+    }
   } catch (error) {
     if (error instanceof ConnectionLost) throw error
     await runScript(client, 'rollback to writes')
   }
-  const settle: Settle[] = []
-  for (const item of batch) settle.push(await runAlone(client, item))
-  return settle
+  const performed: Performed = { settle: [], events: [] }
+  for (const item of batch) await runAlone(client, item, performed)
+  return performed
 }
 
-const runAlone = async (client: Client, { work, resolve, reject }: Queued): Promise<Settle> => {
+const runAlone = async (
+  client: Client,
+  { work, resolve, reject }: Queued,
+  { settle, events }: Performed,
+): Promise<void> => {
   await runScript(client, 'savepoint writes')
+  const own: Statement[] = []
   try {
-    const value = await performOn(client, work())
-    return () => resolve(value)
+    const value = await performOn(client, work(), own)
+    events.push(...own)
+    settle.push(() => resolve(value))
   } catch (error) {
     if (error instanceof ConnectionLost) throw error
     await runScript(client, 'rollback to writes')
-    return () => reject(error)
+    settle.push(() => reject(error))
   }
 }
-
-const takenOver = (label: string): AppError =>
-  new AppError('conflict', `Another daemon has taken over ${label}; this one stops.`, {
-    hint: 'One daemon per database schema. Give each its own: ?schema=NAME in the setting store.',
-  })

@@ -14,6 +14,8 @@ export function* changeReview(
   change: (review: Review) => Review,
   event?: NewEvent,
 ): Work<Review> {
+  // Orders the changes of several daemons; the review may not exist yet.
+  yield get('select 1 from jobs where id = ? /*postgres for update */', id)
   const review = change((yield* getReview(id)) ?? { viewed: [], decision: null })
   yield run(
     'insert into reviews (job_id, body) values (?, ?) on conflict (job_id) do update set body = excluded.body',

@@ -15,6 +15,7 @@ export const toJob = (row: Row): Job => ({
   runtime: text(row.runtime),
   wantsMachine: maybeText(row.wants_machine),
   machineId: maybeText(row.machine_id),
+  daemon: text(row.daemon),
   parentId: maybeText(row.parent_id),
   priority: Number(row.priority),
   statusMode: oneOf(STATUS_MODES, row.status_mode),
@@ -58,6 +59,7 @@ export const toMachine = (row: Row): MachineRecord => ({
   attempts: Number(row.attempts),
   notBefore: Number(row.not_before),
   lastError: maybeText(row.last_error),
+  daemon: text(row.daemon),
 })
 
 type Columns<T> = { readonly [K in keyof T]-?: readonly [column: string, encode: (value: unknown) => Value] }
@@ -68,6 +70,7 @@ const asJson = (value: unknown): Value => (value === null ? null : JSON.stringif
 const JOB_COLUMNS: Columns<Omit<JobChanges, 'phases'>> = {
   runtime: ['runtime', asIs],
   machineId: ['machine_id', asIs],
+  daemon: ['daemon', asIs],
   provisioningAt: ['provisioning_at', asIs],
   startedAt: ['started_at', asIs],
   completedAt: ['completed_at', asIs],
@@ -84,7 +87,7 @@ const JOB_COLUMNS: Columns<Omit<JobChanges, 'phases'>> = {
   queueUntil: ['queue_until', asIs],
 }
 
-const MACHINE_COLUMNS: Columns<Omit<MachineRecord, 'id' | 'runtime'>> = {
+const MACHINE_COLUMNS: Columns<Omit<MachineRecord, 'id' | 'runtime' | 'daemon'>> = {
   jobId: ['job_id', asIs],
   state: ['state', asIs],
   details: ['details', asJson],
@@ -114,8 +117,9 @@ export const jobAssignments = ({ phases, ...change }: JobChanges): Assignments =
   return { sql: parts.join(', '), values }
 }
 
-export const machineAssignments = (change: Partial<Omit<MachineRecord, 'id' | 'runtime'>>): Assignments =>
-  assignments(change, MACHINE_COLUMNS)
+export const machineAssignments = (
+  change: Partial<Omit<MachineRecord, 'id' | 'runtime' | 'daemon'>>,
+): Assignments => assignments(change, MACHINE_COLUMNS)
 
 const assignments = <T extends object>(change: T, columns: Columns<T>): Assignments => {
   const parts: string[] = []

@@ -4,7 +4,7 @@ import type { Store } from '../ports.ts'
 import { createStore, type StoreDatabase } from './create-store.ts'
 import { type Database, openDatabase, perform } from './database.ts'
 import { createWriter } from './group-commit.ts'
-import { readCounts } from './job-store.ts'
+import { readMemoryCounts } from './job-counts.ts'
 import { migrate } from './migrations.ts'
 
 /** Opens the database and creates or upgrades it. The daemon lock guarantees that only one process does so. */
@@ -19,7 +19,7 @@ export const openStore = (path: string): Store => {
   ])
     database.get(`pragma ${pragma}`)
   migrate(database, path)
-  return createStore(storeDatabase(database), perform(database, readCounts()))
+  return createStore(storeDatabase(database), { daemon: '', counts: perform(database, readMemoryCounts()) })
 }
 
 const storeDatabase = (database: Database): StoreDatabase => {

@@ -179,6 +179,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
     putBlob: refuse,
     openSession: refuse,
     machines: async () => [],
+    daemons: async () => [],
     destroyMachine: refuse,
     doctor: async () => [],
     probe: async () => [],

@@ -328,6 +328,7 @@ const jobRecord = (id: string, manifest: Manifest): Job => ({
   runtime: manifest.runtime,
   wantsMachine: manifest.machine ?? null,
   machineId: null,
+  daemon: '',
   parentId: null,
   priority: 0,
   statusMode: 'simple',

@@ -59,6 +59,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   mcp: { summary: 'Serve an MCP client on stdio, or configure one', load: () => import('./mcp-command.ts') },
   serve: { summary: 'Run the daemon in the foreground', load: () => import('./serve-command.ts') },
   daemon: { summary: 'Show, start, stop or restart the daemon', load: () => import('./daemon-command.ts') },
+  daemons: {
+    summary: 'List the daemons that share a PostgreSQL database',
+    load: () => import('./daemons-command.ts'),
+  },
   backup: {
     summary: 'Write all jobs, output and artifacts to a file',
     load: () => import('./backup-command.ts'),

@@ -10,7 +10,7 @@ import type { ControlDeps, DaemonInfo } from '../deps.ts'
 import { json } from '../respond.ts'
 import { queryRoute, type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
-import { daemonSchema, doctorSchema, historySchema, settingsSchema } from '../views.ts'
+import { daemonListSchema, daemonSchema, doctorSchema, historySchema, settingsSchema } from '../views.ts'
 
 const stopSchema = z.strictObject({
   if_idle: z.boolean().default(false).describe('Refuse when a job waits or runs'),
@@ -27,6 +27,15 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     summary: 'Show version, address and state of the daemon',
     responses: { 200: { description: 'The daemon', schema: daemonSchema } },
     handle: async () => json(daemonView(daemon, await deputy.stats())),
+  }),
+
+  route({
+    method: 'GET',
+    path: '/api/daemons',
+    tag: 'daemon',
+    summary: 'List the daemons that share the database; none with SQLite',
+    responses: { 200: { description: 'The daemons', schema: daemonListSchema } },
+    handle: async () => json({ daemons: await deputy.daemons() }),
   }),
 
   route({

@@ -52,12 +52,4 @@ describe.skipIf(requireOrSkip(missing))('a daemon on PostgreSQL', () => {
     expect(daemon.log()).not.toContain('refused a statement')
     expect(existsSync(join(daemon.home.stateDir, 'deputy.db'))).toBe(false)
   })
-
-  it('refuses to share its database with a daemon of another home', async () => {
-    const env = { DEPUTY_STORE: server.url('shared') }
-    await start({ env })
-    const second = await start({ env, ready: false })
-    expect(await second.ended()).not.toBe(0)
-    expect(second.log()).toContain('several daemons cannot share it yet')
-  })
 })

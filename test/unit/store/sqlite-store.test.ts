@@ -133,6 +133,9 @@ describe('a database of an earlier version', () => {
       'drop index jobs_queue_until; alter table jobs drop column queue_until; alter table jobs drop column node',
     )
     database.exec(
+      'alter table jobs drop column daemon; alter table jobs drop column wants_daemon; alter table machines drop column daemon',
+    )
+    database.exec(
       'alter table jobs drop column output_base; drop table blob_holds; drop table known_time; drop table reviews; drop table samples; drop table needs',
     )
     database.exec(`

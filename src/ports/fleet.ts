@@ -1,0 +1,43 @@
+/** A change of a job that another daemon may wait for. */
+export interface FleetChange {
+  readonly jobId: string
+  readonly kind: 'state' | 'output'
+}
+
+/**
+ * `up` renews its lease. `stopped` has ended in order. `gone` has let its lease expire and was fenced: its writes are
+ * refused until it registers again.
+ */
+export const DAEMON_STATES = ['up', 'stopped', 'gone'] as const
+
+export interface DaemonRecord {
+  readonly id: string
+  readonly name: string
+  readonly host: string
+  readonly version: string
+  readonly state: (typeof DAEMON_STATES)[number]
+  /** Times of the clock of the database. */
+  readonly startedAt: number
+  readonly leaseUntil: number
+  readonly runtimes: readonly RuntimeSlots[]
+  /** Jobs that the daemon has claimed and that are not finished. */
+  readonly jobs: number
+}
+
+export interface RuntimeSlots {
+  readonly name: string
+  readonly slots: number
+}
+
+/** The daemons that share a database. */
+export interface Fleet {
+  daemons(): Promise<DaemonRecord[]>
+  /** Stores which runtimes this daemon has. */
+  announce(runtimes: readonly RuntimeSlots[]): Promise<void>
+  /** Tells the other daemons about a change. It may get lost, so they also poll. */
+  publish(change: FleetChange): void
+  /** Receives the changes of the other daemons. */
+  onChange(listener: (change: FleetChange) => void): void
+  /** Jobs of this daemon that a user wants to cancel. */
+  cancelRequests(): Promise<string[]>
+}

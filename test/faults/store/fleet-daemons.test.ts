@@ -1,0 +1,87 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { resolveHome } from '../../../src/config/home.ts'
+import { noProvider } from '../../support/cli.ts'
+import { newHome, type TestDaemon, useDaemons } from '../../support/daemon.ts'
+import { until } from '../../support/engine.ts'
+import { missingPostgres, type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { requireOrSkip } from '../../support/require.ts'
+
+const startAny = useDaemons()
+
+/** Prints in pieces, so that some of it comes before a fault and some after. */
+const TASK = 'for i in $(seq 1 60); do echo "line $i"; sleep 0.05; done; echo data > out.txt'
+const EXPECTED = Array.from({ length: 60 }, (_, i) => `line ${i + 1}\n`).join('')
+
+const missing = missingPostgres() ?? (await noProvider())
+
+describe.skipIf(requireOrSkip(missing))('a fleet of daemons', () => {
+  let server: PostgresServer
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterAll(() => server?.remove())
+
+  /** Each runs one job at a time. */
+  const start = async (schema: string, name: string, lease = 60): Promise<TestDaemon> => {
+    const directory = newHome()
+    const { configFile } = resolveHome({ DEPUTY_HOME: directory })
+    mkdirSync(dirname(configFile), { recursive: true })
+    writeFileSync(configFile, `fleet: { lease: ${lease} }\nlimits: { running: 1 }\n`)
+    return startAny({ directory, env: { DEPUTY_STORE: server.url(schema), DEPUTY_NAME: name } })
+  }
+
+  const running = ({ client }: TestDaemon, id: string) =>
+    until(async () => (await client.get(id)).output_bytes > 0, `job ${id} prints`, 90_000)
+
+  const expectSuccess = async ({ client }: TestDaemon, id: string): Promise<void> => {
+    await client.wait(id, { timeoutMs: 110_000, signal: AbortSignal.timeout(115_000) })
+    const result = await client.result(id)
+    expect(result).toMatchObject({ status: 'success', output: EXPECTED, attempts: 1 })
+    const chunks: Uint8Array[] = []
+    for await (const chunk of (await client.openArtifact(id, 'out.txt')).bytes) chunks.push(chunk)
+    expect(Buffer.concat(chunks).toString()).toBe('data\n')
+  }
+
+  it('runs a job on a daemon with a free slot, and serves and cancels it through any other', async () => {
+    const a = await start('any', 'a')
+    const b = await start('any', 'b')
+    const blocker = await a.client.submit({ task: 'echo busy; sleep 600', timeout: 700 })
+    await running(a, blocker.job_id)
+    const other = await a.client.submit({ task: 'echo busy; sleep 600', timeout: 700 })
+    await running(b, other.job_id)
+    expect((await b.client.daemons()).map(({ name, state, jobs }) => ({ name, state, jobs }))).toEqual([
+      { name: 'a', state: 'up', jobs: 1 },
+      { name: 'b', state: 'up', jobs: 1 },
+    ])
+    for (const { job_id } of [blocker, other]) {
+      await b.client.cancel(job_id)
+      await until(async () => (await a.client.get(job_id)).status === 'cancelled', 'it is cancelled', 90_000)
+    }
+    const { job_id } = await b.client.submit({ task: TASK, artifacts: ['out.txt'], timeout: 120 })
+    await expectSuccess(a, job_id)
+    await expectSuccess(b, job_id)
+  })
+
+  it('lets no write of a suspended daemon land, and attaches to its jobs when it is back', async () => {
+    const victim = await start('suspended', 'victim', 3)
+    const { job_id } = await victim.client.submit({ task: `${TASK}; sleep 600`, timeout: 700 })
+    await running(victim, job_id)
+    const witness = await start('suspended', 'witness', 10)
+    const stateOfVictim = async () =>
+      (await witness.client.daemons()).find(({ name }) => name === 'victim')?.state
+    victim.process.kill('SIGSTOP')
+    await until(async () => (await stateOfVictim()) === 'gone', 'it is fenced', 100_000)
+    const before = await witness.client.get(job_id)
+    victim.process.kill('SIGCONT')
+    await until(() => victim.log().includes('registering again'), 'it notices', 90_000)
+    await until(async () => (await stateOfVictim()) === 'up', 'it is back', 90_000)
+    const { client } = witness
+    const hasAll = async () => (await client.get(job_id)).output_bytes === EXPECTED.length
+    await until(hasAll, 'all output is stored', 90_000)
+    await client.cancel(job_id)
+    await until(async () => (await client.get(job_id)).status === 'cancelled', 'it is cancelled', 90_000)
+    expect(await client.result(job_id)).toMatchObject({ output: EXPECTED, attempts: before.attempts })
+  })
+})
