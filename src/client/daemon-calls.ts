@@ -56,6 +56,10 @@ export const createDaemonCalls = ({ transport, retry }: Connection) => ({
   daemons: async (): Promise<readonly DaemonSummary[]> =>
     (await retry<{ daemons: readonly DaemonSummary[] }>({ path: '/api/daemons' })).daemons,
 
+  /** Stops the claims of a daemon, or resumes them. */
+  drainDaemon: (name: string, draining: boolean): Promise<void> =>
+    retry({ method: 'POST', path: `/api/daemons/${encodeURIComponent(name)}/drain`, json: { draining } }),
+
   machines: async (): Promise<readonly MachineView[]> =>
     (await retry<{ machines: readonly MachineView[] }>({ path: '/api/machines' })).machines,
 

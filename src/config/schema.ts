@@ -48,6 +48,12 @@ export const configSchema = z.strictObject({
       .max(300)
       .default(15)
       .describe('Seconds without a sign of life after which other daemons consider this one gone'),
+    wait: z
+      .number()
+      .int()
+      .min(0)
+      .default(3600)
+      .describe('Seconds that jobs wait for their daemon when it is gone; then they fail as lost'),
   }),
   http: z.strictObject({
     enabled: z.boolean().default(true).describe('Listen on TCP besides the Unix socket'),

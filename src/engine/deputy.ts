@@ -47,6 +47,8 @@ export interface Deputy {
   machines(): Promise<MachineView[]>
   /** The daemons that share the database; empty with SQLite. */
   daemons(): Promise<DaemonSummary[]>
+  /** Stops or resumes the claims of a daemon. Throws `not_found` for an unknown name. */
+  drainDaemon(name: string, draining: boolean): Promise<void>
   destroyMachine(id: string): Promise<void>
   doctor(signal: AbortSignal): Promise<Readiness[]>
   /**
@@ -266,7 +268,7 @@ export interface DaemonSummary {
   readonly name: string
   readonly host: string
   readonly version: string
-  /** `up`, `stopped`, or `gone`: it did not renew its lease. */
+  /** `up`, `draining`, `stopped`, or `gone`: it did not renew its lease. */
   readonly state: string
   /** Slots of each runtime. */
   readonly runtimes: Readonly<Record<string, number>>

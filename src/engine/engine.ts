@@ -6,13 +6,13 @@ import type { Ballast, Blobs, Clock, Fleet, Provider, Secrets, Store } from '../
 import type { PackDirectory } from './accept-job.ts'
 import { type ActiveJobs, createActiveJobs } from './active-jobs.ts'
 import { createChangeNotifier } from './change-notifier.ts'
+import { daemonOperations } from './daemon-operations.ts'
 import type { Deputy } from './deputy.ts'
 import { createDispatcher } from './dispatcher.ts'
 import type { EngineContext } from './engine-context.ts'
 import { shareChanges } from './fleet-changes.ts'
 import { createHistory } from './history.ts'
 import { createJobLookup } from './job-lookup.ts'
-import { daemonView } from './job-views.ts'
 import { createDisposal } from './machine-disposal.ts'
 import { createPool } from './machine-pool.ts'
 import { type AddToWorkspace, createNeededJobs } from './needed-jobs.ts'
@@ -98,7 +98,7 @@ export const createEngine = (options: EngineOptions): Engine => {
     ...operations,
     ...reviewOperations(context, { lookup, local: options, submit: operations.submit }),
     ...machineOperations(context, parts),
-    daemons: async () => (await options.fleet?.daemons())?.map(daemonView) ?? [],
+    ...daemonOperations(options.fleet),
     history: history.read,
     onChange: context.changes.onChange,
   }

@@ -4,7 +4,7 @@ import { type ChangeNotifier, createChangeNotifier } from './change-notifier.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EngineContext } from './engine-context.ts'
 
-/** How late a cancellation takes effect when its notification was lost. */
+/** How late a cancellation takes effect when its notification was lost, and jobs of lost daemons fail. */
 const POLL_MS = 5000
 
 /** Listeners of this daemon hear of the changes of all daemons, and the other way round. */
@@ -24,11 +24,12 @@ export const shareChanges = (fleet: Fleet): SharedChanges => {
     },
   }
 
-  const start: SharedChanges['start'] = ({ closing, log, store }, { activeJobs, dispatcher }) => {
+  const start: SharedChanges['start'] = (context, { activeJobs, dispatcher }) => {
+    const { closing, log, store, clock, config } = context
     const stop = (id: string): void =>
       void activeJobs.stop(id, { kind: 'cancel', by: 'a user of another daemon' })
     const logFailure = (error: unknown): void => {
-      if (!closing.aborted) log.warn({ err: error }, 'cannot read cancellations of other daemons')
+      if (!closing.aborted) log.warn({ err: error }, 'cannot read the changes of other daemons')
     }
     const stopIfCancelled = async (id: string): Promise<void> => {
       const job = await store.getJob(id)
@@ -41,12 +42,14 @@ export const shareChanges = (fleet: Fleet): SharedChanges => {
       dispatcher.wake()
       if (activeJobs.has(change.jobId)) stopIfCancelled(change.jobId).catch(logFailure)
     })
-    const timer = setInterval(() => {
-      fleet
-        .cancelRequests()
-        .then(ids => ids.forEach(stop))
-        .catch(logFailure)
-    }, POLL_MS)
+    const poll = async (): Promise<void> => {
+      for (const id of await fleet.cancelRequests()) stop(id)
+      for (const jobId of await fleet.failAbandoned(config.fleet.wait, clock.now())) {
+        log.warn({ job: jobId }, 'the daemon of a job is gone; the job is lost')
+        changes.emit({ jobId, kind: 'state' })
+      }
+    }
+    const timer = setInterval(() => void poll().catch(logFailure), POLL_MS)
     closing.addEventListener('abort', () => clearInterval(timer), { once: true })
   }
 

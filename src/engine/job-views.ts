@@ -90,7 +90,7 @@ export const daemonView = (daemon: DaemonRecord): DaemonSummary => ({
   name: daemon.name,
   host: daemon.host,
   version: daemon.version,
-  state: daemon.state,
+  state: daemon.state === 'up' && daemon.isDraining ? 'draining' : daemon.state,
   runtimes: Object.fromEntries(daemon.runtimes.map(({ name, slots }) => [name, slots])),
   jobs: daemon.jobs,
   started_at: iso(daemon.startedAt),

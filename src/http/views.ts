@@ -176,7 +176,7 @@ export const daemonListSchema = z.looseObject({
       name: z.string(),
       host: z.string(),
       version: z.string(),
-      state: z.string().describe('up, stopped, or gone: it did not renew its lease'),
+      state: z.string().describe('up, draining, stopped, or gone: it did not renew its lease'),
       runtimes: z.record(z.string(), count).describe('Slots of each runtime'),
       jobs: count.describe('Jobs that it runs, or ran when it went'),
       started_at: time,

@@ -16,6 +16,8 @@ export interface DaemonRecord {
   readonly host: string
   readonly version: string
   readonly state: (typeof DAEMON_STATES)[number]
+  /** It claims no more jobs. */
+  readonly isDraining: boolean
   /** Times of the clock of the database. */
   readonly startedAt: number
   readonly leaseUntil: number
@@ -32,6 +34,10 @@ export interface RuntimeSlots {
 /** The daemons that share a database. */
 export interface Fleet {
   daemons(): Promise<DaemonRecord[]>
+  /** Stops or resumes the claims of a daemon; false when there is none with that name. */
+  drain(name: string, draining: boolean): Promise<boolean>
+  /** Fails the jobs of daemons that have been away for longer than this time, and returns their ids. */
+  failAbandoned(waitSeconds: number, at: number): Promise<string[]>
   /** Stores which runtimes this daemon has. */
   announce(runtimes: readonly RuntimeSlots[]): Promise<void>
   /** Tells the other daemons about a change. It may get lost, so they also poll. */

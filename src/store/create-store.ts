@@ -28,6 +28,8 @@ export interface StoreIdentity {
   /** Id of this daemon in the records that it owns; empty where it is the only one. */
   readonly daemon: string
   readonly counts: JobCounts
+  /** Asked in the transaction of a claim; absent: always. */
+  mayClaim?(): Work<boolean>
 }
 
 export const createStore = (database: StoreDatabase, identity: StoreIdentity): Store => {

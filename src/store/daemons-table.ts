@@ -1,6 +1,8 @@
 import { DAEMON_STATES, type DaemonRecord, type RuntimeSlots } from '../ports/fleet.ts'
+import { move } from './jobs-table.ts'
+import { releaseBlobs } from './retention.ts'
 import { oneOf } from './rows.ts'
-import { all, run, type Work } from './sql.ts'
+import { all, get, run, type Work } from './sql.ts'
 
 /** Statements on the table of daemons, which only PostgreSQL has. */
 
@@ -18,6 +20,7 @@ export function* listDaemons(): Work<DaemonRecord[]> {
     host: String(row.host),
     version: String(row.version),
     state: oneOf(DAEMON_STATES, row.state),
+    isDraining: row.draining === true,
     startedAt: Number(row.started_ms),
     leaseUntil: Number(row.lease_ms),
     runtimes: JSON.parse(String(row.runtimes)) as RuntimeSlots[],
@@ -27,6 +30,50 @@ export function* listDaemons(): Work<DaemonRecord[]> {
 
 export function* announce(daemon: string, runtimes: readonly RuntimeSlots[]): Work<void> {
   yield run('update daemons set runtimes = ? where id = ?', JSON.stringify(runtimes), daemon)
+}
+
+/** Returns false when there is no daemon with that name. */
+export function* drain(name: string, draining: boolean): Work<boolean> {
+  const { changes } = yield run('update daemons set draining = ? where name = ?', String(draining), name)
+  return changes > 0
+}
+
+/** The transaction has locked the row of the daemon, so no claim is under way when `drain` has changed it. */
+export function* mayClaim(daemon: string): Work<boolean> {
+  const { row } = yield get('select 1 from daemons where id = ? and not draining', daemon)
+  return row !== undefined
+}
+
+/** Jobs in one transaction; the next call takes the rest. */
+const MAX_FAILED = 500
+
+/**
+ * Fails the jobs of daemons that have been away for longer than this time, and returns their ids. A daemon that
+ * registers at the same moment waits for the lock on its row, and then finds its jobs failed.
+ */
+export function* failAbandoned(waitSeconds: number, at: number): Work<string[]> {
+  const { rows } = yield all(
+    `select j.id, d.name from jobs j join daemons d on d.id = j.daemon
+     where j.completed_at is null and j.state in ('provisioning', 'running')
+       and d.state <> 'up' and d.lease_until < clock_timestamp() - make_interval(secs => ?)
+     limit ${MAX_FAILED} for update of d skip locked`,
+    waitSeconds,
+  )
+  const failed: string[] = []
+  for (const row of rows) {
+    const id = String(row.id)
+    const reason = `The daemon '${row.name}', which ran the job, was away for more than ${waitSeconds} s.`
+    const error = {
+      code: 'lost' as const,
+      message: reason,
+      hint: 'The command may have run, or may still run there. Submit the job again if that does no harm.',
+    }
+    if ((yield* move(id, 'failed', { completedAt: at, error }, { at, data: { reason } })) === undefined)
+      continue
+    yield* releaseBlobs(id)
+    failed.push(id)
+  }
+  return failed
 }
 
 /** The jobs of a daemon that stopped in order keep running, and wait for it. */

@@ -11,10 +11,14 @@ import { run, type Work } from './sql.ts'
 /** Jobs and their queue. */
 export const createJobStore = (
   { read, write }: Pick<StoreDatabase, 'read' | 'write'>,
-  { counts, daemon }: StoreIdentity,
+  { counts, daemon, mayClaim }: StoreIdentity,
 ) => {
   const countClaim = (job: Job | undefined): void => {
     if (job !== undefined) counts.moved({ ...job, state: 'pending' }, job)
+  }
+
+  function* claimWith<T>(claim: () => Work<T | undefined>): Work<T | undefined> {
+    return mayClaim === undefined || (yield* mayClaim()) ? yield* claim() : undefined
   }
 
   return {
@@ -44,12 +48,12 @@ export const createJobStore = (
     oldestPending: () => read(jobs.oldestPending),
 
     claim: async request => {
-      const claimed = await write(() => jobs.claim(request, daemon))
+      const claimed = await write(() => claimWith(() => jobs.claim(request, daemon)))
       countClaim(claimed?.job)
       return claimed
     },
     claimBatch: async now => {
-      const claimed = await write(() => jobs.claimBatch(now, daemon))
+      const claimed = await write(() => claimWith(() => jobs.claimBatch(now, daemon)))
       countClaim(claimed?.job)
       return claimed
     },

@@ -138,6 +138,7 @@ const MIGRATIONS: readonly string[] = [
     as 'begin perform lock_blob(new.sha256); return new; end';
   create trigger lock_held_blob before insert on blob_holds for each row execute function lock_held_blob();
   `,
+  'alter table daemons add column draining boolean not null default false',
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

@@ -3,7 +3,7 @@ import type { Client, Pool } from 'pg'
 import type { Fleet } from '../ports/fleet.ts'
 import type { Store } from '../ports.ts'
 import { createStore, type StoreDatabase } from './create-store.ts'
-import { announce, cancelRequests, listDaemons, markStopped } from './daemons-table.ts'
+import * as daemons from './daemons-table.ts'
 import { sharedCounts } from './job-counts.ts'
 import { postgresParts } from './postgres-blobs.ts'
 import { createChangeFeed } from './postgres-changes.ts'
@@ -64,20 +64,26 @@ export const openPostgresStore = async (
   const closeParts = async (): Promise<void> => {
     await feed.close()
     await renewing.close()
-    const stopped = writer.write(() => markStopped(lease.id)).catch(() => undefined)
+    const stopped = writer.write(() => daemons.markStopped(lease.id)).catch(() => undefined)
     await writer.close()
     await stopped
     await pool.end()
   }
   const database = storeDatabase({ writer, pool, label: settings.label, closeParts })
   return {
-    store: createStore(database, { daemon: lease.id, counts: sharedCounts(database.read) }),
+    store: createStore(database, {
+      daemon: lease.id,
+      counts: sharedCounts(database.read),
+      mayClaim: () => daemons.mayClaim(lease.id),
+    }),
     fleet: {
-      daemons: () => database.read(listDaemons),
-      announce: runtimes => writer.write(() => announce(lease.id, runtimes)),
+      daemons: () => database.read(daemons.listDaemons),
+      drain: (name, draining) => writer.write(() => daemons.drain(name, draining)),
+      failAbandoned: (waitSeconds, at) => writer.write(() => daemons.failAbandoned(waitSeconds, at)),
+      announce: runtimes => writer.write(() => daemons.announce(lease.id, runtimes)),
       publish: feed.publish,
       onChange: feed.onChange,
-      cancelRequests: () => database.read(() => cancelRequests(lease.id)),
+      cancelRequests: () => database.read(() => daemons.cancelRequests(lease.id)),
     },
     parts: postgresParts(database),
     lost: writer.lost,

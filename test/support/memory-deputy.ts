@@ -180,6 +180,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
     openSession: refuse,
     machines: async () => [],
     daemons: async () => [],
+    drainDaemon: async () => {},
     destroyMachine: refuse,
     doctor: async () => [],
     probe: async () => [],

@@ -63,6 +63,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: 'List the daemons that share a PostgreSQL database',
     load: () => import('./daemons-command.ts'),
   },
+  drain: {
+    summary: 'Stop the claims of a daemon and wait for its jobs',
+    load: () => import('./drain-command.ts'),
+  },
   backup: {
     summary: 'Write all jobs, output and artifacts to a file',
     load: () => import('./backup-command.ts'),

@@ -7,13 +7,17 @@ import { isTerminal, STATES } from '../../jobs/states.ts'
 import type { Readiness } from '../../ports.ts'
 import { readBody } from '../body.ts'
 import type { ControlDeps, DaemonInfo } from '../deps.ts'
-import { json } from '../respond.ts'
+import { json, noContent } from '../respond.ts'
 import { queryRoute, type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
 import { daemonListSchema, daemonSchema, doctorSchema, historySchema, settingsSchema } from '../views.ts'
 
 const stopSchema = z.strictObject({
   if_idle: z.boolean().default(false).describe('Refuse when a job waits or runs'),
+})
+
+const drainSchema = z.strictObject({
+  draining: z.boolean().default(true).describe('False: claim jobs again'),
 })
 
 const ids = z.array(z.string())
@@ -36,6 +40,23 @@ export const daemonRoutes = ({ deputy, daemon, explainConfig, closing }: Control
     summary: 'List the daemons that share the database; none with SQLite',
     responses: { 200: { description: 'The daemons', schema: daemonListSchema } },
     handle: async () => json({ daemons: await deputy.daemons() }),
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/daemons/{name}/drain',
+    tag: 'daemon',
+    summary: 'Stop the claims of a daemon, or resume them; its jobs keep running',
+    body: { description: 'Whether to drain', type: 'application/json', schema: drainSchema },
+    responses: {
+      204: { description: 'The daemon claims no more jobs, or claims them again' },
+      404: { description: 'No such daemon' },
+    },
+    handle: async call => {
+      const { draining } = await readBody(call, drainSchema, 1024)
+      await deputy.drainDaemon(call.params.name ?? '', draining)
+      return noContent()
+    },
   }),
 
   route({

@@ -1,5 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { resolveHome } from '../../../src/config/home.ts'
 import { noProvider } from '../../support/cli.ts'
@@ -16,7 +16,7 @@ const EXPECTED = Array.from({ length: 60 }, (_, i) => `line ${i + 1}\n`).join(''
 
 const missing = missingPostgres() ?? (await noProvider())
 
-describe.skipIf(requireOrSkip(missing))('a fleet of daemons', () => {
+describe.skipIf(requireOrSkip(missing))('a fleet of daemons', { timeout: 400_000 }, () => {
   let server: PostgresServer
   beforeAll(async () => {
     server = await startPostgres()
@@ -24,11 +24,15 @@ describe.skipIf(requireOrSkip(missing))('a fleet of daemons', () => {
   afterAll(() => server?.remove())
 
   /** Each runs one job at a time. */
-  const start = async (schema: string, name: string, lease = 60): Promise<TestDaemon> => {
-    const directory = newHome()
+  const start = async (
+    schema: string,
+    name: string,
+    lease = 60,
+    directory = newHome(),
+  ): Promise<TestDaemon> => {
     const { configFile } = resolveHome({ DEPUTY_HOME: directory })
     mkdirSync(dirname(configFile), { recursive: true })
-    writeFileSync(configFile, `fleet: { lease: ${lease} }\nlimits: { running: 1 }\n`)
+    writeFileSync(configFile, `fleet: { lease: ${lease} }\nlimits: { running: 1 }\nhost: { allow: true }\n`)
     return startAny({ directory, env: { DEPUTY_STORE: server.url(schema), DEPUTY_NAME: name } })
   }
 
@@ -83,5 +87,58 @@ describe.skipIf(requireOrSkip(missing))('a fleet of daemons', () => {
     await client.cancel(job_id)
     await until(async () => (await client.get(job_id)).status === 'cancelled', 'it is cancelled', 90_000)
     expect(await client.result(job_id)).toMatchObject({ output: EXPECTED, attempts: before.attempts })
+  })
+
+  it('ends each job once and completely while each daemon is killed and the server restarts', async () => {
+    const names = ['a', 'b', 'c'] as const
+    const fleet = await Promise.all(names.map(name => start('killed', name)))
+    const marks = join(fleet[0]!.directory, 'marks')
+    const ids = new Map<string, number>()
+    for (let n = 0; n < 12; n++) {
+      // Half of them leave a mark outside, which shows a second run.
+      const task = `for i in $(seq 1 20); do echo "line $i"; sleep 0.02; done`
+      const manifest =
+        n % 2 === 0
+          ? { task, timeout: 120 }
+          : { task: `echo ${n} >> ${marks}; ${task}`, runtime: 'host', timeout: 120 }
+      ids.set((await fleet[n % 3]!.client.submit(manifest)).job_id, n)
+    }
+    for (const index of names.keys()) {
+      const { directory, kill } = fleet[index]!
+      await kill()
+      fleet[index] = await start('killed', names[index]!, 60, directory)
+    }
+    await server.stop('SIGQUIT')
+    await server.start()
+    const { client } = fleet[1]!
+    for (const id of ids.keys()) {
+      await client.wait(id, { timeoutMs: 110_000, signal: AbortSignal.timeout(115_000) })
+      expect(await client.result(id)).toMatchObject({
+        status: 'success',
+        output: EXPECTED.split('\n').slice(0, 20).join('\n').concat('\n'),
+      })
+    }
+    const marked = readFileSync(marks, 'utf8').trim().split('\n').map(Number)
+    expect(marked.sort((x, y) => x - y)).toEqual([...ids.values()].filter(n => n % 2 === 1))
+  })
+
+  it('drains a daemon: its job ends, and others take the rest', async () => {
+    const a = await start('drain', 'a')
+    const first = await a.client.submit({ task: 'echo busy; sleep 600', timeout: 700 })
+    await running(a, first.job_id)
+    const b = await start('drain', 'b')
+    await b.client.drainDaemon('a', true)
+    await expect(b.client.drainDaemon('nobody', true)).rejects.toThrow("No daemon 'nobody'")
+    await b.client.cancel(first.job_id)
+    const stateOfA = async () => (await b.client.daemons()).find(({ name }) => name === 'a')
+    await until(async () => (await stateOfA())?.jobs === 0, 'it is drained', 90_000)
+    expect((await stateOfA())?.state).toBe('draining')
+    const { job_id } = await a.client.submit({ task: TASK, artifacts: ['out.txt'], timeout: 120 })
+    await expectSuccess(a, job_id)
+    expect(
+      await server.query(
+        `select name from drain.daemons d join drain.jobs j on j.daemon = d.id where j.id = '${job_id}'`,
+      ),
+    ).toEqual([{ name: 'b' }])
   })
 })

@@ -226,6 +226,45 @@ describe.skipIf(requireOrSkip(missingPostgres()))('daemons that share a PostgreS
     expect(await stateOfA()).toBe('up')
   })
 
+  it('fail the jobs of a daemon that stays away, and leave those of the others', async () => {
+    const schema = newSchema()
+    const [a, b] = (await openFleet(['a', 'b'], schema)) as [PostgresStore, PostgresStore]
+    const away = await submit(a.store)
+    await claim(a.store)
+    const present = await submit(b.store)
+    await claim(b.store)
+    await a.store.close()
+    expect(await b.fleet.failAbandoned(3600, 20)).toEqual([])
+    await server.query(`update ${schema}.daemons set lease_until = now() - interval '2 hours'`)
+    expect(await b.fleet.failAbandoned(3600, 20)).toEqual([away])
+    expect(await b.store.getJob(away)).toMatchObject({
+      state: 'failed',
+      error: { code: 'lost', message: expect.stringContaining("The daemon 'a'") },
+    })
+    expect((await b.store.getJob(present))?.state).toBe('provisioning')
+    const again = await register(schema, 'a')
+    expect(await again.store.activeJobs()).toEqual([])
+    // Its machine is cleaned up by its daemon, which alone can reach it.
+    expect(await again.store.ownMachines()).toHaveLength(1)
+  })
+
+  it('claim nothing while they are drained, also after a restart', async () => {
+    const schema = newSchema()
+    const [a, b] = (await openFleet(['a', 'b'], schema)) as [PostgresStore, PostgresStore]
+    const first = await submit(a.store)
+    expect(await b.fleet.drain('a', true)).toBe(true)
+    expect(await b.fleet.drain('c', true)).toBe(false)
+    expect(await claim(a.store)).toBeUndefined()
+    await a.store.close()
+    const again = await register(schema, 'a')
+    expect(await again.fleet.daemons()).toMatchObject([{ isDraining: true }, { isDraining: false }])
+    expect(await claim(again.store)).toBeUndefined()
+    expect((await claim(b.store))?.job.id).toBe(first)
+    await b.fleet.drain('a', false)
+    const second = await submit(b.store)
+    expect((await claim(again.store))?.job.id).toBe(second)
+  })
+
   it('share blobs: stored through one, read, fetched and removed through another', async () => {
     const [a, b] = (await openFleet(['a', 'b'])) as [PostgresStore, PostgresStore]
     const [blobsA, blobsB] = [blobsOf(a), blobsOf(b)]
