@@ -8,6 +8,7 @@ import { Badge, Confirm, Duration, Empty, Problem, type Question } from '../part
 import { parsePatch } from '../review/patch.ts'
 import { go, place } from '../router.ts'
 import { useEvents, useFetch } from '../use-fetch.ts'
+import { testOutcome } from './test-outcome.ts'
 
 const OUTPUT_BYTES = 2048
 const MAX_JOBS = 12
@@ -138,6 +139,7 @@ const MemberResult = ({ id, onPatch, onPick }: ResultProps) => {
   const facts = [
     ['Exit', result.signal ?? result.exit_code],
     ['Took', result.duration_seconds === null ? null : formatSeconds(result.duration_seconds)],
+    ['Tests', testOutcome(result.output) ?? 'not seen in the output'],
     ['Changes', result.patch === null ? 'none asked for' : changed.value],
     ['Cost', usage?.costUsd == null ? null : formatCost(usage.costUsd)],
     ['Tokens', usage === null ? null : (usage.inputTokens + usage.outputTokens).toLocaleString()],

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { JobResult, JobView } from '../../src/engine/deputy.ts'
+import { BATCH } from '../../src/jobs/batch-command.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
 import { ApiError, askJson } from '../api.ts'
 import { LogView } from '../log/log-view.tsx'
@@ -12,6 +13,8 @@ import { Artifacts } from './artifacts.tsx'
 import { ConversationView } from './conversation-view.tsx'
 import { Events } from './events.tsx'
 import { Facts } from './facts.tsx'
+import { Members } from './members.tsx'
+import { PortForward } from './port-forward.tsx'
 import { TaskView } from './task-view.tsx'
 import { Timeline } from './timeline.tsx'
 
@@ -68,10 +71,12 @@ export const JobPage = ({ id }: { id: string }) => {
       </header>
       <div class="columns">
         <div class="main-column">
+          {view.runtime === BATCH && <Members batch={view} />}
           <Tabs id={id} agent={view.agent} result={result.value} />
         </div>
         <aside>
           <Timeline job={view} />
+          <PortForward job={view} />
           <Facts job={view} usage={result.value?.usage ?? null} />
         </aside>
       </div>
