@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestEngine, until } from '../../test/support/engine.ts'
+import { freePort } from '../../test/support/free-port.ts'
 import { openLab } from '../../test/support/proxmox-provider.ts'
 import { qemuGuests } from '../../test/support/pve/guests/qemu/index.ts'
-import { CALLBACK, findImage, freePort } from '../../test/support/vm.ts'
+import { CALLBACK, findImage } from '../../test/support/vm.ts'
 import { type Bench, percentile } from '../figure.ts'
 
 const CLAIMS = 3

@@ -7,10 +7,11 @@ import type { Certificate } from '../../src/guest/certificate.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
 import type { ProxmoxProviderOptions } from '../../src/providers/proxmox/proxmox-provider-options.ts'
 import { type TestEngine, until } from './engine.ts'
+import { freePort } from './free-port.ts'
 import { type Lab, openLab } from './proxmox-provider.ts'
 import { type MachineImage, type Passage, qemuGuests } from './pve/guests/qemu/index.ts'
 import { removeDirectory } from './remove-directory.ts'
-import { CALLBACK, consoleTail, freePort, openLink } from './vm.ts'
+import { CALLBACK, consoleTail, openLink } from './vm.ts'
 
 export const MINUTES = 60_000
 

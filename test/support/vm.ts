@@ -82,15 +82,6 @@ export const openLink = async (port: number) => {
   }
 }
 
-export const freePort = (): Promise<number> =>
-  new Promise(resolve => {
-    const server = createServer()
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-
 /** What a machine printed last, for the message of a test that failed. */
 export const consoleTail = (directory: string, vmid: number): string => {
   try {

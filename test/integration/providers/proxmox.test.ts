@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import { detailsOf } from '../../../src/providers/proxmox/vm-details.ts'
+import { freePort } from '../../support/free-port.ts'
 import { has } from '../../support/has.ts'
 import { startEmulator } from '../../support/pve/emulator.ts'
 import { fastGuests } from '../../support/pve/guests/fast.ts'
@@ -12,15 +12,6 @@ import { describeWorkspacePatches } from './patch-contract.ts'
 import { describeProviderContract } from './provider-contract.ts'
 
 const missing = ['curl', 'git', 'python3', 'setsid'].find(tool => !has(tool))
-
-const freePort = (): Promise<number> =>
-  new Promise(resolve => {
-    const server = createServer()
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 
 const emulator = await startEmulator({ guests: fastGuests() })
 afterAll(() => emulator.close())
