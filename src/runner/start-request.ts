@@ -1,4 +1,5 @@
-import type { Run } from '../ports.ts'
+import { basename, isAbsolute } from 'node:path'
+import type { CommandSpec, Run } from '../ports.ts'
 import { type StartRequest, tenths } from './client.ts'
 import type { KeepLimits } from './keep-limits.ts'
 import { runIdOf } from './run.ts'
@@ -40,6 +41,12 @@ export const startRequest = ({
   env: variables(env),
   argv: [...argv],
 })
+
+/** The command on a machine with a system of its own: a program that was found on this computer goes by its name. */
+export const argvElsewhere = ({ argv, programs }: Pick<CommandSpec, 'argv' | 'programs'>): string[] => {
+  const [program = '', ...rest] = argv
+  return [programs.length > 0 && isAbsolute(program) ? basename(program) : program, ...rest]
+}
 
 /** Skips names that no shell can export, and DEPUTY_JOB, which the runner sets. */
 const variables = (env: Readonly<Record<string, string>>): string[] =>

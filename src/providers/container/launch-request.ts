@@ -1,9 +1,8 @@
-import { basename, isAbsolute } from 'node:path'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import type { Run } from '../../ports.ts'
 import type { RunOptions } from '../../runner/run.ts'
 import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
-import { type Launch, startRequest } from '../../runner/start-request.ts'
+import { argvElsewhere, type Launch, startRequest } from '../../runner/start-request.ts'
 
 export interface LaunchOptions extends Pick<RunOptions, 'keep' | 'graceSeconds'> {
   /** Seals the context of a run. */
@@ -27,17 +26,17 @@ export const launchRequest = ({ run, isolation, keep, graceSeconds, key }: Launc
     graceSeconds,
     context: sealContext(context, key),
     env: { HOME: WORKSPACE, ...command.env, ...command.secrets },
-    argv: withProgramsOfImage(command),
+    argv: withShellOfImage(command),
   })
   return { start, context }
 }
 
 const ANY_SHELL = 'if command -v bash >/dev/null; then exec bash "$@"; else exec sh "$@"; fi'
 
-/** Many images have no bash: a script then runs in sh. An agent that was found on this computer is one of the image. */
-const withProgramsOfImage = ({ argv, programs }: Run['command']): string[] => {
-  const [program = '', ...rest] = argv
+/** Many images have no bash: a script then runs in sh. */
+const withShellOfImage = (command: Run['command']): string[] => {
+  const [program, ...rest] = command.argv
   if (program === 'bash' && rest[0] === '-c' && rest.length === 2)
     return ['sh', '-c', ANY_SHELL, 'sh', ...rest]
-  return programs.length > 0 && isAbsolute(program) ? [basename(program), ...rest] : [program, ...rest]
+  return argvElsewhere(command)
 }

@@ -1,10 +1,10 @@
-import { basename } from 'node:path'
 import type { Work } from '../../guest/machine-handler.ts'
 import { encodeSpec } from '../../guest/order-format.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { KEPT } from '../../jobs/limits.ts'
 import type { AttachRequest, Outcome, Run } from '../../ports.ts'
 import { createCollection, leavesFiles } from '../../runner/collect.ts'
+import { argvElsewhere } from '../../runner/start-request.ts'
 import type { CallbackServer } from './callback-server.ts'
 import { type FollowVmJobOptions, followVmJob } from './follow-vm-job.ts'
 import type { GuestSessions } from './guest-sessions.ts'
@@ -198,8 +198,7 @@ const workFor = (
   const inputs = inputsOf(manifest, provider.blobs).map(input => input.into)
   const order = encodeSpec({
     jobId: job.id,
-    // Use the name, not the local path, of a program that was found on this computer.
-    argv: command.programs.length > 0 ? [basename(command.argv[0]!), ...command.argv.slice(1)] : command.argv,
+    argv: argvElsewhere(command),
     env: { ...env, ...command.env },
     secrets: command.secrets,
     timeoutSeconds: command.timeoutSeconds,
