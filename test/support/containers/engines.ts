@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { has } from '../has.ts'
 import { removeDirectory } from '../remove-directory.ts'
+import { asOrdinaryUser, killProcessesOfUser } from './rootless.ts'
 
 /** A container engine of the test's own, with its own socket and storage. */
 export interface TestEngine {
@@ -56,11 +57,13 @@ export interface EngineOptions {
   readonly insecure?: readonly string[]
   /** Lets containers have a network: in a network namespace of the engine's own, or in that of the test. */
   readonly network?: 'own' | 'shared'
+  /** Podman runs as an ordinary user. */
+  readonly rootless?: boolean
 }
 
 export const createEngine = async (
   name: EngineName,
-  { more = [], insecure = [], network }: EngineOptions = {},
+  { more = [], insecure = [], network, rootless = false }: EngineOptions = {},
 ): Promise<TestEngine> => {
   const directory = mkdtempSync(join(tmpdir(), `${name[0]}-`))
   const socket = join(directory, 's')
@@ -70,6 +73,7 @@ export const createEngine = async (
       ? dockerCommand(directory, socket, network ? more : ['--bridge=none', ...more])
       : { ...podman, argv: [...podman.argv, 'system', 'service', '--time=0', `unix://${socket}`] }
   const apart = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh']
+  const entry = [...(network === 'own' ? apart : []), ...(rootless ? asOrdinaryUser(directory) : [])]
   let child: ChildProcess | undefined
   // As a service of its own, as systems have it: it must outlive an engine that is killed.
   const containerd = name === 'docker' ? startContainerd(directory) : undefined
@@ -79,14 +83,10 @@ export const createEngine = async (
 
   const start = async (): Promise<void> => {
     const log = join(directory, 'log')
-    child = spawn(
-      'sh',
-      ['-c', 'exec "$@" >>"$0" 2>&1', log, ...(network === 'own' ? apart : []), ...command.argv],
-      {
-        stdio: 'ignore',
-        env: command.env,
-      },
-    )
+    child = spawn('sh', ['-c', 'exec "$@" >>"$0" 2>&1', log, ...entry, ...command.argv], {
+      stdio: 'ignore',
+      env: command.env,
+    })
     const deadline = performance.now() + READY_MS
     for (;;) {
       const ready = await api('GET', '/_ping').catch(() => undefined)
@@ -133,6 +133,7 @@ export const createEngine = async (
         await ended
       }
       killMonitors(directory)
+      if (rootless) killProcessesOfUser()
       unmountBelow(directory)
       removeDirectory(directory)
     },

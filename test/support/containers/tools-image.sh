@@ -28,6 +28,7 @@ mkdir -p "$root$library"
 tar -C "$library" --exclude=__pycache__ --exclude=test --exclude=idlelib --exclude=tkinter --exclude='config-*' \
   --exclude=dist-packages --exclude=lib2to3 --exclude=ensurepip --exclude=distutils -cf - . | tar -C "$root$library" -xf -
 for base in /usr/lib/*/perl-base; do mkdir -p "$root$base" && cp -R "$base/." "$root$base"; done
+chmod 755 "$root"
 chmod 1777 "$root/tmp"
 printf 'root:x:0:0::/:/bin/sh\n' > "$root/etc/passwd"
 tar -C "$root" --owner=0 --group=0 -cf "$out" .
