@@ -1,18 +1,22 @@
 import { visible } from '../jobs/visible-text.ts'
 import type { Check, Readiness } from '../ports.ts'
 import type { Colors } from './terminal/colors.ts'
+import { wrap } from './terminal/wrap.ts'
 
-/** Formats the checks of doctor. */
+const INDENT = 6
+
+/** Formats the checks of doctor. `width`: where messages break; fixes are commands to copy, so they stay whole. */
 export const doctorReport = (
   checks: readonly Check[],
   runtimes: readonly Readiness[],
   colors: Colors,
+  width: number,
 ): string => {
   const sections = [
-    section(colors.bold('this computer'), checks, colors),
+    section(colors.bold('this computer'), checks, colors, width),
     ...merged(runtimes).map(({ runtime, ready, checks: found }) => {
       const state = ready ? colors.green('ready') : colors.yellow('not ready')
-      return section(`${colors.bold(runtime)} ${state}`, found, colors)
+      return section(`${colors.bold(runtime)} ${state}`, found, colors, width)
     }),
   ]
   const ready = runtimes.filter(runtime => runtime.ready).map(({ runtime }) => runtime)
@@ -48,15 +52,16 @@ const merged = (runtimes: readonly Readiness[]): Readiness[] => {
 const same = (one: Check) => (other: Check) => line(one) === line(other)
 const line = ({ name, status, message }: Check): string => `${status} ${name}: ${message}`
 
-const section = (heading: string, checks: readonly Check[], colors: Colors): string =>
-  `${heading}\n${checks.map(check => describe(check, colors)).join('')}`
+const section = (heading: string, checks: readonly Check[], colors: Colors, width: number): string =>
+  `${heading}\n${checks.map(check => describe(check, colors, width)).join('')}`
 
-const describe = ({ name, status, message, fix }: Check, colors: Colors): string => {
+const describe = ({ name, status, message, fix }: Check, colors: Colors, width: number): string => {
   const mark = { ok: colors.green('✓'), warning: colors.yellow('!'), failed: colors.red('✗') }[status]
-  const told = `  ${mark} ${visible(name)}: ${indented(message)}\n`
-  if (fix === undefined) return told
+  const shown = wrap(`${visible(name)}: ${message}`, width - INDENT).split('\n')
+  const finding = `  ${mark} ${shown.map(visible).join(`\n${' '.repeat(INDENT)}`)}\n`
+  if (fix === undefined) return finding
   // Start a multi-line fix on its own line, so that it can be copied.
-  return `${told}    ${colors.dim('fix:')}${fix.includes('\n') ? `\n      ${indented(fix)}` : ` ${visible(fix)}`}\n`
+  return `${finding}    ${colors.dim('fix:')}${fix.includes('\n') ? `\n      ${indented(fix)}` : ` ${visible(fix)}`}\n`
 }
 
 const indented = (text: string): string => text.split('\n').map(visible).join('\n      ')

@@ -2,10 +2,11 @@ import type { JobView } from '../engine/deputy.ts'
 import { formatSize } from '../jobs/sizes.ts'
 import { oneLine, visible } from '../jobs/visible-text.ts'
 import type { Colors } from './terminal/colors.ts'
+import { fact } from './terminal/fact.ts'
 import { age, duration, phases, statusColor, statusMark } from './terminal/format.ts'
 
-/** Formats a job, one fact per line; unknown facts are left out. */
-export const describeJob = (job: JobView, colors: Colors): string => {
+/** Formats a job, one fact per line; unknown facts are left out. `width`: where lines break. */
+export const describeJob = (job: JobView, colors: Colors, width: number): string => {
   const end = job.signal ?? (job.exit_code === null ? undefined : String(job.exit_code))
   const labels = Object.entries(job.labels).map(([name, value]) => (value === '' ? name : `${name}=${value}`))
   const facts: (readonly [string, string | undefined])[] = [
@@ -30,8 +31,5 @@ export const describeJob = (job: JobView, colors: Colors): string => {
     ['error', job.error === null ? undefined : colors.red(visible(job.error.message))],
     ['hint', job.error?.hint === undefined ? undefined : visible(job.error.hint)],
   ]
-  return facts
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${colors.dim(name.padEnd(10))}${value}\n`)
-    .join('')
+  return facts.map(([name, value]) => (value === undefined ? '' : fact(name, value, colors, width))).join('')
 }

@@ -1,7 +1,7 @@
 import { AppError, toAppError } from '../jobs/errors.ts'
 import { visible } from '../jobs/visible-text.ts'
 import type { Context } from './context.ts'
-import { wrap } from './terminal/wrap.ts'
+import { lineWidth, wrap } from './terminal/wrap.ts'
 import { PipeClosed } from './terminal/writer.ts'
 
 /** What a shell reports for a program that wrote into a closed pipe. */
@@ -13,7 +13,7 @@ export const reportError = (context: Pick<Context, 'env' | 'err' | 'errColors'>,
   const error = toAppError(thrown)
   const { red, dim } = context.errColors
   // Commands in a message stay on one line when they are piped.
-  const width = context.err.isTTY ? context.err.columns - HINT_WIDTH : Number.POSITIVE_INFINITY
+  const width = lineWidth(context.err) - HINT_WIDTH
   const shown = (text: string): string => wrap(multiline(text), width)
   const lines = [`${red('error:')} ${shown(error.message)}`]
   if (error.hint !== undefined) lines.push(`${dim('hint:')} ${shown(error.hint)}`)

@@ -35,7 +35,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   open: { summary: 'Open the console in the browser', load: () => import('./open-command.ts') },
   exec: { summary: 'Run a command in a kept machine', load: () => import('./exec-command.ts') },
   shell: {
-    summary: 'Open a terminal in the machine of a running job or in a kept machine',
+    summary: 'Open a terminal in the machine of a running job, or a kept one',
     load: () => import('./shell-command.ts'),
   },
   cp: { summary: 'Copy files into a machine or out of it', load: () => import('./cp-command.ts') },

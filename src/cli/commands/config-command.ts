@@ -6,6 +6,7 @@ import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
 import { type Column, table } from '../terminal/table.ts'
+import { lineWidth } from '../terminal/wrap.ts'
 
 interface Setting {
   readonly path: string
@@ -54,7 +55,7 @@ one, what it would use is worked out here. set and edit change the file; set kee
     if (some.length === 0) throw unknown(wanted ?? '', all)
     if (flags.json) return context.printJson(some)
     if (context.out.isTTY) await context.err.write(context.errColors.dim(`# ${file}\n`))
-    return context.print(table(some, COLUMNS, { width: context.out.columns, heading: context.colors.dim }))
+    return context.print(table(some, COLUMNS, { width: lineWidth(context.out), heading: context.colors.dim }))
   },
 })
 
@@ -73,6 +74,6 @@ const unknown = (wanted: string, all: readonly Setting[]): AppError => {
 
 const COLUMNS: Column<Setting>[] = [
   { title: 'SETTING', value: setting => setting.path },
-  { title: 'VALUE', value: setting => JSON.stringify(setting.value) ?? '' },
+  { title: 'VALUE', value: setting => JSON.stringify(setting.value) ?? '', rest: true },
   { title: 'FROM', value: setting => setting.origin },
 ]

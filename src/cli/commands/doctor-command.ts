@@ -2,6 +2,7 @@ import { JSON_FLAG } from '../args/spec.ts'
 import { checkThisComputer } from '../check-computer.ts'
 import { defineCommand } from '../command.ts'
 import { doctorReport } from '../doctor-report.ts'
+import { lineWidth } from '../terminal/wrap.ts'
 
 export default defineCommand({
   name: 'doctor',
@@ -22,7 +23,7 @@ export default defineCommand({
     const runtimes = client ? await (flags.probe ? client.probe() : client.doctor()) : []
     const ok = runtimes.some(runtime => runtime.ready)
     if (flags.json) await context.printJson({ ok, checks, runtimes })
-    else await context.print(doctorReport(checks, runtimes, context.colors))
+    else await context.print(doctorReport(checks, runtimes, context.colors, lineWidth(context.out)))
     return ok ? 0 : 1
   },
 })

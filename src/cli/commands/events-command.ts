@@ -6,6 +6,7 @@ import { defineCommand } from '../command.ts'
 import { resolveJobId } from '../resolve-id.ts'
 import type { Colors } from '../terminal/colors.ts'
 import { localTime, shortId } from '../terminal/format.ts'
+import { lineWidth, wrap } from '../terminal/wrap.ts'
 
 export default defineCommand({
   name: 'events',
@@ -19,7 +20,7 @@ export default defineCommand({
   async run(context, { flags, args }) {
     const client = await context.client()
     const id = args[0] === undefined ? undefined : await resolveJobId(client, args[0])
-    const show = (event: JobEvent) => context.print(line(event, context.colors))
+    const show = (event: JobEvent) => context.print(line(event, context.colors, lineWidth(context.out)))
     if (id !== undefined && !flags.follow) {
       const events = await client.events(id)
       if (flags.json) return context.printJson(events.map(encodeEvent))
@@ -34,10 +35,13 @@ export default defineCommand({
   },
 })
 
-const line = (event: JobEvent, { dim, cyan }: Colors): string => {
+const line = (event: JobEvent, { dim, cyan }: Colors, width: number): string => {
   const at = localTime(event.at)
   const data = Object.entries(event.data).map(
     ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )
-  return `${dim(at)} ${shortId(event.jobId)} ${cyan(event.type)} ${oneLine(data.join(' '), 300)}\n`
+  const id = shortId(event.jobId)
+  const start = `${at} ${id} ${event.type} `
+  const rest = wrap(start + oneLine(data.join(' '), 300), width, 4).slice(start.length)
+  return `${dim(at)} ${id} ${cyan(event.type)} ${rest}\n`
 }

@@ -22,10 +22,7 @@ export default defineCommand({
     ['deputy proxmox trust pve1.lan', 'Trust the self-signed certificate of a host'],
     ['deputy proxmox setup --template 9000', 'Print what an administrator types on a node'],
     ['deputy proxmox setup --template 9000 --apply', 'Do it, and print the token'],
-    [
-      'deputy proxmox template --image local:import/debian.qcow2 --node pve1 --seeds local',
-      'Make a template',
-    ],
+    ['deputy proxmox template --image local:import/vm.qcow2 --node pve --seeds local', 'Make a template'],
   ],
   flags: {
     fingerprint: {

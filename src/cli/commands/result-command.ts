@@ -6,7 +6,9 @@ import { defineCommand } from '../command.ts'
 import { exitStatusOf } from '../exit-status.ts'
 import { describeJob } from '../job-details.ts'
 import { resolveJobId } from '../resolve-id.ts'
+import { fact } from '../terminal/fact.ts'
 import { createSafeOutput } from '../terminal/safe-output.ts'
+import { lineWidth } from '../terminal/wrap.ts'
 
 export default defineCommand({
   name: 'result',
@@ -29,23 +31,21 @@ export default defineCommand({
       return status
     }
     const { dim } = context.colors
-    const lines = result.artifacts.map(
-      file => `${dim('artifact  ')}${visible(file.path)} (${formatSize(file.size)})\n`,
-    )
-    for (const skipped of result.skipped_artifacts)
-      lines.push(`${dim('skipped   ')}${visible(`${skipped.path}: ${skipped.reason}`)}\n`)
-    for (const glob of result.unmatched_artifacts ?? []) lines.push(`${dim('no match  ')}${visible(glob)}\n`)
-    if (result.patch) lines.push(`${dim('patch     ')}${formatSize(result.patch.size)}: deputy patch ${id}\n`)
-    for (const member of result.members ?? []) lines.push(`${dim('member    ')}${memberLine(member)}\n`)
-    if (result.executed_on?.because)
-      lines.push(`${dim('why there ')}${visible(result.executed_on.because)}\n`)
-    if (result.isolation.length > 0)
-      lines.push(`${dim('isolation ')}${visible(result.isolation.join(', '))}\n`)
-    for (const limit of result.limits_hit) lines.push(`${dim('limit     ')}${visible(limit)}\n`)
+    const width = lineWidth(context.out)
+    const lines: string[] = []
+    const add = (name: string, value: string) => lines.push(fact(name, visible(value), context.colors, width))
+    for (const file of result.artifacts) add('artifact', `${file.path} (${formatSize(file.size)})`)
+    for (const skipped of result.skipped_artifacts) add('skipped', `${skipped.path}: ${skipped.reason}`)
+    for (const glob of result.unmatched_artifacts ?? []) add('no match', glob)
+    if (result.patch) add('patch', `${formatSize(result.patch.size)}: deputy patch ${id}`)
+    for (const member of result.members ?? []) add('member', memberLine(member))
+    if (result.executed_on?.because) add('why there', result.executed_on.because)
+    if (result.isolation.length > 0) add('isolation', result.isolation.join(', '))
+    for (const limit of result.limits_hit) add('limit', limit)
     const safe = createSafeOutput({ colors: context.colors.enabled })
     const output = context.out.isTTY ? safe.push(Buffer.from(result.output)) + safe.end() : result.output
     const separator = result.output === '' ? '' : `${dim('output')}\n`
-    await context.print(`${describeJob(result, context.colors)}${lines.join('')}${separator}${output}`)
+    await context.print(`${describeJob(result, context.colors, width)}${lines.join('')}${separator}${output}`)
     if (output !== '' && !output.endsWith('\n') && context.out.isTTY) await context.print('\n')
     return status
   },

@@ -29,7 +29,7 @@ Several words are passed as an argument list. A single word with shell syntax in
   examples: [
     ['deputy run -- uname -a', 'a command, in an empty workspace without network'],
     [
-      "deputy run --timeout 5m --file in.txt --artifact 'out/*' -- 'mkdir out; wc in.txt > out/count'",
+      "deputy run --timeout 5m --file in.txt --artifact count -- 'wc in.txt > count'",
       'a script with an input file and an artifact',
     ],
     [

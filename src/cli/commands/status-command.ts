@@ -2,6 +2,7 @@ import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { describeJob } from '../job-details.ts'
 import { resolveJobId } from '../resolve-id.ts'
+import { lineWidth } from '../terminal/wrap.ts'
 
 export default defineCommand({
   name: 'status',
@@ -17,6 +18,8 @@ export default defineCommand({
     const id = await resolveJobId(client, args[0])
     const { untilTerminal } = await import('../watch-job.ts')
     const job = flags.wait ? await untilTerminal(client, id, context.out.closed) : await client.get(id)
-    return flags.json ? context.printJson(job) : context.print(describeJob(job, context.colors))
+    return flags.json
+      ? context.printJson(job)
+      : context.print(describeJob(job, context.colors, lineWidth(context.out)))
   },
 })

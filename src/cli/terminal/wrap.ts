@@ -1,3 +1,9 @@
+import type { Writer } from './writer.ts'
+
+/** Where lines break: at the edge of a terminal. Programs that read a pipe get whole lines. */
+export const lineWidth = ({ isTTY, columns }: Pick<Writer, 'isTTY' | 'columns'>): number =>
+  isTTY ? columns : Number.POSITIVE_INFINITY
+
 /** Breaks text between words, each further line after `indent` spaces. A longer word stays whole. */
 export const wrap = (text: string, width: number, indent = 0): string =>
   text

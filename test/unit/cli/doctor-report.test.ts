@@ -5,7 +5,7 @@ import type { Check, Readiness } from '../../../src/ports.ts'
 
 const colors = chooseColors({ env: {}, isTTY: false, off: true })
 const report = (runtimes: readonly Readiness[], checks: readonly Check[] = []): string =>
-  doctorReport(checks, runtimes, colors)
+  doctorReport(checks, runtimes, colors, 80)
 
 const ok = (name: string, message = 'fine'): Check => ({ name, status: 'ok', message })
 const ready = (runtime: string, ...checks: Check[]): Readiness => ({ runtime, ready: true, checks })
