@@ -28,9 +28,11 @@ export const Members = ({ batch }: { batch: JobView }) => {
         ))}
       </ul>
       {jobs.length > 1 && (
-        <a class="button" href={`#/compare?jobs=${compared.join(',')}`}>
-          Compare
-        </a>
+        <p class="bar">
+          <a class="button" href={`#/compare?jobs=${compared.join(',')}`}>
+            Compare
+          </a>
+        </p>
       )}
     </section>
   )

@@ -98,24 +98,26 @@ const Machines = ({ list: { data, problem, reload } }: { list: Fetched<MachineLi
             )}
             {machine.problem !== null && <span class="field-problem"> {machine.problem}</span>}
           </span>
-          {hasTerminal(machine) && (
-            <a class="button" href={`#/terminal/${machine.machine_id}`}>
-              Terminal
-            </a>
-          )}
-          <button
-            type="button"
-            class="danger"
-            onClick={() => {
-              question.value = {
-                text: `Destroy the machine ${machine.machine_id}? What runs in it ends.`,
-                action: 'Destroy',
-                run: () => destroy(machine.machine_id),
-              }
-            }}
-          >
-            Destroy
-          </button>
+          <span class="bar end">
+            {hasTerminal(machine) && (
+              <a class="button" href={`#/terminal/${machine.machine_id}`}>
+                Terminal
+              </a>
+            )}
+            <button
+              type="button"
+              class="danger"
+              onClick={() => {
+                question.value = {
+                  text: `Destroy the machine ${machine.machine_id}? What runs in it ends.`,
+                  action: 'Destroy',
+                  run: () => destroy(machine.machine_id),
+                }
+              }}
+            >
+              Destroy
+            </button>
+          </span>
         </div>
       ))}
       <Confirm question={question} />

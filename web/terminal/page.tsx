@@ -47,7 +47,7 @@ const TerminalPage = () => {
         </button>
       </div>
       <Problem error={problem.value} />
-      <div class="terminal" ref={box} />
+      <div class="terminal-box" ref={box} />
     </section>
   )
 }
