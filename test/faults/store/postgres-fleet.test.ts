@@ -179,7 +179,7 @@ describe.skipIf(requireOrSkip(missingPostgres()))('daemons that share a PostgreS
 
   it('are listed, each with its own name', async () => {
     const schema = newSchema()
-    const [a] = (await openFleet(['a', 'b'], schema)) as [PostgresStore]
+    const [a, b] = (await openFleet(['a', 'b'], schema)) as [PostgresStore, PostgresStore]
     await a.fleet.announce([{ name: 'sandbox', slots: 4 }])
     await submit(a.store)
     await claim(a.store)
@@ -196,7 +196,7 @@ describe.skipIf(requireOrSkip(missingPostgres()))('daemons that share a PostgreS
       { name: 'a', state: 'up', jobs: 1, runtimes: [{ name: 'sandbox', slots: 4 }] },
       { name: 'b', state: 'up', jobs: 0, runtimes: [] },
     ])
-    await opened[1]!.store.close()
+    await b.store.close()
     expect((await a.fleet.daemons())[1]).toMatchObject({ name: 'b', state: 'stopped' })
   })
 
