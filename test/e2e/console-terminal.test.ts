@@ -1,3 +1,4 @@
+import axe from 'axe-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
 import { removeDirectory, startDaemon, type TestDaemon } from '../support/daemon.ts'
@@ -73,6 +74,10 @@ describe.skipIf(BROWSER === undefined)(`a terminal in the console${reason}`, () 
     await browser.show({ width: 1280, height: 800 })
     const events = await daemon.client.events(job_id)
     expect(events.some(({ type }) => type === 'session')).toBe(true)
+    await browser.run(axe.source)
+    const faults = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+      violations.map(({ id, nodes }) => [id, ...nodes.slice(0, 3).map(node => node.html.slice(0, 200))]))`
+    expect(await browser.run(faults)).toEqual([])
     await typeLine('exit 3')
     await browser.until(`document.querySelector('[role=status]').innerText === 'ended with 3'`)
     expect((await daemon.client.get(job_id)).status).toBe('running')
@@ -81,13 +86,11 @@ describe.skipIf(BROWSER === undefined)(`a terminal in the console${reason}`, () 
 
   it('opens in a kept machine, as a job of its own that ends with it', async () => {
     const { job_id } = await daemon.client.submit({ task: 'echo kept > file', lifecycle: 'persistent' })
-    await until(
-      async () =>
-        (await daemon.client.machines()).some(
-          machine => machine.job_id === job_id && machine.state === 'kept',
-        ),
-      'the machine is kept',
-    )
+    // The machine of the job before may still be there.
+    await until(async () => {
+      const machines = await daemon.client.machines()
+      return machines.length === 1 && machines[0]!.job_id === job_id && machines[0]!.state === 'kept'
+    }, 'only the kept machine is left')
     await goTo('#/system')
     await browser.until(`document.querySelector('.machine a.button')`)
     await browser.run(`document.querySelector('.machine a.button').click()`)
