@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../src/jobs/ids.ts'
 import type { JobEvent } from '../../../src/jobs/job.ts'
@@ -301,5 +302,30 @@ describe.skipIf(requireOrSkip(missingPostgres()))('daemons that share a PostgreS
       await Promise.all([blobsB.put(once(data), 2000, newId()), blobsA.removeUnused(sha256)])
       expect(await read(blobsOf(a).read(sha256))).toEqual(data)
     }
+  })
+
+  it('let a hold wait for a removal of the same blob that another has begun', async () => {
+    const schema = newSchema()
+    const [a] = (await openFleet(['a'], schema)) as [PostgresStore]
+    const blobs = blobsOf(a)
+    const data = randomBytes(1000)
+    const { sha256 } = await blobs.put(once(data), 2000, 'upload')
+    const remover = new pg.Client({ connectionString: server.url(schema) })
+    await remover.connect()
+    try {
+      await remover.query(`set search_path = ${schema}`)
+      await remover.query('begin')
+      await remover.query('select lock_blob($1)', [sha256])
+      const holding = blobs.put(once(data), 2000, newId())
+      const waiting = `select 1 from pg_locks where locktype = 'advisory' and not granted`
+      await until(async () => (await server.query(waiting)).length > 0, 'the hold waits')
+      await remover.query('delete from blob_files')
+      await remover.query('delete from blob_parts')
+      await remover.query('commit')
+      await holding
+    } finally {
+      await remover.end()
+    }
+    expect(await read(blobsOf(a).read(sha256))).toEqual(data)
   })
 })
