@@ -72,7 +72,7 @@ describe.skipIf(requireOrSkip(missing))('a fleet of daemons', { timeout: 400_000
     const victim = await start('suspended', 'victim', 3)
     const { job_id } = await victim.client.submit({ task: `${TASK}; sleep 600`, timeout: 700 })
     await running(victim, job_id)
-    const witness = await start('suspended', 'witness', 10)
+    const witness = await start('suspended', 'witness', 20)
     const stateOfVictim = async () =>
       (await witness.client.daemons()).find(({ name }) => name === 'victim')?.state
     victim.process.kill('SIGSTOP')
