@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { setMaxListeners } from 'node:events'
 import type { Client } from '../src/client/daemon-client.ts'
+import { BARE_BWRAP } from './bare-bwrap.ts'
 import { type BenchDaemon, startDaemon } from './daemon.ts'
 import { type Bench, type Figure, percentile } from './figure.ts'
 import { gigabyteOfOutput } from './gigabyte.ts'
@@ -19,54 +20,13 @@ const firstByte = async (client: Client, task: string): Promise<number> => {
   throw new Error('no output')
 }
 
-const BARE = [
-  ...[
-    '--unshare-all',
-    '--unshare-user',
-    '--uid',
-    '1000',
-    '--gid',
-    '1000',
-    '--new-session',
-    '--die-with-parent',
-  ],
-  ...[
-    '--cap-drop',
-    'ALL',
-    '--clearenv',
-    '--ro-bind',
-    '/usr',
-    '/usr',
-    '--symlink',
-    'usr/bin',
-    '/bin',
-    '--symlink',
-    'usr/lib',
-    '/lib',
-  ],
-  ...[
-    '--symlink',
-    'usr/lib64',
-    '/lib64',
-    '--proc',
-    '/proc',
-    '--dev',
-    '/dev',
-    '--tmpfs',
-    '/tmp',
-    '--tmpfs',
-    '/work',
-    '--chdir',
-    '/work',
-  ],
-  ...['--', 'bash', '-c', 'echo hello'],
-]
-
 /** The floor: the same echo in bubblewrap, spawned from Node and nothing else. */
 const bareBubblewrap = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const began = performance.now()
-    const child = spawn('bwrap', BARE, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn('bwrap', [...BARE_BWRAP, '--', 'bash', '-c', 'echo hello'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     child.once('error', reject)
     child.stdout.once('data', () => resolve(performance.now() - began))
   })

@@ -6,12 +6,14 @@ import { containerBenches } from './containers.ts'
 import { type Bench, type Figure, isMet, ratioOf, relaxed } from './figure.ts'
 import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
+import { manyBenches } from './many.ts'
 import { mcpBenches } from './mcp.ts'
 import { proxmoxBenches } from './proxmox.ts'
 import { machineBenches } from './vm/index.ts'
 
 const BENCHES: Bench[] = [
   ...jobBenches,
+  ...manyBenches,
   ...httpBenches,
   ...cliBenches,
   ...mcpBenches,
