@@ -57,6 +57,52 @@ export const storeContract = (open: () => Promise<Store>): void => {
     })
   })
 
+  describe('needed jobs', () => {
+    const claim = (store: Store) => store.claim({ runtime: 'sandbox', machineId: newId(), now: 10 })
+    const succeed = async (store: Store, id: string): Promise<void> => {
+      await store.move(id, 'provisioning', {}, { at: 2, data: {} })
+      await store.move(id, 'running', { startedAt: 2 }, { at: 2, data: {} })
+      await store.move(id, 'success', { completedAt: 3 }, { at: 3, data: {} })
+    }
+
+    it('keep a job from being claimed until it is released, once', async () => {
+      const store = await open()
+      const [first, second] = [await submit(store), await submit(store)]
+      const waiting = await submit(store, { needs: [first, second], priority: 9 })
+      expect(await store.settledNeeds()).toEqual([])
+      expect((await store.neededJobs()).sort()).toEqual([first, second].sort())
+      await succeed(store, first)
+      expect(await store.unfinishedNeeds(waiting)).toEqual([second])
+      expect(await store.waitingJob(first)).toBe(waiting)
+      await succeed(store, second)
+      expect(await claim(store)).toBeUndefined()
+      expect((await store.settledNeeds()).map(({ jobId, state }) => [jobId, state])).toEqual([
+        [waiting, 'success'],
+        [waiting, 'success'],
+      ])
+      const release = { at: 4, queueUntil: 5, workspace: { sha256: 'a'.repeat(64), size: 7 } }
+      expect(await Promise.all([1, 2].map(() => store.releaseJob(waiting, release)))).toEqual([true, false])
+      expect(await store.isBlobUsed('a'.repeat(64))).toBe(true)
+      const claimed = await claim(store)
+      expect(claimed?.job.id).toBe(waiting)
+      expect(claimed?.manifest.workspace).toEqual({ patch: false, blob: 'a'.repeat(64) })
+      expect(await store.waitingJob(first)).toBeUndefined()
+    })
+
+    it('are reported as soon as one of them has failed or is gone, and forgotten with the waiting job', async () => {
+      const store = await open()
+      const [running, failed] = [await submit(store), await submit(store)]
+      const waiting = await submit(store, { needs: [running, failed] })
+      await finish(store, failed, 2)
+      expect(await store.settledNeeds()).toEqual([{ jobId: waiting, neededId: failed, state: 'failed' }])
+      await store.deleteJob(failed)
+      expect(await store.settledNeeds()).toEqual([{ jobId: waiting, neededId: failed, state: null }])
+      await finish(store, waiting, 3)
+      expect(await store.settledNeeds()).toEqual([])
+      expect(await store.neededJobs()).toEqual([])
+    })
+  })
+
   describe('output', () => {
     const chunk = (
       offset: number,
