@@ -55,7 +55,9 @@ one, what it would use is worked out here. set and edit change the file; set kee
     if (some.length === 0) throw unknown(wanted ?? '', all)
     if (flags.json) return context.printJson(some)
     if (context.out.isTTY) await context.err.write(context.errColors.dim(`# ${file}\n`))
-    return context.print(table(some, COLUMNS, { width: lineWidth(context.out), heading: context.colors.dim }))
+    // A single setting is asked for because of its value, which is shown whole.
+    const width = some.length === 1 ? Number.POSITIVE_INFINITY : lineWidth(context.out)
+    return context.print(table(some, COLUMNS, { width, heading: context.colors.dim }))
   },
 })
 
