@@ -74,6 +74,7 @@ describe.skipIf(missing)('deputy run', () => {
     const kept = await cli.json<{ machine_id: string }>(['run', '--keep', '--json', '--', 'true'])
     const exec = await cli.run(['exec', '--artifact', '*.none', kept.machine_id, '--', 'true'])
     expect(exec).toMatchObject({ code: 0, stderr: "warning: no file matched the artifact '*.none'\n" })
+    expect((await cli.run(['machines', 'rm', kept.machine_id])).code).toBe(0)
   })
 
   it('takes a manifest from stdin and from a YAML file', async () => {
