@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, Pool } from 'pg'
+import { z } from 'zod'
 import type { Fleet, FleetChange } from '../ports/fleet.ts'
 
 /** Changes that follow each other share a notification. */
@@ -7,6 +8,20 @@ const COLLECT_MS = 20
 /** PostgreSQL allows 8000 bytes in a notification. */
 const MAX_CHANGES = 100
 const RECONNECT_MS = 1000
+
+const notificationSchema = z.object({
+  sender: z.string(),
+  changes: z.array(z.tuple([z.string(), z.enum(['state', 'output'])])),
+})
+
+/** Undefined for what no daemon of this version has sent: every user of the database may notify the channel. */
+const parseNotification = (payload: string): z.infer<typeof notificationSchema> | undefined => {
+  try {
+    return notificationSchema.safeParse(JSON.parse(payload)).data
+  } catch {
+    return undefined
+  }
+}
 
 interface ChangeFeedOptions {
   connect(): Promise<Client>
@@ -37,13 +52,10 @@ export const createChangeFeed = ({ connect, pool, channel, sender }: ChangeFeedO
     }
   }
 
-  const receive = (payload: string | undefined): void => {
-    const message = JSON.parse(payload ?? '{}') as {
-      sender?: string
-      changes?: [string, FleetChange['kind']][]
-    }
-    if (message.sender === sender) return
-    for (const [jobId, kind] of message.changes ?? []) listener({ jobId, kind })
+  const receive = (payload = ''): void => {
+    const message = parseNotification(payload)
+    if (message === undefined || message.sender === sender) return
+    for (const [jobId, kind] of message.changes) listener({ jobId, kind })
   }
 
   const listen = async (): Promise<void> => {

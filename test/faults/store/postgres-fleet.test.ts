@@ -178,6 +178,35 @@ describe.skipIf(requireOrSkip(missingPostgres()))('daemons that share a PostgreS
     expect(heard.a).not.toContain('one')
   })
 
+  it('ignore notifications of others on their channel', async () => {
+    const schema = newSchema()
+    const [a, b] = (await openFleet(['a', 'b'], schema)) as [PostgresStore, PostgresStore]
+    const heard = new Set<string>()
+    b.fleet.onChange(({ jobId }) => heard.add(jobId))
+    const publish = (jobId: string) =>
+      until(() => {
+        a.fleet.publish({ jobId, kind: 'state' })
+        return heard.has(jobId)
+      }, `b hears of ${jobId}`)
+    await publish('one')
+    const stranger = new pg.Client({ connectionString: server.url(schema) })
+    await stranger.connect()
+    try {
+      for (const payload of [
+        '',
+        'hello',
+        'null',
+        '{"sender":"x"}',
+        '{"sender":"x","changes":[["three","no kind"]]}',
+      ])
+        await stranger.query('select pg_notify($1, $2)', [schema, payload])
+    } finally {
+      await stranger.end()
+    }
+    await publish('two')
+    expect([...heard]).toEqual(['one', 'two'])
+  })
+
   it('are listed, each with its own name', async () => {
     const schema = newSchema()
     const [a, b] = (await openFleet(['a', 'b'], schema)) as [PostgresStore, PostgresStore]
