@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/support/longest-first.ts'
 
 interface ProjectOptions {
   readonly workers: number
@@ -40,6 +41,7 @@ const PROJECTS: Readonly<Record<string, ProjectOptions>> = {
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/support/skipped-reporter.ts'],
     projects: Object.entries(PROJECTS).map(([name, options], order) => project(name, options, order)),
   },
