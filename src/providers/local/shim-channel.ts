@@ -86,15 +86,20 @@ const follow = async (
     onSent?.(undefined)
     // A shim does not repeat `started`.
     if (request.kind === 'follow') events.startedAt = await readStarted(dir)
-    for (let isStartReported = false; ; ) {
+    let isStartReported = false
+    const reportStart = (): void => {
+      if (isStartReported || events.startedAt === undefined) return
+      isStartReported = true
+      onAnswer({ kind: 'started', run, fresh: request.kind === 'start', at: events.startedAt }, NOTHING)
+    }
+    for (;;) {
       signal.throwIfAborted()
       const { hasEnded } = events
-      if (hasEnded) events.startedAt ??= await readStarted(dir)
-      if (!isStartReported && events.startedAt !== undefined) {
-        isStartReported = true
-        onAnswer({ kind: 'started', run, fresh: request.kind === 'start', at: events.startedAt }, NOTHING)
-      }
+      reportStart()
       const frames = await reader.next()
+      // The start comes over the socket and the output in files, which may be sooner: the start is reported first.
+      if (hasEnded || frames.length > 0) events.startedAt ??= await readStarted(dir)
+      reportStart()
       const before = offset
       offset = print(frames, { run, offset, onAnswer })
       if (frames.length === 0 && hasEnded) break

@@ -69,6 +69,22 @@ describe('a follower of a local run', () => {
     expect(answers.find(({ kind }) => kind === 'started')).toMatchObject({ fresh: false, at: 5 })
   })
 
+  it('reports the start before the output, although it hears of the output first', async () => {
+    const { link, say } = fakeLink()
+    writeFileSync(join(dir, 'started'), '5')
+    const spool = openSpool(dir, { head: 1000, tail: 1000 })
+    spool.write('stdout', Buffer.from('a'), 1)
+    spool.write('progress', Buffer.from('half'), 1)
+    spool.close()
+    const start = { kind: 'start', run: RUN, workspace: 'm1', from: 0 } as Request
+    const { kinds, exchanged } = await follow(start, link, new AbortController().signal)
+    await vi.waitFor(() => expect(kinds()).toEqual(['started', 'output', 'progress']), PATIENCE)
+    say({ kind: 'started', run: RUN, fresh: true, at: 5 })
+    say(EXIT)
+    await exchanged
+    expect(kinds()).toEqual(['started', 'output', 'progress', 'exit'])
+  })
+
   it('stays with a command that prints nothing until it ends', async () => {
     const { link, say } = fakeLink()
     writeFileSync(join(dir, 'started'), '5')
