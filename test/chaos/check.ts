@@ -56,7 +56,7 @@ export const checkJob = async (watched: Watched): Promise<Ending> => {
   }
   if (isWhole) {
     if (view.exit_code !== plan.exitCode) complain(watched, `exit code ${view.exit_code}`)
-    await checkArtifacts(watched)
+    await checkArtifacts(watched, to)
   }
   return isPlanned ? 'planned' : 'lost'
 }
@@ -101,10 +101,15 @@ const isSubsequence = (is: string, should: string): boolean => {
   return at === is.length
 }
 
-const checkArtifacts = async (watched: Watched): Promise<void> => {
-  const { client, id, plan, signal } = watched
+const checkArtifacts = async (watched: Watched, to: number): Promise<void> => {
+  const { world, client, id, plan, signal } = watched
   const listed = await patiently(() => client.artifacts(id), signal)
   const names = listed.map(({ path }) => path).sort()
+  // Its machine was removed after the command had ended: what is missing must be told.
+  if (names.length === 0 && world.damage.during(plan.provider, watched.from, to)) {
+    const { skipped_artifacts } = await patiently(() => client.result(id), signal)
+    if (skipped_artifacts.length > 0) return
+  }
   if (names.join() !== [...plan.artifacts.keys()].sort().join())
     return complain(watched, `has the artifacts ${names.join(', ') || 'none'}`)
   for (const [path, sha256] of plan.artifacts) {

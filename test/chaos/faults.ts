@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isListening } from '../../src/client/daemon-info.ts'
 import { FAULT_POINTS } from '../../src/engine/engine-context.ts'
+import { MAX_MACHINES } from '../../src/providers/local/start-shim.ts'
 import type { Fault } from './fault.ts'
 import type { Keeper } from './keeper.ts'
 import { daemons, freeze, type Process, processes, shims, signal } from './processes.ts'
@@ -99,7 +100,8 @@ const killShim = async (world: World, random: Random): Promise<string> => {
   const [victim] = some(shims(), random)
   if (victim === undefined) return 'nobody'
   const provider = /"runtime":"(\w+)"/.exec(victim.command)?.[1] ?? 'sandbox'
-  const over = world.damage.begin(provider, 1)
+  // A shim holds several machines.
+  const over = world.damage.begin(provider, MAX_MACHINES)
   signal(victim.pid, 'SIGKILL')
   // The daemon notices at once; one that is away itself notices when it is back.
   setTimeout(over, 5000).unref()
