@@ -64,20 +64,28 @@ export const containerHost = ({ client, name, image, isFresh, ...machine }: Host
     retries: 3,
     failed: () => undefined,
     connect: async signal => {
-      const state = await inspectContainer(client, name, signal)
-      if (state === undefined) throw isGone(name)
-      if (!state.running) throw hasEnded(name, image, state)
+      const state = await runningState(client, { name, image, signal })
       const channel = shellChannel(owner, {
         run: async ({ script, onOpen, ...session }) => {
+          let isOpen = false
           const request = {
             ...session,
             container: name,
             input: `${script}exit\n`,
-            onOpen: () => onOpen(state.startedAt),
+            onOpen: () => {
+              isOpen = true
+              onOpen(state.startedAt)
+            },
           }
           const answer = hasFirstShell ? useFirstShell(client, request) : undefined
           hasFirstShell = false
-          return (await answer) ?? execInContainer(client, { ...request, argv: enterArgv(machine) })
+          try {
+            return (await answer) ?? (await execInContainer(client, { ...request, argv: enterArgv(machine) }))
+          } catch (error) {
+            // A container that ends just now, as one without a shell does, says why better than the engine.
+            if (!isOpen) await runningState(client, { name, image, signal: session.signal })
+            throw error
+          }
         },
         lost: stderr =>
           new AppError(
@@ -90,6 +98,17 @@ export const containerHost = ({ client, name, image, isFresh, ...machine }: Host
       return { ...channel, succeeded: () => undefined, failed: () => undefined }
     },
   }
+}
+
+/** Rejects with the reason if the container does not run. */
+const runningState = async (
+  client: EngineClient,
+  { name, image, signal }: { name: string; image: string; signal: AbortSignal },
+): Promise<ContainerState> => {
+  const state = await inspectContainer(client, name, signal)
+  if (state === undefined) throw isGone(name)
+  if (!state.running) throw hasEnded(name, image, state)
+  return state
 }
 
 const isGone = (name: string): AppError =>
