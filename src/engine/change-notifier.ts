@@ -7,15 +7,12 @@ import type { JobChange } from './deputy.ts'
 export interface ChangeNotifier {
   emit(change: JobChange): void
   onChange(listener: (change: JobChange) => void): () => void
-  /**
-   * Call this before reading the store and wait after it, so that a change in between is not missed. Close the listener
-   * if it is not awaited.
-   */
+  /** Call this before reading the store and wait after it, so that a change in between is not missed. */
   listen(jobId: string | undefined): ChangeListener
 }
 
 interface ChangeListener {
-  /** Resolves at the first change since `listen`, on timeout, or when the signal aborts. */
+  /** Resolves at the first change since the last wait (or since `listen`), on timeout, or when the signal aborts. */
   wait(timeoutMs: number, signal: AbortSignal): Promise<void>
   close(): void
 }
@@ -26,40 +23,37 @@ export const createChangeNotifier = (): ChangeNotifier => {
   const ANY = ''
 
   const wake = (key: string): void => {
-    const resolvers = waiters.get(key)
-    if (resolvers === undefined) return
-    waiters.delete(key)
-    for (const resolve of resolvers) resolve()
+    for (const notify of waiters.get(key) ?? []) notify()
   }
 
   const listen = (jobId: string | undefined): ChangeListener => {
     const key = jobId ?? ANY
     let hasChanged = false
-    let notify = (): void => {
+    let wakeUp: (() => void) | undefined
+    const notify = (): void => {
       hasChanged = true
+      wakeUp?.()
     }
-    const entry = (): void => notify()
-    const resolvers = waiters.get(key) ?? new Set()
-    waiters.set(key, resolvers.add(entry))
-    const close = (): void => {
-      const current = waiters.get(key)
-      current?.delete(entry)
-      if (current?.size === 0) waiters.delete(key)
-    }
+    waiters.set(key, (waiters.get(key) ?? new Set()).add(notify))
     return {
-      close,
+      close: () => {
+        const current = waiters.get(key)
+        current?.delete(notify)
+        if (current?.size === 0) waiters.delete(key)
+      },
       wait: (timeoutMs, signal) =>
         new Promise<void>(resolve => {
           const timer = setTimeout(done, timeoutMs)
           function done(): void {
             clearTimeout(timer)
             signal.removeEventListener('abort', done)
-            close()
+            hasChanged = false
+            wakeUp = undefined
             resolve()
           }
           if (hasChanged || signal.aborted) return done()
           signal.addEventListener('abort', done, { once: true })
-          notify = done
+          wakeUp = done
         }),
     }
   }

@@ -17,19 +17,18 @@ export const waitForStatus = async (
   const deadline = performance.now() + timeoutMs
   let job = await read()
   const reached = (): boolean => isTerminal(job.state) || (since !== undefined && job.state !== since)
-  while (!reached() && !signal.aborted) {
-    const left = deadline - performance.now()
-    if (left <= 0) break
-    const listener = changes.listen(job.id)
-    job = await read()
-    if (reached()) {
-      listener.close()
-      break
+  if (reached() || timeoutMs <= 0) return job
+  const listener = changes.listen(job.id)
+  try {
+    for (;;) {
+      job = await read()
+      const left = deadline - performance.now()
+      if (reached() || left <= 0 || signal.aborted) return job
+      await listener.wait(Math.min(left, POLL_MS), signal)
     }
-    await listener.wait(Math.min(left, POLL_MS), signal)
-    job = await read()
+  } finally {
+    listener.close()
   }
-  return job
 }
 
 /** Yields pages of output until the job ends. Nothing is buffered for a slow reader: its next page is larger. */
@@ -38,19 +37,17 @@ export async function* followOutput(
   read: (cursor: number) => Promise<OutputPage>,
   { id, cursor, signal }: { id: string; cursor: number; signal: AbortSignal },
 ): AsyncGenerator<OutputPage> {
-  let at = cursor
-  while (!signal.aborted) {
-    const listener = changes.listen(id)
-    const page = await read(at).catch(error => {
-      listener.close()
-      throw error
-    })
-    at = page.next_cursor
-    if (page.pieces.length > 0 || page.done) {
-      listener.close()
-      yield page
-    } else await listener.wait(POLL_MS, signal)
-    if (page.done) return
+  const listener = changes.listen(id)
+  try {
+    for (let at = cursor; !signal.aborted; ) {
+      const page = await read(at)
+      at = page.next_cursor
+      if (page.pieces.length > 0 || page.done) yield page
+      else await listener.wait(POLL_MS, signal)
+      if (page.done) return
+    }
+  } finally {
+    listener.close()
   }
 }
 
@@ -62,23 +59,25 @@ export async function* followEvents(
   isOver: () => Promise<boolean>,
 ): AsyncGenerator<JobEvent> {
   let at = after ?? (id === undefined ? await store.lastEvent() : 0)
-  while (!signal.aborted) {
-    const listener = changes.listen(id)
-    // Check this before the read: an event that follows the terminal state (machine destroyed) is then still read.
-    const over = await isOver()
-    const events = await store.events({
-      ...(id !== undefined && { jobId: id }),
-      after: at,
-      limit: EVENT_PAGE,
-    })
-    for (const event of events) {
-      at = event.seq
-      yield event
+  const listener = changes.listen(id)
+  try {
+    while (!signal.aborted) {
+      // Check this before the read: an event that follows the terminal state (machine destroyed) is then still read.
+      const over = await isOver()
+      const events = await store.events({
+        ...(id !== undefined && { jobId: id }),
+        after: at,
+        limit: EVENT_PAGE,
+      })
+      for (const event of events) {
+        at = event.seq
+        yield event
+      }
+      if (events.length > 0) continue
+      if (over) return
+      await listener.wait(POLL_MS, signal)
     }
-    if (events.length > 0) listener.close()
-    else if (over) {
-      listener.close()
-      return
-    } else await listener.wait(POLL_MS, signal)
+  } finally {
+    listener.close()
   }
 }

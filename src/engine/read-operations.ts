@@ -31,16 +31,14 @@ export const outputOperations = (
 ): OutputOperations => ({
   output: async (id, { cursor = 0, maxBytes = PAGE_BYTES, waitMs = 0, signal }) => {
     const listener = changes.listen(id)
-    const page = await readPage(store, await getJob(id), { cursor, maxBytes }).catch(error => {
+    try {
+      const page = await readPage(store, await getJob(id), { cursor, maxBytes })
+      if (page.pieces.length > 0 || page.done || waitMs === 0) return page
+      await listener.wait(waitMs, signal)
+      return await readPage(store, await getJob(id), { cursor: page.next_cursor, maxBytes })
+    } finally {
       listener.close()
-      throw error
-    })
-    if (page.pieces.length > 0 || page.done || waitMs === 0) {
-      listener.close()
-      return page
     }
-    await listener.wait(waitMs, signal)
-    return readPage(store, await getJob(id), { cursor: page.next_cursor, maxBytes })
   },
   follow: (id, { cursor = 0, signal }) =>
     followOutput(

@@ -57,6 +57,20 @@ describe('a job', () => {
     expect(view.error?.message).toContain(words)
   })
 
+  it('names the patterns of artifacts that matched nothing, and only those', async () => {
+    const provider = createScriptedProvider('sandbox')
+    const engine = await begin([provider])
+    const submit = async (artifacts: string[]) => {
+      const { job_id } = await engine.deputy.submit({ task: 'x', artifacts }, 'test')
+      const skippedArtifacts = [{ path: 'large.bin', size: 9, reason: 'too_large' as const }]
+      ;(await provider.started(job_id)).finish({ skippedArtifacts })
+      await finished(engine, job_id)
+      return engine.deputy.result(job_id, {})
+    }
+    expect(await submit(['*.txt', '*.bin'])).toMatchObject({ unmatched_artifacts: ['*.txt'] })
+    expect(await submit(['*.bin'])).not.toHaveProperty('unmatched_artifacts')
+  })
+
   it('has no session where the runtime has no way into its machines, nor when it does not run', async () => {
     const provider = createScriptedProvider('proxmox')
     const { deputy } = await begin([provider])
