@@ -9,7 +9,7 @@ import { mounts } from './leftovers.ts'
 import { patiently } from './patience.ts'
 import { type Plan, planJob } from './plan.ts'
 import { PROVIDERS } from './providers/index.ts'
-import type { OpenProvider } from './providers/provider.ts'
+import type { OpenProvider, Provider } from './providers/provider.ts'
 import { createRandom, type Random } from './random.ts'
 import { carryOut, planStrikes, type Strike } from './schedule.ts'
 import { submitJob } from './submit.ts'
@@ -18,8 +18,10 @@ import { createWorld, type World, writeConfig } from './world.ts'
 export interface ChaosOptions {
   readonly seed: number
   readonly minutes: number
+  /** Ends the run when so many are handed over; 0: the time does. */
+  readonly jobs: number
   readonly kept: string
-  /** Names of providers; empty: all that work here. */
+  /** Names of providers; empty: all that work here, with Docker as the engine of containers. */
   readonly only: readonly string[]
 }
 
@@ -28,7 +30,7 @@ const AT_ONCE = 8
 const SETTLE_MS = 180_000
 
 /** Returns the exit status. */
-export const runChaos = async ({ seed, minutes, kept, only }: ChaosOptions): Promise<number> => {
+export const runChaos = async ({ seed, minutes, jobs, kept, only }: ChaosOptions): Promise<number> => {
   const world = createWorld(kept)
   const random = createRandom(seed)
   const open = await openProviders(world, only)
@@ -45,8 +47,15 @@ export const runChaos = async ({ seed, minutes, kept, only }: ChaosOptions): Pro
   const faults = [...commonFaults(world, keeper), ...[...open.values()].flatMap(one => one.faults)]
   const strikes = planStrikes(random.fork(), faults, minutes * 60_000)
   const until = performance.now() + minutes * 60_000
-  const struck = carryOut(strikes, world.journal)
-  const endings = await submitUntil({ world, client, open, random: random.fork(), until, struck })
+  const enough = new AbortController()
+  const striking = carryOut(strikes, world.journal, enough.signal)
+  const endFaults = (): Promise<Strike[]> => {
+    if (jobs > 0) enough.abort()
+    return striking
+  }
+  const endings = await submitUntil({ world, client, open, random: random.fork(), until, jobs, endFaults })
+  if (endings.size < jobs)
+    world.journal.violation(`only ${endings.size} of ${jobs} jobs were handed over in ${minutes} minutes`)
 
   await checkRuns(world, endings)
   await checkClean({ world, client, open })
@@ -55,8 +64,15 @@ export const runChaos = async ({ seed, minutes, kept, only }: ChaosOptions): Pro
   await checkStopped({ world, open, before })
   // After a failure everything stays as it is for whoever looks; its processes end with the namespace.
   if (world.journal.violations.length === 0) for (const provider of open.values()) await provider.close()
-  report({ world, seed, strikes, endings })
+  report({ world, seed, strikes: await striking, endings })
   return world.journal.violations.length === 0 ? 0 : 1
+}
+
+const wanted = (only: readonly string[]): Provider[] => {
+  const names = PROVIDERS.map(({ name }) => name)
+  const unknown = only.find(name => !names.includes(name))
+  if (unknown !== undefined) throw new Error(`unknown provider '${unknown}': use ${names.join(', ')}`)
+  return PROVIDERS.filter(({ name, onlyByName }) => (only.length === 0 ? !onlyByName : only.includes(name)))
 }
 
 const openProviders = async (
@@ -64,7 +80,7 @@ const openProviders = async (
   only: readonly string[],
 ): Promise<ReadonlyMap<string, OpenProvider>> => {
   const open = new Map<string, OpenProvider>()
-  for (const provider of PROVIDERS.filter(({ name }) => only.length === 0 || only.includes(name))) {
+  for (const provider of wanted(only)) {
     const missing = provider.missing()
     if (missing === undefined) open.set(provider.name, await provider.open(world))
     else if (process.env.DEPUTY_REQUIRE_E2E) world.journal.violation(`${provider.name}: ${missing}`)
@@ -75,16 +91,17 @@ const openProviders = async (
 
 type Endings = ReadonlyMap<Plan, Ending | 'unknown'>
 
-/** Hands over jobs until the time is over, then waits for all of them. */
+/** Hands over jobs until the time is over or there are enough, then waits for all of them. */
 const submitUntil = async (options: {
   world: World
   client: Client
   open: ReadonlyMap<string, OpenProvider>
   random: Random
   until: number
-  struck: Promise<void>
+  jobs: number
+  endFaults: () => Promise<unknown>
 }): Promise<Endings> => {
-  const { world, client, open, random, until } = options
+  const { world, client, open, random, until, jobs } = options
   const late = new AbortController()
   const endings = new Map<Plan, Ending | 'unknown'>()
   const underWay = new Set<Promise<void>>()
@@ -102,7 +119,7 @@ const submitUntil = async (options: {
     }
   }
 
-  for (let number = 1; performance.now() < until; number++) {
+  for (let number = 1; performance.now() < until && (jobs === 0 || number <= jobs); number++) {
     const [provider, { place, entry = world.ledger.entry }] = random.pick([...open])
     const key = `k${number}`
     const plan = planJob({ key, provider, place: place(random), entry: entry(key), random })
@@ -111,7 +128,7 @@ const submitUntil = async (options: {
     if (underWay.size >= AT_ONCE) await Promise.race([...underWay, sleep(until - performance.now())])
     await sleep(random.between(20, 300))
   }
-  await options.struck
+  await options.endFaults()
   world.journal.note('all faults are over')
   const timer = setTimeout(() => late.abort(), SETTLE_MS)
   await Promise.all(underWay)

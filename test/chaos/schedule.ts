@@ -18,13 +18,21 @@ export const planStrikes = (random: Random, faults: readonly Fault[], lengthMs: 
   return strikes
 }
 
-/** Resolves when all have struck and everything they did is undone. */
-export const carryOut = async (strikes: readonly Strike[], journal: Journal): Promise<void> => {
+/** Resolves with those that struck, all of them or those before the signal, when everything they did is undone. */
+export const carryOut = async (
+  strikes: readonly Strike[],
+  journal: Journal,
+  signal: AbortSignal,
+): Promise<Strike[]> => {
   const began = performance.now()
+  const struck: Strike[] = []
   const underWay: Promise<void>[] = []
   const busy = new Map<string, Promise<void>>()
-  for (const { atMs, fault, random } of strikes) {
-    await sleep(Math.max(0, atMs - (performance.now() - began)))
+  for (const strike of strikes) {
+    const { atMs, fault, random } = strike
+    await sleep(Math.max(0, atMs - (performance.now() - began)), undefined, { signal }).catch(() => {})
+    if (signal.aborted) break
+    struck.push(strike)
     const { name, target = '' } = fault
     const earlier = target === '' ? undefined : busy.get(target)
     const done = (async () => {
@@ -37,4 +45,5 @@ export const carryOut = async (strikes: readonly Strike[], journal: Journal): Pr
     underWay.push(done)
   }
   await Promise.all(underWay)
+  return struck
 }

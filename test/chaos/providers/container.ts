@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   createEngine,
+  type EngineName,
   importTools,
   missingForEngine,
   type TestEngine,
@@ -13,22 +14,54 @@ import type { Random } from '../random.ts'
 import type { World } from '../world.ts'
 import type { Provider } from './provider.ts'
 
-/** The address of this computer on the bridge of Docker. */
-const GATEWAY = '172.17.0.1'
+interface Equipment {
+  readonly engine: EngineName
+  /** The address of this computer on the bridge of the engine. */
+  readonly gateway: string
+  /** What is killed, stopped and frozen. */
+  readonly service: RegExp
+  /**
+   * What else belongs to the engine. A Docker that is killed while a container starts or ends forgets the process that
+   * watches it, with all that runs there. The containers that it knows are leftovers of the product.
+   */
+  readonly helpers: RegExp
+  ownsMount(line: string, directory: string): boolean
+}
 
-/** Containers of a Docker that is killed, stopped and frozen while they live on. */
-export const container: Provider = {
-  name: 'container',
-  missing: () => missingForEngine('docker'),
+const DOCKER: Equipment = {
+  engine: 'docker',
+  gateway: '172.17.0.1',
+  service: /^(?:\S*\/)?(?:dockerd|containerd) /,
+  helpers: /containerd-shim/,
+  // A Docker that is killed while it creates a container leaves the mount of the first layer.
+  ownsMount: (line, directory) =>
+    line.includes(`${directory}/data/overlay2/`) && line.includes('-init/merged '),
+}
+
+const PODMAN: Equipment = {
+  engine: 'podman',
+  gateway: '10.88.0.1',
+  service: /^(?:\S*\/)?podman .* system service /,
+  helpers: /^(?:\S*\/)?(?:podman|conmon|netavark|aardvark-dns|runc) /,
+  ownsMount: (line, directory) => line.includes(`${directory}/`) || line.includes(' /run/netns/'),
+}
+
+/** Containers of an engine that is killed, stopped and frozen while they live on. */
+const containersOf = (name: string, equipment: Equipment): Provider => ({
+  name,
+  missing: () => missingForEngine(equipment.engine),
   open: async world => {
-    const engine = await createEngine('docker', { more: ['--live-restore'], network: 'shared' })
+    const { gateway, service, helpers } = equipment
+    const more = equipment.engine === 'docker' ? ['--live-restore'] : []
+    const engine = await createEngine(equipment.engine, { more, network: 'shared' })
     await importTools(engine)
     const port = await listen(world)
+    const engines = () => processes().filter(({ command }) => service.test(command))
     return {
       config: { container: { host: engine.host, image: TOOLS } },
       // The bridge leads to the ledger, and to nothing else in the namespace of this run.
       place: () => ({ runtime: 'container', network: 'full' }),
-      entry: key => `exec 3<>/dev/tcp/${GATEWAY}/${port} && echo "${key}" >&3 && read -r _ <&3; exec 3>&-`,
+      entry: key => `exec 3<>/dev/tcp/${gateway}/${port} && echo "${key}" >&3 && read -r _ <&3; exec 3>&-`,
       faults: [
         {
           name: 'engine-kill',
@@ -52,13 +85,14 @@ export const container: Provider = {
           name: 'container-remove',
           target: 'engine',
           weight: 1,
-          strike: random => removeOne(engine, world, random),
+          strike: random => removeOne(name, engine, world, random),
         },
       ],
-      pids: () => [...engines(), ...shims()].map(({ pid }) => pid),
-      // A Docker that is killed while it creates a container leaves the mount of the first layer.
-      ownsMount: line =>
-        line.includes(`${engine.directory}/data/overlay2/`) && line.includes('-init/merged '),
+      pids: () =>
+        processes().flatMap(({ pid, command }) =>
+          service.test(command) || helpers.test(command) ? [pid] : [],
+        ),
+      ownsMount: line => equipment.ownsMount(line, engine.directory),
       leftovers: async () => [
         ...(await containers(engine)).map(id => `container ${id}`),
         ...(await list(engine, '/v1.40/volumes', 'Volumes')).map(one => `volume ${JSON.stringify(one)}`),
@@ -66,7 +100,11 @@ export const container: Provider = {
       close: engine.close,
     }
   },
-}
+})
+
+export const container = containersOf('container', DOCKER)
+/** In place of Docker: the daemon has one engine. */
+export const podman: Provider = { ...containersOf('podman', PODMAN), onlyByName: true }
 
 /** Counts the keys that jobs send, and answers each when it is counted. */
 const listen = ({ ledger }: World): Promise<number> =>
@@ -82,19 +120,12 @@ const listen = ({ ledger }: World): Promise<number> =>
       })
     })
     server.once('error', reject)
-    server.listen(0, GATEWAY, () => {
+    // Of all interfaces: Podman makes its bridge for the first container. Only the namespace of this run is there.
+    server.listen(0, '0.0.0.0', () => {
       const address = server.address()
       resolve(typeof address === 'object' && address !== null ? address.port : 0)
     })
   })
-
-const engines = () => processes().filter(({ command }) => /^(?:\S*\/)?(?:dockerd|containerd) /.test(command))
-
-/**
- * A Docker that is killed while a container starts or ends forgets the process that watches it, with all that runs there.
- * The containers that it knows are leftovers of the product.
- */
-const shims = () => processes().filter(({ command }) => /containerd-shim/.test(command))
 
 const restart = async (
   engine: TestEngine,
@@ -108,11 +139,16 @@ const restart = async (
   return `pid ${old}, now ${engine.pid()}`
 }
 
-const removeOne = async (engine: TestEngine, { damage }: World, random: Random): Promise<string> => {
+const removeOne = async (
+  name: string,
+  engine: TestEngine,
+  { damage }: World,
+  random: Random,
+): Promise<string> => {
   const ids = await containers(engine)
   if (ids.length === 0) return 'nobody'
   const id = random.pick(ids)
-  const over = damage.begin('container', 1)
+  const over = damage.begin(name, 1)
   // Docker 20.10 could otherwise not remove the volume of the workspace, if it was restarted meanwhile.
   await engine.api('HEAD', `/v1.40/containers/${id}/archive?path=/`)
   await engine.api('DELETE', `/v1.40/containers/${id}?force=1`)

@@ -5,6 +5,8 @@ import type { World } from '../world.ts'
 /** A way to run jobs. A new one needs a file here and a line in `index.ts`. */
 export interface Provider {
   readonly name: string
+  /** Left out of a run that names no providers. */
+  readonly onlyByName?: boolean
   /** What this computer lacks for it. */
   missing(): string | undefined
   open(world: World): Promise<OpenProvider>
