@@ -3,7 +3,7 @@ import type { RunnerHost } from '../../runner/channel.ts'
 import { shellChannel } from '../../runner/shell-channel.ts'
 import { enterArgv, MACHINE_LABEL, OWNER_LABEL } from './container-spec.ts'
 import { field, text } from './engine-address.ts'
-import type { EngineClient } from './engine-client.ts'
+import { type EngineClient, inspectIfPresent } from './engine-client.ts'
 import { execInContainer } from './exec-session.ts'
 import { useFirstShell } from './first-shell.ts'
 
@@ -23,13 +23,8 @@ export const inspectContainer = async (
   name: string,
   signal: AbortSignal,
 ): Promise<ContainerState | undefined> => {
-  let found: unknown
-  try {
-    found = await client.json({ path: `/containers/${name}/json`, signal })
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'not_found') return undefined
-    throw error
-  }
+  const found = await inspectIfPresent(client, `/containers/${name}/json`, signal)
+  if (found === undefined) return undefined
   const state = field(found, 'State')
   const labels = field(field(found, 'Config'), 'Labels')
   return {

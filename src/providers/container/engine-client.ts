@@ -108,6 +108,20 @@ export const createEngineClient = (address: EngineAddress): EngineClient => {
   }
 }
 
+/** The JSON answer; undefined when the engine has no such thing. */
+export const inspectIfPresent = async (
+  client: EngineClient,
+  path: string,
+  signal: AbortSignal,
+): Promise<unknown> => {
+  try {
+    return await client.json({ path, signal })
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return undefined
+    throw error
+  }
+}
+
 const ping = async (address: EngineAddress, signal: AbortSignal): Promise<string> => {
   const { message } = await exchange(address, { path: '/_ping', signal }, signal, false)
   message.resume()

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import { field, text } from './engine-address.ts'
-import type { EngineClient } from './engine-client.ts'
+import { type EngineClient, inspectIfPresent } from './engine-client.ts'
 import { fullName, parseImage } from './image-reference.ts'
 import { createPullProgress } from './pull-progress.ts'
 
@@ -60,13 +60,8 @@ const inspectImage = async (
   client: EngineClient,
   { image, signal }: ImageRequest,
 ): Promise<LocalImage | undefined> => {
-  let found: unknown
-  try {
-    found = await client.json({ path: `/images/${image}/json`, signal })
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'not_found') return undefined
-    throw error
-  }
+  const found = await inspectIfPresent(client, `/images/${image}/json`, signal)
+  if (found === undefined) return undefined
   const { repository } = parseImage(image)
   const digests = field(found, 'RepoDigests')
   const digest = (Array.isArray(digests) ? digests : [])

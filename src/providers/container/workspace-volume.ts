@@ -1,7 +1,6 @@
-import { AppError } from '../../jobs/errors.ts'
 import { MACHINE_LABEL, OWNER_LABEL } from './container-spec.ts'
 import { field, text } from './engine-address.ts'
-import type { EngineClient } from './engine-client.ts'
+import { type EngineClient, inspectIfPresent } from './engine-client.ts'
 
 interface WorkspaceVolume {
   readonly owner: string | undefined
@@ -14,12 +13,8 @@ export const inspectVolume = async (
   name: string,
   signal: AbortSignal,
 ): Promise<WorkspaceVolume | undefined> => {
-  try {
-    return volumeOf(await client.json({ path: `/volumes/${name}`, signal }))
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'not_found') return undefined
-    throw error
-  }
+  const found = await inspectIfPresent(client, `/volumes/${name}`, signal)
+  return found === undefined ? undefined : volumeOf(found)
 }
 
 /** The machines that have a volume. One is left alone when the engine is killed while it creates a container. */
