@@ -47,6 +47,7 @@ export const describeImages = (engine: TestEngine | undefined, registries: Regis
       })
       const doctor = await cli.run(['doctor'])
       expect(doctor.stdout).toContain(`at ${host} (from DOCKER_HOST)`)
+      expect(doctor.stdout).toMatch(/storage \S+, cgroup v[12], not rootless/)
     })
 
     it('are pulled again with --pull always only', async () => {

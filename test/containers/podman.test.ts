@@ -3,10 +3,12 @@ import { TOOLS } from '../support/containers/engines.ts'
 import { createHarness } from '../support/providers.ts'
 import { describeContainerContract } from './container-contract.ts'
 import { describeImages } from './images.ts'
+import { describeIsolation } from './isolation.ts'
 import { describeVolumes } from './volumes.ts'
 
 const { engine, missing, registries } = await describeContainerContract('podman')
 describeVolumes(engine, missing)
+describeIsolation(engine, missing)
 describeImages(engine, registries)
 
 it.skipIf(missing !== undefined)(
