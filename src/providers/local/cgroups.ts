@@ -22,6 +22,8 @@ export interface Cgroup {
   unreclaimable(): number
   /** How often each limit was hit. */
   events(): { memory: number; processes: number }
+  /** Host ids of all processes in it. */
+  members(): number[]
   kill(): void
   remove(): Promise<void>
 }
@@ -75,6 +77,7 @@ const createV1 = (root: CgroupRoot & { version: 1 }, name: string): Cgroup => {
       memory: memory === null ? 0 : readCounter(memory, 'memory.oom_control', 'oom_kill'),
       processes: pids === null ? 0 : readCounter(pids, 'pids.events', 'max'),
     }),
+    members: () => readMembers(dirs[0]),
     kill: () => killMembers(dirs[0]),
     remove: () => removeCgroups(dirs),
   }
@@ -102,6 +105,7 @@ const createV2 = (root: CgroupRoot & { version: 2 }, name: string): Cgroup => {
       memory: has('memory') ? readCounter(dir, 'memory.events', 'oom_kill') : 0,
       processes: has('pids') ? readCounter(dir, 'pids.events', 'max') : 0,
     }),
+    members: () => readMembers(dir),
     kill: () => {
       if (!tryWriteValue(dir, 'cgroup.kill', 1)) killMembers(dir)
     },
@@ -110,7 +114,6 @@ const createV2 = (root: CgroupRoot & { version: 2 }, name: string): Cgroup => {
 }
 
 const killMembers = (dir: string | undefined): void => {
-  if (dir === undefined) return
   // Members may fork while they are listed: repeat. The pid limit bounds their number.
   for (let round = 0; round < 20; round++) {
     const members = readMembers(dir)
@@ -119,7 +122,8 @@ const killMembers = (dir: string | undefined): void => {
   }
 }
 
-export const readMembers = (dir: string): number[] => {
+export const readMembers = (dir: string | undefined): number[] => {
+  if (dir === undefined) return []
   try {
     return readFileSync(join(dir, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean).map(Number)
   } catch {

@@ -174,10 +174,9 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
       sessions.end()
       control.end('exit 0\n')
     },
-    processes: () => (child.pid === undefined ? [] : descendantsOf(child.pid)),
+    processes: () => processesOf(plan, child.pid),
     jobProcesses: () => {
-      if (child.pid === undefined) return []
-      const all = descendantsOf(child.pid)
+      const all = processesOf(plan, child.pid)
       // Without a pid namespace the launcher becomes the runner: all its descendants belong to the job.
       if (!plan.hasPidNamespace) return all
       return all.filter(pid => pid !== initPid() && !machinePids.has(innerPid(pid) ?? 1))
@@ -194,6 +193,14 @@ export const bootMachine = (plan: LaunchPlan, openPipe: OpenPipe): LocalMachine 
       plan.cgroup?.kill()
     },
   }
+}
+
+/** All processes of the machine except its launcher. */
+const processesOf = ({ cgroup, hasPidNamespace }: LaunchPlan, launcher: number | undefined): number[] => {
+  if (launcher === undefined) return []
+  // A sandbox cannot leave its cgroup. Its members are in one file; descendants need all processes of the computer.
+  const members = hasPidNamespace ? (cgroup?.members() ?? []) : []
+  return members.length > 0 ? members.filter(pid => pid !== launcher) : descendantsOf(launcher)
 }
 
 const spawnLauncher = (plan: LaunchPlan, openPipe: OpenPipe) => {

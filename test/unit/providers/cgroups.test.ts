@@ -99,6 +99,16 @@ describe('finding the cgroup root', () => {
     writeFileSync(`${dir}/v2/unit/job/memory.events`, 'low 0\noom 3\noom_kill 2\n')
     writeFileSync(`${dir}/v2/unit/job/pids.events`, 'max 5\n')
     expect(group.events()).toEqual({ memory: 2, processes: 5 })
+    writeFileSync(`${dir}/v2/unit/job/cgroup.procs`, '12\n34\n')
+    expect(group.members()).toEqual([12, 34])
+  })
+
+  it('has no members without a controller, nor after it is removed', async () => {
+    expect(createCgroup({ version: 1, memory: null, pids: null, cpu: null }, 'job').members()).toEqual([])
+    make('pids', {})
+    const group = createCgroup({ version: 1, memory: null, pids: `${dir}/pids`, cpu: null }, 'job')
+    await group.remove()
+    expect(group.members()).toEqual([])
   })
 })
 
