@@ -86,6 +86,8 @@ export const createEngine = async (
     child = spawn('sh', ['-c', 'exec "$@" >>"$0" 2>&1', log, ...entry, ...command.argv], {
       stdio: 'ignore',
       env: command.env,
+      // Podman's monitor writes a file into the current directory when a container is out of memory.
+      cwd: directory,
     })
     const deadline = performance.now() + READY_MS
     for (;;) {
