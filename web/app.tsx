@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
-import { isConnected } from './api.ts'
 import { ComparePage } from './compare/page.tsx'
+import { isConnected } from './deputy.ts'
 import { JobPage } from './job/page.tsx'
 import { JobsPage } from './jobs/page.tsx'
 import { useKeys } from './keys.ts'

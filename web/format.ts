@@ -18,7 +18,7 @@ export const formatSeconds = (value: number): string => {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-export const formatTime = (iso: string): string => new Date(iso).toLocaleString()
+export const formatTime = (time: string | number): string => new Date(time).toLocaleString()
 
 export const formatAge = (iso: string, now: number): string => {
   const seconds = Math.max(0, (now - Date.parse(iso)) / 1000)

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { ask } from './api.ts'
+import { deputy } from './deputy.ts'
 import { Command, Problem } from './parts.tsx'
 import { keepSession, loginProblem } from './session.ts'
 
@@ -9,7 +9,7 @@ export const Login = () => {
     event.preventDefault()
     keepSession(token.value.trim())
     // A wrong token ends the session again, with the reason.
-    await ask('/api/daemon').catch(() => {})
+    await deputy.daemon().catch(() => {})
   }
   return (
     <main class="login">

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { JobPage, JobSummary } from '../src/engine/deputy.ts'
-import { ask, askJson } from './api.ts'
+import type { JobSummary } from '../src/engine/deputy.ts'
+import { deputy } from './deputy.ts'
 import { Badge, Problem } from './parts.tsx'
 import { go, type Place, place } from './router.ts'
 import { runAgain } from './run-again.ts'
@@ -98,10 +98,8 @@ export const Palette = ({ onClose }: { onClose: () => void }) => {
   )
 }
 
-const findJobs = async (search: string, signal: AbortSignal): Promise<readonly JobSummary[]> => {
-  const query = new URLSearchParams({ limit: String(JOBS), ...(search !== '' && { search }) })
-  return (await askJson<JobPage>(`/api/jobs?${query}`, { signal })).jobs
-}
+const findJobs = async (search: string, signal: AbortSignal): Promise<readonly JobSummary[]> =>
+  (await deputy.list({ limit: JOBS, ...(search !== '' && { search }) }, signal)).jobs
 
 const jobEntry = (job: JobSummary): Entry => ({
   title: job.task,
@@ -124,6 +122,6 @@ const jobCommands = (id: string): readonly Entry[] => [
   { title: 'Edit this job and run it', run: () => go(`#/new?from=${id}`) },
   {
     title: 'Cancel this job',
-    run: async () => void (await ask(`/api/jobs/${id}/cancel`, { method: 'POST' })),
+    run: async () => void (await deputy.cancel(id)),
   },
 ]

@@ -2,8 +2,8 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { JobSummary } from '../src/engine/deputy.ts'
+import { AppError } from '../src/jobs/errors.ts'
 import { isTerminal, type JobState } from '../src/jobs/states.ts'
-import { ApiError } from './api.ts'
 import { now } from './clock.ts'
 import { formatAge, formatSeconds, formatTime } from './format.ts'
 
@@ -48,7 +48,7 @@ export const Labels = ({ labels }: { labels: Readonly<Record<string, string>> | 
 export const Problem = ({ error }: { error: unknown }) => {
   if (error === undefined) return null
   const message = error instanceof Error ? error.message : String(error)
-  const hint = error instanceof ApiError ? error.hint : undefined
+  const hint = error instanceof AppError ? error.hint : undefined
   return (
     <p class="problem" role="alert">
       {message} {hint !== undefined && <small>{hint}</small>}

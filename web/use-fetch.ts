@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { askJson, follow } from './api.ts'
+import type { EventType } from '../src/jobs/job.ts'
+import { deputy } from './deputy.ts'
 
 export interface Fetched<T> {
   readonly data: Signal<T | undefined>
@@ -8,13 +9,17 @@ export interface Fetched<T> {
   reload(): Promise<void>
 }
 
-/** What a path answers: read when the component appears, then as often as asked for. */
-export const useFetch = <T>(path: string, everyMs?: number): Fetched<T> => {
+/** An answer of the daemon: read when the component appears or `inputs` change, then as often as asked for. */
+export const useFetch = <T>(
+  read: (signal?: AbortSignal) => Promise<T>,
+  inputs: readonly unknown[] = [],
+  everyMs?: number,
+): Fetched<T> => {
   const data = useSignal<T | undefined>(undefined)
   const problem = useSignal<unknown>(undefined)
   const reload = async (signal?: AbortSignal): Promise<void> => {
     try {
-      data.value = await askJson<T>(path, { signal })
+      data.value = await read(signal)
       problem.value = undefined
     } catch (error) {
       if (!signal?.aborted) problem.value = error
@@ -28,20 +33,29 @@ export const useFetch = <T>(path: string, everyMs?: number): Fetched<T> => {
       stop.abort()
       clearInterval(timer)
     }
-  }, [path])
+  }, inputs)
   return { data, problem, reload: () => reload() }
 }
 
 const TOGETHER_MS = 300
 
-/** Calls back soon after events of a stream; many events in a short time are one call. */
-export const useEvents = (path: string, onEvents: () => void, types?: readonly string[]): void => {
+interface EventOptions {
+  /** Of all jobs unless told otherwise. */
+  readonly id?: string
+  readonly types?: readonly EventType[]
+}
+
+/** Calls back soon after events of jobs; many events in a short time are one call. */
+export const useEvents = (onEvents: () => void, { id, types }: EventOptions = {}): void => {
   useEffect(() => {
     const stop = new AbortController()
     let isPlanned = false
     const watch = async (): Promise<void> => {
-      for await (const { event } of follow(path, stop.signal)) {
-        if (types !== undefined && !types.includes(event)) continue
+      for await (const { type } of deputy.followEvents({
+        signal: stop.signal,
+        ...(id !== undefined && { id }),
+      })) {
+        if (types !== undefined && !types.includes(type)) continue
         if (isPlanned) continue
         isPlanned = true
         setTimeout(() => {
@@ -53,5 +67,5 @@ export const useEvents = (path: string, onEvents: () => void, types?: readonly s
     // Ignore errors here: the page's own requests report them.
     watch().catch(() => {})
     return () => stop.abort()
-  }, [path])
+  }, [id])
 }

@@ -3,6 +3,7 @@ import type { JobPage, JobResult, ListFilter, MachineView } from '../engine/depu
 import { AppError } from '../jobs/errors.ts'
 import type { JobEvent } from '../jobs/job.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
+import type { ClusterStatusView } from '../routing/cluster-status.ts'
 import { VERSION } from '../version.ts'
 import { type Client, connect as connectControl } from './daemon-client.ts'
 import { ensureDaemon } from './ensure-daemon.ts'
@@ -41,7 +42,7 @@ export interface DeputyClient extends AsyncDisposable {
   events(signal?: AbortSignal): AsyncIterable<JobEvent>
   machines(): Promise<readonly MachineView[]>
   /** This computer and the user's nodes, with their load. */
-  nodes(): Promise<Record<string, unknown>>
+  nodes(): Promise<ClusterStatusView>
   close(): Promise<void>
 }
 

@@ -1,8 +1,8 @@
 import { AppError } from '../jobs/errors.ts'
-import { createDaemonCalls } from './daemon-calls.ts'
-import { createFileCalls } from './file-calls.ts'
-import { createJobCalls } from './job-calls.ts'
-import { type Call, createTransport, isDisconnected, type Transport } from './transport.ts'
+import type { Session, SessionRequest } from '../ports.ts'
+import { createCalls } from './create-calls.ts'
+import { createHttpTransport, isDisconnected } from './http-transport.ts'
+import type { Call } from './transport.ts'
 
 export interface ClientOptions {
   /** Who is calling, such as `cli`. */
@@ -14,14 +14,7 @@ export interface ClientOptions {
   readonly revive?: (signal: AbortSignal) => Promise<void>
 }
 
-/** How the calls reach the daemon. */
-export interface Connection extends Pick<ClientOptions, 'revive'> {
-  readonly transport: Transport
-  /** Retries when the daemon died during the call. Only for idempotent calls. */
-  retry<T>(call: Call): Promise<T>
-}
-
-/** How long a call is retried while daemons die. */
+/** How long calls and streams are retried while daemons die. */
 const RETRY_MS = 30_000
 
 export type Client = ReturnType<typeof connect>
@@ -29,7 +22,7 @@ export type Client = ReturnType<typeof connect>
 /** The operations of `Deputy`, over the control socket or HTTP. Connects at the first call. */
 export const connect = (home: { readonly socket: string | URL }, options: ClientOptions = {}) => {
   const { revive } = options
-  const transport = createTransport(home.socket, {
+  const transport = createHttpTransport(home.socket, {
     ...(options.token && { authorization: `Bearer ${options.token}` }),
     'x-deputy-origin': options.origin ?? 'cli',
     ...(options.version && { 'x-deputy-version': options.version }),
@@ -49,11 +42,12 @@ export const connect = (home: { readonly socket: string | URL }, options: Client
     }
   }
 
-  const connection: Connection = { transport, retry, ...(revive && { revive }) }
-  return {
-    ...createJobCalls(connection),
-    ...createFileCalls(connection),
-    ...createDaemonCalls(connection),
-    close: () => transport.close(),
+  const openSession = async (id: string, request: SessionRequest, signal?: AbortSignal): Promise<Session> => {
+    const ticket = await calls.sessionTicket(id, request, signal)
+    const session = await import('./open-session.ts')
+    return session.openSession(transport.address, ticket, signal)
   }
+
+  const calls = createCalls({ transport, retry, giveUpMs: RETRY_MS, ...(revive && { revive }) })
+  return { ...calls, openSession, close: () => transport.close() }
 }

@@ -3,8 +3,8 @@ import { AppError } from '../jobs/errors.ts'
 import { compareVersions } from '../version.ts'
 import { type DaemonInfo, isListening } from './daemon-info.ts'
 import { logTail } from './daemon-log.ts'
+import { createHttpTransport } from './http-transport.ts'
 import { type SpawnedDaemon, type SpawnOptions, spawnDaemon } from './spawn-daemon.ts'
-import { createTransport } from './transport.ts'
 
 export interface DaemonHome {
   readonly socket: string
@@ -36,7 +36,7 @@ export const ensureDaemon = async (home: DaemonHome, options: EnsureOptions): Pr
 
 /** The daemon's info, `starting` while it listens but is not ready, or `none`. */
 const askDaemon = async (socket: string): Promise<DaemonInfo | 'starting' | 'none'> => {
-  const transport = createTransport(socket, { connection: 'close' })
+  const transport = createHttpTransport(socket, { connection: 'close' })
   try {
     return await transport.json<DaemonInfo>({ path: '/api/daemon', answerMs: 10_000 })
   } catch {
@@ -47,7 +47,7 @@ const askDaemon = async (socket: string): Promise<DaemonInfo | 'starting' | 'non
 }
 
 const stopIdle = async (home: DaemonHome, signal?: AbortSignal): Promise<boolean> => {
-  const transport = createTransport(home.socket, { connection: 'close' })
+  const transport = createHttpTransport(home.socket, { connection: 'close' })
   try {
     await transport.json({ method: 'POST', path: '/api/daemon/stop', json: { if_idle: true } })
   } catch (error) {

@@ -1,19 +1,14 @@
 import type { Artifact } from '../jobs/job.ts'
-import type { Connection } from './daemon-client.ts'
 import { jobPath } from './job-calls.ts'
+import type { Answer, Connection } from './transport.ts'
 
 /** A stored file that is being downloaded. */
-export interface Download {
-  readonly size: number
-  readonly bytes: AsyncIterable<Uint8Array>
-}
+export type Download = Pick<Answer, 'size' | 'bytes'>
 
 /** The calls that carry files: workspaces, artifacts, patches and output as it was printed. */
 export const createFileCalls = ({ transport, retry }: Connection) => {
-  const download = async (path: string, signal: AbortSignal | undefined): Promise<Download> => {
-    const response = await transport.open({ path, signal })
-    return { size: Number(response.headers['content-length'] ?? Number.NaN), bytes: response }
-  }
+  const download = (path: string, signal: AbortSignal | undefined): Promise<Download> =>
+    transport.open({ path, signal })
 
   return {
     /** The kept bytes of both streams in the order they were printed, without markers for dropped bytes. */

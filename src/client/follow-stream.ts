@@ -1,27 +1,25 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../jobs/errors.ts'
 import { parseServerEvents } from './parse-sse.ts'
-import type { Transport } from './transport.ts'
+import type { Connection } from './transport.ts'
 
 export interface FollowOptions<T> {
-  readonly transport: Transport
+  readonly connection: Connection
   readonly path: string
   /** The cursor to resume from. */
   readonly after?: string
   readonly isLast?: (value: T) => boolean
-  readonly revive?: (signal: AbortSignal) => Promise<void>
   readonly signal: AbortSignal
 }
 
-/** The stream fails when no connection succeeds for this long. */
-const GIVE_UP_MS = 30_000
+const PAUSE_MS = 100
 
 /**
  * Follows a stream of JSON events to its end, across disconnects and restarts of the daemon. Each new connection
  * resumes after the last received event, so nothing is lost or duplicated.
  */
 export async function* followStream<T>(options: FollowOptions<T>): AsyncGenerator<T> {
-  const { transport, path, isLast, revive, signal } = options
+  const { connection, path, isLast, signal } = options
+  const { transport, revive, giveUpMs } = connection
   let cursor = options.after
   let failingSince: number | undefined
   while (!signal.aborted) {
@@ -36,8 +34,8 @@ export async function* followStream<T>(options: FollowOptions<T>): AsyncGenerato
       })
       failingSince = undefined
       // 204: the client has already received the end of the stream.
-      if (response.statusCode === 204) return
-      for await (const event of parseServerEvents(response)) {
+      if (response.status === 204) return
+      for await (const event of parseServerEvents(response.bytes)) {
         if (event.id !== '') cursor = event.id
         if (event.event === 'error') throw AppError.fromBody(JSON.parse(event.data).error)
         // Sent after the last event of a job. A stream that ends without it was cut.
@@ -50,11 +48,11 @@ export async function* followStream<T>(options: FollowOptions<T>): AsyncGenerato
       if (signal.aborted) break
       if (!isTransient(error)) throw error
       failingSince ??= performance.now()
-      if (performance.now() - failingSince > GIVE_UP_MS) throw error
+      if (performance.now() - failingSince > giveUpMs) throw error
     }
     await revive?.(signal)
     // A daemon that ends its streams at shutdown must not be asked again in a tight loop.
-    await sleep(100, undefined, { signal }).catch(() => {})
+    await pause(PAUSE_MS, signal)
   }
   signal.throwIfAborted()
 }
@@ -62,3 +60,14 @@ export async function* followStream<T>(options: FollowOptions<T>): AsyncGenerato
 /** A lost connection or a starting daemon is transient; refusals (not found, denied) are final. */
 const isTransient = (error: unknown): boolean =>
   error instanceof AppError ? error.code === 'unavailable' : error instanceof Error && 'code' in error
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise(resolve => {
+    const end = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+  })

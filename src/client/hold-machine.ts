@@ -13,7 +13,7 @@ export interface Hold {
   release(code: number): Promise<void>
 }
 
-/** The calls that a hold needs. The console has them without the rest of the client, which needs Node. */
+/** The calls that a hold needs: the session of a browser has no stream. */
 export interface HoldCalls {
   submit(manifest: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<JobView>
   get(id: string, signal?: AbortSignal): Promise<JobView>
@@ -22,7 +22,7 @@ export interface HoldCalls {
   openSession(
     id: string,
     request: SessionRequest,
-  ): Promise<{ readonly stream: { resume(): unknown }; readonly exit: Promise<number | null> }>
+  ): Promise<{ readonly stream?: { resume(): unknown }; readonly exit: Promise<number | null> }>
 }
 
 interface HoldOptions {
@@ -60,7 +60,7 @@ export const holdMachine = async (
     release: async code => {
       const argv = ['sh', '-c', `${MAKE} echo "$2" >"$1"`, 'sh', pipe, String(code)]
       const { stream, exit } = await client.openSession(jobId, { argv, env: {} })
-      stream.resume()
+      stream?.resume()
       await exit
     },
   }

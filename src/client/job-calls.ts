@@ -8,15 +8,16 @@ import type {
   WaitOptions,
 } from '../engine/deputy.ts'
 import type { JobEvent } from '../jobs/job.ts'
-import type { Session, SessionRequest } from '../ports.ts'
-import type { Connection } from './daemon-client.ts'
+import type { Manifest } from '../jobs/manifest.ts'
+import type { SessionRequest } from '../ports/session.ts'
 import { followStream } from './follow-stream.ts'
+import type { Connection } from './transport.ts'
 import { decodeEvent, type WireEvent } from './wire-event.ts'
 import { decodePage, type WirePage } from './wire-output.ts'
 
 /** The calls about jobs, their output and events. */
-export const createJobCalls = ({ transport, retry, revive }: Connection) => {
-  const follower = { transport, ...(revive && { revive }) }
+export const createJobCalls = (connection: Connection) => {
+  const { transport, retry } = connection
 
   return {
     submit: (manifest: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<JobView> =>
@@ -39,16 +40,32 @@ export const createJobCalls = ({ transport, retry, revive }: Connection) => {
         signal,
       }),
 
-    openSession: async (id: string, request: SessionRequest, signal?: AbortSignal): Promise<Session> => {
-      const { openSession } = await import('./open-session.ts')
-      return openSession(transport, jobPath(id), request, signal)
+    manifest: (id: string, signal?: AbortSignal): Promise<Manifest> =>
+      retry({ path: `${jobPath(id)}/manifest`, signal }),
+
+    /** Starts a program in the machine of a running job. A WebSocket with the ticket carries its bytes. */
+    sessionTicket: async (
+      id: string,
+      { argv, env, terminal }: SessionRequest,
+      signal?: AbortSignal,
+    ): Promise<string> => {
+      const { ticket } = await transport.json<{ ticket: string }>({
+        method: 'POST',
+        path: `${jobPath(id)}/sessions`,
+        json: { command: argv, env, ...(terminal && { terminal }) },
+        answerMs: 120_000,
+        signal,
+      })
+      return ticket
     },
 
     list: (filter: ListFilter = {}, signal?: AbortSignal): Promise<JobPage> =>
       retry({ path: '/api/jobs', query: { ...filter }, signal }),
 
-    result: (id: string, { maxBytes }: { maxBytes?: number } = {}): Promise<JobResult> =>
-      retry({ path: `${jobPath(id)}/result`, query: { max_bytes: maxBytes } }),
+    result: (
+      id: string,
+      { maxBytes, signal }: { maxBytes?: number; signal?: AbortSignal | undefined } = {},
+    ): Promise<JobResult> => retry({ path: `${jobPath(id)}/result`, query: { max_bytes: maxBytes }, signal }),
 
     output: async (
       id: string,
@@ -69,12 +86,20 @@ export const createJobCalls = ({ transport, retry, revive }: Connection) => {
     ): AsyncGenerator<OutputPage> {
       const path = `${jobPath(id)}/output/stream`
       const isLast = (page: WirePage) => page.done
-      for await (const page of followStream({ ...follower, path, after: String(cursor), isLast, signal }))
+      for await (const page of followStream({ connection, path, after: String(cursor), isLast, signal }))
         yield decodePage(page)
     },
 
-    events: async (id: string, query: { after?: number; limit?: number } = {}): Promise<JobEvent[]> => {
-      const { events } = await retry<{ events: WireEvent[] }>({ path: `${jobPath(id)}/events`, query })
+    events: async (
+      id: string,
+      query: { after?: number; limit?: number } = {},
+      signal?: AbortSignal,
+    ): Promise<JobEvent[]> => {
+      const { events } = await retry<{ events: WireEvent[] }>({
+        path: `${jobPath(id)}/events`,
+        query,
+        signal,
+      })
       return events.map(decodeEvent)
     },
 
@@ -85,7 +110,7 @@ export const createJobCalls = ({ transport, retry, revive }: Connection) => {
     }): AsyncGenerator<JobEvent> {
       const { id, after, signal } = options
       const pages = followStream<WireEvent>({
-        ...follower,
+        connection,
         path: id === undefined ? '/api/events/stream' : `${jobPath(id)}/events/stream`,
         ...(after !== undefined && { after: String(after) }),
         signal,

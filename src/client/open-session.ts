@@ -2,24 +2,15 @@ import { connect } from 'node:net'
 import { Duplex } from 'node:stream'
 import { WebSocket } from 'ws'
 import { AppError } from '../jobs/errors.ts'
-import type { Session, SessionRequest } from '../ports.ts'
-import type { Transport } from './transport.ts'
+import type { Session } from '../ports.ts'
 
-/** Runs a program in the machine of a running job, over a WebSocket of the daemon. */
+/** Connects to a program that the daemon has started, over a WebSocket. */
 export const openSession = async (
-  transport: Transport,
-  jobPath: string,
-  { argv, env, terminal }: SessionRequest,
+  address: string | URL,
+  ticket: string,
   signal?: AbortSignal,
 ): Promise<Session> => {
-  const { ticket } = await transport.json<{ ticket: string }>({
-    method: 'POST',
-    path: `${jobPath}/sessions`,
-    json: { command: argv, env, ...(terminal && { terminal }) },
-    answerMs: 120_000,
-    ...(signal && { signal }),
-  })
-  const socket = connectSocket(transport.address, `/api/sessions/${ticket}`)
+  const socket = connectSocket(address, `/api/sessions/${ticket}`)
   // Listen before the handshake ends: the first message may come together with its answer.
   const session = sessionOf(socket)
   await new Promise<void>((resolve, reject) => {

@@ -94,7 +94,7 @@ interface NodesChange {
   readonly restart: readonly string[]
 }
 
-export interface SettingView {
+interface SettingView {
   readonly path: string
   readonly value: unknown
   /** `default`, an environment variable, or the file. */

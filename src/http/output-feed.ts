@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { encodePage } from '../client/wire-output.ts'
+import { encodePage } from '../client/encode-output.ts'
 import type { Deputy, OutputPage } from '../engine/deputy.ts'
 import { abortable } from '../jobs/deadline.ts'
 import { endId } from './resume.ts'

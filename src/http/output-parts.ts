@@ -1,4 +1,5 @@
-import { encodePage, type WirePage } from '../client/wire-output.ts'
+import { encodePage } from '../client/encode-output.ts'
+import type { WirePage } from '../client/wire-output.ts'
 import type { OutputPage } from '../engine/deputy.ts'
 
 /** How much of a page is read at once. A client that never reads its answer holds about one part in memory. */

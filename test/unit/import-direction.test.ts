@@ -49,7 +49,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // Where a command runs: between the nodes and the fronts.
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
   // What the CLI and other programs use to call the daemon.
-  client: ['engine/deputy', 'jobs', 'ports', 'config', 'files', 'version'],
+  client: [
+    ...['engine/deputy', 'jobs', 'ports', 'config', 'files', 'version'],
+    // Types of answers.
+    ...['routing/cluster-status', 'proxmox/cluster-overview'],
+  ],
   http: [
     ...['engine', 'jobs', 'ports', 'observability', 'client', 'files/keep-file', 'http/routes'],
     ...['config/manifest-templates', 'proxmox/cluster-overview'],

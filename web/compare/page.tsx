@@ -1,11 +1,10 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { JobResult, JobView } from '../../src/engine/deputy.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
-import { ask } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { formatCost, formatSeconds } from '../format.ts'
 import { Badge, Confirm, Duration, Empty, Problem, type Question } from '../parts.tsx'
-import { parsePatch } from '../review/patch.ts'
+import { readPatch } from '../review/read-patch.ts'
 import { go, place } from '../router.ts'
 import { useEvents, useFetch } from '../use-fetch.ts'
 import { testOutcome } from './test-outcome.ts'
@@ -24,17 +23,15 @@ export const ComparePage = () => {
   const problem = useSignal<unknown>(undefined)
   const changes = useSignal(0)
   // One stream for all: a browser has six connections to the daemon.
-  useEvents('/api/events/stream', () => {
+  const countChange = (): void => {
     changes.value += 1
-  }, ['state'])
+  }
+  useEvents(countChange, { types: ['state'] })
 
   const pick = async (id: string, others: readonly string[]): Promise<void> => {
     try {
       for (const other of others)
-        await ask(`/api/jobs/${other}/review`, {
-          method: 'POST',
-          body: { action: 'reject', comment: `Job ${id} was picked instead.` },
-        })
+        await deputy.decide(other, { action: 'reject', comment: `Job ${id} was picked instead.` })
       go(`#/review/${id}`)
     } catch (error) {
       problem.value = error
@@ -90,7 +87,7 @@ interface MemberProps extends ResultProps {
 }
 
 const Member = ({ id, changes, onPatch, onPick }: MemberProps) => {
-  const job = useFetch<JobView>(`/api/jobs/${id}`)
+  const job = useFetch(signal => deputy.get(id, signal), [id])
   const view = job.data.value
   useEffect(() => {
     if (view !== undefined && !isTerminal(view.status)) void job.reload()
@@ -119,14 +116,14 @@ const Member = ({ id, changes, onPatch, onPick }: MemberProps) => {
 }
 
 const MemberResult = ({ id, onPatch, onPick }: ResultProps) => {
-  const { data, problem } = useFetch<JobResult>(`/api/jobs/${id}/result?max_bytes=${OUTPUT_BYTES}`)
+  const { data, problem } = useFetch(signal => deputy.result(id, { maxBytes: OUTPUT_BYTES, signal }), [id])
   const result = data.value
   const changed = useSignal<string | undefined>(undefined)
   useEffect(() => {
     if (!result?.patch) return
     onPatch()
     const read = async (): Promise<void> => {
-      const files = parsePatch(await (await ask(`/api/jobs/${id}/patch`)).text())
+      const files = await readPatch(id)
       const sum = (key: 'added' | 'removed'): number => files.reduce((total, file) => total + file[key], 0)
       changed.value = `${files.length} ${files.length === 1 ? 'file' : 'files'}, +${sum('added')} −${sum('removed')}`
     }

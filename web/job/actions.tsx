@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { JobView } from '../../src/engine/deputy.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
-import { ask } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { Confirm, Problem, type Question } from '../parts.tsx'
 import { go } from '../router.ts'
 import { runAgain } from '../run-again.ts'
@@ -21,12 +21,12 @@ export const JobActions = ({ job, onChange }: { job: JobView; onChange: () => vo
   const rerun = () => act(async () => go(`#/jobs/${(await runAgain(id)).job_id}`))
   const cancel = () =>
     act(async () => {
-      await ask(`/api/jobs/${id}/cancel`, { method: 'POST' })
+      await deputy.cancel(id)
       onChange()
     })
   const remove = () =>
     act(async () => {
-      await ask(`/api/jobs/${id}`, { method: 'DELETE' })
+      await deputy.delete(id)
       go('#/jobs')
     })
   return (

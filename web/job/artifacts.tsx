@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { JobResult } from '../../src/engine/deputy.ts'
-import { artifactPath, download } from '../api.ts'
+import { deputy, saveFile } from '../deputy.ts'
 import { formatSize } from '../format.ts'
 import { Command, Empty } from '../parts.tsx'
 import { Preview } from './preview.tsx'
@@ -35,7 +35,7 @@ export const Artifacts = ({ id, result }: { id: string; result: JobResult | unde
               <button
                 type="button"
                 class="quiet"
-                onClick={() => void download(artifactPath(id, path), path.split('/').at(-1) ?? path)}
+                onClick={() => void saveFile(deputy.openArtifact(id, path), path.split('/').at(-1) ?? path)}
               >
                 Download
               </button>

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { JobResult } from '../../src/engine/deputy.ts'
-import { ask } from '../api.ts'
+import { deputy, readBytes } from '../deputy.ts'
 import { Empty, Problem } from '../parts.tsx'
 import { useEvents } from '../use-fetch.ts'
 import { parseConversation, type Turn } from './conversation.ts'
@@ -12,14 +12,14 @@ export const ConversationView = ({ id, result }: { id: string; result: JobResult
   const problem = useSignal<unknown>(undefined)
   const read = async (): Promise<void> => {
     try {
-      turns.value = parseConversation(await (await ask(`/api/jobs/${id}/output?raw=1`)).text())
+      turns.value = parseConversation(await (await readBytes(await deputy.rawOutput(id))).text())
       problem.value = undefined
     } catch (error) {
       problem.value = error
     }
   }
   useEffect(() => void read(), [id])
-  useEvents(`/api/jobs/${id}/events/stream`, () => void read(), ['progress', 'state'])
+  useEvents(() => void read(), { id, types: ['progress', 'state'] })
   const calls = turns.value?.filter(turn => turn.kind === 'call').length ?? 0
   const usage = result?.usage
   return (

@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks'
-import type { JobPage, JobView } from '../../src/engine/deputy.ts'
+import type { JobView } from '../../src/engine/deputy.ts'
+import { deputy } from '../deputy.ts'
 import { Badge, Duration } from '../parts.tsx'
 import { useFetch } from '../use-fetch.ts'
 
@@ -8,7 +9,10 @@ const MAX_COMPARED = 12
 
 /** The jobs of a batch. */
 export const Members = ({ batch }: { batch: JobView }) => {
-  const { data, reload } = useFetch<JobPage>(`/api/jobs?parent=${batch.job_id}&sort=oldest&limit=100`)
+  const { data, reload } = useFetch(
+    signal => deputy.list({ parent: batch.job_id, sort: 'oldest', limit: 100 }, signal),
+    [batch.job_id],
+  )
   // The batch reports each member that ends.
   useEffect(() => void reload(), [batch.status, batch.output_bytes])
   const jobs = data.value?.jobs ?? []

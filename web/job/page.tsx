@@ -1,9 +1,10 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { JobResult, JobView } from '../../src/engine/deputy.ts'
+import type { JobResult } from '../../src/engine/deputy.ts'
 import { BATCH } from '../../src/jobs/batch-command.ts'
+import { AppError } from '../../src/jobs/errors.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
-import { ApiError, askJson } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { LogView } from '../log/log-view.tsx'
 import { Badge, Copy, Duration, Empty, Problem } from '../parts.tsx'
 import { place } from '../router.ts'
@@ -19,15 +20,15 @@ import { TaskView } from './task-view.tsx'
 import { Timeline } from './timeline.tsx'
 
 export const JobPage = ({ id }: { id: string }) => {
-  const job = useFetch<JobView>(`/api/jobs/${encodeURIComponent(id)}`)
-  useEvents(`/api/jobs/${encodeURIComponent(id)}/events/stream`, () => void job.reload())
+  const job = useFetch(signal => deputy.get(id, signal), [id])
+  useEvents(() => void job.reload(), { id })
   const result = useSignal<JobResult | undefined>(undefined)
   const view = job.data.value
   const isFinished = view !== undefined && isTerminal(view.status)
   useEffect(() => {
     // A job has a result only after it has ended.
     if (!isFinished) return
-    askJson<JobResult>(`/api/jobs/${id}/result?max_bytes=0`).then(
+    deputy.result(id, { maxBytes: 0 }).then(
       found => {
         result.value = found
       },
@@ -38,7 +39,7 @@ export const JobPage = ({ id }: { id: string }) => {
   }, [isFinished])
   if (view === undefined) {
     const error = job.problem.value
-    if (error instanceof ApiError && error.status === 404)
+    if (error instanceof AppError && error.code === 'not_found')
       return (
         <Empty title="No such job">
           <p>

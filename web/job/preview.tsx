@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { artifactPath, ask } from '../api.ts'
+import { deputy, readBytes } from '../deputy.ts'
 import { Problem } from '../parts.tsx'
 
 const MAX_BYTES = 2 * 1024 * 1024
@@ -58,7 +58,7 @@ export const Preview = ({ id, path, size }: { id: string; path: string; size: nu
 }
 
 const read = async (id: string, path: string, signal: AbortSignal): Promise<Content> => {
-  const bytes = await (await ask(artifactPath(id, path), { signal })).arrayBuffer()
+  const bytes = await (await readBytes(await deputy.openArtifact(id, path, signal))).arrayBuffer()
   const extension = path.split('.').at(-1)?.toLowerCase() ?? ''
   const image = IMAGES[extension]
   if (image !== undefined) return { kind: 'image', url: urlOf(bytes, image) }

@@ -1,10 +1,10 @@
-import type { Manifest } from '../../src/jobs/manifest.ts'
 import { Source } from '../code.tsx'
+import { deputy } from '../deputy.ts'
 import { Copy, Problem } from '../parts.tsx'
 import { useFetch } from '../use-fetch.ts'
 
 export const TaskView = ({ id }: { id: string }) => {
-  const { data, problem } = useFetch<Manifest>(`/api/jobs/${id}/manifest`)
+  const { data, problem } = useFetch(signal => deputy.manifest(id, signal), [id])
   if (data.value === undefined) return <Problem error={problem.value} />
   const { task, ...rest } = data.value
   const manifest = JSON.stringify(rest, null, 2)

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { JobSummary } from '../../src/engine/deputy.ts'
 import { isTerminal } from '../../src/jobs/states.ts'
-import { ask } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { Confirm, Problem, type Question } from '../parts.tsx'
 import { go } from '../router.ts'
 import { runAgain } from '../run-again.ts'
@@ -38,8 +38,8 @@ export const Actions = ({ selected, jobs, onDone }: Props) => {
     selected.value = new Set()
     onDone()
   }
-  const cancel = () => each(active, id => ask(`/api/jobs/${id}/cancel`, { method: 'POST' }))
-  const remove = () => each(over, id => ask(`/api/jobs/${id}`, { method: 'DELETE' }))
+  const cancel = () => each(active, deputy.cancel)
+  const remove = () => each(over, deputy.delete)
 
   return (
     <>

@@ -1,6 +1,6 @@
 import { batch, signal } from '@preact/signals'
-import type { JobPage, JobSummary, JobView } from '../../src/engine/deputy.ts'
-import { askJson, follow } from '../api.ts'
+import type { JobPage, JobSummary, ListFilter } from '../../src/engine/deputy.ts'
+import { deputy } from '../deputy.ts'
 import { requestOf } from './filters.tsx'
 
 /** The query parameters of the list request, and `age`. */
@@ -22,10 +22,9 @@ export const createJobList = (filter: Filter, stop: AbortSignal) => {
   let cursor: string | null = null
   let busy: Promise<void> = Promise.resolve()
 
-  const read = (limit: number, from?: string): Promise<JobPage> => {
-    const query = new URLSearchParams({ ...request, limit: String(limit), ...(from && { cursor: from }) })
-    return askJson<JobPage>(`/api/jobs?${query}`, { signal: stop })
-  }
+  const read = (limit: number, from?: string): Promise<JobPage> =>
+    // What the address says may be anything; the daemon refuses what it does not know.
+    deputy.list({ ...(request as ListFilter), limit, ...(from && { cursor: from }) }, stop)
   const show = (shown: readonly JobSummary[], next: string | null): void =>
     batch(() => {
       cursor = next
@@ -64,11 +63,7 @@ export const createJobList = (filter: Filter, stop: AbortSignal) => {
       const below = merged.filter(job => changed.has(job.job_id) && !top.has(job.job_id))
       if (below.length > SINGLE_READS) return show(page.jobs, page.next_cursor)
       const fresh = new Map<string, JobSummary | undefined>()
-      for (const { job_id } of below)
-        fresh.set(
-          job_id,
-          await askJson<JobView>(`/api/jobs/${job_id}`, { signal: stop }).catch(() => undefined),
-        )
+      for (const { job_id } of below) fresh.set(job_id, await deputy.get(job_id, stop).catch(() => undefined))
       const kept = merged.flatMap(job => (fresh.has(job.job_id) ? (fresh.get(job.job_id) ?? []) : job))
       show(
         kept.filter(job => filter.status === undefined || job.status === filter.status),
@@ -94,14 +89,14 @@ const mergeFirstPage = (known: readonly JobSummary[], page: JobPage): JobSummary
 /** Many events in a short time are one reason to look again. */
 const watch = async (stop: AbortSignal, refresh: (changed: ReadonlySet<string>) => void): Promise<void> => {
   let changed = new Set<string>()
-  for await (const { event, data } of follow('/api/events/stream', stop)) {
-    if (event !== 'submitted' && event !== 'state') continue
+  for await (const { type, jobId } of deputy.followEvents({ signal: stop })) {
+    if (type !== 'submitted' && type !== 'state') continue
     if (changed.size === 0)
       setTimeout(() => {
         const ids = changed
         changed = new Set()
         if (!stop.aborted) refresh(ids)
       }, REFRESH_MS)
-    changed.add(String(JSON.parse(data).job_id))
+    changed.add(jobId)
   }
 }

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { JobPage, JobSummary } from '../../src/engine/deputy.ts'
-import { askJson } from '../api.ts'
+import type { JobSummary } from '../../src/engine/deputy.ts'
+import { deputy } from '../deputy.ts'
 
 const MAX_MEMBERS = 1000
 
@@ -9,7 +9,7 @@ const MAX_MEMBERS = 1000
 export const useBatches = (jobs: readonly JobSummary[]) => {
   const opened = useSignal<ReadonlyMap<string, readonly JobSummary[]>>(new Map())
   const read = async (id: string): Promise<readonly JobSummary[]> =>
-    (await askJson<JobPage>(`/api/jobs?parent=${id}&sort=oldest&limit=${MAX_MEMBERS}`)).jobs
+    (await deputy.list({ parent: id, sort: 'oldest', limit: MAX_MEMBERS })).jobs
   const toggleBatch = async (id: string): Promise<void> => {
     const isOpen = opened.value.has(id)
     const members = isOpen ? [] : await read(id)

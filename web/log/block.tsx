@@ -33,7 +33,7 @@ export class BlockView extends Component<Props> {
             <a class="number" href={`#/jobs/${jobId}?line=${line.number}`} aria-label={`Line ${line.number}`}>
               {line.number}
             </a>
-            {line.at !== '' && <time>{new Date(line.at).toLocaleTimeString()}</time>}
+            {line.at !== 0 && <time>{new Date(line.at).toLocaleTimeString()}</time>}
             <span class="text">
               {line.spans.map((span, index) =>
                 span.style === '' ? (

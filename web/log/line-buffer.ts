@@ -4,7 +4,8 @@ export interface Line {
   /** From 1; lines that were dropped keep their numbers. */
   readonly number: number
   readonly stream: Stream
-  readonly at: string
+  /** Milliseconds since 1970; 0 for a line that is not of the job. */
+  readonly at: number
   readonly spans: Span[]
 }
 
@@ -33,7 +34,7 @@ export const createLineBuffer = () => {
   const parsers = { stdout: createAnsiStyle(), stderr: createAnsiStyle(), gap: createAnsiStyle() }
   const held = { stdout: '', stderr: '', gap: '' }
 
-  const current = (stream: Stream, at: string): Line => {
+  const current = (stream: Stream, at: number): Line => {
     const last = lines.at(-1)
     if (isOpen && last?.stream === stream) {
       if (isReturned) last.spans.length = 0
@@ -46,14 +47,14 @@ export const createLineBuffer = () => {
     lines.push(line)
     return line
   }
-  const write = (text: string, stream: Stream, at: string): void => {
+  const write = (text: string, stream: Stream, at: number): void => {
     const { spans } = current(stream, at)
     const { style } = parsers[stream]
     const last = spans.at(-1)
     if (last?.style === style) spans[spans.length - 1] = { style, text: last.text + text }
     else spans.push({ style, text })
   }
-  const endLine = (stream: Stream, at: string): void => {
+  const endLine = (stream: Stream, at: number): void => {
     isReturned = false
     current(stream, at)
     isOpen = false
@@ -70,7 +71,7 @@ export const createLineBuffer = () => {
       return dropped
     },
     /** Gives the number of the first line that changed. */
-    push: (piece: string, stream: Stream, at: string): number => {
+    push: (piece: string, stream: Stream, at: number): number => {
       const changed = Math.max(1, dropped + lines.length)
       const joined = held[stream] + piece
       const cut = UNFINISHED.exec(joined)?.index ?? joined.length

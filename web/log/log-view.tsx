@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import { download } from '../api.ts'
+import { deputy, saveFile } from '../deputy.ts'
 import { useKeys } from '../keys.ts'
 import { Problem } from '../parts.tsx'
 import { place, setQuery } from '../router.ts'
@@ -139,11 +139,7 @@ const Tools = ({ id, hits, toggles, onSearch, onStep, onFirstError }: ToolsProps
     {toggles.map(([label, state]) => (
       <Toggle key={label} label={label} state={state} />
     ))}
-    <button
-      type="button"
-      class="quiet"
-      onClick={() => void download(`/api/jobs/${id}/output?raw=true`, `${id}.log`)}
-    >
+    <button type="button" class="quiet" onClick={() => void saveFile(deputy.rawOutput(id), `${id}.log`)}>
       Download
     </button>
   </div>

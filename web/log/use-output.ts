@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import type { WirePage, WirePiece } from '../../src/client/wire-output.ts'
-import { follow } from '../api.ts'
+import type { OutputPiece } from '../../src/engine/deputy.ts'
+import { deputy } from '../deputy.ts'
 import { BLOCK_LINES, createLineBuffer } from './line-buffer.ts'
 
 /** Follows the output of a job into a buffer of lines. */
@@ -15,14 +15,13 @@ export const useOutput = (id: string) => {
   useEffect(() => {
     const stop = new AbortController()
     const read = async (): Promise<void> => {
-      for await (const { event, data } of follow(`/api/jobs/${id}/output/stream`, stop.signal)) {
-        if (event === 'output') {
-          const page: WirePage = JSON.parse(data)
-          let first = Number.POSITIVE_INFINITY
-          for (const piece of page.pieces) first = Math.min(first, take(buffer, piece))
-          versions.value = bump(versions.value, first, buffer.dropped, buffer.lines.length)
-        } else if (event === 'end') isDone.value = true
+      const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+      for await (const { pieces } of deputy.follow(id, { signal: stop.signal })) {
+        let first = Number.POSITIVE_INFINITY
+        for (const piece of pieces) first = Math.min(first, take(buffer, decoders, piece))
+        versions.value = bump(versions.value, first, buffer.dropped, buffer.lines.length)
       }
+      isDone.value = true
     }
     read().catch(error => {
       if (!stop.signal.aborted) problem.value = error
@@ -34,13 +33,12 @@ export const useOutput = (id: string) => {
 
 type Buffer = ReturnType<typeof createLineBuffer>
 
-const take = (buffer: Buffer, piece: WirePiece): number =>
-  'skipped' in piece
-    ? buffer.push(`${piece.skipped.toLocaleString()} bytes were dropped here\n`, 'gap', '')
-    : buffer.push(piece.text ?? decode(piece.base64 ?? ''), piece.stream, piece.at)
+type Decoders = Readonly<Record<'stdout' | 'stderr', TextDecoder>>
 
-const decode = (base64: string): string =>
-  new TextDecoder().decode(Uint8Array.from(atob(base64), char => char.charCodeAt(0)))
+const take = (buffer: Buffer, decoders: Decoders, piece: OutputPiece): number =>
+  'skipped' in piece
+    ? buffer.push(`${piece.skipped.toLocaleString()} bytes were dropped here\n`, 'gap', 0)
+    : buffer.push(decoders[piece.stream].decode(piece.data, { stream: true }), piece.stream, piece.at)
 
 const blockOf = (number: number): number => Math.floor((number - 1) / BLOCK_LINES)
 

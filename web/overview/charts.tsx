@@ -1,4 +1,4 @@
-import type { SampleView } from '../../src/client/daemon-info.ts'
+import { deputy } from '../deputy.ts'
 import { formatSeconds } from '../format.ts'
 import { place, setQuery } from '../router.ts'
 import { useFetch } from '../use-fetch.ts'
@@ -11,11 +11,8 @@ const PROVIDER_COLORS = ['--running', '--success', '--timeout', '--accent', '--f
 const Charts = () => {
   const wanted = place.value.query.get('range')
   const range = RANGES.find(({ name }) => name === wanted) ?? RANGES[0]!
-  const { data } = useFetch<{ readonly samples: readonly SampleView[] }>(
-    `/api/history?hours=${range.hours}`,
-    EVERY_MS,
-  )
-  const samples = data.value?.samples
+  const { data } = useFetch(signal => deputy.history(range.hours, signal), [range.hours], EVERY_MS)
+  const samples = data.value
   const steps = samples === undefined ? [] : stepsOf(samples, range, Date.now())
   return (
     <section class="charts" aria-label="Over time">

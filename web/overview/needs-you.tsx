@@ -1,8 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ApprovalView } from '../../src/client/daemon-calls.ts'
-import type { MachineView } from '../../src/engine/deputy.ts'
-import type { Readiness } from '../../src/ports.ts'
-import { ask } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { formatTime } from '../format.ts'
 import { Confirm, Problem, type Question } from '../parts.tsx'
 import { useFetch } from '../use-fetch.ts'
@@ -11,23 +8,20 @@ const EVERY_MS = 10_000
 
 /** What does not go on without a person: calls to approve, machines that could not be removed, no runtime. */
 export const NeedsYou = () => {
-  const approvals = useFetch<{ readonly approvals: readonly ApprovalView[] }>(
-    '/api/proxmox/approvals',
-    EVERY_MS,
-  )
-  const machines = useFetch<{ readonly machines: readonly MachineView[] }>('/api/machines', EVERY_MS)
-  const doctor = useFetch<{ readonly ready: boolean; readonly runtimes: readonly Readiness[] }>('/api/doctor')
+  const approvals = useFetch(deputy.approvals, [], EVERY_MS)
+  const machines = useFetch(deputy.machines, [], EVERY_MS)
+  const doctor = useFetch(deputy.doctor)
   const question = useSignal<Question | undefined>(undefined)
   const problem = useSignal<unknown>(undefined)
   // Without Proxmox there is nothing to approve, and no such route.
-  const waiting = approvals.data.value?.approvals.filter(plan => !plan.approved) ?? []
-  const stuck = machines.data.value?.machines.filter(machine => machine.problem !== null) ?? []
-  const isUnready = doctor.data.value?.ready === false
+  const waiting = approvals.data.value?.filter(plan => !plan.approved) ?? []
+  const stuck = machines.data.value?.filter(machine => machine.problem !== null) ?? []
+  const isUnready = doctor.data.value?.some(({ ready }) => ready) === false
   if (waiting.length + stuck.length === 0 && !isUnready) return null
 
-  const decide = async (id: string, method: 'POST' | 'DELETE'): Promise<void> => {
+  const decide = async (decision: Promise<unknown>): Promise<void> => {
     try {
-      await ask(`/api/proxmox/approvals/${encodeURIComponent(id)}`, { method })
+      await decision
       await approvals.reload()
     } catch (error) {
       problem.value = error
@@ -58,13 +52,13 @@ export const NeedsYou = () => {
                 question.value = {
                   text: `Allow ${plan.who} to call ${plan.call} once?`,
                   action: 'Approve',
-                  run: () => decide(plan.id, 'POST'),
+                  run: () => decide(deputy.approve(plan.id)),
                 }
               }}
             >
               Approve…
             </button>
-            <button type="button" class="danger" onClick={() => void decide(plan.id, 'DELETE')}>
+            <button type="button" class="danger" onClick={() => void decide(deputy.refuse(plan.id))}>
               Refuse
             </button>
           </div>

@@ -1,11 +1,11 @@
-import type { ClusterStatusView } from '../../src/routing/cluster-status.ts'
+import { deputy } from '../deputy.ts'
 import { useFetch } from '../use-fetch.ts'
 
 const EVERY_MS = 10_000
 
 /** This computer and the user's nodes, with their load. */
 export const Nodes = () => {
-  const { data } = useFetch<ClusterStatusView>('/api/cluster', EVERY_MS)
+  const { data } = useFetch(deputy.clusterStatus, [], EVERY_MS)
   if (data.value === undefined) return null
   return (
     <section class="card">

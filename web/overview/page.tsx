@@ -1,5 +1,5 @@
-import type { DaemonInfo } from '../../src/client/daemon-info.ts'
-import type { JobPage, JobSummary } from '../../src/engine/deputy.ts'
+import type { JobSummary } from '../../src/engine/deputy.ts'
+import { deputy } from '../deputy.ts'
 import { lazy } from '../lazy.tsx'
 import { Age, Badge, Command, Duration, Empty, Problem } from '../parts.tsx'
 import { useEvents, useFetch } from '../use-fetch.ts'
@@ -11,14 +11,12 @@ const Charts = lazy(() => import('./charts.tsx'), <div class="charts waiting" ar
 const SHOWN = 6
 
 export const OverviewPage = () => {
-  const daemon = useFetch<DaemonInfo>('/api/daemon')
-  const running = useFetch<JobPage>(`/api/jobs?status=running&limit=${SHOWN}`)
-  const failed = useFetch<JobPage>(`/api/jobs?status=failed&limit=${SHOWN}`)
-  useEvents(
-    '/api/events/stream',
-    () => void Promise.all([daemon.reload(), running.reload(), failed.reload()]),
-    ['submitted', 'state'],
-  )
+  const daemon = useFetch(signal => deputy.daemon(undefined, signal))
+  const running = useFetch(signal => deputy.list({ status: 'running', limit: SHOWN }, signal))
+  const failed = useFetch(signal => deputy.list({ status: 'failed', limit: SHOWN }, signal))
+  useEvents(() => void Promise.all([daemon.reload(), running.reload(), failed.reload()]), {
+    types: ['submitted', 'state'],
+  })
   const { jobs = {}, last_day: day = {} } = daemon.data.value ?? {}
   const total = Object.values(jobs).reduce((sum, count) => sum + count, 0)
   const wrong = (day.failed ?? 0) + (day.timeout ?? 0)

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
+import type { ReviewAnswer, ReviewDecision } from '../../src/client/review-calls.ts'
 import type { JobView } from '../../src/engine/deputy.ts'
-import { askJson } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { Age, Command, Confirm, Problem, type Question } from '../parts.tsx'
-import type { ReviewAnswer } from './page.tsx'
 
 interface Props {
   readonly job: JobView
@@ -22,11 +22,11 @@ export const DecisionForm = ({ job, review, fileCount, onChange }: Props) => {
   const isAgent = job.agent !== 'script'
   const said = comment.value.trim()
 
-  const decide = async (body: Readonly<Record<string, unknown>>): Promise<void> => {
+  const decide = async (next: ReviewDecision): Promise<void> => {
     isBusy.value = true
     try {
       problem.value = undefined
-      onChange(await askJson<ReviewAnswer>(`/api/jobs/${id}/review`, { method: 'POST', body }))
+      onChange(await deputy.decide(id, next))
       comment.value = ''
     } catch (error) {
       problem.value = error

@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { JobResult, ReviewView } from '../../src/engine/deputy.ts'
-import { ask, askJson, download } from '../api.ts'
+import type { ReviewAnswer } from '../../src/client/review-calls.ts'
+import type { JobResult } from '../../src/engine/deputy.ts'
+import { deputy, saveFile } from '../deputy.ts'
 import { formatSize } from '../format.ts'
 import { useKeys } from '../keys.ts'
 import { Badge, Command, Empty, Problem } from '../parts.tsx'
@@ -10,9 +11,8 @@ import { useFetch } from '../use-fetch.ts'
 import { DecisionForm } from './decision.tsx'
 import { DiffView, type Layout } from './diff-view.tsx'
 import { FileTree } from './file-tree.tsx'
-import { type FilePatch, parsePatch } from './patch.ts'
-
-export type ReviewAnswer = ReviewView & { readonly may_apply: boolean }
+import type { FilePatch } from './patch.ts'
+import { readPatch } from './read-patch.ts'
 
 const MAX_BYTES = 2 * 1024 * 1024
 /** A file with more lines opens on a click. */
@@ -20,7 +20,7 @@ const MANY_LINES = 1500
 
 /** What a job changed in its workspace, and the decision on it. */
 export const ReviewPage = ({ id }: { id: string }) => {
-  const result = useFetch<JobResult>(`/api/jobs/${encodeURIComponent(id)}/result?max_bytes=0`)
+  const result = useFetch(signal => deputy.result(id, { maxBytes: 0, signal }), [id])
   const job = result.data.value
   if (job === undefined)
     return result.problem.value === undefined ? (
@@ -46,7 +46,7 @@ export const ReviewPage = ({ id }: { id: string }) => {
             <button
               type="button"
               class="quiet"
-              onClick={() => void download(`/api/jobs/${id}/patch`, `${id}.patch`)}
+              onClick={() => void saveFile(deputy.openPatch(id), `${id}.patch`)}
             >
               Download {formatSize(size)}
             </button>
@@ -81,11 +81,8 @@ const Changes = ({ job }: { job: JobResult }) => {
 
   useEffect(() => {
     const read = async (): Promise<void> => {
-      const [patch, state] = await Promise.all([
-        ask(`/api/jobs/${id}/patch`).then(response => response.text()),
-        askJson<ReviewAnswer>(`/api/jobs/${id}/review`),
-      ])
-      files.value = parsePatch(patch)
+      const [patch, state] = await Promise.all([readPatch(id), deputy.review(id)])
+      files.value = patch
       review.value = state
     }
     read().catch(error => {
@@ -96,8 +93,7 @@ const Changes = ({ job }: { job: JobResult }) => {
   const viewed = new Set(review.value?.viewed)
   const mark = async (path: string, isViewed: boolean): Promise<void> => {
     try {
-      const body = { path, viewed: isViewed }
-      review.value = await askJson<ReviewAnswer>(`/api/jobs/${id}/review/viewed`, { method: 'POST', body })
+      review.value = await deputy.markViewed(id, path, isViewed)
     } catch (error) {
       problem.value = error
     }

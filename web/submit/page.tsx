@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { JobView } from '../../src/engine/deputy.ts'
-import { ApiError, askJson } from '../api.ts'
+import { AppError } from '../../src/jobs/errors.ts'
+import { deputy } from '../deputy.ts'
 import { Copy, Problem } from '../parts.tsx'
 import { go, place } from '../router.ts'
 import { manifestOf } from '../run-again.ts'
@@ -29,7 +29,7 @@ interface OpenApi {
 
 /** A form made from the manifest's schema, and the manifest beside it; either can be edited. */
 const SubmitPage = () => {
-  const openApi = useFetch<OpenApi>('/openapi.json')
+  const openApi = useFetch(signal => deputy.openApi(signal) as Promise<OpenApi>)
   const manifest = useSignal<ManifestDraft>({ task: '' })
   const textProblem = useSignal<string | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
@@ -50,7 +50,7 @@ const SubmitPage = () => {
   const schema = openApi.data.value?.paths['/api/jobs']?.post.requestBody.content['application/json']?.schema
   if (schema === undefined) return <Problem error={openApi.problem.value} />
   const fields = fieldsOf(schema)
-  const problems = problemsByField(error.value instanceof ApiError ? error.value.details : undefined)
+  const problems = problemsByField(error.value instanceof AppError ? error.value.details : undefined)
   const change = (name: string, value: unknown): void => {
     const { [name]: _, ...rest } = manifest.value
     manifest.value = value === undefined ? rest : { ...manifest.value, [name]: value }
@@ -67,7 +67,7 @@ const SubmitPage = () => {
     event.preventDefault()
     isBusy.value = true
     try {
-      const job = await askJson<JobView>('/api/jobs', { method: 'POST', body: manifest.value })
+      const job = await deputy.submit(manifest.value)
       go(`#/jobs/${job.job_id}`)
     } catch (thrown) {
       error.value = thrown

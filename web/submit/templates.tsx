@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ManifestTemplate } from '../../src/config/manifest-templates.ts'
-import { ask } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { Confirm, Problem, type Question } from '../parts.tsx'
 import { useFetch } from '../use-fetch.ts'
 import type { ManifestDraft } from './manifest-editor.tsx'
@@ -12,21 +11,14 @@ interface Props {
 
 /** Manifests that were saved by name. */
 export const Templates = ({ manifest, onChoose }: Props) => {
-  const {
-    data,
-    problem: loading,
-    reload,
-  } = useFetch<{ templates: readonly ManifestTemplate[] }>('/api/templates')
+  const { data, problem: loading, reload } = useFetch(deputy.templates)
   const name = useSignal('')
   const problem = useSignal<unknown>(undefined)
   const question = useSignal<Question | undefined>(undefined)
-  const templates = data.value?.templates ?? []
-  const act = async (method: 'PUT' | 'DELETE', which: string): Promise<void> => {
+  const templates = data.value ?? []
+  const act = async (change: Promise<void>): Promise<void> => {
     try {
-      await ask(`/api/templates/${encodeURIComponent(which)}`, {
-        method,
-        ...(method === 'PUT' && { body: manifest }),
-      })
+      await change
       problem.value = undefined
       name.value = ''
       await reload()
@@ -37,11 +29,11 @@ export const Templates = ({ manifest, onChoose }: Props) => {
   const save = (): void => {
     const which = name.value.trim()
     const isTaken = templates.some(template => template.name === which)
-    if (!isTaken) return void act('PUT', which)
+    if (!isTaken) return void act(deputy.saveTemplate(which, manifest))
     question.value = {
       text: `Replace the template ${which}?`,
       action: 'Replace',
-      run: () => act('PUT', which),
+      run: () => act(deputy.saveTemplate(which, manifest)),
     }
   }
   return (
@@ -62,7 +54,7 @@ export const Templates = ({ manifest, onChoose }: Props) => {
                 question.value = {
                   text: `Delete the template ${which}?`,
                   action: 'Delete',
-                  run: () => act('DELETE', which),
+                  run: () => act(deputy.deleteTemplate(which)),
                 }
               }}
             >

@@ -1,8 +1,6 @@
 import { useSignal } from '@preact/signals'
-import type { DaemonInfo } from '../../src/client/daemon-info.ts'
 import type { MachineView } from '../../src/engine/deputy.ts'
-import type { Readiness } from '../../src/ports.ts'
-import { ask } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { Age, Command, Confirm, Problem, type Question } from '../parts.tsx'
 import { logOut } from '../session.ts'
 import { type Fetched, useFetch } from '../use-fetch.ts'
@@ -10,8 +8,8 @@ import { ProxmoxCluster } from './proxmox.tsx'
 import { Settings } from './settings.tsx'
 
 export const SystemPage = () => {
-  const daemon = useFetch<DaemonInfo>('/api/daemon')
-  const machines = useFetch<MachineList>('/api/machines', 5_000)
+  const daemon = useFetch(signal => deputy.daemon(undefined, signal))
+  const machines = useFetch(deputy.machines, [], 5_000)
   return (
     <section class="system">
       <div class="bar">
@@ -29,20 +27,20 @@ export const SystemPage = () => {
       )}
       <Checks />
       <Machines list={machines} />
-      <ProxmoxCluster machines={machines.data.value?.machines ?? []} />
+      <ProxmoxCluster machines={machines.data.value ?? []} />
       <Settings />
     </section>
   )
 }
 
 const Checks = () => {
-  const { data, problem } = useFetch<{ readonly runtimes: readonly Readiness[] }>('/api/doctor')
+  const { data, problem } = useFetch(deputy.doctor)
   return (
     <section class="card">
       <h2>Runtimes</h2>
       <Problem error={problem.value} />
       {data.value === undefined && problem.value === undefined && <p class="soft">Checking…</p>}
-      {data.value?.runtimes.map(({ runtime, ready, checks }) => (
+      {data.value?.map(({ runtime, ready, checks }) => (
         <details key={runtime} open={ready}>
           <summary>
             <strong>{runtime}</strong>{' '}
@@ -62,16 +60,12 @@ const Checks = () => {
   )
 }
 
-interface MachineList {
-  readonly machines: readonly MachineView[]
-}
-
-const Machines = ({ list: { data, problem, reload } }: { list: Fetched<MachineList> }) => {
+const Machines = ({ list: { data, problem, reload } }: { list: Fetched<readonly MachineView[]> }) => {
   const question = useSignal<Question | undefined>(undefined)
   const failure = useSignal<unknown>(undefined)
   const destroy = async (id: string): Promise<void> => {
     try {
-      await ask(`/api/machines/${id}`, { method: 'DELETE' })
+      await deputy.destroyMachine(id)
       await reload()
     } catch (error) {
       failure.value = error
@@ -81,10 +75,10 @@ const Machines = ({ list: { data, problem, reload } }: { list: Fetched<MachineLi
     <section class="card">
       <h2>Machines</h2>
       <Problem error={problem.value ?? failure.value} />
-      {data.value?.machines.length === 0 && (
+      {data.value?.length === 0 && (
         <p class="soft">None. A machine lives as long as its job, or longer with lifecycle: persistent.</p>
       )}
-      {data.value?.machines.map(machine => (
+      {data.value?.map(machine => (
         <div class="machine" key={machine.machine_id}>
           <code>{machine.machine_id.slice(0, 8)}</code>
           <span>

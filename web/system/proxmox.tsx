@@ -1,5 +1,6 @@
 import type { MachineView } from '../../src/engine/deputy.ts'
-import type { ClusterOverview, GuestOverview } from '../../src/proxmox/cluster-overview.ts'
+import type { GuestOverview } from '../../src/proxmox/cluster-overview.ts'
+import { deputy } from '../deputy.ts'
 import { formatSize } from '../format.ts'
 import { Problem } from '../parts.tsx'
 import { useFetch } from '../use-fetch.ts'
@@ -8,7 +9,7 @@ const REFRESH_MS = 10_000
 
 /** The nodes and guests of the cluster. Nothing without one. */
 export const ProxmoxCluster = ({ machines }: { machines: readonly MachineView[] }) => {
-  const { data, problem } = useFetch<ClusterOverview & { configured: boolean }>('/api/proxmox', REFRESH_MS)
+  const { data, problem } = useFetch(deputy.proxmox, [], REFRESH_MS)
   const { configured = false, nodes = [], guests = [] } = data.value ?? {}
   if (!configured && problem.value === undefined) return null
   return (

@@ -1,10 +1,10 @@
-import type { SettingView } from '../../src/http/deps.ts'
+import { deputy } from '../deputy.ts'
 import { Problem } from '../parts.tsx'
 import { useFetch } from '../use-fetch.ts'
 
 /** Every setting with its origin. They are changed in the file. */
 export const Settings = () => {
-  const { data, problem } = useFetch<{ readonly settings: readonly SettingView[] }>('/api/config')
+  const { data, problem } = useFetch(deputy.config)
   return (
     <section class="card">
       <details>
@@ -13,7 +13,7 @@ export const Settings = () => {
         </summary>
         <Problem error={problem.value} />
         <dl class="settings">
-          {data.value?.settings.map(({ path, value, origin }) => (
+          {data.value?.map(({ path, value, origin }) => (
             <div key={path}>
               <dt>
                 <code>{path}</code>

@@ -1,5 +1,5 @@
 import type { SessionRequest, TerminalSize } from '../../src/ports/session.ts'
-import { askJson } from '../api.ts'
+import { deputy } from '../deputy.ts'
 
 export interface SessionOptions extends SessionRequest {
   onData?(bytes: Uint8Array): void
@@ -18,10 +18,7 @@ export const openSession = async (
   jobId: string,
   { argv, env, terminal, onData }: SessionOptions,
 ): Promise<BrowserSession> => {
-  const { ticket } = await askJson<{ ticket: string }>(`/api/jobs/${jobId}/sessions`, {
-    method: 'POST',
-    body: { command: argv, env, ...(terminal && { terminal }) },
-  })
+  const ticket = await deputy.sessionTicket(jobId, { argv, env, ...(terminal && { terminal }) })
   const address = new URL(`/api/sessions/${ticket}`, location.href)
   address.protocol = address.protocol.replace('http', 'ws')
   const socket = new WebSocket(address)

@@ -1,7 +1,6 @@
 import { DEFAULT_SHELL } from '../../src/client/default-shell.ts'
 import { holdMachine } from '../../src/client/hold-machine.ts'
-import type { JobView, MachineView } from '../../src/engine/deputy.ts'
-import { ask, askJson } from '../api.ts'
+import { deputy } from '../deputy.ts'
 import { type BrowserSession, openSession, type SessionOptions } from './open-session.ts'
 
 type TerminalOptions = Pick<SessionOptions, 'terminal' | 'onData'> & { readonly signal: AbortSignal }
@@ -11,7 +10,7 @@ type TerminalOptions = Pick<SessionOptions, 'terminal' | 'onData'> & { readonly 
  * with `deputy shell`.
  */
 export const openTerminal = async (machineId: string, options: TerminalOptions): Promise<BrowserSession> => {
-  const { machines } = await askJson<{ machines: MachineView[] }>('/api/machines')
+  const machines = await deputy.machines()
   const machine = machines.find(({ machine_id }) => machine_id === machineId)
   if (machine === undefined) throw new Error(`The machine ${machineId.slice(0, 8)} is gone.`)
   const request = { ...options, env: { TERM: 'xterm-256color' } }
@@ -32,20 +31,4 @@ export const openTerminal = async (machineId: string, options: TerminalOptions):
   }
 }
 
-/** The calls that hold a machine, in a browser. */
-const holder: Parameters<typeof holdMachine>[0] = {
-  submit: manifest => askJson<JobView>('/api/jobs', { method: 'POST', body: manifest }),
-  get: (id, signal) => askJson<JobView>(`/api/jobs/${id}`, { signal }),
-  wait: (id, { since, timeoutMs, signal }) =>
-    askJson<JobView>(
-      `/api/jobs/${id}?wait_seconds=${timeoutMs / 1000}${since === undefined ? '' : `&since=${since}`}`,
-      {
-        signal,
-      },
-    ),
-  cancel: id => ask(`/api/jobs/${id}/cancel`, { method: 'POST' }),
-  openSession: async (id, request) => ({
-    exit: (await openSession(id, request)).exit,
-    stream: { resume: () => {} },
-  }),
-}
+const holder: Parameters<typeof holdMachine>[0] = { ...deputy, openSession }

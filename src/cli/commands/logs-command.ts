@@ -1,4 +1,4 @@
-import { encodePage } from '../../client/wire-output.ts'
+import { encodePage } from '../../client/encode-output.ts'
 import type { OutputPage } from '../../engine/deputy.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { encodePage } from '../../client/wire-output.ts'
+import { encodePage } from '../../client/encode-output.ts'
 import type { Deputy } from '../../engine/deputy.ts'
 import type { ControlDeps } from '../deps.ts'
 import { download, streamOf } from '../download.ts'

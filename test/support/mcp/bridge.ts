@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { DaemonInfo } from '../../../src/client/daemon-info.ts'
-import { createTransport } from '../../../src/client/transport.ts'
+import { createHttpTransport } from '../../../src/client/http-transport.ts'
 import { resolveHome } from '../../../src/config/home.ts'
 import { CLI } from '../daemon.ts'
 import { until } from '../engine.ts'
@@ -124,7 +124,9 @@ export const envelope = (more: object = {}, capabilities: object = {}) => ({
 
 /** The daemon of a home as it tells of itself, or undefined when none answers. */
 export const daemonOf = async (directory: string): Promise<DaemonInfo | undefined> => {
-  const transport = createTransport(resolveHome({ DEPUTY_HOME: directory }).socket, { connection: 'close' })
+  const transport = createHttpTransport(resolveHome({ DEPUTY_HOME: directory }).socket, {
+    connection: 'close',
+  })
   try {
     return await transport.json<DaemonInfo>({ path: '/api/daemon', answerMs: 5000 })
   } catch {

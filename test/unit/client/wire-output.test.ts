@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { decodePage, encodePage } from '../../../src/client/wire-output.ts'
+import { encodePage } from '../../../src/client/encode-output.ts'
+import { decodePage } from '../../../src/client/wire-output.ts'
 import type { OutputPage } from '../../../src/engine/deputy.ts'
 
 const page = (data: Uint8Array): OutputPage => ({

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { encodePage } from '../../../src/client/encode-output.ts'
 import { decodeEvent, encodeEvent } from '../../../src/client/wire-event.ts'
-import { decodePage, encodePage } from '../../../src/client/wire-output.ts'
+import { decodePage } from '../../../src/client/wire-output.ts'
 import type { OutputPage, OutputPiece } from '../../../src/engine/deputy.ts'
 
 const pageOf = (pieces: OutputPiece[], done = false): OutputPage => ({

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLineBuffer, textOf } from '../../../web/log/line-buffer.ts'
 
-const AT = '2026-11-15T12:00:00.000Z'
+const AT = Date.parse('2026-01-01T00:00:00.000Z')
 
 const linesOf = (...pieces: string[]) => {
   const buffer = createLineBuffer()
