@@ -1,10 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
-import { newHome, removeDirectory, startDaemon, type TestDaemon } from '../support/daemon.ts'
-
-const reason = BROWSER === undefined ? ' (skipped: no chromium in the PATH to look at it with)' : ''
+import { describe, expect, it } from 'vitest'
+import { startBrowser } from '../support/browser.ts'
+import { useConsole, withoutBrowser } from '../support/console.ts'
+import { newHome } from '../support/daemon.ts'
 
 /** Prints what the Claude CLI prints for a run with one tool call. */
 const CLAUDE = `#!/bin/sh
@@ -17,50 +16,37 @@ cat <<'EOF'
 EOF
 `
 
-describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () => {
-  let daemon: TestDaemon
-  let browser: Browser
+describe.skipIf(withoutBrowser !== '')(`a review in the console${withoutBrowser}`, () => {
   let workspace: string
-
-  beforeAll(async () => {
+  const page = useConsole(() => {
     const directory = newHome()
     const programs = join(directory, 'bin')
     mkdirSync(programs)
     writeFileSync(join(programs, 'claude'), CLAUDE, { mode: 0o755 })
-    const PATH = `${programs}:${process.env.PATH}`
-    daemon = await startDaemon({ directory, env: { DEPUTY_ALLOW_HOST: '1', DEPUTY_RUNTIME: 'host', PATH } })
-    workspace = join(daemon.directory, 'project')
+    workspace = join(directory, 'project')
     mkdirSync(join(workspace, 'src'), { recursive: true })
     writeFileSync(join(workspace, 'src/a.ts'), 'const one = 1\nconst two = "2"\n')
     writeFileSync(join(workspace, 'b.txt'), 'same\n')
-    browser = await startBrowser()
-    await browser.show({ width: 1280, height: 800 })
     // The user ran `deputy open` on a terminal, so this session may approve.
-    await browser.open(await daemon.client.consoleUrl({ mayApprove: true }))
-    await browser.until(`document.querySelector('.tiles')`)
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await daemon.kill()
-    removeDirectory(daemon.directory)
+    return { directory, env: { PATH: `${programs}:${process.env.PATH}` }, mayApprove: true }
   })
 
   const changed = async (task: string, more: Record<string, unknown> = {}): Promise<string> => {
     const workspaceRequest = { path: workspace, patch: true }
-    const { job_id } = await daemon.client.submit({ task, workspace: workspaceRequest, ...more })
-    await daemon.client.wait(job_id, { timeoutMs: 60_000, signal: AbortSignal.timeout(60_000) })
+    const { job_id } = await page.daemon.client.submit({ task, workspace: workspaceRequest, ...more })
+    await page.daemon.client.wait(job_id, { timeoutMs: 60_000, signal: AbortSignal.timeout(60_000) })
     return job_id
   }
   const review = async (id: string): Promise<void> => {
-    await browser.run(`location.hash = '#/review/${id}'`)
-    await browser.until(`document.querySelector('.review .diff') && location.hash.includes('${id}')`)
+    await page.browser.run(`location.hash = '#/review/${id}'`)
+    await page.browser.until(`document.querySelector('.review .diff') && location.hash.includes('${id}')`)
   }
   const click = (text: string, within = 'main') =>
-    browser.run(
+    page.browser.run(
       `[...document.querySelectorAll(${JSON.stringify(`${within} button, ${within} label`)})].find(b => b.innerText.startsWith(${JSON.stringify(text)})).click()`,
     )
   const texts = (selector: string) =>
-    browser.run<string[]>(
+    page.browser.run<string[]>(
       `[...document.querySelectorAll(${JSON.stringify(selector)})].map(e => e.innerText.trim())`,
     )
 
@@ -72,31 +58,31 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
     expect(await texts('#file-1 .added .tok-keyword')).toEqual(['const'])
     expect(await texts('#file-1 .added .tok-comment')).toEqual(['// <b>'])
     await click('Side by side')
-    await browser.until(`document.querySelector('table.split')`)
-    expect(await browser.run('location.hash')).toContain('layout=split')
+    await page.browser.until(`document.querySelector('table.split')`)
+    expect(await page.browser.run('location.hash')).toContain('layout=split')
     expect(
-      await browser.run(
+      await page.browser.run(
         `(row => [...row.children].map(cell => cell.innerText))([...document.querySelectorAll('#file-1 tr')].find(r => r.querySelector('.removed')))`,
       ),
     ).toEqual(['2', '-const two = "2"', '2', '+const two = 2 // <b>'])
     await click('Viewed', '#file-0')
-    await browser.until(`document.body.innerText.includes('1 of 2 viewed')`)
-    await browser.reload()
-    await browser.until(`document.body?.innerText.includes('1 of 2 viewed')`)
-    expect(await browser.run(`document.querySelector('#file-0 .diff')`)).toBe(null)
+    await page.browser.until(`document.body.innerText.includes('1 of 2 viewed')`)
+    await page.browser.reload()
+    await page.browser.until(`document.body?.innerText.includes('1 of 2 viewed')`)
+    expect(await page.browser.run(`document.querySelector('#file-0 .diff')`)).toBe(null)
   })
 
   it('applies the changes to the workspace after asking, and records it', async () => {
     const id = await changed('echo approved >> b.txt')
     await review(id)
     await click('Approve and apply')
-    await browser.until(
+    await page.browser.until(
       `document.querySelector('dialog[open]')?.innerText.includes(${JSON.stringify(workspace)})`,
     )
     await click('Apply', 'dialog[open]')
-    await browser.until(`document.querySelector('.verdict.applied')`)
+    await page.browser.until(`document.querySelector('.verdict.applied')`)
     expect(readFileSync(join(workspace, 'b.txt'), 'utf8')).toBe('same\napproved\n')
-    const events = await daemon.client.events(id)
+    const events = await page.daemon.client.events(id)
     expect(events.at(-1)).toMatchObject({ type: 'review', data: { verdict: 'applied', by: 'console' } })
   })
 
@@ -105,12 +91,12 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
     writeFileSync(join(workspace, 'b.txt'), 'written meanwhile\n')
     await review(id)
     await click('Approve and apply')
-    await browser.until(`document.querySelector('dialog[open] .danger')`)
+    await page.browser.until(`document.querySelector('dialog[open] .danger')`)
     await click('Apply', 'dialog[open]')
-    await browser.until(`document.querySelector('.problem')?.innerText.includes('does not apply')`)
+    await page.browser.until(`document.querySelector('.problem')?.innerText.includes('does not apply')`)
     expect(readFileSync(join(workspace, 'b.txt'), 'utf8')).toBe('written meanwhile\n')
     // The browser itself reports the 409.
-    browser.complaints.length = 0
+    page.browser.complaints.length = 0
   })
 
   it('hands the changes back to the agent with a comment, as a job that has them', async () => {
@@ -120,18 +106,18 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
     }
     const id = await changed('write seen.txt', agent)
     await review(id)
-    await browser.run(`{
+    await page.browser.run(`{
       const field = document.querySelector('.decision textarea')
       field.value = 'use "quotes" please'
       field.dispatchEvent(new Event('input', { bubbles: true }))
     }`)
     await click('Hand back')
-    await browser.until(`document.querySelector('.verdict.handed_back a')`)
-    await browser.run(`document.querySelector('.verdict a').click()`)
-    await browser.until(`document.querySelector('h1 .badge.success')`)
-    const next = (await browser.run<string>('location.hash')).split('/').at(-1)!
-    await browser.run(`location.hash = '#/jobs/${next}?tab=task'`)
-    await browser.until(`document.querySelector('.code')?.innerText.includes('use "quotes" please')`)
+    await page.browser.until(`document.querySelector('.verdict.handed_back a')`)
+    await page.browser.run(`document.querySelector('.verdict a').click()`)
+    await page.browser.until(`document.querySelector('h1 .badge.success')`)
+    const next = (await page.browser.run<string>('location.hash')).split('/').at(-1)!
+    await page.browser.run(`location.hash = '#/jobs/${next}?tab=task'`)
+    await page.browser.until(`document.querySelector('.code')?.innerText.includes('use "quotes" please')`)
     await review(next)
     // Neither the patch that it was given nor its directory is among its own changes.
     expect(await texts('.file-tree .name')).toEqual(['seen.txt'])
@@ -142,7 +128,7 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
     const id = await changed('echo x > c.txt')
     const other = await startBrowser()
     try {
-      await other.open(await daemon.client.consoleUrl({ mayApprove: false }))
+      await other.open(await page.daemon.client.consoleUrl({ mayApprove: false }))
       await other.until(`document.querySelector('.tiles')`)
       await other.run(`location.hash = '#/review/${id}'`)
       await other.until(
@@ -160,18 +146,18 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
   })
 
   it('shows what an agent said and did, and what it cost', async () => {
-    const { job_id } = await daemon.client.submit({
+    const { job_id } = await page.daemon.client.submit({
       task: 'list the files',
       agentType: 'claude',
       env: { ANTHROPIC_API_KEY: 'none' },
       network: 'full',
     })
-    await browser.run(`location.hash = '#/jobs/${job_id}?tab=conversation'`)
-    await browser.until(`document.querySelector('h1 .badge.success')`)
-    await browser.until(`document.querySelectorAll('.said').length === 2`)
+    await page.browser.run(`location.hash = '#/jobs/${job_id}?tab=conversation'`)
+    await page.browser.until(`document.querySelector('h1 .badge.success')`)
+    await page.browser.until(`document.querySelectorAll('.said').length === 2`)
     expect(await texts('.said')).toEqual(['I list <b>files</b>.', 'There is one.'])
     expect(await texts('.tool-call code')).toEqual(['Bash: ls', 'a.ts'])
-    await browser.until(`/Cost\\s+\\$0\\.0123/.test(document.querySelector('.facts').innerText)`)
+    await page.browser.until(`/Cost\\s+\\$0\\.0123/.test(document.querySelector('.facts').innerText)`)
     expect(await texts('.facts')).toEqual([expect.stringMatching(/Tokens\s+1,200 in, 34 out/)])
   })
 
@@ -180,22 +166,22 @@ describe.skipIf(BROWSER === undefined)(`a review in the console${reason}`, () =>
       changed('# attempt\necho one; echo 1 > pick.txt'),
       changed('# attempt\necho two; seq 2 > pick.txt; exit 3'),
     ])
-    await browser.run(`location.hash = '#/jobs?q=attempt'`)
-    await browser.until(`document.querySelectorAll('.job-row').length === 2`)
-    await browser.run(`document.querySelectorAll('.job-row input').forEach(box => box.click())`)
-    await browser.until(`document.querySelector('.actions')?.innerText.includes('Compare')`)
+    await page.browser.run(`location.hash = '#/jobs?q=attempt'`)
+    await page.browser.until(`document.querySelectorAll('.job-row').length === 2`)
+    await page.browser.run(`document.querySelectorAll('.job-row input').forEach(box => box.click())`)
+    await page.browser.until(`document.querySelector('.actions')?.innerText.includes('Compare')`)
     await click('Compare', '.actions')
-    await browser.until(`document.body.innerText.includes('1 file, +2 −0')`)
-    await browser.until(`document.body.innerText.includes('1 file, +1 −0')`)
+    await page.browser.until(`document.body.innerText.includes('1 file, +2 −0')`)
+    await page.browser.until(`document.body.innerText.includes('1 file, +1 −0')`)
     expect((await texts('.member .code')).sort()).toEqual(['one', 'two'])
     expect((await texts('.member .facts div:first-child')).sort()).toEqual(['Exit\n0', 'Exit\n3'])
-    await browser.run(
+    await page.browser.run(
       `[...document.querySelectorAll('.member')].find(m => m.innerText.includes('+1 −0')).querySelector('.primary').click()`,
     )
-    await browser.until(`document.querySelector('dialog[open] .danger')`)
+    await page.browser.until(`document.querySelector('dialog[open] .danger')`)
     await click('Pick', 'dialog[open]')
-    await browser.until(`location.hash === '#/review/${ids[0]}'`)
-    expect((await daemon.client.events(ids[1])).at(-1)).toMatchObject({ data: { verdict: 'rejected' } })
-    expect(browser.complaints).toEqual([])
+    await page.browser.until(`location.hash === '#/review/${ids[0]}'`)
+    expect((await page.daemon.client.events(ids[1])).at(-1)).toMatchObject({ data: { verdict: 'rejected' } })
+    expect(page.browser.complaints).toEqual([])
   })
 })

@@ -2,15 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import axe from 'axe-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { insertFinished } from '../../bench/http.ts'
 import { batchManifest } from '../../src/routing/batch-manifest.ts'
 import { openStore } from '../../src/store/sqlite-store.ts'
 import { BROWSER, type Browser, startBrowser } from '../support/browser.ts'
+import { saveScreenshot, withoutBrowser } from '../support/console.ts'
 import { CLI, newHome, removeDirectory, startDaemon, type TestDaemon } from '../support/daemon.ts'
 import { createSshLab, missingForSshLab } from '../support/sshlab.ts'
 
-const reason = BROWSER === undefined ? ' (skipped: no chromium in the PATH to look at it with)' : ''
 const HOST = { DEPUTY_ALLOW_HOST: '1', DEPUTY_RUNTIME: 'host' }
 const ATTACK = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>'
 
@@ -24,7 +24,7 @@ const consoleUrl = ({ directory }: Pick<TestDaemon, 'directory'>): string =>
 const button = (text: string): string =>
   `[...document.querySelectorAll('button')].find(b => b.innerText.startsWith(${JSON.stringify(text)}))`
 
-describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
+describe.skipIf(withoutBrowser !== '')(`the console${withoutBrowser}`, () => {
   let daemon: TestDaemon
   let browser: Browser
   let url: string
@@ -34,6 +34,9 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
     url = (await daemon.client.daemon()).url ?? ''
     browser = await startBrowser()
     await browser.show({ width: 1280, height: 800 })
+  })
+  afterEach(async ({ task }) => {
+    if (task.result?.state === 'fail') await saveScreenshot(browser, task.name)
   })
   afterAll(async () => {
     await browser?.close()
@@ -390,7 +393,7 @@ describe.skipIf(BROWSER === undefined)(`the console${reason}`, () => {
   })
 })
 
-describe.skipIf(BROWSER === undefined)(`a hundred thousand jobs${reason}`, () => {
+describe.skipIf(withoutBrowser !== '')(`a hundred thousand jobs${withoutBrowser}`, () => {
   it('are a list that scrolls and searches without waiting', async () => {
     const directory = newHome()
     mkdirSync(join(directory, 'state'), { recursive: true })
