@@ -72,14 +72,16 @@ export const createLegacySessions = ({ open, onerror }: SessionOptions) => {
       const session = sessions.get(id)
       if (session === undefined || session.scope !== scope) return unknownSession()
       session.usedAt = performance.now()
-      if (request.method === 'GET') {
+      const response = await session.transport.handleRequest(request)
+      // A refused stream (a second one, say) is over with its answer, and its signal then never aborts.
+      if (request.method === 'GET' && response.ok && !request.signal.aborted) {
         session.streams += 1
         request.signal.addEventListener('abort', () => {
           session.streams -= 1
           session.usedAt = performance.now()
         })
       }
-      return session.transport.handleRequest(request)
+      return response
     },
     close: () => {
       clearInterval(sweep)

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { createDeadline } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { type Cluster, createCluster } from '../../nodes/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../nodes/inventory.ts'
@@ -134,7 +135,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
       if (!place || !current) throw isGone(machine.id)
       return openNodeSession({
         ...{ cluster, node: place.node, run: current.run, routed, request },
-        signal: AbortSignal.any([signal, current.ended]),
+        signal: createDeadline([signal, current.ended]).signal,
       })
     },
 

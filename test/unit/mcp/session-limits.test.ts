@@ -93,4 +93,18 @@ describe('the sessions of /mcp for older clients', () => {
     for (let i = 0; i <= MAX_LEGACY_SESSIONS; i++) await initialize(READER)
     expect((await post(WRITER, { id: 2, method: 'ping' }, session)).status).toBe(200)
   })
+
+  it('make room once no stream is open, also when one was refused', async () => {
+    const session = await initialize(WRITER)
+    const stream = async (signal?: AbortSignal) => {
+      const headers = { accept: 'text/event-stream', 'mcp-session-id': session }
+      const request = new Request('http://localhost/mcp', { headers, ...(signal && { signal }) })
+      return (await mcp.fetch(request, WRITER)).status
+    }
+    const client = new AbortController()
+    expect([await stream(client.signal), await stream()]).toEqual([200, 409])
+    client.abort()
+    for (let i = 0; i < MAX_LEGACY_SESSIONS; i++) await initialize(WRITER)
+    expect((await post(WRITER, { id: 2, method: 'ping' }, session)).status).toBe(404)
+  })
 })
