@@ -1,3 +1,4 @@
+import pino from 'pino'
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/jobs/errors.ts'
 import { leftoverError } from '../../../src/jobs/leftover-error.ts'
@@ -295,6 +296,24 @@ describe('cancelling', () => {
     expect((await finished(engine, job_id)).status).toBe('cancelled')
     expect(provider.calls).not.toContain('start')
     await until(() => provider.existing.size === 0, 'the machine is gone')
+  })
+
+  it('that aborts the creation of a machine is no defect', async () => {
+    const provider = createScriptedProvider('sandbox')
+    let isCreating = false
+    provider.create = ({ signal }) =>
+      new Promise((_, reject) => {
+        isCreating = true
+        signal.addEventListener('abort', () => reject(signal.reason))
+      })
+    const errors: unknown[] = []
+    const log = pino({ level: 'error' }, { write: line => errors.push(JSON.parse(line)) })
+    const engine = await begin([provider], { log })
+    const { job_id } = await engine.deputy.submit({ task: 'x' }, 'test')
+    await until(() => isCreating, 'the machine is being created')
+    await engine.deputy.cancel(job_id, 'test')
+    expect((await finished(engine, job_id)).status).toBe('cancelled')
+    expect(errors).toEqual([])
   })
 
   it('of many jobs at once leaves every job finished and no machine', async () => {
