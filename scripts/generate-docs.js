@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { GLOBAL_FLAGS } from '../dist/cli/args/spec.js'
-import { COMMANDS } from '../dist/cli/commands/all-commands.js'
+import { COMMANDS, loadCommand } from '../dist/cli/commands/all-commands.js'
 import { flagLabel } from '../dist/cli/help-text.js'
 import { configSchema, ENVIRONMENT } from '../dist/config/schema.js'
 import { ERROR_TABLE } from '../dist/jobs/errors.js'
@@ -142,8 +142,8 @@ ${table(['argument', 'type', 'default', 'meaning'], propertyRows(tool.input, { d
 
 const commandsPage = async () => {
   const sections = []
-  for (const [name, entry] of Object.entries(COMMANDS)) {
-    const { default: command } = await entry.load()
+  for (const name of Object.keys(COMMANDS)) {
+    const command = await loadCommand(name)
     const flags = Object.entries({ ...command.flags, ...GLOBAL_FLAGS }).map(([flag, spec]) => [
       `\`${flagLabel(flag, spec).trim()}\``,
       spec.summary,

@@ -5,8 +5,6 @@ import type { Context } from './context.ts'
  * One command. Its module imports statically only what every run needs and the rest on use, so that the CLI starts fast.
  */
 export interface Command<F extends FlagSpecs = FlagSpecs> {
-  readonly name: string
-  readonly summary: string
   /** What follows the name: `[flags] ID`. */
   readonly usage: string
   readonly description?: string
@@ -27,6 +25,12 @@ export interface Command<F extends FlagSpecs = FlagSpecs> {
 /** Any command, whatever its flags are. */
 export interface AnyCommand extends Omit<Command, 'run'> {
   run(context: Context, input: never): Promise<number>
+}
+
+/** A command with its entry in the list of commands. */
+export interface NamedCommand extends AnyCommand {
+  readonly name: string
+  readonly summary: string
 }
 
 export const defineCommand = <const F extends FlagSpecs>(command: Command<F>): Command<F> => command

@@ -1,5 +1,5 @@
 import { type FlagSpec, GLOBAL_FLAGS } from './args/spec.ts'
-import type { AnyCommand } from './command.ts'
+import type { NamedCommand } from './command.ts'
 import { COMMANDS } from './commands/all-commands.ts'
 import type { Colors } from './terminal/colors.ts'
 import { wrap } from './terminal/wrap.ts'
@@ -34,7 +34,7 @@ Run deputy COMMAND --help for details.
 }
 
 /** `columns`: the width of the terminal. */
-export const commandHelp = (command: AnyCommand, { bold, dim, cyan }: Colors, columns: number): string => {
+export const commandHelp = (command: NamedCommand, { bold, dim, cyan }: Colors, columns: number): string => {
   const line = Math.min(columns, LINE)
   const parts = [
     `${command.summary}.`,

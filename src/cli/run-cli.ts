@@ -4,7 +4,7 @@ import { ownProperty } from '../jobs/own-property.ts'
 import { VERSION } from '../version.ts'
 import { parseArgs, usage } from './args/parse.ts'
 import { GLOBAL_FLAGS } from './args/spec.ts'
-import { COMMANDS } from './commands/all-commands.ts'
+import { COMMANDS, loadCommand } from './commands/all-commands.ts'
 import { createContext } from './context.ts'
 import { reportError } from './report-error.ts'
 
@@ -33,9 +33,8 @@ const dispatch = async (context: Context, argv: readonly string[]): Promise<numb
     const { complete } = await import('./commands/complete-command.ts')
     return complete(context, rest)
   }
-  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (!entry) throw unknownCommand(name)
-  const { default: command } = await entry.load()
+  const command = await loadCommand(name)
+  if (!command) throw unknownCommand(name)
   const parsed = parseArgs({
     flags: { ...command.flags, ...GLOBAL_FLAGS },
     argv: rest,

@@ -1,4 +1,5 @@
-import type { AnyCommand } from '../command.ts'
+import { ownProperty } from '../../jobs/own-property.ts'
+import type { AnyCommand, NamedCommand } from '../command.ts'
 
 interface Entry {
   readonly summary: string
@@ -92,4 +93,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   version: { summary: 'Print the version', load: () => import('./version-command.ts') },
   help: { summary: 'Show the help of a command', load: () => import('./help-command.ts') },
+}
+
+/** Loads a command; undefined when there is none of this name. */
+export const loadCommand = async (name: string): Promise<NamedCommand | undefined> => {
+  const entry = ownProperty(COMMANDS, name)
+  return entry && { name, summary: entry.summary, ...(await entry.load()).default }
 }

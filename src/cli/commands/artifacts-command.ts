@@ -7,8 +7,6 @@ import { resolveJobId } from '../resolve-id.ts'
 import { table } from '../terminal/table.ts'
 
 export default defineCommand({
-  name: 'artifacts',
-  summary: 'List or download the artifacts of a job',
   usage: '[get] ID [PATH…]',
   takesJobs: true,
   examples: [

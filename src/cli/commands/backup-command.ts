@@ -6,8 +6,6 @@ import { defineCommand } from '../command.ts'
 import { requireSqlite } from '../require-sqlite.ts'
 
 export default defineCommand({
-  name: 'backup',
-  summary: 'Write all jobs, output and artifacts to a file',
   usage: '[flags] FILE',
   description: `Writes one tar file with the database and every file that jobs refer to. The daemon may run meanwhile. The
 configuration and the secrets are not part of it.`,

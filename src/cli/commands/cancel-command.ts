@@ -3,8 +3,6 @@ import { defineCommand } from '../command.ts'
 import { eachJob } from '../each-job.ts'
 
 export default defineCommand({
-  name: 'cancel',
-  summary: 'Cancel jobs',
   usage: 'ID…',
   takesJobs: true,
   description:

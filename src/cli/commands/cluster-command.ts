@@ -2,8 +2,6 @@ import { usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 
 export default defineCommand({
-  name: 'cluster',
-  summary: "Run a command on the best node, or show the cluster's status",
   usage: 'submit COMMAND… | status TASK_ID | cluster-status',
   description: `Light commands run on this computer if host.allow is set; heavy ones run on the least loaded node that fits. Also
 installed as cluster-router.`,

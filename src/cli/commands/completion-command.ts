@@ -4,8 +4,6 @@ import { defineCommand } from '../command.ts'
 import { completionScript, SHELLS, type Shell } from '../completion/script.ts'
 
 export default defineCommand({
-  name: 'completion',
-  summary: 'Print the shell completion script',
   usage: 'bash|zsh|fish',
   examples: [
     ['eval "$(deputy completion bash)"', 'bash, for example in ~/.bashrc'],

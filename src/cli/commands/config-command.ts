@@ -15,8 +15,6 @@ interface Setting {
 }
 
 export default defineCommand({
-  name: 'config',
-  summary: 'Show or change the configuration',
   usage: 'explain [SETTING] | set SETTING VALUE | edit | path',
   description: `Environment wins over the file, the file over the defaults. A running daemon is asked what it uses; without
 one, what it would use is worked out here. set and edit change the file; set keeps comments and refuses an invalid value.`,

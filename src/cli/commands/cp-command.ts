@@ -7,8 +7,6 @@ import { resolveMachineId } from '../resolve-id.ts'
 const SHOWN = 10
 
 export default defineCommand({
-  name: 'cp',
-  summary: 'Copy files into a machine or out of it',
   usage: '[flags] FILE ID:PATH | ID:PATH FILE',
   takesJobs: true,
   description: `ID is a running job, a kept machine, or the job that kept it. PATH is relative to the workspace. Directories

@@ -11,8 +11,6 @@ import { stopDaemon } from '../stop-daemon.ts'
 const VERBS = ['status', 'start', 'stop', 'restart', 'run'] as const
 
 export default defineCommand({
-  name: 'daemon',
-  summary: 'Show, start, stop or restart the daemon',
   usage: 'status|start|stop|restart|run',
   description: `One daemon per home owns the jobs; every command and MCP client starts it when none runs. Jobs on this computer
 keep running while it is stopped or restarted. A daemon that does not answer is found by its lock; stop and

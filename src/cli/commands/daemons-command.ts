@@ -5,8 +5,6 @@ import { age } from '../terminal/format.ts'
 import { type Column, table } from '../terminal/table.ts'
 
 export default defineCommand({
-  name: 'daemons',
-  summary: 'List the daemons that share a PostgreSQL database',
   usage: '',
   description: 'Shows the state, version, slots and jobs of each daemon. See docs/fleet.md.',
   flags: { json: JSON_FLAG },

@@ -3,8 +3,6 @@ import { defineCommand } from '../command.ts'
 import { eachJob } from '../each-job.ts'
 
 export default defineCommand({
-  name: 'delete',
-  summary: 'Delete finished jobs with their output and artifacts',
   usage: 'ID…',
   takesJobs: true,
   description: 'Removes the record, the output, the artifacts and a kept machine.',

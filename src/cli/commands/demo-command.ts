@@ -4,8 +4,6 @@ import { type Context, createContext } from '../context.ts'
 import { stopDaemon } from '../stop-daemon.ts'
 
 export default defineCommand({
-  name: 'demo',
-  summary: 'Run four example jobs in a temporary home',
   usage: '',
   description: 'Starts a separate daemon in a temporary directory, runs four jobs and removes everything.',
   flags: {},

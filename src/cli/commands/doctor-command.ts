@@ -5,8 +5,6 @@ import { doctorReport } from '../doctor-report.ts'
 import { lineWidth } from '../terminal/wrap.ts'
 
 export default defineCommand({
-  name: 'doctor',
-  summary: "Check this computer's setup and print fixes",
   usage: '[flags]',
   description:
     'Exits with 0 when at least one runtime can take jobs, with 1 when none can. Use --probe to check that VMs can reach this computer: it boots a temporary VM, waits for its callback and destroys it. Ctrl-C also destroys the VM.',

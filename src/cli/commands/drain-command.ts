@@ -5,8 +5,6 @@ import { defineCommand } from '../command.ts'
 const POLL_MS = 1000
 
 export default defineCommand({
-  name: 'drain',
-  summary: 'Stop the claims of a daemon and wait for its jobs',
   usage: 'NAME',
   description:
     'The daemon finishes its jobs and claims no more, also after a restart, until you run drain --undo. deputy daemons lists the names.',

@@ -9,8 +9,6 @@ import { localTime, shortId } from '../terminal/format.ts'
 import { lineWidth, wrap } from '../terminal/wrap.ts'
 
 export default defineCommand({
-  name: 'events',
-  summary: 'Show the events of a job, or follow all events',
   usage: '[flags] [ID]',
   takesJobs: true,
   flags: {

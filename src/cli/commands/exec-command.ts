@@ -9,8 +9,6 @@ import { MANIFEST_FLAGS, WATCH_FLAGS } from './job-flags.ts'
 const { env, secret, timeout, file, artifact, label, json } = MANIFEST_FLAGS
 
 export default defineCommand({
-  name: 'exec',
-  summary: 'Run a command in a kept machine',
   usage: '[flags] MACHINE -- COMMAND [ARG…]',
   takesJobs: true,
   description: `MACHINE is the id of a kept machine, or of the job that kept it (run --keep). The command is a new job with the

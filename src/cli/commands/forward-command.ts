@@ -4,8 +4,6 @@ import { onInterrupt } from '../interrupt.ts'
 import { resolveJobId } from '../resolve-id.ts'
 
 export default defineCommand({
-  name: 'forward',
-  summary: 'Bring a port of a running job to this computer',
   usage: '[flags] ID [LOCAL:]PORT',
   takesJobs: true,
   description: `Listens on 127.0.0.1 until the job ends or you press Ctrl-C. LOCAL is the same port unless you give one, and 0

@@ -8,8 +8,6 @@ import { age, duration, shortId, statusColor, statusMark } from '../terminal/for
 import { type Column, table } from '../terminal/table.ts'
 
 export default defineCommand({
-  name: 'list',
-  summary: 'List jobs, newest first',
   usage: '[flags]',
   flags: {
     status: { type: 'string', value: 'STATE', choices: STATES, summary: `Only ${STATES.join(', ')}` },

@@ -10,8 +10,6 @@ import { WATCH_FLAGS } from './job-flags.ts'
 const PAGE_BYTES = 256 * 1024
 
 export default defineCommand({
-  name: 'logs',
-  summary: 'Show the output of a job',
   usage: '[flags] ID',
   takesJobs: true,
   description: `The job's stdout goes to stdout and its stderr to stderr, byte for byte. On a terminal, control sequences other

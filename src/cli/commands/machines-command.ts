@@ -8,8 +8,6 @@ import { age, shortId } from '../terminal/format.ts'
 import { type Column, table } from '../terminal/table.ts'
 
 export default defineCommand({
-  name: 'machines',
-  summary: 'List or destroy machines',
   usage: '[rm ID…]',
   description: 'Lists machines that run a job, wait in a pool, or are kept (run --keep).',
   flags: { json: JSON_FLAG },

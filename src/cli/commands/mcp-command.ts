@@ -5,8 +5,6 @@ import { defineCommand } from '../command.ts'
 import { CLIENT_NAMES } from '../mcp-clients/clients.ts'
 
 export default defineCommand({
-  name: 'mcp',
-  summary: 'Serve an MCP client on stdio, or configure one',
   usage: '[flags] | install CLIENT [flags] | uninstall CLIENT',
   description: `Without a word it speaks MCP on stdin and stdout, for clients to start. With install it adds itself to the
 configuration of a client, with uninstall it removes itself again: ${CLIENT_NAMES.join(', ')}.`,

@@ -9,8 +9,6 @@ import type { Context } from '../context.ts'
 import { type Column, table } from '../terminal/table.ts'
 
 export default defineCommand({
-  name: 'nodes',
-  summary: 'List, check, add or remove your SSH machines',
   usage: '[list | check [ID…] | add [USER@]HOST[:PORT] | remove ID | reload]',
   description: `Nodes are machines that Deputy reaches by SSH, with your ssh_config, agent and keys. add probes the machine and
 writes it to the configuration file; nothing is installed on it. The running daemon picks up the change immediately. Run

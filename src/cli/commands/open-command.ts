@@ -1,8 +1,6 @@
 import { defineCommand } from '../command.ts'
 
 export default defineCommand({
-  name: 'open',
-  summary: 'Open the console in the browser',
   usage: '[flags]',
   description: `Opens the console in the browser, logged in, and prints its address. The address works once, within five minutes.
 Without a browser on this computer it is only printed. Calls to a Proxmox cluster can be approved in the console when

@@ -3,8 +3,6 @@ import { defineCommand } from '../command.ts'
 import { resolveJobId } from '../resolve-id.ts'
 
 export default defineCommand({
-  name: 'patch',
-  summary: "Show or apply a job's changes to its workspace",
   usage: '[flags] ID',
   takesJobs: true,
   description:

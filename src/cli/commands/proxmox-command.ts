@@ -12,8 +12,6 @@ import { trustCertificate } from '../proxmox/trust.ts'
 import { withCluster } from '../proxmox/with-cluster.ts'
 
 export default defineCommand({
-  name: 'proxmox',
-  summary: 'Prepare a Proxmox VE cluster, approve the calls of agents',
   usage: 'approve [ID] | trust HOST | setup | template [flags]',
   description:
     'approve shows a destructive call that an agent requests and asks you to confirm it; without an id it lists the pending calls. trust shows the certificate of a host and pins it when you agree. setup prints the commands that create a token with the rights jobs need; with --apply it runs them as the administrator in PROXMOX_USER and PROXMOX_PASSWORD. template prints how to make a template; with --image it makes one from a cloud image: it boots the image once and installs curl and qemu-guest-agent if they are missing, which needs a seed storage and a network. Ctrl-C removes the unfinished VM.',

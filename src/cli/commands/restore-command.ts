@@ -5,8 +5,6 @@ import { defineCommand } from '../command.ts'
 import { requireSqlite } from '../require-sqlite.ts'
 
 export default defineCommand({
-  name: 'restore',
-  summary: 'Replace all jobs by those of a backup',
   usage: '[flags] FILE',
   description: `Checks the backup, then replaces the database and adds the files of its jobs. The daemon must be stopped. The
 database that is replaced is kept beside the new one. Jobs that were waiting when the backup was made have failed

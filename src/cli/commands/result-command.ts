@@ -11,8 +11,6 @@ import { createSafeOutput } from '../terminal/safe-output.ts'
 import { lineWidth } from '../terminal/wrap.ts'
 
 export default defineCommand({
-  name: 'result',
-  summary: 'Show the result of a job: exit status, output, artifacts',
   usage: '[flags] ID',
   takesJobs: true,
   flags: {

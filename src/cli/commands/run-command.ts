@@ -20,8 +20,6 @@ const RUN_FLAGS = {
 } as const satisfies FlagSpecs
 
 export default defineCommand({
-  name: 'run',
-  summary: 'Run a command on an isolated machine and show its output',
   usage: '[flags] -- COMMAND [ARG…]',
   description: `Prints the job's output while it runs and exits with the job's exit status: 124 after a timeout, 128+N after
 signal N, 130 after a cancel. Ctrl-C cancels the job; a second Ctrl-C exits without waiting for it.

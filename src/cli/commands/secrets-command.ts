@@ -13,8 +13,6 @@ interface SecretView {
 }
 
 export default defineCommand({
-  name: 'secrets',
-  summary: 'List the secrets that jobs may name',
   usage: '[flags]',
   description: `Shows where each secret comes from and which jobs may use it, never its value. Add one with deputy config set
 secrets.NAME env:NAME.`,

@@ -3,8 +3,6 @@ import { defineCommand } from '../command.ts'
 import { loadDaemon } from '../load-daemon.ts'
 
 export default defineCommand({
-  name: 'serve',
-  summary: 'Run the daemon in the foreground',
   usage: '[flags]',
   description: `For service managers, containers and debugging. Listens on a Unix socket and, by default, on 127.0.0.1:8764. Stops
 on SIGINT and SIGTERM; jobs on this computer keep running.`,

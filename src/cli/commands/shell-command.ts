@@ -3,8 +3,6 @@ import { defineCommand } from '../command.ts'
 import { resolveMachineId } from '../resolve-id.ts'
 
 export default defineCommand({
-  name: 'shell',
-  summary: 'Open a terminal in the machine of a running job, or a kept one',
   usage: '[flags] ID [-- COMMAND [ARG…]]',
   takesJobs: true,
   description: `ID is the id of a job or of a machine. The command is bash or sh unless you give one. Its exit status is

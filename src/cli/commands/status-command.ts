@@ -5,8 +5,6 @@ import { resolveJobId } from '../resolve-id.ts'
 import { lineWidth } from '../terminal/wrap.ts'
 
 export default defineCommand({
-  name: 'status',
-  summary: 'Show the status of a job',
   usage: '[flags] ID',
   takesJobs: true,
   description:

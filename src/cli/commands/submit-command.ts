@@ -4,8 +4,6 @@ import { submitFromInput } from '../submit-manifest.ts'
 import { MANIFEST_FLAGS } from './job-flags.ts'
 
 export default defineCommand({
-  name: 'submit',
-  summary: 'Submit a job and print its id',
   usage: '[flags] -- COMMAND [ARG…]',
   description: 'The job is stored when its id is printed. It runs whatever happens to this shell.',
   examples: [

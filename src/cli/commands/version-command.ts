@@ -3,8 +3,6 @@ import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 
 export default defineCommand({
-  name: 'version',
-  summary: 'Print the version',
   usage: '',
   flags: { json: JSON_FLAG },
   run: (context, { flags }) =>

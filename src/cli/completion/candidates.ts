@@ -1,7 +1,7 @@
 import { isListening } from '../../client/daemon-info.ts'
 import { type FlagSpec, type FlagSpecs, GLOBAL_FLAGS } from '../args/spec.ts'
 import type { AnyCommand } from '../command.ts'
-import { COMMANDS } from '../commands/all-commands.ts'
+import { COMMANDS, loadCommand } from '../commands/all-commands.ts'
 import type { Context } from '../context.ts'
 
 export interface Candidate {
@@ -22,10 +22,9 @@ const commands = (): Candidate[] =>
 const inCommand = async (context: Context, words: readonly string[]): Promise<Candidate[]> => {
   const [name = '', ...given] = words
   if (name === 'help') return commands()
-  const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  const command = await loadCommand(name)
   // After `--` comes the user's own command.
-  if (!entry || given.slice(0, -1).includes('--')) return []
-  const { default: command } = await entry.load()
+  if (!command || given.slice(0, -1).includes('--')) return []
   const flags: FlagSpecs = { ...command.flags, ...GLOBAL_FLAGS }
   const pending = flagNamed(flags, given.at(-2) ?? '')
   if (pending && pending.type !== 'boolean') return values(context, pending)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { COMMANDS } from '../../../src/cli/commands/all-commands.ts'
+import { COMMANDS, loadCommand } from '../../../src/cli/commands/all-commands.ts'
 import { doctorReport } from '../../../src/cli/doctor-report.ts'
 import { commandHelp, overview } from '../../../src/cli/help-text.ts'
 import { describeJob } from '../../../src/cli/job-details.ts'
@@ -42,8 +42,8 @@ describe('on a terminal of 80 columns', () => {
   })
 
   it.each(Object.keys(COMMANDS))('the help of %s fits', async name => {
-    const { default: command } = await COMMANDS[name]!.load()
-    expect(tooLong(commandHelp(command, colors, WIDTH))).toEqual([])
+    const command = await loadCommand(name)
+    expect(tooLong(commandHelp(command!, colors, WIDTH))).toEqual([])
   })
 
   it('the facts of a job break between words, and nothing is lost', () => {
