@@ -3,6 +3,7 @@ import type { Home } from '../config/home.ts'
 import { resolveHome } from '../config/home.ts'
 import { VERSION } from '../version.ts'
 import { type Colors, chooseColors } from './terminal/colors.ts'
+import { type Column, table } from './terminal/table.ts'
 import { createWriter, type Writer } from './terminal/writer.ts'
 
 /** What every command gets. */
@@ -21,6 +22,7 @@ export interface Context {
   /** Writes to stdout; resolves with exit status 0. */
   print(text: string): Promise<number>
   printJson(value: unknown): Promise<number>
+  printTable<T>(rows: readonly T[], columns: readonly Column<T>[]): Promise<number>
   close(): void
 }
 
@@ -30,6 +32,7 @@ export const createContext = (options: { env: NodeJS.ProcessEnv; argv: readonly 
   const off = options.argv.slice(0, end === -1 ? undefined : end).includes('--no-color')
   const out = createWriter(process.stdout)
   const err = createWriter(process.stderr)
+  const colors = chooseColors({ env, isTTY: out.isTTY, off })
   const home = resolveHome(env)
   const clients: Client[] = []
 
@@ -54,12 +57,13 @@ export const createContext = (options: { env: NodeJS.ProcessEnv; argv: readonly 
     home,
     out,
     err,
-    colors: chooseColors({ env, isTTY: out.isTTY, off }),
+    colors,
     errColors: chooseColors({ env, isTTY: err.isTTY, off }),
     client: () => connected(true),
     plainClient: () => connected(false),
     print,
     printJson: value => print(`${JSON.stringify(value, null, 2)}\n`),
+    printTable: (rows, columns) => print(table(rows, columns, { width: out.columns, heading: colors.dim })),
     close: () => {
       for (const client of clients) client.close()
     },

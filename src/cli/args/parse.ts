@@ -77,6 +77,17 @@ export const parseArgs = <F extends FlagSpecs>(options: ParseOptions<F>): Parsed
 export const usage = (message: string, command: string): AppError =>
   new AppError('invalid', message, { hint: `deputy ${command}${command ? ' ' : ''}--help` })
 
+/** `verb` is what the user typed in place of one of `verbs`. */
+export const unknownSubcommand = (
+  command: string,
+  verb: string | undefined,
+  verbs: readonly string[],
+): AppError => {
+  const known = `Use ${verbs.slice(0, -1).join(', ')} or ${verbs.at(-1)}.`
+  if (verb === undefined) return usage(`No subcommand given. ${known}`, command)
+  return usage(`Unknown subcommand '${command} ${verb}'${didYouMean(verb, verbs) || `. ${known}`}`, command)
+}
+
 const unknownFlag = (shown: string, flags: FlagSpecs, command: string): AppError => {
   const guess = didYouMean(
     shown,

@@ -4,7 +4,6 @@ import { usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { resolveJobId } from '../resolve-id.ts'
-import { table } from '../terminal/table.ts'
 
 export default defineCommand({
   usage: '[get] ID [PATH…]',
@@ -33,17 +32,10 @@ export default defineCommand({
     const artifacts = await client.artifacts(id)
     if (!getting) {
       if (flags.json) return context.printJson(artifacts)
-      const columns = [
-        {
-          title: 'SIZE',
-          value: (file: (typeof artifacts)[number]) => formatSize(file.size),
-          align: 'right' as const,
-        },
-        { title: 'PATH', value: (file: (typeof artifacts)[number]) => file.path },
-      ]
-      return context.print(
-        table(artifacts, columns, { width: context.out.columns, heading: context.colors.dim }),
-      )
+      return context.printTable(artifacts, [
+        { title: 'SIZE', value: file => formatSize(file.size), align: 'right' },
+        { title: 'PATH', value: file => file.path },
+      ])
     }
     const { fetchArtifact, fetchArtifacts } = await import('../fetch-artifacts.ts')
     if (flags.output === '-') {

@@ -1,5 +1,7 @@
-import { usage } from '../args/parse.ts'
+import { unknownSubcommand, usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
+
+const VERBS = ['submit', 'status', 'cluster-status']
 
 export default defineCommand({
   usage: 'submit COMMAND… | status TASK_ID | cluster-status',
@@ -26,7 +28,7 @@ installed as cluster-router.`,
     'no-route': { type: 'boolean', summary: 'submit: stay on this computer' },
     json: { type: 'boolean', summary: 'submit: print the result as JSON; other subcommands always do' },
   },
-  words: ['submit', 'status', 'cluster-status'],
+  words: VERBS,
   // Words after the subcommand belong to the command: `submit ls -la`.
   stopAt: (_, place) => place > 0,
   async run(context, { flags, args, rest }) {
@@ -47,12 +49,7 @@ installed as cluster-router.`,
         return context.printJson(await client.clusterStatus())
       }
       default:
-        throw usage(
-          verb === undefined
-            ? 'No subcommand given. Use submit, status or cluster-status.'
-            : `Unknown subcommand 'cluster ${verb}'. Use submit, status or cluster-status.`,
-          'cluster',
-        )
+        throw unknownSubcommand('cluster', verb, VERBS)
     }
   },
 })

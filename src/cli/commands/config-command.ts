@@ -1,7 +1,7 @@
 import { isListening } from '../../client/daemon-info.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { didYouMean } from '../../jobs/nearest.ts'
-import { usage } from '../args/parse.ts'
+import { unknownSubcommand, usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
@@ -14,6 +14,8 @@ interface Setting {
   readonly origin: string
 }
 
+const VERBS = ['explain', 'set', 'edit', 'path']
+
 export default defineCommand({
   usage: 'explain [SETTING] | set SETTING VALUE | edit | path',
   description: `Environment wins over the file, the file over the defaults. A running daemon is asked what it uses; without
@@ -23,7 +25,7 @@ one, what it would use is worked out here. set and edit change the file; set kee
     ['deputy config set defaults.timeout 600', 'change a value'],
   ],
   flags: { json: JSON_FLAG },
-  words: ['explain', 'set', 'edit', 'path'],
+  words: VERBS,
   suggest: async (context, first) =>
     first === 'explain' || first === 'set' ? (await settings(context)).map(({ path }) => path) : [],
   async run(context, { flags, args }) {
@@ -41,11 +43,7 @@ one, what it would use is worked out here. set and edit change the file; set kee
       const { setSetting } = await import('../change-config.ts')
       return setSetting(context, wanted, value)
     }
-    if (verb !== 'explain')
-      throw usage(
-        `Unknown subcommand 'config ${verb}'${didYouMean(verb, ['explain', 'set', 'edit', 'path']) || '.'}`,
-        'config',
-      )
+    if (verb !== 'explain') throw unknownSubcommand('config', verb, VERBS)
     const all = await settings(context)
     const some = all.filter(
       setting => wanted === undefined || setting.path === wanted || setting.path.startsWith(`${wanted}.`),

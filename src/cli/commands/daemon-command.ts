@@ -1,6 +1,5 @@
 import { isListening } from '../../client/daemon-info.ts'
-import { didYouMean } from '../../jobs/nearest.ts'
-import { usage } from '../args/parse.ts'
+import { unknownSubcommand } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
@@ -44,7 +43,7 @@ restart send it SIGTERM, then SIGKILL.`,
         await context.client()
         return daemonStatus(context, flags.json)
       default:
-        throw usage(`Unknown subcommand 'daemon ${verb}'${didYouMean(verb, VERBS) || '.'}`, 'daemon')
+        throw unknownSubcommand('daemon', verb, VERBS)
     }
   },
 })

@@ -2,7 +2,7 @@ import type { DaemonSummary } from '../../engine/deputy.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { age } from '../terminal/format.ts'
-import { type Column, table } from '../terminal/table.ts'
+import type { Column } from '../terminal/table.ts'
 
 export default defineCommand({
   usage: '',
@@ -12,7 +12,7 @@ export default defineCommand({
     const daemons = await (await context.client()).daemons()
     if (flags.json) return context.printJson(daemons)
     if (daemons.length === 0) return context.print('The daemon does not share its database (SQLite).\n')
-    return context.print(table(daemons, COLUMNS, { width: context.out.columns, heading: context.colors.dim }))
+    return context.printTable(daemons, COLUMNS)
   },
 })
 

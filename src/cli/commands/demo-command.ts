@@ -2,6 +2,7 @@ import { isTerminal } from '../../jobs/states.ts'
 import { defineCommand } from '../command.ts'
 import { type Context, createContext } from '../context.ts'
 import { stopDaemon } from '../stop-daemon.ts'
+import { wrap } from '../terminal/wrap.ts'
 
 export default defineCommand({
   usage: '',
@@ -10,7 +11,7 @@ export default defineCommand({
   async run(outer) {
     const { createFixture } = await import('../demo/fixture.ts')
     const { demoJobs } = await import('../demo/jobs.ts')
-    const { finalTable, isolationText, playJob } = await import('../demo/play.ts')
+    const { playJob, printSummary } = await import('../demo/play.ts')
     const fixture = await createFixture()
     const env = { ...outer.env, DEPUTY_HOME: fixture.deputyHome, DEPUTY_HTTP: 'false' }
     const context = createContext({ env, argv: outer.colors.enabled ? [] : ['--no-color'] })
@@ -29,9 +30,14 @@ export default defineCommand({
       for (const job of demoJobs(fixture))
         played.push(await playJob(context, client, job, interrupted.signal))
       const last = played.at(-1)!.result
-      await context.print(`\n${finalTable(played, context)}`)
-      const isolation = isolationText(last.isolation, Math.min(context.out.columns, 100) - 12)
-      if (last.isolation.length > 0) await context.print(`\n${isolation.map(dim).join('\n')}\n`)
+      await context.print('\n')
+      await printSummary(context, played)
+      const isolation = wrap(
+        `isolation: ${last.isolation.join(', ')}`,
+        Math.min(context.out.columns, 100),
+        11,
+      )
+      if (last.isolation.length > 0) await context.print(`\n${dim(isolation)}\n`)
       const good = played.every(({ demo, result }) => demo.expect(result))
       await context.print(
         `\n${good ? green('All jobs ended as expected.') : red('Some jobs did not end as expected. Run deputy doctor.')}\n\n` +

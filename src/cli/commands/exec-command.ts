@@ -1,9 +1,8 @@
 import { parseArgs, usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 import { exitStatusOf } from '../exit-status.ts'
-import { explainEnd } from '../explain-end.ts'
 import { submitFromInput } from '../submit-manifest.ts'
-import { warnAboutArtifacts } from '../warn-about-artifacts.ts'
+import { watchToEnd } from '../watch-to-end.ts'
 import { MANIFEST_FLAGS, WATCH_FLAGS } from './job-flags.ts'
 
 const { env, secret, timeout, file, artifact, label, json } = MANIFEST_FLAGS
@@ -25,13 +24,7 @@ same workspace. Output and exit status are those of deputy run.`,
     if (command.length === 0) throw usage('No command given. Usage: deputy exec MACHINE -- COMMAND', 'exec')
     const unset = parseArgs({ flags: MANIFEST_FLAGS, argv: [], command: 'exec' }).flags
     const input = { flags: { ...unset, ...flags, machine }, args: [], rest: command }
-    const { client, manifest, job } = await submitFromInput(context, input, { command: 'exec' })
-    const { watchJob } = await import('../watch-job.ts')
-    const quiet = flags.quiet || flags.json
-    const last = await watchJob(context, client, job, { raw: flags.raw, quiet, mute: flags.json })
-    if (flags.json) await context.printJson(await client.result(last.job_id))
-    else await explainEnd(context, last)
-    if (!quiet) await warnAboutArtifacts(context, client, { job: last, manifest })
-    return exitStatusOf(last)
+    const submitted = await submitFromInput(context, input, { command: 'exec' })
+    return exitStatusOf(await watchToEnd(context, submitted, flags))
   },
 })

@@ -5,7 +5,7 @@ import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import type { Colors } from '../terminal/colors.ts'
 import { age, duration, shortId, statusColor, statusMark } from '../terminal/format.ts'
-import { type Column, table } from '../terminal/table.ts'
+import type { Column } from '../terminal/table.ts'
 
 export default defineCommand({
   usage: '[flags]',
@@ -28,9 +28,8 @@ export default defineCommand({
       await context.err.write('No jobs found. Start one: deputy run -- echo hello\n')
       return 0
     }
-    const { out, colors } = context
-    await context.print(table(page.jobs, columns(colors), { width: out.columns, heading: colors.dim }))
-    if (page.next_cursor !== null && out.isTTY)
+    await context.printTable(page.jobs, columns(context.colors))
+    if (page.next_cursor !== null && context.out.isTTY)
       await context.err.write(context.errColors.dim(`more: deputy list --cursor ${page.next_cursor}\n`))
     return 0
   },

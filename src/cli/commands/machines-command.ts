@@ -5,7 +5,7 @@ import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { resolveMachineId } from '../resolve-id.ts'
 import { age, shortId } from '../terminal/format.ts'
-import { type Column, table } from '../terminal/table.ts'
+import type { Column } from '../terminal/table.ts'
 
 export default defineCommand({
   usage: '[rm ID…]',
@@ -30,11 +30,11 @@ export default defineCommand({
     const machines = await client.machines()
     if (flags.json) return context.printJson(machines)
     if (machines.length === 0) return context.print('No machines.\n')
-    const rows = table(machines, COLUMNS, { width: context.out.columns, heading: context.colors.dim })
+    await context.printTable(machines, COLUMNS)
     const problems = machines
       .filter(machine => machine.problem !== null)
       .map(({ machine_id, problem }) => `${shortId(machine_id)}: ${visible(problem!)}\n`)
-    return context.print(`${rows}${problems.join('')}`)
+    return context.print(problems.join(''))
   },
 })
 

@@ -1,8 +1,9 @@
-import { didYouMean } from '../../jobs/nearest.ts'
-import { usage } from '../args/parse.ts'
+import { unknownSubcommand, usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import { CLIENT_NAMES } from '../mcp-clients/clients.ts'
+
+const VERBS = ['install', 'uninstall']
 
 export default defineCommand({
   usage: '[flags] | install CLIENT [flags] | uninstall CLIENT',
@@ -20,15 +21,11 @@ configuration of a client, with uninstall it removes itself again: ${CLIENT_NAME
     name: { type: 'string', value: 'NAME', summary: 'install: what the client calls it (default deputy)' },
     json: JSON_FLAG,
   },
-  words: ['install', 'uninstall'],
-  suggest: async (_, first) => (['install', 'uninstall'].includes(first) ? CLIENT_NAMES : []),
+  words: VERBS,
+  suggest: async (_, first) => (VERBS.includes(first) ? CLIENT_NAMES : []),
   async run(context, { flags, args }) {
     const [verb, client] = args
-    if (verb !== 'install' && verb !== 'uninstall')
-      throw usage(
-        `Unknown subcommand 'mcp ${verb}'${didYouMean(verb ?? '', ['install', 'uninstall']) || '.'}`,
-        'mcp',
-      )
+    if (verb !== 'install' && verb !== 'uninstall') throw unknownSubcommand('mcp', verb, VERBS)
     if (client === undefined) throw usage(`No client given. Use one of ${CLIENT_NAMES.join(', ')}.`, 'mcp')
     const { installClient, uninstallClient } = await import('../mcp-clients/install.ts')
     if (verb === 'uninstall') return uninstallClient(context, { client, name: flags.name ?? 'deputy' })

@@ -2,11 +2,13 @@ import { AppError } from '../../jobs/errors.ts'
 import type { ClusterNode } from '../../nodes/inventory.ts'
 import { findNode } from '../../nodes/inventory.ts'
 import type { NodeStatus } from '../../nodes/probe/node-monitor.ts'
-import { usage } from '../args/parse.ts'
+import { unknownSubcommand, usage } from '../args/parse.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
-import { type Column, table } from '../terminal/table.ts'
+import type { Column } from '../terminal/table.ts'
+
+const VERBS = ['list', 'check', 'add', 'remove', 'reload']
 
 export default defineCommand({
   usage: '[list | check [ID…] | add [USER@]HOST[:PORT] | remove ID | reload]',
@@ -35,7 +37,7 @@ reload after you edit the configuration file by hand.`,
     'max-tasks': { type: 'number', value: 'N', summary: 'add: commands at once' },
     json: JSON_FLAG,
   },
-  words: ['list', 'check', 'add', 'remove', 'reload'],
+  words: VERBS,
   async run(context, { flags, args }) {
     const [verb = 'list', ...names] = args
     const { clusterConfig, withCluster } = await import('../nodes/open-nodes.ts')
@@ -97,7 +99,7 @@ reload after you edit the configuration file by hand.`,
         return context.print(`${describeChange(nodes)}\n${waits || ''}`)
       }
       default:
-        throw usage(`Unknown subcommand 'nodes ${verb}'. Use list, check, add, remove or reload.`, 'nodes')
+        throw unknownSubcommand('nodes', verb, VERBS)
     }
   },
 })
@@ -111,7 +113,7 @@ const describeChange = (change: Readonly<Record<string, readonly string[]>>): st
 const show = <T>(context: Context, rows: readonly T[], columns: Column<T>[]): Promise<number> =>
   rows.length === 0
     ? context.print('No nodes. Add one: deputy nodes add user@host\n')
-    : context.print(table(rows, columns, { width: context.out.columns, heading: context.colors.dim }))
+    : context.printTable(rows, columns)
 
 const showChecks = async (context: Context, statuses: readonly NodeStatus[]): Promise<void> => {
   await show(context, statuses, STATUS_COLUMNS)

@@ -1,7 +1,7 @@
 import { loadConfig } from '../../config/load.ts'
 import { templateSeed } from '../../guest/template-seed.ts'
 import { buildTemplate, templateLines } from '../../proxmox/build-template.ts'
-import { usage } from '../args/parse.ts'
+import { unknownSubcommand, usage } from '../args/parse.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTED } from '../exit-status.ts'
@@ -10,6 +10,8 @@ import { approveCall } from '../proxmox/approve.ts'
 import { applySetup, printSetup } from '../proxmox/setup.ts'
 import { trustCertificate } from '../proxmox/trust.ts'
 import { withCluster } from '../proxmox/with-cluster.ts'
+
+const VERBS = ['approve', 'trust', 'setup', 'template']
 
 export default defineCommand({
   usage: 'approve [ID] | trust HOST | setup | template [flags]',
@@ -45,7 +47,7 @@ export default defineCommand({
     node: { type: 'string', value: 'NODE', summary: 'template: node to make it on' },
     name: { type: 'string', value: 'NAME', summary: 'template: its name (agent-template)' },
   },
-  words: ['approve', 'trust', 'setup', 'template'],
+  words: VERBS,
   async run(context, { flags, args }) {
     if (args[0] === 'approve') return approveCall(context, args[1])
     if (args[0] === 'trust') {
@@ -72,8 +74,7 @@ export default defineCommand({
       return flags.apply ? applySetup(context, wish) : printSetup(context, wish)
     }
     const storage = disks?.[0] ?? 'local-lvm'
-    if (args[0] !== 'template')
-      throw usage('No subcommand given. Usage: deputy proxmox approve | trust | setup | template', 'proxmox')
+    if (args[0] !== 'template') throw unknownSubcommand('proxmox', args[0], VERBS)
     const name = flags.name ?? 'agent-template'
     if (flags.image === undefined) {
       return context.print(`${templateLines({ vmid: template, name, storage, bridge }).join('\n')}\n`)

@@ -3,10 +3,9 @@ import type { FlagSpecs, Parsed } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
 import type { Context } from '../context.ts'
 import { exitStatusOf } from '../exit-status.ts'
-import { explainEnd } from '../explain-end.ts'
 import { isManifestFile } from '../manifest/read.ts'
 import { prepareJob, submitFromInput } from '../submit-manifest.ts'
-import { warnAboutArtifacts } from '../warn-about-artifacts.ts'
+import { watchToEnd } from '../watch-to-end.ts'
 import { MANIFEST_FLAGS, WATCH_FLAGS } from './job-flags.ts'
 
 const RUN_FLAGS = {
@@ -45,20 +44,10 @@ Several words are passed as an argument list. A single word with shell syntax in
     if (flags.apply && flags.workspace === undefined) throw usage('--apply needs --workspace DIR.', 'run')
     if (flags.apply && flags.json) throw usage('--apply and --json cannot be used together.', 'run')
     if (flags.interactive) return runInteractive(context, input)
-    const { client, manifest, job } = await submitFromInput(context, input, {
-      command: 'run',
-      patch: flags.apply,
-    })
+    const submitted = await submitFromInput(context, input, { command: 'run', patch: flags.apply })
+    const { client, job } = submitted
     if (flags.detach) return flags.json ? context.printJson(job) : context.print(`${job.job_id}\n`)
-    const { watchJob } = await import('../watch-job.ts')
-    const last = await watchJob(context, client, job, {
-      raw: flags.raw,
-      quiet: flags.quiet || flags.json,
-      mute: flags.json,
-    })
-    if (flags.json) await context.printJson(await client.result(last.job_id))
-    else await explainEnd(context, last)
-    if (!flags.json && !flags.quiet) await warnAboutArtifacts(context, client, { job: last, manifest })
+    const last = await watchToEnd(context, submitted, flags)
     if (flags.apply && last.status === 'success') {
       const { reviewPatch } = await import('../patch/review-patch.ts')
       await reviewPatch(context, client, { id: last.job_id, directory: flags.workspace!, yes: flags.yes })

@@ -1,7 +1,7 @@
 import { loadConfig } from '../../config/load.ts'
 import { JSON_FLAG } from '../args/spec.ts'
 import { defineCommand } from '../command.ts'
-import { type Column, table } from '../terminal/table.ts'
+import type { Column } from '../terminal/table.ts'
 
 interface SecretView {
   readonly name: string
@@ -34,7 +34,7 @@ secrets.NAME env:NAME.`,
       }
     })
     if (flags.json) return context.printJson({ secrets })
-    return context.print(table(secrets, COLUMNS, { width: context.out.columns, heading: context.colors.dim }))
+    return context.printTable(secrets, COLUMNS)
   },
 })
 

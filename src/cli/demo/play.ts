@@ -4,9 +4,9 @@ import type { JobResult, JobView } from '../../engine/deputy.ts'
 import { visible } from '../../jobs/visible-text.ts'
 import type { Context } from '../context.ts'
 import type { Colors } from '../terminal/colors.ts'
-import { duration, shortId, statusColor, statusMark, toldPhases } from '../terminal/format.ts'
+import { duration, phases, shortId, statusColor, statusMark } from '../terminal/format.ts'
 import { createSafeOutput } from '../terminal/safe-output.ts'
-import { type Column, table } from '../terminal/table.ts'
+import type { Column } from '../terminal/table.ts'
 import type { DemoJob } from './jobs.ts'
 
 export interface Played {
@@ -58,7 +58,7 @@ const summary = (job: JobView, colors: Colors): string => {
   )(`${statusMark(job.status)} ${[job.status, end].filter(Boolean).join(', ')}`)
 }
 
-export const finalTable = (played: readonly Played[], context: Context): string => {
+export const printSummary = async (context: Context, played: readonly Played[]): Promise<number> => {
   const { colors } = context
   const columns: Column<Played>[] = [
     { title: 'JOB', value: ({ result }) => shortId(result.job_id) },
@@ -73,23 +73,7 @@ export const finalTable = (played: readonly Played[], context: Context): string 
       align: 'right',
     },
     { title: 'TIME', value: ({ result }) => duration(result.duration_seconds), align: 'right' },
-    { title: 'PHASES', value: ({ result }) => phaseList(result.phases) },
+    { title: 'PHASES', value: ({ result }) => phases(result.phases) },
   ]
-  return table(played, columns, { width: context.out.columns, heading: colors.dim })
-}
-
-const phaseList = (phases: Readonly<Record<string, number>>): string =>
-  toldPhases(phases)
-    .map(([name, ms]) => `${name} ${ms < 1000 ? `${Math.round(ms)}ms` : `${(ms / 1000).toFixed(1)}s`}`)
-    .join(' · ')
-
-/** The isolation list, wrapped into lines. */
-export const isolationText = (parts: readonly string[], width: number): string[] => {
-  const lines = ['']
-  for (const part of parts) {
-    const more = `${part}${part === parts.at(-1) ? '' : ', '}`
-    if (lines.at(-1) !== '' && lines.at(-1)!.length + more.length > width) lines.push('')
-    lines[lines.length - 1] += more
-  }
-  return lines.map((line, index) => `${index === 0 ? 'isolation: ' : '           '}${line.trimEnd()}`)
+  return context.printTable(played, columns)
 }

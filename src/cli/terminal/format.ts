@@ -20,21 +20,19 @@ export const localTime = (at: number): string => {
   return new Date(at + offset * 60_000).toISOString().slice(11, 23) + zone
 }
 
-export const age = (iso: string, now: number = Date.now()): string => {
-  const seconds = Math.max(0, (now - Date.parse(iso)) / 1000)
+export const age = (iso: string): string => {
+  const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000)
   if (seconds < 60) return `${Math.floor(seconds)}s`
   if (seconds < 3600) return `${Math.floor(seconds / 60)}m`
   return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
 }
 
 export const phases = (value: Readonly<Record<string, number>>): string =>
-  toldPhases(value)
+  Object.entries(value)
+    // `running` (measured by the daemon) and `run` (measured by the machine) are the same time.
+    .filter(([name]) => name !== 'running' || value.run === undefined)
     .map(([name, ms]) => `${name} ${ms < 1000 ? `${Math.round(ms)} ms` : duration(ms / 1000)}`)
     .join(', ')
-
-/** `running` (measured by the daemon) and `run` (measured by the machine) are the same time; show one. */
-export const toldPhases = (value: Readonly<Record<string, number>>): [string, number][] =>
-  Object.entries(value).filter(([name]) => name !== 'running' || value.run === undefined)
 
 /** The end of an id: with ids ordered by time, that is where they differ. Commands take it. */
 export const shortId = (id: string): string => id.slice(-8)
