@@ -36,11 +36,8 @@ export const readRegularFile = async (path: string, options: ReadOptions): Promi
 }
 
 /** Streams a regular file of any size. */
-export async function* streamRegularFile(
-  path: string,
-  options: OpenOptions = {},
-): AsyncGenerator<Uint8Array> {
-  const handle = await openRegularFile(path, options)
+export async function* streamRegularFile(path: string): AsyncGenerator<Uint8Array> {
+  const handle = await openRegularFile(path)
   try {
     for await (const chunk of handle.createReadStream({ autoClose: false })) yield chunk as Buffer
   } finally {

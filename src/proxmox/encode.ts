@@ -12,22 +12,6 @@ export const MAX_BODY_BYTES = 512 * 1024
 export const path = (strings: TemplateStringsArray, ...values: (string | number)[]): string =>
   strings.reduce((text, part, index) => text + segment(values[index - 1]!) + part)
 
-/** Fills the `{name}` placeholders of a path and returns the remaining parameters. */
-export const fillPath = (template: string, params: Params): { path: string; rest: Params } => {
-  const rest: Record<string, Params[string]> = { ...params }
-  const filled = template.replace(/\{([^}]+)\}/g, (_, name: string) => {
-    const value = rest[name]
-    if (value === undefined || value === null || Array.isArray(value)) {
-      throw new AppError('invalid', `${template} needs a value for "${name}".`, {
-        hint: `Pass ${name} with the parameters.`,
-      })
-    }
-    delete rest[name]
-    return segment(value as string | number)
-  })
-  return { path: filled, rest }
-}
-
 /** Encodes booleans as 1 and 0 and repeats the key of arrays: the only forms that Proxmox VE accepts. */
 export const encodeParams = (params: Params): string => {
   const form = new URLSearchParams()

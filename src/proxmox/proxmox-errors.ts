@@ -63,7 +63,7 @@ export const errorFromResponse = (call: Call, response: ApiResponse): AppError =
     : ''
   return new AppError(CODES[kind].code, `Proxmox VE refused ${call.method} ${call.path}: ${text}${listed}`, {
     hint: hintFor(kind, call),
-    retryable: CODES[kind].retryable,
+    retryable: CODES[kind].retryable ?? false,
     details: details(kind, call, { status: response.status, ...(errors ? { errors } : {}), ...extra }),
   })
 }
@@ -80,7 +80,7 @@ export const errorFromTask = (
   const extra = kind === 'permission' ? parsePermissionFailure(exitStatus) : undefined
   return new AppError(CODES[found].code, `The Proxmox VE task ${type} failed: ${exitStatus}`, {
     hint: CODES[found].hint,
-    retryable: CODES[found].retryable,
+    retryable: CODES[found].retryable ?? false,
     details: { source: 'proxmox', kind: found, upid, exitStatus, log, ...extra } satisfies ProxmoxDetails,
   })
 }
@@ -151,97 +151,83 @@ const readBody = (response: ApiResponse): { message: string; errors?: Record<str
 
 interface Meaning {
   readonly code: ErrorCode
-  readonly retryable: boolean
   readonly hint: string
+  readonly retryable?: true
 }
 
 const CODES: Record<ErrorKind, Meaning> = {
-  parameters: { code: 'invalid', retryable: false, hint: 'Correct the parameters named above.' },
+  parameters: { code: 'invalid', hint: 'Correct the parameters named above.' },
   unauthorized: {
     code: 'unauthorized',
-    retryable: false,
     hint: 'The token is unknown, expired or revoked: check PROXMOX_USER, PROXMOX_TOKEN_NAME and PROXMOX_TOKEN_VALUE.',
   },
   permission: {
     code: 'denied',
-    retryable: false,
     hint: 'The token lacks a privilege; with privilege separation user and token both need it: deputy doctor',
   },
   root_only: {
     code: 'denied',
-    retryable: false,
     hint: 'Only root@pam with a password may do this, no token. On a node, as root:',
   },
   ticket_only: {
     code: 'denied',
-    retryable: false,
     hint: 'API tokens may not do this: set PROXMOX_USER and PROXMOX_PASSWORD instead of the token, or on a node, as root:',
   },
-  unknown_call: {
-    code: 'unsupported',
-    retryable: false,
-    hint: 'This Proxmox VE version has no such path or method.',
-  },
-  missing: {
-    code: 'not_found',
-    retryable: false,
-    hint: 'It was deleted or never existed: list what exists first.',
-  },
+  unknown_call: { code: 'unsupported', hint: 'This Proxmox VE version has no such path or method.' },
+  missing: { code: 'not_found', hint: 'It was deleted or never existed: list what exists first.' },
   elsewhere: {
     code: 'not_found',
-    retryable: false,
     hint: 'The storage is restricted to other nodes: Datacenter, Storage, Nodes.',
   },
-  exists: { code: 'conflict', retryable: false, hint: 'Choose another id or name.' },
+  exists: { code: 'conflict', hint: 'Choose another id or name.' },
   changed: {
     code: 'conflict',
-    retryable: true,
     hint: 'It was changed in the meantime: read it again and retry.',
+    retryable: true,
   },
-  running: { code: 'conflict', retryable: false, hint: 'Stop the guest first.' },
-  stopped: { code: 'conflict', retryable: false, hint: 'Start the guest first.' },
+  running: { code: 'conflict', hint: 'Stop the guest first.' },
+  stopped: { code: 'conflict', hint: 'Start the guest first.' },
   locked: {
     code: 'unavailable',
-    retryable: true,
     hint: 'Another operation holds the lock: try again later.',
+    retryable: true,
   },
   stale_lock: {
     code: 'conflict',
-    retryable: true,
     hint: 'If no operation is running on this guest, remove the lock as root on the node: qm unlock <vmid>',
+    retryable: true,
   },
   agent_down: {
     code: 'unavailable',
-    retryable: true,
     hint: 'The guest agent has not started yet or is missing: install qemu-guest-agent in the template.',
+    retryable: true,
   },
-  agent_off: { code: 'unsupported', retryable: false, hint: 'Enable it: qm set <vmid> --agent enabled=1' },
+  agent_off: { code: 'unsupported', hint: 'Enable it: qm set <vmid> --agent enabled=1' },
   no_space: {
     code: 'unavailable',
-    retryable: true,
     hint: 'The storage is full: free space or use another storage.',
+    retryable: true,
   },
   no_quorum: {
     code: 'unavailable',
-    retryable: true,
     hint: 'The cluster has no quorum. On a node: pvecm status',
+    retryable: true,
   },
   node_down: {
     code: 'unavailable',
-    retryable: true,
     hint: 'The node does not answer. On another node: pvecm nodes',
+    retryable: true,
   },
   unreachable: {
     code: 'unavailable',
-    retryable: true,
     hint: 'Check PROXMOX_HOST and the network: deputy doctor',
+    retryable: true,
   },
-  tls: { code: 'unavailable', retryable: false, hint: 'Check the certificate: deputy doctor' },
-  uncertain: { code: 'unavailable', retryable: false, hint: 'Check what happened before trying again.' },
-  task_failed: { code: 'internal', retryable: false, hint: 'The last lines of its log are in the details.' },
+  tls: { code: 'unavailable', hint: 'Check the certificate: deputy doctor' },
+  uncertain: { code: 'unavailable', hint: 'Check what happened before trying again.' },
+  task_failed: { code: 'internal', hint: 'The last lines of its log are in the details.' },
   server: {
     code: 'internal',
-    retryable: false,
     hint: 'The message is from Proxmox VE; the journal of the node may have more.',
   },
 }

@@ -3,13 +3,10 @@ import { AppError } from '../jobs/errors.ts'
 export interface Upid {
   readonly upid: string
   readonly node: string
-  readonly pid: number
-  readonly startTime: number
   readonly type: string
   /** The guest, storage or other object of the task; for a clone the source, not the new guest. */
   readonly id: string
   readonly user: string
-  readonly tokenName: string | undefined
 }
 
 const UPID =
@@ -22,16 +19,12 @@ export const parseUpid = (text: string): Upid => {
       hint: 'A task id looks like UPID:pve1:0000A1B2:00C3D4E5:66F7A8B9:qmclone:9000:user@pve!token:',
     })
   }
-  const [user = '', tokenName] = match[7]!.split('!')
   return {
     upid: text,
     node: match[1]!,
-    pid: Number.parseInt(match[2]!, 16),
-    startTime: Number.parseInt(match[4]!, 16),
     type: match[5]!,
     id: match[6]!,
-    user,
-    tokenName,
+    user: match[7]!.split('!')[0]!,
   }
 }
 

@@ -44,7 +44,7 @@ export const treeDirectory = (owner: string, key: string): string => {
 export const pushTree = async (request: PushRequest): Promise<Pushed> => {
   const directory = treeDirectory(request.owner, request.key)
   const before = await readManifest(request, directory)
-  const entries = await request.source.entries(before)
+  const entries = await request.source.entries()
   const now = new Map(entries.map(entry => [entry.path, entry]))
   const changed = entries.filter(entry => !isSame(before.get(entry.path), entry))
   const removed = [...before.values()]

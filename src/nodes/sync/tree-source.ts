@@ -1,11 +1,7 @@
 import { createHash } from 'node:crypto'
-import { readlink } from 'node:fs/promises'
-import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { type Extract, extract, type Pack } from 'tar-stream'
-import { streamRegularFile } from '../../files/regular-file.ts'
-import { walkWorkspace } from '../../files/walk-workspace.ts'
 import { AppError } from '../../jobs/errors.ts'
 
 export interface TreeEntry {
@@ -20,46 +16,12 @@ export interface TreeEntry {
 
 /** A tree of files to copy to a node. */
 export interface TreeSource {
-  /** Reuses the hash from `known` for a file with the same size and modification time, instead of reading it. */
-  entries(known: ReadonlyMap<string, TreeEntry>): Promise<TreeEntry[]>
+  entries(): Promise<TreeEntry[]>
   /** Adds the wanted entries to an archive, below `tree/`. */
   pack(into: Pack, wanted: ReadonlySet<string>): Promise<void>
 }
 
 export const TREE = 'tree'
-
-/** A local directory, without `.git` and files that .gitignore excludes. */
-export const directorySource = (root: string): TreeSource => {
-  const links = new Map<string, string>()
-  const listed = new Map<string, TreeEntry>()
-  return {
-    entries: async known => {
-      for await (const { path, stats } of walkWorkspace(root)) {
-        if (!isPortable(path)) continue
-        const common = { path, mode: stats.mode & 0o777, mtime: Math.floor(stats.mtimeMs) }
-        if (stats.isDirectory()) listed.set(path, { ...common, type: 'directory', size: 0, hash: '' })
-        else if (stats.isSymbolicLink()) {
-          const target = await readlink(join(root, path))
-          links.set(path, target)
-          listed.set(path, { ...common, type: 'link', size: 0, hash: digest(target) })
-        } else if (stats.isFile()) {
-          const before = known.get(path)
-          const same = before?.type === 'file' && before.size === stats.size && before.mtime === common.mtime
-          const hash = same ? before.hash : await hashFile(join(root, path))
-          listed.set(path, { ...common, type: 'file', size: stats.size, hash })
-        }
-      }
-      return [...listed.values()]
-    },
-    pack: async (into, wanted) => {
-      for (const entry of listed.values()) {
-        if (!wanted.has(entry.path)) continue
-        if (entry.type === 'file') await addFile(into, entry, streamRegularFile(join(root, entry.path)))
-        else addHeader(into, entry, links.get(entry.path))
-      }
-    },
-  }
-}
 
 /** A tar archive, optionally gzipped. It is opened twice: to list its entries, and to send the wanted ones. */
 export const tarSource = (open: () => AsyncIterable<Uint8Array>): TreeSource => {
@@ -180,22 +142,7 @@ const addFile = async (
     mtime: new Date(entry.mtime),
     size: entry.size,
   }
-  // A file that grew since it was listed is cut at the listed size. One that shrank makes the archive fail.
-  let left = entry.size
-  const chunks = async function* (): AsyncGenerator<Uint8Array> {
-    for await (const chunk of content) {
-      if (left <= 0) break
-      const part = chunk.subarray(0, left)
-      left -= part.length
-      yield part
-    }
-  }
-  if (entry.size === 0) {
-    for await (const _ of content);
-    into.entry(header, '')
-    return
-  }
-  await pipeline(chunks(), into.entry(header))
+  await pipeline(content, into.entry(header))
 }
 
 /** Whether a path can be in a tar archive and stays inside the tree. Other files are not copied. */
@@ -205,10 +152,4 @@ export const isPortable = (path: string): boolean =>
   !path.includes('\0') &&
   path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 
-const digest = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')
-
-const hashFile = async (path: string): Promise<string> => {
-  const hash = createHash('sha256')
-  for await (const chunk of streamRegularFile(path)) hash.update(chunk)
-  return hash.digest('hex')
-}
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -38,7 +38,7 @@ const unpack = async (
 /** Without what a tar must not have. It is read once before anything is sent, so that a broken one stops the job. */
 const workspaceTar = async (read: () => AsyncIterable<Uint8Array>): Promise<AsyncIterable<unknown>> => {
   const source = tarSource(read)
-  const entries = await source.entries(new Map())
+  const entries = await source.entries()
   const tar = pack()
   source.pack(tar, new Set(entries.map(entry => entry.path))).then(
     () => tar.finalize(),

@@ -5,7 +5,7 @@ import type { Version } from '../pve-version.ts'
 import type { Operation } from './catalogue-operation.ts'
 
 /** Increase this when Operation changes, so that a new version of Deputy ignores old cache files. */
-const FORMAT_VERSION = 1
+const FORMAT_VERSION = 2
 
 /** Returns undefined if the cache is missing or damaged. */
 export const readCache = async (dir: string, version: Version): Promise<Operation[] | undefined> => {

@@ -7,11 +7,8 @@ export interface Operation {
   readonly name: string
   readonly description: string
   readonly params: readonly Parameter[]
-  /** The permission rule of Proxmox as JSON, shortened. */
-  readonly permissions?: string
   /** There is no permission rule, so only root@pam with a ticket may call it. */
   readonly rootOnly: boolean
-  readonly tokenAllowed: boolean
   readonly returns: string
   /** Accepts parameters that are not listed. */
   readonly open: boolean
@@ -33,6 +30,4 @@ export interface Parameter {
   readonly format?: string
   /** The keys of a property string such as `virtio,bridge=vmbr0`. */
   readonly properties?: readonly string[]
-  readonly default?: string | number | boolean
-  readonly alias?: string
 }

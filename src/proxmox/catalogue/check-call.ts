@@ -1,3 +1,4 @@
+import { didYouMean } from '../../jobs/nearest.ts'
 import { encodeScalar, type Scalar } from '../encode.ts'
 import type { Operation, Parameter } from './catalogue-operation.ts'
 import type { FindOperation } from './operation-matcher.ts'
@@ -85,15 +86,11 @@ const scalarProblem = (param: Parameter, text: string): Omit<Problem, 'param'> |
 }
 
 const unknownParameter = (operation: Operation, name: string): Problem => {
-  const near = nearest(
+  const guess = didYouMean(
     name,
     operation.params.map(param => param.name),
   )
-  return {
-    param: name,
-    problem: `is not a known parameter${near ? `; did you mean "${near}"?` : ''}`,
-    severity: 'unsure',
-  }
+  return { param: name, problem: `is not a known parameter${guess}`, severity: 'unsure' }
 }
 
 const unknownOperation = (find: FindOperation, { verb, path }: { verb: string; path: string }): Problem => {
@@ -103,22 +100,4 @@ const unknownOperation = (find: FindOperation, { verb, path }: { verb: string; p
     problem: `${verb.toUpperCase()} ${path} is not in the catalogue of this host${also}`,
     severity: 'unsure',
   }
-}
-
-const nearest = (name: string, known: readonly string[]): string | undefined => {
-  const plain = (text: string) => text.toLowerCase().replace(/[-_]/g, '')
-  return (
-    known.find(one => plain(one) === plain(name)) ??
-    known.find(one => plain(one).startsWith(plain(name)) || plain(name).startsWith(plain(one))) ??
-    known.find(one => sharesAllButOne(plain(one), plain(name)))
-  )
-}
-
-const sharesAllButOne = (a: string, b: string): boolean => {
-  if (Math.abs(a.length - b.length) > 1 || a.length < 4) return false
-  let start = 0
-  while (start < a.length && a[start] === b[start]) start++
-  let end = 0
-  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end++
-  return Math.max(a.length, b.length) - start - end <= 1
 }

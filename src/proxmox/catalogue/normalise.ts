@@ -24,16 +24,13 @@ const walk = (nodes: unknown, found: Operation[]): void => {
 
 const operation = (verb: Verb, path: string, info: Loose): Operation => {
   const schema = asRecord(info.parameters)
-  const permissions = info.permissions
   return {
     verb,
     path,
     name: text(info.name),
     description: text(info.description),
     params: Object.entries(asRecord(schema.properties)).map(([name, one]) => parameter(name, asRecord(one))),
-    ...(permissions === undefined ? {} : { permissions: shorten(permissions) }),
-    rootOnly: permissions === undefined,
-    tokenAllowed: info.allowtoken === undefined || isTrue(info.allowtoken),
+    rootOnly: info.permissions === undefined,
     returns: text(asRecord(info.returns).type),
     open: schema.additionalProperties !== undefined && isTrue(schema.additionalProperties),
   }
@@ -42,7 +39,6 @@ const operation = (verb: Verb, path: string, info: Loose): Operation => {
 const parameter = (name: string, schema: Loose): Parameter => {
   const format = schema.format
   const nested = typeof format === 'object' && format !== null ? Object.keys(format) : undefined
-  const fallback = schema.default
   return strip({
     name: name.replace(/\[n\]$/, ''),
     indexed: name.endsWith('[n]'),
@@ -57,10 +53,6 @@ const parameter = (name: string, schema: Loose): Parameter => {
     pattern: typeof schema.pattern === 'string' ? schema.pattern : undefined,
     format: typeof format === 'string' ? format : undefined,
     properties: nested,
-    default: ['string', 'number', 'boolean'].includes(typeof fallback)
-      ? (fallback as string | number)
-      : undefined,
-    alias: typeof schema.alias === 'string' ? schema.alias : undefined,
   })
 }
 
@@ -75,10 +67,6 @@ const number = (value: unknown): number | undefined => {
   if (value === undefined || value === null || value === '') return undefined
   const parsed = Number(value)
   return Number.isFinite(parsed) ? parsed : undefined
-}
-const shorten = (permissions: unknown): string => {
-  const json = JSON.stringify(permissions) ?? ''
-  return json.length > 400 ? `${json.slice(0, 397)}...` : json
 }
 const strip = (loose: { [K in keyof Parameter]: Parameter[K] | undefined }): Parameter =>
   Object.fromEntries(Object.entries(loose).filter(([, value]) => value !== undefined)) as object as Parameter

@@ -1,11 +1,12 @@
 import { existsSync, mkdirSync, mkdtempSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { packDirectory } from '../../../src/files/pack-directory.ts'
 import type { Cluster } from '../../../src/nodes/cluster.ts'
 import type { Ssh } from '../../../src/nodes/ssh/ssh-session.ts'
 import { fillWorkspace } from '../../../src/nodes/sync/node-workspace.ts'
 import { pushTree } from '../../../src/nodes/sync/push-tree.ts'
-import { directorySource } from '../../../src/nodes/sync/tree-source.ts'
+import { tarSource } from '../../../src/nodes/sync/tree-source.ts'
 import { listFiles } from '../../../src/runner/file-list.ts'
 import { readFiles } from '../../../src/runner/read-files.ts'
 import { channelTo, labCluster, runOn } from '../../support/labcluster.ts'
@@ -45,7 +46,7 @@ describe.skipIf(missing !== undefined)('a node with the tools of a BSD and no /p
     writeFileSync(join(source, 'a b.txt'), 'one\n')
     writeFileSync(join(source, 'run.sh'), '#!/bin/sh\n', { mode: 0o755 })
     symlinkSync('a b.txt', join(source, 'link'))
-    await pushTree({ ...where, key: 'k', source: directorySource(source) })
+    await pushTree({ ...where, key: 'k', source: tarSource(() => packDirectory(source)) })
     await fillWorkspace({ ...where, key: 'k' })
     const ran = await runOn(cluster, 'n1', {
       id,

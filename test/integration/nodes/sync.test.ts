@@ -1,17 +1,20 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { packDirectory } from '../../../src/files/pack-directory.ts'
 import { fillWorkspace, unpackInto } from '../../../src/nodes/sync/node-workspace.ts'
 import { pushTree } from '../../../src/nodes/sync/push-tree.ts'
-import { directorySource, tarSource } from '../../../src/nodes/sync/tree-source.ts'
+import { tarSource } from '../../../src/nodes/sync/tree-source.ts'
 import { listFiles } from '../../../src/runner/file-list.ts'
 import { readFiles } from '../../../src/runner/read-files.ts'
 import { channelTo, labCluster, runOn } from '../../support/labcluster.ts'
 import { createSshLab, missingForSshLab, type SshLab, waitFor } from '../../support/sshlab.ts'
 
 const missing = missingForSshLab()
+const sourceOf = (directory: string) => tarSource(() => packDirectory(directory))
 
 describe.skipIf(missing !== undefined)(
   `a directory on a node${missing ? ` (skipped: ${missing})` : ''}`,
@@ -53,8 +56,7 @@ describe.skipIf(missing !== undefined)(
       target: await cluster.target(cluster.find('n1'), signal),
       signal,
     })
-    const push = async (key: string) =>
-      pushTree({ ...(await request()), key, source: directorySource(directory) })
+    const push = async (key: string) => pushTree({ ...(await request()), key, source: sourceOf(directory) })
     const inHome = (path: string): string =>
       lab.nodes[0]!.inside(`cd ${lab.nodes[0]!.home}/.cache/deputy/test && ${path}`)
 
@@ -129,7 +131,7 @@ describe.skipIf(missing !== undefined)(
     it('does not stay on the node for ever', async () => {
       const limits = { days: 14, kibibytes: 1_000_000 }
       const pushed = async (key: string, more = limits) =>
-        pushTree({ ...(await request()), key, source: directorySource(directory), limits: more })
+        pushTree({ ...(await request()), key, source: sourceOf(directory), limits: more })
       const there = () => inHome('cd trees && ls -d keep-* | tr "\\n" " "').trim()
       await pushed('keep-old')
       await pushed('keep-used')
@@ -144,7 +146,7 @@ describe.skipIf(missing !== undefined)(
     it('cannot be copied to a full disk, and the reason is reported, however late it is noticed', async () => {
       await push('free')
       inHome('touch trees/taken')
-      const source = directorySource(directory)
+      const source = sourceOf(directory)
       const pack: typeof source.pack = into => waitFor(() => into.destroyed)
       const pushed = pushTree({ ...(await request()), key: 'taken', source: { ...source, pack } })
       await expect(pushed).rejects.toMatchObject({
@@ -159,8 +161,8 @@ describe.skipIf(missing !== undefined)(
       await expect(ssh.run({ target, signal, script })).rejects.toThrow('sent more than 8 MiB')
     })
 
-    it('is the same from a tar', async () => {
-      const source = tarSource(() => packDirectory(directory))
+    it('is the same from a gzipped tar', async () => {
+      const source = tarSource(() => Readable.from(packDirectory(directory)).pipe(createGzip()))
       const first = await pushTree({ ...(await request()), key: 'k5', source })
       expect(first.sent).toBe(7)
       expect(inHome('cat "trees/k5/tree/src/link"; trees/k5/tree/src/deep/run.sh')).toBe(
@@ -170,7 +172,7 @@ describe.skipIf(missing !== undefined)(
       const second = await pushTree({
         ...(await request()),
         key: 'k5',
-        source: tarSource(() => packDirectory(directory)),
+        source: sourceOf(directory),
       })
       expect(second).toMatchObject({ sent: 1, deleted: 0, bytes: 3 })
     })

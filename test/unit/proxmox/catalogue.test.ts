@@ -148,7 +148,7 @@ describe('checks before a call', () => {
 
   it('is unsure about what it does not know, and names the nearest', () => {
     expect(problems({ core: 1 })).toMatchObject([
-      { param: 'core', severity: 'unsure', problem: expect.stringContaining('"cores"') },
+      { param: 'core', severity: 'unsure', problem: expect.stringContaining("did you mean 'cores'?") },
     ])
     expect(problems({ 'net[n]': 1 })).toMatchObject([{ severity: 'unsure' }])
     expect(catalogue.check('GET', '/guests/100/settings', {})).toMatchObject([

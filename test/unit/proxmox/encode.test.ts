@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { encodeBody, encodeParams, fillPath, MAX_BODY_BYTES, path } from '../../../src/proxmox/encode.ts'
+import { encodeBody, encodeParams, MAX_BODY_BYTES, path } from '../../../src/proxmox/encode.ts'
 
 describe('parameters', () => {
   it('writes booleans as 1 and 0, repeats the key of an array, drops what is undefined', () => {
@@ -44,11 +44,5 @@ describe('paths', () => {
     expect(path`/nodes/pve1/tasks/${'UPID:pve1:0:0:0:t:1:a@pve!t:'}/status`).toBe(
       '/nodes/pve1/tasks/UPID%3Apve1%3A0%3A0%3A0%3At%3A1%3Aa%40pve!t%3A/status',
     )
-  })
-
-  it('fills a template and returns the parameters that are left', () => {
-    const filled = fillPath('/nodes/{node}/qemu/{vmid}/config', { node: 'a/b', vmid: 100, cores: 2 })
-    expect(filled).toEqual({ path: '/nodes/a%2Fb/qemu/100/config', rest: { cores: 2 } })
-    expect(() => fillPath('/nodes/{node}', {})).toThrow('"node"')
   })
 })

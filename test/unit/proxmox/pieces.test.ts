@@ -174,15 +174,13 @@ describe('task ids', () => {
     const upid = 'UPID:pve1:0000A1B2:00C3D4E5:66F7A8B9:qmclone:9000:user@pve!token:'
     expect(parseUpid(upid)).toMatchObject({
       node: 'pve1',
-      pid: 0xa1b2,
       type: 'qmclone',
       id: '9000',
       user: 'user@pve',
-      tokenName: 'token',
     })
     expect(parseUpid('UPID:pve-2:0000A1B2:00C3D4E5:66F7A8B9:imgcopy::root@pam:')).toMatchObject({
       id: '',
-      tokenName: undefined,
+      user: 'root@pam',
     })
   })
 

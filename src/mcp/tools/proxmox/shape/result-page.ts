@@ -18,13 +18,10 @@ export interface Page {
   total: number
 }
 
+const PAGE_SIZE = 100
+
 /** Formats a list as column names and rows, which takes a third of the tokens of a list of objects. */
-export const toPage = (
-  items: unknown,
-  defaults: readonly Field[],
-  query: Query = {},
-  pageSize = 100,
-): Page => {
+export const toPage = (items: unknown, defaults: readonly Field[], query: Query = {}): Page => {
   const list = (Array.isArray(items) ? items : []).map(item => (isRecord(item) ? item : { value: item }))
   const known = new Map(defaults.map(field => [field.name, field]))
   for (const item of list) {
@@ -38,7 +35,7 @@ export const toPage = (
   })
   const wanted = query.filter ? shaped.filter(parseFilter(query.filter, [...known.keys()])) : shaped
   const start = readCursor(query)
-  const limit = query.limit ?? pageSize
+  const limit = query.limit ?? PAGE_SIZE
   const slice = wanted.slice(start, start + limit)
   const shown = columns.filter(column => query.fields || slice.some(row => row[column] !== null))
   const page: Page = {
