@@ -26,13 +26,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   guest: ['jobs', 'egress', 'runner'],
   // These know nothing of jobs: of src/jobs they use only helpers without state.
   proxmox: ['jobs/errors', 'jobs/semaphore', 'files', 'runner/shell-words', 'proxmox/catalogue'],
-  'proxmox/catalogue': ['jobs/errors', 'jobs/deadline', 'jobs/records', 'proxmox'],
+  'proxmox/catalogue': ['jobs/errors', 'jobs/deadline', 'jobs/nearest', 'jobs/records', 'proxmox'],
   nodes: ['jobs/errors', 'jobs/nearest', 'jobs/own-property', 'jobs/deadline', 'nodes'],
   'nodes/addresses': ['jobs/errors', 'jobs/deadline', 'nodes'],
   'nodes/policy': ['jobs/errors', 'nodes'],
   'nodes/probe': ['jobs/errors', 'jobs/deadline', 'jobs/semaphore', 'nodes'],
   'nodes/ssh': ['jobs/errors', 'jobs/deadline', 'nodes'],
-  'nodes/sync': ['jobs/errors', 'files', 'nodes/ssh'],
+  'nodes/sync': ['jobs/errors', 'nodes/ssh'],
   // A provider knows no other provider. The shim in `local` starts the machines of the two providers that share it.
   'providers/local': [
     ...['ports', 'jobs', 'output', 'files', 'runner', 'egress', 'nodes'],
