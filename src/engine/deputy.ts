@@ -208,10 +208,22 @@ export interface JobResult extends JobView {
   readonly usage: Usage | null
   readonly isolation: readonly string[]
   readonly limits_hit: readonly string[]
+  /** CPU and memory over time, at most 60 samples; null where the runtime cannot tell. */
+  readonly resources: readonly ResourceView[] | null
   /** The jobs of a batch in the order of their submission, at most 100; absent for other jobs. */
   readonly members?: readonly BatchMember[]
   /** Which computer ran the job and why, when routing had a choice. */
   readonly executed_on: { readonly node: string; readonly because: string } | null
+}
+
+/** What a job had used at one moment. */
+export interface ResourceView {
+  /** Since the command started. */
+  readonly seconds: number
+  /** CPU time so far. */
+  readonly cpu_seconds: number
+  /** Memory of its processes, without files. */
+  readonly memory_bytes: number
 }
 
 /** How one job of a batch ended. */

@@ -1,6 +1,7 @@
 import type { Job } from '../jobs/job.ts'
+import type { ResourceSample } from '../jobs/resource-series.ts'
 import type { DaemonRecord, MachineRecord } from '../ports.ts'
-import type { BatchMember, DaemonSummary, JobSummary, JobView, MachineView } from './deputy.ts'
+import type { BatchMember, DaemonSummary, JobSummary, JobView, MachineView, ResourceView } from './deputy.ts'
 
 /** Fields of the public JSON that are not in the job record. Fields are added over time, never renamed. */
 export interface ViewExtras {
@@ -47,6 +48,12 @@ export const jobView = (
   error: job.error,
   output_bytes: job.outputBytes,
   labels: job.labels,
+})
+
+export const resourceView = ({ at, cpuMs, memory }: ResourceSample): ResourceView => ({
+  seconds: at / 1000,
+  cpu_seconds: cpuMs / 1000,
+  memory_bytes: memory,
 })
 
 export const jobSummary = (job: Job): JobSummary => ({

@@ -115,6 +115,7 @@ const exited = (exit: Exit, job: Job, now: number): Transition => {
     usage: exit.usage,
     isolation: exit.isolation,
     limitsHit: exit.limitsHit,
+    ...(exit.resources && { resources: exit.resources }),
     ...(exit.executedOn && { executedOn: exit.executedOn }),
     ...(exit.image && { image: exit.image }),
   }

@@ -7,7 +7,7 @@ import type { BatchMember, Deputy } from './deputy.ts'
 import type { EngineContext } from './engine-context.ts'
 import { followEvents, followOutput, waitForStatus } from './follow-job.ts'
 import type { JobLookup } from './job-lookup.ts'
-import { batchMember, jobSummary } from './job-views.ts'
+import { batchMember, jobSummary, resourceView } from './job-views.ts'
 import { listQuery } from './list-query.ts'
 import { excerpt, readPage } from './output-pages.ts'
 import { noArtifact, noJob, noPatch, notFinished } from './request-errors.ts'
@@ -95,6 +95,7 @@ export const readOperations = (context: EngineContext, { getJob, view }: JobLook
         usage: outcome?.usage ?? null,
         isolation: outcome?.isolation ?? [],
         limits_hit: outcome?.limitsHit ?? [],
+        resources: outcome?.resources?.map(resourceView) ?? null,
         executed_on: outcome?.executedOn ?? null,
         image: outcome?.image ?? null,
       }

@@ -82,6 +82,10 @@ export const resultSchema = jobSchema.extend({
   usage: z.looseObject({}).nullable().describe('What an AI agent consumed'),
   isolation: z.array(z.string()),
   limits_hit: z.array(z.string()),
+  resources: z
+    .array(z.looseObject({ seconds: z.number(), cpu_seconds: z.number(), memory_bytes: count }))
+    .nullable()
+    .describe('CPU time and memory since the start; null where the runtime cannot tell'),
   members: z
     .array(
       z.looseObject({

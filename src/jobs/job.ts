@@ -1,3 +1,4 @@
+import type { ResourceSample } from './resource-series.ts'
 import type { JobState } from './states.ts'
 
 export const STATUS_MODES = ['simple', 'detailed', 'streaming'] as const
@@ -88,6 +89,8 @@ export interface JobOutcome {
   readonly isolation: readonly string[]
   /** Limits that ended or restricted the job. */
   readonly limitsHit: readonly string[]
+  /** CPU and memory over time; absent where the provider cannot tell. */
+  readonly resources?: readonly ResourceSample[]
   /** Which computer ran the job, and why, where there was a choice. */
   readonly executedOn?: Placement
   /** The container image of the job, with its digest in the registry, or its id where it comes from none. */

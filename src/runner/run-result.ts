@@ -45,6 +45,11 @@ export const runExit = z.object({
   limitsHit: z.array(z.string()).readonly(),
   agentError: z.string().nullable(),
   phases: z.record(z.string(), z.number()),
+  /** Absent from shims that do not measure it. */
+  resources: z
+    .array(z.object({ at: z.number(), cpuMs: z.number(), memory: z.number() }))
+    .readonly()
+    .exactOptional(),
 })
 
 /** How a run ended, as a shim reports and stores it. */

@@ -99,7 +99,7 @@ describe.skipIf(withoutBrowser !== '')(`a review in the console${withoutBrowser}
     page.browser.complaints.length = 0
   })
 
-  it('hands the changes back to the agent with a comment, as a job that has them', async () => {
+  it('requests changes from the agent with a comment, as a job that has the first ones', async () => {
     const agent = {
       agentType: 'custom',
       agent: { command: 'cp .deputy/previous.patch seen.txt 2>/dev/null || echo first > seen.txt' },
@@ -111,7 +111,7 @@ describe.skipIf(withoutBrowser !== '')(`a review in the console${withoutBrowser}
       field.value = 'use "quotes" please'
       field.dispatchEvent(new Event('input', { bubbles: true }))
     }`)
-    await click('Hand back')
+    await click('Request changes')
     await page.browser.until(`document.querySelector('.verdict.handed_back a')`)
     await page.browser.run(`document.querySelector('.verdict a').click()`)
     await page.browser.until(`document.querySelector('h1 .badge.success')`)

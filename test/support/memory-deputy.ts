@@ -86,6 +86,7 @@ export const createMemoryDeputy = (): MemoryDeputy => {
       usage: null,
       isolation: ['none'],
       limits_hit: [],
+      resources: null,
       executed_on: null,
     }
   }

@@ -16,6 +16,7 @@ import { Events } from './events.tsx'
 import { Facts } from './facts.tsx'
 import { Members } from './members.tsx'
 import { PortForward } from './port-forward.tsx'
+import { Resources } from './resources.tsx'
 import { TaskView } from './task-view.tsx'
 import { Timeline } from './timeline.tsx'
 
@@ -78,6 +79,9 @@ export const JobPage = ({ id }: { id: string }) => {
         <aside>
           <Timeline job={view} />
           <PortForward job={view} />
+          {result.value !== undefined && view.runtime !== BATCH && view.started_at !== null && (
+            <Resources samples={result.value.resources} />
+          )}
           <Facts job={view} usage={result.value?.usage ?? null} />
         </aside>
       </div>

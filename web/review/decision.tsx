@@ -11,7 +11,7 @@ interface Props {
   onChange(review: ReviewAnswer): void
 }
 
-/** Says yes or no to the changes, or hands them back with a comment. */
+/** Says yes or no to the changes, or asks the agent for others. */
 export const DecisionForm = ({ job, review, fileCount, onChange }: Props) => {
   const comment = useSignal('')
   const question = useSignal<Question | undefined>(undefined)
@@ -71,7 +71,7 @@ export const DecisionForm = ({ job, review, fileCount, onChange }: Props) => {
                 disabled={isBusy.value || said === ''}
                 onClick={() => void decide({ action: 'hand_back', comment: said })}
               >
-                Hand back
+                Request changes
               </button>
             )}
             <button
@@ -91,7 +91,7 @@ export const DecisionForm = ({ job, review, fileCount, onChange }: Props) => {
   )
 }
 
-const VERDICTS = { applied: 'Applied', rejected: 'Rejected', handed_back: 'Handed back' } as const
+const VERDICTS = { applied: 'Applied', rejected: 'Rejected', handed_back: 'Changes requested' } as const
 
 const Verdict = ({ decision }: { decision: NonNullable<ReviewAnswer['decision']> }) => (
   <p class={`verdict ${decision.verdict}`}>

@@ -51,7 +51,7 @@ export const reviewRoutes = ({ deputy }: ControlDeps): Route[] => [
     path: '/api/jobs/{id}/review',
     tag: 'reviews',
     summary:
-      "Apply, reject or hand back a job's changes; applying works on the socket or in the console only",
+      "Apply or reject a job's changes, or request others; applying works on the socket or in the console only",
     body: { description: 'The decision', type: 'application/json', schema: decisionSchema },
     responses: {
       200: { description: 'The review', schema: reviewSchema },

@@ -13,6 +13,7 @@ import { detailsOf } from './machine-details.ts'
 import { wasOutOfMemory } from './out-of-memory.ts'
 import { placeInputs } from './place-inputs.ts'
 import { clientOf, type ProviderContext } from './provider-context.ts'
+import { sampleContainer } from './sample-container.ts'
 
 /** Runs the command of a job in the container of its machine. */
 export const startInContainer = (context: ProviderContext, run: Run): Promise<Outcome> =>
@@ -58,13 +59,24 @@ const withEgress = async (
       domains,
       signal: run.detach,
     })
+  const sampling = sampleContainer({
+    client: clientOf(context, machine),
+    container: containerName(machine.id),
+    isKept: manifest.machine !== undefined,
+    ranMs: run.job.startedAt === null ? 0 : Math.max(0, Date.now() - run.job.startedAt),
+    signal: run.detach,
+  })
   try {
-    return await withLimits(context, run, await work(egress?.ready, domains))
+    const outcome = await withLimits(context, run, await work(egress?.ready, domains))
+    if (outcome.kind !== 'exit') return outcome
+    const resources = sampling.samples
+    return resources.length === 0 ? outcome : { kind: 'exit', exit: { ...outcome.exit, resources } }
   } catch (error) {
     if (run.detach.aborted) return { kind: 'detached' }
     if (!(error instanceof AppError)) throw error
     return { kind: 'not-started', error }
   } finally {
+    sampling.end()
     await egress?.end()
   }
 }

@@ -20,6 +20,8 @@ export interface Cgroup {
   usage(): number
   /** Bytes of processes and of files in memory, which the kernel cannot reclaim. */
   unreclaimable(): number
+  /** CPU time of all processes that were ever in it, in milliseconds; undefined where it is not counted. */
+  cpuMs(): number | undefined
   /** How often each limit was hit. */
   events(): { memory: number; processes: number }
   /** Host ids of all processes in it. */
@@ -73,6 +75,10 @@ const createV1 = (root: CgroupRoot & { version: 1 }, name: string): Cgroup => {
       memory === null
         ? 0
         : readCounter(memory, 'memory.stat', 'rss') + readCounter(memory, 'memory.stat', 'shmem'),
+    cpuMs: () => {
+      const nanoseconds = cpu === null ? 0 : readNumber(cpu, 'cpuacct.usage')
+      return nanoseconds === 0 ? undefined : nanoseconds / 1e6
+    },
     events: () => ({
       memory: memory === null ? 0 : readCounter(memory, 'memory.oom_control', 'oom_kill'),
       processes: pids === null ? 0 : readCounter(pids, 'pids.events', 'max'),
@@ -101,6 +107,7 @@ const createV2 = (root: CgroupRoot & { version: 2 }, name: string): Cgroup => {
     },
     usage: () => readNumber(dir, 'memory.current'),
     unreclaimable: () => readCounter(dir, 'memory.stat', 'anon') + readCounter(dir, 'memory.stat', 'shmem'),
+    cpuMs: () => readCounter(dir, 'cpu.stat', 'usage_usec') / 1000,
     events: () => ({
       memory: has('memory') ? readCounter(dir, 'memory.events', 'oom_kill') : 0,
       processes: has('pids') ? readCounter(dir, 'pids.events', 'max') : 0,

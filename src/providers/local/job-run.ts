@@ -10,6 +10,7 @@ import { limitsHit, uncountedLimitErrors } from './limits-hit.ts'
 import { toLocalError } from './local-error.ts'
 import type { LocalMachine } from './local-machine.ts'
 import type { RunSpec } from './run-spec.ts'
+import { sampleResources } from './sample-resources.ts'
 import { openSpool } from './spool.ts'
 import { stopJob } from './stop-job.ts'
 import { unpackInput } from './unpack-input.ts'
@@ -96,7 +97,9 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     const commandEnd = executeCommand(machine, spec, output)
     onStarted(startedAt)
     const usage = watchUsage(machine, spec.limits)
+    const sampling = sampleResources(machine)
     const end = await commandEnd
+    const resources = sampling.end(end.alive)
     usage.jobEnded()
     ended = true
     if (spec.lifecycle === 'ephemeral') await machine.plan.killLeftovers?.()
@@ -113,7 +116,7 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     if (spec.artifacts.length > 0 || spec.wantsPatch) lap('collect', collectAt)
     if (spec.lifecycle === 'ephemeral' || !end.alive) await shutDownAndDrain(machine)
     output.end()
-    const times = { startedAt, endedAt, phases, outputBytes: spool.outputBytes }
+    const times = { startedAt, endedAt, phases, outputBytes: spool.outputBytes, resources }
     return {
       kind: 'exit',
       exit: { ...times, ...describeEnd({ spec, machine, output, usage, before, end, stopped, collected }) },
@@ -152,7 +155,7 @@ const describeEnd = ({
   end,
   stopped,
   collected,
-}: Ending): Omit<RunExit, 'startedAt' | 'endedAt' | 'phases' | 'outputBytes'> => {
+}: Ending): Omit<RunExit, 'startedAt' | 'endedAt' | 'phases' | 'outputBytes' | 'resources'> => {
   const after = plan.cgroup?.events() ?? before
   const summary = output.agentSummary()
   return {

@@ -62,6 +62,18 @@ export const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void
     }
 }
 
+/** Linux reports CPU times in hundredths of a second. */
+const TICK_MS = 10
+
+/** The CPU time of these processes and of children that they have waited for, in milliseconds. */
+export const cpuTimeOf = (pids: readonly number[]): number =>
+  pids.reduce((total, pid) => {
+    const stat = readText(`/proc/${pid}/stat`)
+    if (stat === undefined) return total
+    const [user = 0, system = 0, childUser = 0, childSystem = 0] = fieldsOf(stat).slice(11, 15).map(Number)
+    return total + (user + system + childUser + childSystem) * TICK_MS
+  }, 0)
+
 /** A zombie counts as dead: it runs nothing, and its parent will reap it. */
 export const isAlive = (pid: number): boolean => {
   const stat = readText(`/proc/${pid}/stat`)
