@@ -25,6 +25,8 @@ export interface ProviderSubject {
   readonly module: string
   readonly factory: string
   readonly options: Readonly<Record<string, unknown>>
+  /** How long to wait for anything, for machines that are slow; 30 unless told. */
+  readonly patienceSeconds?: number
 }
 
 /** For a runtime around parts of the test's own. */
@@ -44,7 +46,7 @@ interface RecordingSink extends Sink {
   until(condition: (sink: RecordingSink) => boolean, what: string): Promise<void>
 }
 
-const createSink = (position = 0, remember?: Run['remember']): RecordingSink => {
+const createSink = (position: number, remember: Run['remember'], patienceMs: number): RecordingSink => {
   const watchers = new Set<() => void>()
   const ring = () => {
     for (const watcher of [...watchers]) watcher()
@@ -65,7 +67,7 @@ const createSink = (position = 0, remember?: Run['remember']): RecordingSink => 
       sink.chunks.push(...batch.chunks)
       if (batch.progress !== undefined) sink.progress.push(batch.progress)
       sink.position = batch.position
-      if (batch.remember) await remember?.(batch.remember)
+      if (batch.remember) await remember(batch.remember)
       ring()
     },
     heartbeat: ring,
@@ -77,8 +79,8 @@ const createSink = (position = 0, remember?: Run['remember']): RecordingSink => 
       new Promise<void>((resolve, reject) => {
         const timer = setTimeout(() => {
           watchers.delete(look)
-          reject(new Error(`not within 30 s: ${what}; output so far: ${sink.text().slice(-500)}`))
-        }, 30_000)
+          reject(new Error(`not in time: ${what}; output so far: ${sink.text().slice(-500)}`))
+        }, patienceMs)
         const look = () => {
           if (!condition(sink)) {
             if (sink.outcome !== undefined)
@@ -134,6 +136,7 @@ export const createHarness = async (subject: ProviderSubject | ProviderMaker): P
   const blobs = blobsWithoutStore(join(stateDir, 'blobs'))
   const make = (): Promise<Provider> | Provider =>
     typeof subject === 'function' ? subject(stateDir, blobs) : makeProvider(subject, stateDir, blobs)
+  const patienceMs = patienceOf(subject)
   let provider = await make()
   const machines: Machine[] = []
 
@@ -148,7 +151,7 @@ export const createHarness = async (subject: ProviderSubject | ProviderMaker): P
     go: (run: Omit<Run, 'command'>) => Promise<Outcome>,
   ): Launched => {
     const remember = rememberFor(parts.machine)
-    const sink = createSink(position, remember)
+    const sink = createSink(position, remember, patienceMs)
     const stop = new AbortController()
     const detach = new AbortController()
     const outcome = go({ ...parts, sink, stop: stop.signal, detach: detach.signal, remember })
@@ -181,7 +184,7 @@ export const createHarness = async (subject: ProviderSubject | ProviderMaker): P
           machine,
           manifest,
           remember: rememberFor(machine),
-          signal: AbortSignal.timeout(30_000),
+          signal: AbortSignal.timeout(patienceMs),
         })
       }
       return begin({ job: { ...jobRecord(id, manifest), ...job }, manifest, machine }, 0, run =>
@@ -191,7 +194,7 @@ export const createHarness = async (subject: ProviderSubject | ProviderMaker): P
     run: async (input, command) => {
       const launched = await harness.launch(input, command)
       const outcome = await launched.outcome
-      await provider.destroy(launched.machine, AbortSignal.timeout(30_000))
+      await provider.destroy(launched.machine, AbortSignal.timeout(patienceMs))
       return { outcome, sink: launched.sink }
     },
     reattach: (parts, position) =>
@@ -205,13 +208,16 @@ export const createHarness = async (subject: ProviderSubject | ProviderMaker): P
       provider = await make()
     },
     dispose: async () => {
-      for (const machine of machines) await provider.destroy(machine, AbortSignal.timeout(30_000))
+      for (const machine of machines) await provider.destroy(machine, AbortSignal.timeout(patienceMs))
       await provider.close()
       removeDirectory(stateDir)
     },
   }
   return harness
 }
+
+const patienceOf = (subject: ProviderSubject | ProviderMaker): number =>
+  ((typeof subject === 'function' ? undefined : subject.patienceSeconds) ?? 30) * 1000
 
 const makeProvider = async (subject: ProviderSubject, stateDir: string, blobs: Blobs): Promise<Provider> => {
   const module = (await import(new URL(subject.module, DIST).href)) as Record<
@@ -255,7 +261,10 @@ export const launchElsewhere = async (
   const seen = { text: '', position: 0 }
   await new Promise<void>((resolve, reject) => {
     let held = ''
-    const timer = setTimeout(() => reject(new Error('the other daemon reported nothing within 30 s')), 30_000)
+    const timer = setTimeout(
+      () => reject(new Error('the other daemon reported nothing in time')),
+      patienceOf(subject),
+    )
     child.once('exit', code => reject(new Error(`the other daemon ended with ${code}`)))
     child.stdout.on('data', (chunk: Buffer) => {
       held += chunk.toString()

@@ -1,9 +1,8 @@
-import { pack } from 'tar-stream'
 import { filesTar } from '../../files/pack-files.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
-import { tarSource } from '../../nodes/sync/tree-source.ts'
+import { workspaceTar } from '../../nodes/sync/workspace-tar.ts'
 import type { Blobs } from '../../ports.ts'
 import type { EngineClient } from './engine-client.ts'
 import { execInContainer } from './exec-session.ts'
@@ -33,18 +32,6 @@ const unpack = async (
   const argv = ['sh', '-c', UNPACK, 'sh', WORKSPACE]
   const { code, stderr } = await execInContainer(client, { container, argv, input, signal })
   if (code !== 0) throw unpackFailed(container, stderr)
-}
-
-/** Without what a tar must not have. It is read once before anything is sent, so that a broken one stops the job. */
-const workspaceTar = async (read: () => AsyncIterable<Uint8Array>): Promise<AsyncIterable<unknown>> => {
-  const source = tarSource(read)
-  const entries = await source.entries()
-  const tar = pack()
-  source.pack(tar, new Set(entries.map(entry => entry.path))).then(
-    () => tar.finalize(),
-    (error: unknown) => tar.destroy(error instanceof Error ? error : new Error(String(error))),
-  )
-  return tar
 }
 
 const unpackFailed = (container: string, stderr: string): AppError => {

@@ -21,8 +21,10 @@ export interface ContractOptions extends ProviderSubject {
   leftovers?(harness: Harness): string[]
   /** Seconds between two lines on different streams whose order must be kept. */
   readonly orderGap?: number
+  /** Seconds in which a command surely begins. */
+  readonly shortTimeout?: number
   /** Whether a job has ended that nobody follows; for runtimes that keep no result in the state directory. */
-  hasEnded?(harness: Harness, launched: { machine: Machine; job: { id: string } }): boolean
+  hasEnded?(harness: Harness, launched: { machine: Machine; job: { id: string } }): boolean | Promise<boolean>
   /** False: its machines have no way in for a terminal. */
   readonly sessions?: false
   /** False: terminals cannot be made here. */
@@ -39,7 +41,9 @@ export const describeProviderContract = (name: string, options: ContractOptions)
     `the ${name} runtime${options.skip ? ` (skipped: ${options.skip})` : ''}`,
     () => {
       let harness: Harness
-      const signal = () => AbortSignal.timeout(30_000)
+      const patienceMs = (options.patienceSeconds ?? 30) * 1000
+      const short = options.shortTimeout ?? 3
+      const signal = () => AbortSignal.timeout(patienceMs)
       beforeAll(async () => {
         harness = await createHarness(options)
       })
@@ -258,7 +262,7 @@ export const describeProviderContract = (name: string, options: ContractOptions)
           const late = await harness.run({
             task: 'echo x >log.txt; sleep 60',
             artifacts: ['*.txt'],
-            timeout: 3,
+            timeout: short,
           })
           expect(exitOf(late.outcome)).toMatchObject({ stopped: 'timeout', artifacts: [{ path: 'log.txt' }] })
         })
@@ -321,7 +325,7 @@ export const describeProviderContract = (name: string, options: ContractOptions)
       describe('ending a command', () => {
         it('stops it on timeout, with SIGTERM first', async () => {
           const task = 'trap "echo asked; exit 7" TERM; echo on; while :; do sleep 0.1; done'
-          const { outcome, sink } = await harness.run({ task, timeout: 3 })
+          const { outcome, sink } = await harness.run({ task, timeout: short })
           expect(exitOf(outcome)).toMatchObject({
             code: 7,
             stopped: 'timeout',
@@ -412,6 +416,7 @@ export const describeProviderContract = (name: string, options: ContractOptions)
               options.hasEnded?.(harness, other) ??
               grep(harness.stateDir, '"kind":"exit"').some(path => path.includes(other.job.id)),
             'a result',
+            patienceMs,
           )
           await harness.restart()
           const again = harness.reattach(other, other.position)
@@ -431,12 +436,16 @@ export const describeProviderContract = (name: string, options: ContractOptions)
         })
 
         it('enforces the timeout while no daemon runs', async () => {
-          const other = await launchElsewhere(harness, options, { task: 'echo on; sleep 60', timeout: 5 })
+          const other = await launchElsewhere(harness, options, {
+            task: 'echo on; sleep 600',
+            timeout: short + 2,
+          })
           await other.kill()
           await waitFor(
             () =>
               options.hasEnded?.(harness, other) ?? grep(harness.stateDir, '"stopped":"timeout"').length > 0,
             'the time-out',
+            patienceMs,
           )
           await harness.restart()
           const again = harness.reattach(other, other.position)
@@ -535,10 +544,10 @@ export const describeProviderContract = (name: string, options: ContractOptions)
         })
 
         it('give each command its own timeout', async () => {
-          const first = await harness.launch({ task: 'echo one', lifecycle: 'persistent', timeout: 3 })
+          const first = await harness.launch({ task: 'echo one', lifecycle: 'persistent', timeout: short })
           expect(exitOf(await first.outcome).code).toBe(0)
           const second = await harness.launch(
-            { task: 'sleep 4; echo two', machine: first.machine.id },
+            { task: `sleep ${short + 1}; echo two`, machine: first.machine.id },
             {},
             first.machine,
           )
@@ -603,7 +612,7 @@ export const describeProviderContract = (name: string, options: ContractOptions)
           { argv: ['sh'], env: { PS1: '%%' }, terminal: { columns: 90, rows: 25 } },
           never,
         )
-        const shows = watch(terminal.stream)
+        const shows = watch(terminal.stream, patienceMs)
         await shows('%%')
         terminal.stream.write('stty size\r')
         await shows('25 90')
@@ -647,7 +656,11 @@ export const describeProviderContract = (name: string, options: ContractOptions)
         expect(await left.exit).not.toBe(0)
       }
       if (options.sessions !== false)
-        it('opens programs beside the command, with and without a terminal', { timeout: 180_000 }, sessions)
+        it(
+          'opens programs beside the command, with and without a terminal',
+          { timeout: 6 * patienceMs },
+          sessions,
+        )
 
       it('counts the middle of a long output and keeps both ends', async () => {
         const { outcome, sink } = await harness.run({ task: 'seq 1 3000000' })
@@ -764,12 +777,16 @@ const linkOf = (path: string): string => {
   }
 }
 
-export const waitFor = async (condition: () => boolean, what: string): Promise<void> => {
-  for (let waited = 0; waited < 30_000; waited += 50) {
-    if (condition()) return
+export const waitFor = async (
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  patienceMs = 30_000,
+): Promise<void> => {
+  for (const until = performance.now() + patienceMs; performance.now() < until; ) {
+    if (await condition()) return
     await new Promise(resolve => setTimeout(resolve, 50))
   }
-  throw new Error(`not within 30 s: ${what}`)
+  throw new Error(`not within ${patienceMs / 1000} s: ${what}`)
 }
 
 const readAll = async (stream: AsyncIterable<Uint8Array>): Promise<string> => {
@@ -779,7 +796,7 @@ const readAll = async (stream: AsyncIterable<Uint8Array>): Promise<string> => {
 }
 
 /** Waits for texts on a terminal, one after another. */
-const watch = (stream: Session['stream']): ((text: string) => Promise<void>) => {
+const watch = (stream: Session['stream'], patienceMs: number): ((text: string) => Promise<void>) => {
   let shown = ''
   let seen = 0
   let look = (): void => {}
@@ -789,7 +806,7 @@ const watch = (stream: Session['stream']): ((text: string) => Promise<void>) => 
   })
   return text =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`'${text}' is not in ${shown}`)), 30_000)
+      const timer = setTimeout(() => reject(new Error(`'${text}' is not in ${shown}`)), patienceMs)
       look = () => {
         const at = shown.indexOf(text, seen)
         if (at < 0) return

@@ -1,0 +1,109 @@
+import { join } from 'node:path'
+import { AppError } from '../../jobs/errors.ts'
+import type { AttachRequest, Blobs, Outcome, Provider } from '../../ports.ts'
+import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
+import { contextKey } from '../../runner/sealed-context.ts'
+import { checkMicrovm } from './check-microvm.ts'
+import { destroyMicrovm } from './destroy-microvm.ts'
+import { createGuestLinks } from './guest-links.ts'
+import { DEFAULT_IMAGE } from './image-store.ts'
+import { detailsOf } from './machine-details.ts'
+import { listMachineDirectories } from './machine-directory.ts'
+import { openMicrovmSession } from './microvm-session.ts'
+import type { ProviderContext } from './provider-context.ts'
+import { provisionMicrovm } from './provision-microvm.ts'
+import type { VmSize } from './qemu-command.ts'
+import { attachToMicrovm, startInMicrovm } from './run-microvm-job.ts'
+import { fitsMicrovm } from './unmet-microvm-requirement.ts'
+
+export interface MicrovmProviderOptions {
+  readonly stateDir: string
+  /** Where `deputy microvm setup` puts images. */
+  readonly imagesDir: string
+  readonly blobs: Blobs
+  /** Separates the records of this installation from those of others in a VM. */
+  readonly owner?: string
+  readonly limit?: number
+  readonly keep?: Partial<KeepLimits>
+  readonly graceSeconds?: number
+  readonly defaults?: Partial<VmSize>
+  readonly image?: string
+  /** How many VMs are kept booted. */
+  readonly warm?: number
+  readonly warmAgeSeconds?: number
+}
+
+const MIB = 1024 * 1024
+const DEFAULTS: VmSize = { cpus: 1, memory: 512 * MIB, disk: 256 * MIB, processes: 512 }
+
+/** Jobs in VMs of QEMU on this computer: each has a kernel of its own. */
+export const createMicrovmProvider = (options: MicrovmProviderOptions): Provider => {
+  const context = contextOf(options)
+  const { stateDir, links } = context
+  const busy = new Map<string, string>()
+
+  const occupying = async (run: AttachRequest, work: () => Promise<Outcome>): Promise<Outcome> => {
+    busy.set(run.machine.id, run.job.id)
+    try {
+      return await work()
+    } finally {
+      busy.delete(run.machine.id)
+    }
+  }
+
+  return {
+    name: 'microvm',
+    ownKernel: true,
+    slots: process.platform === 'linux' && process.arch === 'x64' ? (options.limit ?? 8) : 0,
+    pool: {
+      size: options.warm ?? 0,
+      kinds: [context.image],
+      ageSeconds: options.warmAgeSeconds ?? 3600,
+      kindFor: ({ resources }) => (resources === undefined ? context.image : undefined),
+    },
+    check: () => checkMicrovm(context),
+    fits: manifest => fitsMicrovm(manifest, context),
+    create: request => provisionMicrovm(context, request),
+
+    start: async run => {
+      const other = busy.get(run.machine.id)
+      if (other !== undefined) return { kind: 'not-started', error: isBusy(run.machine.id, other) }
+      return occupying(run, () => startInMicrovm(context, run))
+    },
+
+    attach: async run => {
+      if (detailsOf(run.machine).boot === undefined) return { kind: 'unfinished' }
+      return occupying(run, () => attachToMicrovm(context, run))
+    },
+
+    destroy: (machine, signal) => destroyMicrovm(context, machine.id, signal),
+    open: async (machine, request, signal) =>
+      openMicrovmSession(await links.to(machine.id, signal), request, signal),
+    list: async () => listMachineDirectories(stateDir),
+    close: async () => links.close(),
+  }
+}
+
+const contextOf = (options: MicrovmProviderOptions): ProviderContext => {
+  const { stateDir, imagesDir, blobs, owner = 'own', image = DEFAULT_IMAGE } = options
+  return {
+    stateDir,
+    imagesDir,
+    owner,
+    image,
+    links: createGuestLinks(stateDir),
+    defaults: { ...DEFAULTS, ...options.defaults },
+    runner: {
+      blobs,
+      keep: keepLimits(options.keep),
+      graceSeconds: options.graceSeconds ?? 5,
+      key: contextKey(join(stateDir, 'microvm.key')),
+    },
+    kvm: async () => false,
+  }
+}
+
+const isBusy = (id: string, jobId: string): AppError =>
+  new AppError('conflict', `The machine ${id} runs job ${jobId}.`, {
+    hint: `A machine runs one command at a time. Wait for its end: deputy status ${jobId}`,
+  })

@@ -1,0 +1,20 @@
+import type { RunOptions } from '../../runner/run.ts'
+import type { GuestLinks } from './guest-links.ts'
+import type { VmSize } from './qemu-command.ts'
+
+/** What the parts of the provider share. */
+export interface ProviderContext {
+  readonly runner: Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds'> & {
+    /** Seals the context of a run. */
+    readonly key: Buffer
+  }
+  readonly stateDir: string
+  readonly imagesDir: string
+  readonly owner: string
+  readonly links: GuestLinks
+  readonly defaults: VmSize
+  /** The setting `microvm.image`. */
+  readonly image: string
+  /** Whether VMs run on the processor itself. Found out once. */
+  kvm(): Promise<boolean>
+}

@@ -1,0 +1,92 @@
+import { SOCKET } from './machine-directory.ts'
+import { LAUNCH } from './programs.ts'
+
+export interface VmSize {
+  readonly cpus: number
+  /** Bytes that the job may use, files included. */
+  readonly memory: number
+  /** Bytes that each writable directory may hold. */
+  readonly disk: number
+  readonly processes: number
+}
+
+export interface QemuRequest {
+  readonly machineId: string
+  readonly size: VmSize
+  readonly kvm: boolean
+  /** Directories of the image and of the machine, as QEMU sees them. */
+  readonly image: string
+  readonly run: string
+}
+
+const MIB = 1024 * 1024
+/** For the kernel, the agent and the page tables. */
+const SYSTEM_BYTES = 160 * MIB
+
+/** What an emulated processor should not spend time on. Only a panic is printed. */
+const KERNEL_LINE = [
+  ...['console=ttyS0', 'quiet', 'loglevel=1', 'panic=-1', 'acpi=off', 'mitigations=off', 'nokaslr'],
+  ...['cryptomgr.notests', 'no_timer_check', 'random.trust_cpu=on', 'rdinit=/init'],
+]
+
+/** The name by which a VM is found among the processes. */
+export const processName = (machineId: string): string => `deputy-microvm-${machineId}`
+
+/** Few devices: what the guest cannot reach cannot be attacked. */
+export const qemuArguments = ({ machineId, size, kvm, image, run }: QemuRequest): string[] => {
+  const { cpus, memory, disk, processes } = size
+  const limits = Object.entries({ memory, disk, processes }).map(([name, value]) => `deputy.${name}=${value}`)
+  return [
+    ...['-name', processName(machineId), '-no-user-config', '-nodefaults', '-display', 'none', '-no-reboot'],
+    ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
+    ...['-machine', 'pc,usb=off,vmport=off', '-smp', String(cpus)],
+    ...['-m', `${Math.ceil((memory + SYSTEM_BYTES) / MIB)}M`],
+    // Without cx16, because QEMU 7 now and then spoils the flags in that instruction, and the kernel panics.
+    ...(kvm ? ['-accel', 'kvm', '-cpu', 'host'] : ['-accel', 'tcg', '-cpu', 'Nehalem,-cx16,+rdrand']),
+    ...['-kernel', `${image}/vmlinux`, '-initrd', `${image}/initrd`],
+    ...['-append', [...KERNEL_LINE, ...limits].join(' ')],
+    ...['-serial', `file:${run}/console`],
+    ...['-drive', `file=${image}/root.squashfs,format=raw,if=none,id=root,readonly=on`],
+    ...['-device', 'virtio-blk-pci,drive=root'],
+    ...['-chardev', `socket,id=agent,path=${run}/${SOCKET},server=on,wait=off`],
+    ...['-device', 'virtio-serial-pci,max_ports=2'],
+    ...['-device', 'virtserialport,chardev=agent,nr=1'],
+  ]
+}
+
+export interface SandboxRequest {
+  readonly qemu: string
+  readonly kvm: boolean
+  /** On this computer. */
+  readonly imageDirectory: string
+  readonly machineDirectory: string
+  /** Undefined: as the user of the daemon. */
+  readonly uid: number | undefined
+}
+
+/**
+ * Starts QEMU in namespaces of its own, without a network, where it sees the system, its image and its directory: what
+ * breaks out of the VM is still inside. It outlives the daemon.
+ */
+export const sandboxedQemu = (
+  { qemu, kvm, imageDirectory, machineDirectory, uid }: SandboxRequest,
+  args: readonly string[],
+): string[] => {
+  const isRoot = uid !== undefined
+  const bubblewrap = [
+    ...['bwrap', '--unshare-all', '--new-session', '--cap-drop', 'ALL', '--clearenv', '--hostname', 'vm'],
+    ...['--ro-bind', '/usr', '/usr', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
+    ...['bin', 'sbin', 'lib', 'lib64'].flatMap(name => ['--symlink', `usr/${name}`, `/${name}`]),
+    ...['--proc', '/proc', '--dev', '/dev', ...(kvm ? ['--dev-bind', '/dev/kvm', '/dev/kvm'] : [])],
+    ...['--ro-bind', isRoot ? '/mnt/image' : imageDirectory, IMAGE],
+    ...['--bind', isRoot ? '/mnt/run' : machineDirectory, RUN, '--chdir', RUN],
+    ...['--remount-ro', '/dev', '--remount-ro', '/', '--', qemu, ...args],
+  ]
+  if (!isRoot) return bubblewrap
+  const mounts = ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', LAUNCH, 'sh']
+  return [...mounts, String(uid), machineDirectory, imageDirectory, ...bubblewrap]
+}
+
+/** Where QEMU finds its directories. */
+export const IMAGE = '/image'
+export const RUN = '/run'
