@@ -71,7 +71,8 @@ const more = (runtimes: readonly Readiness[], colors: Colors): string => {
   if (runtimes.length === 0) return ''
   const known = new Set(runtimes.map(({ runtime }) => runtime))
   return [
-    ['proxmox', 'a VM for each job: deputy proxmox --help'],
+    ['microvm', 'a VM for each job on this computer: deputy microvm setup'],
+    ['proxmox', 'a VM for each job on a cluster: deputy proxmox --help'],
     ['ssh', 'machines of your own: deputy nodes add user@host'],
   ]
     .filter(([runtime]) => !known.has(runtime!))

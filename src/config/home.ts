@@ -11,6 +11,8 @@ export interface Home {
   readonly configFile: string
   /** Certificates of Proxmox hosts that the user trusts. */
   readonly trustedHosts: string
+  /** What VMs on this computer boot from. */
+  readonly vmImages: string
   readonly socket: string
   readonly log: string
 }
@@ -37,6 +39,7 @@ export const resolveHome = (env: Readonly<Record<string, string | undefined>>): 
     runtimeDir,
     configFile: join(configDir, 'config.yaml'),
     trustedHosts: join(configDir, 'proxmox-hosts'),
+    vmImages: join(stateDir, 'microvm', 'images'),
     socket: join(runtimeDir, SOCKET),
     log: join(stateDir, 'daemon.log'),
   }

@@ -5,6 +5,7 @@ import { SANDBOX_FIRST } from '../jobs/provider-order.ts'
 import { SIZE_PATTERN } from '../jobs/sizes.ts'
 import { clusterSchema } from '../nodes/inventory.ts'
 import { containerSchema } from './container-section.ts'
+import { microvmSchema } from './microvm-section.ts'
 import { callbackSchema, proxmoxProviderSchema } from './proxmox-section.ts'
 import { proxmoxToolsSchema } from './proxmox-tools.ts'
 
@@ -186,6 +187,7 @@ export const configSchema = z.strictObject({
       .describe('Program that creates the namespaces'),
   }),
   container: containerSchema,
+  microvm: microvmSchema,
   images: z.strictObject({
     allow: z
       .array(z.string().min(1))

@@ -8,6 +8,7 @@ import type { Cluster } from '../nodes/cluster.ts'
 import type { Blobs, Provider } from '../ports.ts'
 import { createContainerProvider } from '../providers/container/container-provider.ts'
 import { createHostProvider } from '../providers/host/host-provider.ts'
+import { createMicrovmProvider } from '../providers/microvm/microvm-provider.ts'
 import { misconfiguredProxmox } from '../providers/proxmox/misconfigured-provider.ts'
 import { createSandboxProvider } from '../providers/sandbox/sandbox-provider.ts'
 import { createSshProvider } from '../providers/ssh/ssh-provider.ts'
@@ -33,6 +34,7 @@ export const createProviders = async (options: ProvidersOptions): Promise<Provid
     ...(config.proxmox.enabled && isConfigured(options.env) ? [await proxmox(options)] : []),
     ...(config.sandbox.enabled ? [sandbox(options)] : []),
     ...(config.container.enabled ? [container(options)] : []),
+    ...(config.microvm.enabled ? [microvm(options)] : []),
     createHostProvider({ ...local(options), access: options.hostAccess }),
     ...nodes(options),
   ]
@@ -103,6 +105,23 @@ const container = (options: ProvidersOptions): Provider => {
     warmAgeSeconds: warmAge,
     allow: config.images.allow,
     defaults: jobDefaults(config),
+  })
+}
+
+const microvm = (options: ProvidersOptions): Provider => {
+  const { config, home, cluster } = options
+  const { image, warm, warmAge } = config.microvm
+  const { log: _, ...common } = local(options)
+  // More than one processor makes an emulated VM slower: a job that needs them asks for them.
+  const { cpu: __, ...defaults } = jobDefaults(config)
+  return createMicrovmProvider({
+    ...common,
+    owner: cluster.owner,
+    imagesDir: home.vmImages,
+    image,
+    warm,
+    warmAgeSeconds: warmAge,
+    defaults,
   })
 }
 

@@ -75,7 +75,7 @@ const fitOf = (provider: Provider, manifest: Manifest): Fit =>
     : provider.fits(manifest)
 
 const VM_HINT =
-  'Set up Proxmox VE (deputy proxmox --help), or set container.runtimeClass to an OCI runtime such as kata.'
+  'Set up VMs on this computer (deputy microvm setup) or Proxmox VE (deputy proxmox --help), or set container.runtimeClass to an OCI runtime such as kata.'
 
 export const assertFits = (provider: Provider, manifest: Manifest): void => {
   const fit = fitOf(provider, manifest)

@@ -45,6 +45,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'config/proxmox-section',
   ],
   'providers/container': ['ports', 'jobs', 'files', 'runner', 'egress', 'nodes'],
+  'providers/microvm': ['ports', 'jobs', 'files', 'runner', 'nodes'],
   'providers/ssh': ['ports', 'jobs', 'files', 'runner', 'nodes'],
   // Where a command runs: between the nodes and the fronts.
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],
@@ -90,6 +91,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'cli/commands': [
     ...['client', 'engine/deputy', 'jobs', 'config', 'version', 'nodes', 'proxmox', 'guest', 'cli'],
     ...['store/write-backup', 'store/restore-backup'],
+    ...['providers/microvm/build-image', 'providers/microvm/image-store'],
   ],
 }
 

@@ -82,6 +82,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     load: () => import('./config-command.ts'),
   },
   secrets: { summary: 'List the secrets that jobs may name', load: () => import('./secrets-command.ts') },
+  microvm: {
+    summary: 'Make, list or remove the images of VMs on this computer',
+    load: () => import('./microvm-command.ts'),
+  },
   proxmox: {
     summary: 'Prepare a Proxmox VE cluster, approve the calls of agents',
     load: () => import('./proxmox-command.ts'),

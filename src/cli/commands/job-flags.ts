@@ -53,8 +53,8 @@ export const MANIFEST_FLAGS = {
     type: 'string',
     short: 'r',
     value: 'NAME',
-    summary: 'Where to run: auto (default), sandbox, container, ssh, proxmox, host',
-    suggest: ['auto', 'sandbox', 'container', 'ssh', 'proxmox', 'host'],
+    summary: 'Where to run: auto (default), sandbox, container, microvm, ssh, proxmox, host',
+    suggest: ['auto', 'sandbox', 'container', 'microvm', 'ssh', 'proxmox', 'host'],
   },
   network: {
     type: 'string',

@@ -6,7 +6,7 @@ import { contextKey } from '../../runner/sealed-context.ts'
 import { checkMicrovm } from './check-microvm.ts'
 import { destroyMicrovm } from './destroy-microvm.ts'
 import { createGuestLinks } from './guest-links.ts'
-import { DEFAULT_IMAGE } from './image-store.ts'
+import { DEFAULT_IMAGE, findImage } from './image-store.ts'
 import { detailsOf } from './machine-details.ts'
 import { listMachineDirectories } from './machine-directory.ts'
 import { openMicrovmSession } from './microvm-session.ts'
@@ -34,7 +34,7 @@ export interface MicrovmProviderOptions {
 }
 
 const MIB = 1024 * 1024
-const DEFAULTS: VmSize = { cpus: 1, memory: 512 * MIB, disk: 256 * MIB, processes: 512 }
+const DEFAULTS: VmSize = { cpus: 1, memory: 512 * MIB, disk: 1024 * MIB, processes: 512 }
 
 /** Jobs in VMs of QEMU on this computer: each has a kernel of its own. */
 export const createMicrovmProvider = (options: MicrovmProviderOptions): Provider => {
@@ -54,7 +54,9 @@ export const createMicrovmProvider = (options: MicrovmProviderOptions): Provider
   return {
     name: 'microvm',
     ownKernel: true,
-    slots: process.platform === 'linux' && process.arch === 'x64' ? (options.limit ?? 8) : 0,
+    get slots() {
+      return findImage(context.imagesDir, context.image) === undefined ? 0 : (options.limit ?? 8)
+    },
     pool: {
       size: options.warm ?? 0,
       kinds: [context.image],

@@ -39,9 +39,9 @@ describe('what doctor prints', () => {
 
   it('names the ways to machines that are not taken yet, and only those', () => {
     expect(report([ready('sandbox', ok('x'))])).toMatch(
-      /Not set up: proxmox, .*deputy proxmox --help\nNot set up: ssh, .*deputy nodes add/,
+      /Not set up: microvm, .*deputy microvm setup\nNot set up: proxmox, .*deputy proxmox --help\nNot set up: ssh, .*deputy nodes add/,
     )
-    const all = report([ready('proxmox', ok('x')), ready('ssh', ok('y'))])
+    const all = report([ready('proxmox', ok('x')), ready('ssh', ok('y')), ready('microvm', ok('z'))])
     expect(all).not.toContain('Not set up')
     // Without a daemon there is other trouble first.
     expect(report([])).not.toContain('Not set up')

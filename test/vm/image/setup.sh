@@ -6,4 +6,4 @@ sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo
 $sudo apt-get update -q
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-  mmdebstrap arch-test debian-archive-keyring uidmap qemu-system-x86 qemu-user-static qemu-utils e2fsprogs socat cpio zstd xz-utils util-linux
+  mmdebstrap arch-test debian-archive-keyring uidmap qemu-system-x86 qemu-user-static qemu-utils bubblewrap squashfs-tools e2fsprogs socat cpio zstd xz-utils util-linux
