@@ -34,9 +34,7 @@ export const testImage = async (): Promise<VmImages> => {
 const recipeDigest = (): string => {
   const hash = createHash('sha256')
   const names = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).sort()
-  for (const name of names.filter(one =>
-    /\.(?:sh|pl)$|(?:build-image|boot-files|kernel|cpio)[^/]*\.ts$/.test(one),
-  ))
+  for (const name of names.filter(one => /(?:build-image|boot-files|kernel|cpio)[^/]*$/.test(one)))
     hash.update(name).update(readFileSync(join(SOURCE, name)))
   return hash.digest('hex').slice(0, 12)
 }

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import { type CpioEntry, cpioArchive } from './cpio-archive.ts'
 import { resolveModules } from './kernel-modules.ts'
-import { AGENT, INIT } from './programs.ts'
 import { unpackKernel } from './unpack-kernel.ts'
 
 const MODULES = ['virtio_pci', 'virtio_blk', 'virtio_console', 'squashfs', 'overlay']
@@ -11,6 +10,7 @@ const MODULES = ['virtio_pci', 'virtio_blk', 'virtio_console', 'squashfs', 'over
 export interface BootFiles {
   readonly release: string
   readonly kernel: Buffer
+  /** The initrd without its programs, which are those of the daemon: an image outlives its version. */
   readonly initrd: Buffer
 }
 
@@ -39,8 +39,6 @@ const makeInitrd = (modulesDirectory: string, busybox: Buffer): Buffer => {
   const directories: CpioEntry[] = ['dev', 'proc', 'image', 'upper', 'root'].map(path => ({ path }))
   return cpioArchive([
     ...directories,
-    { path: 'init', content: INIT, executable: true },
-    { path: 'agent.pl', content: AGENT },
     { path: 'busybox', content: busybox, executable: true },
     { path: 'modules', content: modules.map(({ name }) => `${name}.ko\n`).join('') },
     ...modules.map(({ name, content }) => ({ path: `${name}.ko`, content })),

@@ -43,7 +43,18 @@ export const buildImage = async (request: BuildRequest): Promise<VmImage> => {
     onProgress('Packing the root file system')
     await run(
       'mksquashfs',
-      ['-', join(target, 'root.squashfs'), '-tar', '-comp', 'zstd', '-noappend', '-quiet', '-no-progress'],
+      [
+        '-',
+        join(target, 'root.squashfs'),
+        '-tar',
+        '-comp',
+        'zstd',
+        '-Xcompression-level',
+        '3',
+        '-noappend',
+        '-quiet',
+        '-no-progress',
+      ],
       { input: join(scratch, 'root.tar'), signal },
     )
     onProgress('Unpacking the kernel')

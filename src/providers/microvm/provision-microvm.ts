@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { parseSize } from '../../jobs/sizes.ts'
 import type { CreateRequest } from '../../ports.ts'
+import { cpioArchive } from './cpio-archive.ts'
 import { destroyMicrovm } from './destroy-microvm.ts'
 import { findImage } from './image-store.ts'
 import { detailsOf } from './machine-details.ts'
 import { machineDirectory, machineUid, makeMachineDirectory } from './machine-directory.ts'
+import { AGENT, INIT } from './programs.ts'
 import type { ProviderContext } from './provider-context.ts'
 import { IMAGE, qemuArguments, RUN, sandboxedQemu, type VmSize } from './qemu-command.ts'
 import { processesOf, startQemu } from './qemu-process.ts'
@@ -37,6 +40,7 @@ export const provisionMicrovm = async (
   const begun = performance.now()
   makeMachineDirectory(stateDir, machine.id, uid)
   const directory = machineDirectory(stateDir, machine.id)
+  writeInitrd(image.directory, directory)
   const command = sandboxedQemu(
     {
       qemu: findProgram('qemu-system-x86_64') ?? 'qemu-system-x86_64',
@@ -51,6 +55,16 @@ export const provisionMicrovm = async (
   await Promise.race([links.to(machine.id, signal), qemu.ended.then(said => Promise.reject(failed(said)))])
   timed?.({ boot: Math.round(performance.now() - begun) })
   await remember({ boot: randomBytes(8).toString('hex'), isolation: isolationOf(image.kernel, size, kvm) })
+}
+
+/** The kernel unpacks one archive after the other. */
+const writeInitrd = (imageDirectory: string, directory: string): void => {
+  const programs = cpioArchive([
+    { path: 'init', content: INIT, executable: true },
+    { path: 'agent.pl', content: AGENT },
+  ])
+  const initrd = Buffer.concat([readFileSync(join(imageDirectory, 'initrd')), programs])
+  writeFileSync(join(directory, 'initrd'), initrd, { mode: 0o644 })
 }
 
 const sizeFor = (manifest: Manifest | undefined, defaults: VmSize): VmSize => {

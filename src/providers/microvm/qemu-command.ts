@@ -43,7 +43,7 @@ export const qemuArguments = ({ machineId, size, kvm, image, run }: QemuRequest)
     ...['-m', `${Math.ceil((memory + SYSTEM_BYTES) / MIB)}M`],
     // Without cx16, because QEMU 7 now and then spoils the flags in that instruction, and the kernel panics.
     ...(kvm ? ['-accel', 'kvm', '-cpu', 'host'] : ['-accel', 'tcg', '-cpu', 'Nehalem,-cx16,+rdrand']),
-    ...['-kernel', `${image}/vmlinux`, '-initrd', `${image}/initrd`],
+    ...['-kernel', `${image}/vmlinux`, '-initrd', `${run}/initrd`],
     ...['-append', [...KERNEL_LINE, ...limits].join(' ')],
     ...['-serial', `file:${run}/console`],
     ...['-drive', `file=${image}/root.squashfs,format=raw,if=none,id=root,readonly=on`],
