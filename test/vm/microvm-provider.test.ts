@@ -1,4 +1,5 @@
 import type { Machine } from '../../src/ports.ts'
+import { RUNNER_HOME } from '../../src/providers/microvm/run-in-guest.ts'
 import { describeProviderContract, processesWith } from '../integration/providers/provider-contract.ts'
 import { testImage } from '../support/microvm.ts'
 import type { Harness } from '../support/providers.ts'
@@ -14,7 +15,7 @@ interface Launched {
 
 /** Asks the VM, over a session, whether its runner has recorded the end of the command. */
 const hasEnded = async ({ provider }: Harness, { machine, job }: Launched): Promise<boolean> => {
-  const file = `/run/deputy/.cache/deputy/own/jobs/${machine.id}.${job.id}/exit`
+  const file = `${RUNNER_HOME}/.cache/deputy/own/jobs/${machine.id}.${job.id}/exit`
   const session = await provider.open!(
     machine,
     { argv: ['cat', file], env: {} },
