@@ -1,9 +1,10 @@
 import type { Manifest } from '../../jobs/manifest.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import { parseSize } from '../../jobs/sizes.ts'
+import { ENTER } from '../../runner/own-machine.ts'
 import type { EngineKind } from './container-engine.ts'
 import { covers } from './image-reference.ts'
-import { ENTER, IDLE } from './programs.ts'
+import { IDLE } from './programs.ts'
 import type { LocalImage } from './pull-image.ts'
 import { workspaceStorage } from './workspace-alias.ts'
 

@@ -4,9 +4,9 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import { workspaceTar } from '../../nodes/sync/workspace-tar.ts'
 import type { Blobs } from '../../ports.ts'
+import { UNPACK } from '../../runner/own-machine.ts'
 import type { EngineClient } from './engine-client.ts'
 import { execInContainer } from './exec-session.ts'
-import { UNPACK } from './programs.ts'
 
 export interface InputsRequest {
   readonly client: EngineClient

@@ -5,6 +5,4 @@ const read = (name: string): string =>
   readFileSync(new URL(`./program/${name}`, import.meta.url), 'utf8').replace(/^#.*\n/gm, '')
 
 export const IDLE = read('idle.sh')
-export const ENTER = read('enter.sh')
-export const UNPACK = read('unpack.sh')
 export const CONNECTIONS = read('connections.pl')

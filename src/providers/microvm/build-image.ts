@@ -30,7 +30,7 @@ const UNUSED = ['doc', 'man', 'info', 'locale']
 export const buildImage = async (request: BuildRequest): Promise<VmImage> => {
   const { imagesDir, name, packages, onProgress, signal } = request
   assertImageName(name)
-  const missing = missingTools('build')
+  const missing = [...missingTools('run'), ...missingTools('build')]
   if (missing.length > 0) throw notInstalled(missing)
   mkdirSync(imagesDir, { recursive: true, mode: 0o700 })
   // No image has a name with a capital letter.

@@ -1,9 +1,9 @@
 import { AppError } from '../../jobs/errors.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import type { RunnerHost } from '../../runner/channel.ts'
+import { ENTER } from '../../runner/own-machine.ts'
 import { shellChannel } from '../../runner/shell-channel.ts'
 import type { GuestLinks } from './guest-links.ts'
-import { ENTER } from './programs.ts'
 import { runInGuest } from './run-in-guest.ts'
 
 export interface HostRequest {

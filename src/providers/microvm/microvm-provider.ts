@@ -63,7 +63,7 @@ export const createMicrovmProvider = (options: MicrovmProviderOptions): Provider
       ageSeconds: options.warmAgeSeconds ?? 3600,
       kindFor: ({ resources }) => (resources === undefined ? context.image : undefined),
     },
-    check: () => checkMicrovm(context),
+    check: async () => checkMicrovm(context),
     fits: manifest => fitsMicrovm(manifest, context),
     create: request => provisionMicrovm(context, request),
 
@@ -101,7 +101,6 @@ const contextOf = (options: MicrovmProviderOptions): ProviderContext => {
       graceSeconds: options.graceSeconds ?? 5,
       key: contextKey(join(stateDir, 'microvm.key')),
     },
-    kvm: async () => false,
   }
 }
 

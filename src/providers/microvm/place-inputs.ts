@@ -4,8 +4,8 @@ import type { Manifest } from '../../jobs/manifest.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
 import { workspaceTar } from '../../nodes/sync/workspace-tar.ts'
 import type { Blobs } from '../../ports.ts'
+import { UNPACK } from '../../runner/own-machine.ts'
 import type { GuestLink } from './guest-link.ts'
-import { UNPACK } from './programs.ts'
 import { runInGuest } from './run-in-guest.ts'
 
 export interface InputsRequest {

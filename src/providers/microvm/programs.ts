@@ -6,6 +6,4 @@ const read = (name: string): string => readFileSync(new URL(`./program/${name}`,
 export const INIT = read('init.sh')
 export const AGENT = read('agent.pl')
 export const LAUNCH = read('launch.sh')
-export const UNPACK = read('unpack.sh')
-export const ENTER = read('enter.sh')
 export const KERNEL = read('kernel.sh')

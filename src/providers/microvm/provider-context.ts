@@ -15,6 +15,4 @@ export interface ProviderContext {
   readonly defaults: VmSize
   /** The setting `microvm.image`. */
   readonly image: string
-  /** Whether VMs run on the processor itself. Found out once. */
-  kvm(): Promise<boolean>
 }

@@ -34,7 +34,6 @@ export const provisionMicrovm = async (
   if (image === undefined)
     throw new AppError('unsupported', `${noImage(context.image).reason}.`, noImage(context.image))
   const size = sizeFor(manifest, context.defaults)
-  const kvm = await context.kvm()
   const uid = machineUid(machine.id)
   await remember({ image: image.name })
   const begun = performance.now()
@@ -44,17 +43,16 @@ export const provisionMicrovm = async (
   const command = sandboxedQemu(
     {
       qemu: findProgram('qemu-system-x86_64') ?? 'qemu-system-x86_64',
-      kvm,
       imageDirectory: image.directory,
       machineDirectory: directory,
       uid,
     },
-    qemuArguments({ machineId: machine.id, size, kvm, image: IMAGE, run: RUN }),
+    qemuArguments({ machineId: machine.id, size, image: IMAGE, run: RUN }),
   )
   const qemu = startQemu(command, join(directory, 'qemu.log'))
   await Promise.race([links.to(machine.id, signal), qemu.ended.then(said => Promise.reject(failed(said)))])
   timed?.({ boot: Math.round(performance.now() - begun) })
-  await remember({ boot: randomBytes(8).toString('hex'), isolation: isolationOf(image.kernel, size, kvm) })
+  await remember({ boot: randomBytes(8).toString('hex'), isolation: isolationOf(image.kernel, size) })
 }
 
 /** The kernel unpacks one archive after the other. */
@@ -77,8 +75,8 @@ const sizeFor = (manifest: Manifest | undefined, defaults: VmSize): VmSize => {
   }
 }
 
-const isolationOf = (kernel: string, { cpus }: VmSize, kvm: boolean): string[] => [
-  `VM of its own (QEMU, ${kvm ? 'KVM' : 'emulated'}, ${cpus} CPU${cpus === 1 ? '' : 's'})`,
+const isolationOf = (kernel: string, { cpus }: VmSize): string[] => [
+  `VM of its own (QEMU, emulated, ${cpus} CPU${cpus === 1 ? '' : 's'})`,
   `own kernel ${kernel}`,
   'QEMU in a sandbox: own user, no network, no capabilities, seccomp',
   'user 1000 in the VM',

@@ -13,7 +13,6 @@ export interface VmSize {
 export interface QemuRequest {
   readonly machineId: string
   readonly size: VmSize
-  readonly kvm: boolean
   /** Directories of the image and of the machine, as QEMU sees them. */
   readonly image: string
   readonly run: string
@@ -33,7 +32,7 @@ const KERNEL_LINE = [
 export const processName = (machineId: string): string => `deputy-microvm-${machineId}`
 
 /** Few devices: what the guest cannot reach cannot be attacked. */
-export const qemuArguments = ({ machineId, size, kvm, image, run }: QemuRequest): string[] => {
+export const qemuArguments = ({ machineId, size, image, run }: QemuRequest): string[] => {
   const { cpus, memory, disk, processes } = size
   const limits = Object.entries({ memory, disk, processes }).map(([name, value]) => `deputy.${name}=${value}`)
   return [
@@ -42,7 +41,7 @@ export const qemuArguments = ({ machineId, size, kvm, image, run }: QemuRequest)
     ...['-machine', 'pc,usb=off,vmport=off', '-smp', String(cpus)],
     ...['-m', `${Math.ceil((memory + SYSTEM_BYTES) / MIB)}M`],
     // Without cx16, because QEMU 7 now and then spoils the flags in that instruction, and the kernel panics.
-    ...(kvm ? ['-accel', 'kvm', '-cpu', 'host'] : ['-accel', 'tcg', '-cpu', 'Nehalem,-cx16,+rdrand']),
+    ...['-accel', 'tcg', '-cpu', 'Nehalem,-cx16,+rdrand'],
     ...['-kernel', `${image}/vmlinux`, '-initrd', `${run}/initrd`],
     ...['-append', [...KERNEL_LINE, ...limits].join(' ')],
     ...['-serial', `file:${run}/console`],
@@ -56,7 +55,6 @@ export const qemuArguments = ({ machineId, size, kvm, image, run }: QemuRequest)
 
 export interface SandboxRequest {
   readonly qemu: string
-  readonly kvm: boolean
   /** On this computer. */
   readonly imageDirectory: string
   readonly machineDirectory: string
@@ -69,7 +67,7 @@ export interface SandboxRequest {
  * breaks out of the VM is still inside. It outlives the daemon.
  */
 export const sandboxedQemu = (
-  { qemu, kvm, imageDirectory, machineDirectory, uid }: SandboxRequest,
+  { qemu, imageDirectory, machineDirectory, uid }: SandboxRequest,
   args: readonly string[],
 ): string[] => {
   const isRoot = uid !== undefined
@@ -77,7 +75,7 @@ export const sandboxedQemu = (
     ...['bwrap', '--unshare-all', '--new-session', '--cap-drop', 'ALL', '--clearenv', '--hostname', 'vm'],
     ...['--ro-bind', '/usr', '/usr', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
     ...['bin', 'sbin', 'lib', 'lib64'].flatMap(name => ['--symlink', `usr/${name}`, `/${name}`]),
-    ...['--proc', '/proc', '--dev', '/dev', ...(kvm ? ['--dev-bind', '/dev/kvm', '/dev/kvm'] : [])],
+    ...['--proc', '/proc', '--dev', '/dev'],
     ...['--ro-bind', isRoot ? '/mnt/image' : imageDirectory, IMAGE],
     ...['--bind', isRoot ? '/mnt/run' : machineDirectory, RUN, '--chdir', RUN],
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--', qemu, ...args],
