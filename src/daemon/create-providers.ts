@@ -111,11 +111,10 @@ const container = (options: ProvidersOptions): Provider => {
 const microvm = (options: ProvidersOptions): Provider => {
   const { config, home, cluster } = options
   const { image, warm, warmAge } = config.microvm
-  const { log: _, ...common } = local(options)
   // More than one processor makes an emulated VM slower: a job that needs them asks for them.
-  const { cpu: __, ...defaults } = jobDefaults(config)
+  const { cpu: _, ...defaults } = jobDefaults(config)
   return createMicrovmProvider({
-    ...common,
+    ...local(options),
     owner: cluster.owner,
     imagesDir: home.vmImages,
     image,

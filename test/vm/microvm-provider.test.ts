@@ -37,7 +37,7 @@ describeProviderContract('microvm', {
   options: { imagesDir, image, graceSeconds: 1, limit: 16 },
   // An emulated processor among busy neighbours.
   patienceSeconds: 240,
-  shortTimeout: 20,
+  shortTimeout: 15,
   orderGap: 3,
   hasEnded,
   killHolders: (_, launched) => {

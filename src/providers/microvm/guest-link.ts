@@ -7,6 +7,8 @@ import { createFrameReader, encodeFrame, NOTHING } from './link-frames.ts'
 /** The connection to the agent of one VM. It carries any number of programs at a time. */
 export interface GuestLink {
   run(request: ProgramRequest): GuestProgram
+  /** Sets the clock of the VM, and makes its random numbers those of the seed: it may be one of many of a snapshot. */
+  renew(now: number, seed: Buffer): Promise<void>
   /** Settles when the connection has ended. */
   readonly closed: Promise<void>
   close(): void
@@ -14,12 +16,15 @@ export interface GuestLink {
 
 const NONCE_BYTES = 16
 
+/** Those who wait for frames, by the number in them. */
+type Receivers = Map<number, Pick<GuestProgram, 'receive' | 'lost'>>
+
 /** Connects to the socket of a VM. Resolves when the agent answers, which it does once the VM has booted. */
 export const openGuestLink = (path: string, signal: AbortSignal): Promise<GuestLink> =>
   new Promise((resolve, reject) => {
     const socket = connect(path)
     const nonce = randomBytes(NONCE_BYTES)
-    const programs = new Map<number, GuestProgram>()
+    const programs: Receivers = new Map()
     let held: Buffer = Buffer.alloc(0)
     let isOpen = false
     const onAbort = (): void => void socket.destroy(signal.reason)
@@ -64,7 +69,7 @@ export const openGuestLink = (path: string, signal: AbortSignal): Promise<GuestL
     socket.write(Buffer.concat([NOTHING, encodeFrame('S', 0, nonce)]))
   })
 
-const linkOver = (socket: Socket, programs: Map<number, GuestProgram>, closed: Promise<void>): GuestLink => {
+const linkOver = (socket: Socket, programs: Receivers, closed: Promise<void>): GuestLink => {
   let last = 0
   return {
     closed,
@@ -82,6 +87,20 @@ const linkOver = (socket: Socket, programs: Map<number, GuestProgram>, closed: P
       programs.set(id, program)
       return program
     },
+    renew: (now, seed) =>
+      new Promise((resolve, reject) => {
+        if (socket.destroyed) throw cutOff()
+        const id = ++last
+        const receive = (): void => {
+          programs.delete(id)
+          resolve()
+        }
+        programs.set(id, { receive, lost: () => reject(cutOff()) })
+        const time = Buffer.alloc(8)
+        time.writeUInt32BE(Math.floor(now / 1000))
+        time.writeUInt32BE((now % 1000) * 1000, 4)
+        socket.write(encodeFrame('c', id, Buffer.concat([time, seed])))
+      }),
   }
 }
 

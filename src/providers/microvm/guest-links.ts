@@ -1,8 +1,9 @@
-import { closeSync, constants, openSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable } from '../../jobs/deadline.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { type GuestLink, openGuestLink } from './guest-link.ts'
-import { lastConsoleLines, machineDirectory, SOCKET } from './machine-directory.ts'
+import { lastConsoleLines, openMachineDirectory, SOCKET } from './machine-directory.ts'
 import { processesOf } from './qemu-process.ts'
 
 /** The connections of this daemon, one for each VM: the socket of a VM takes one at a time. */
@@ -52,9 +53,8 @@ const connectToGuest = async (
   signal: AbortSignal,
 ): Promise<GuestLink> => {
   for (;;) {
-    const directory = openDirectory(machineDirectory(stateDir, machineId))
+    const directory = openMachineDirectory(stateDir, machineId)
     try {
-      // The path of a Unix socket is limited to 108 bytes: /proc/self/fd/N shortens it.
       if (directory !== undefined) return await openGuestLink(`/proc/self/fd/${directory}/${SOCKET}`, signal)
     } catch (error) {
       if (signal.aborted) throw error
@@ -66,24 +66,7 @@ const connectToGuest = async (
   }
 }
 
-const openDirectory = (path: string): number | undefined => {
-  try {
-    return openSync(path, constants.O_DIRECTORY | constants.O_RDONLY)
-  } catch {
-    return undefined
-  }
-}
-
 const hasEnded = (machineId: string, said: string): AppError =>
   new AppError('not_found', `The VM of machine ${machineId} has ended${said === '' ? '' : `: ${said}`}.`, {
     hint: 'Somebody stopped it, or this computer ran out of memory. Submit the job again.',
-  })
-
-/** Others may wait for the same promise, so it goes on when one of them gives up. */
-const abortable = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    if (signal.aborted) return onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })

@@ -1,7 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
 
 /** The frames between the daemon and the agent of a VM; `program/agent.pl` describes them. */
-export type SentKind = 'S' | 'n' | 'N' | 'd' | 'e' | 'a' | 'k'
+export type SentKind = 'S' | 'n' | 'N' | 'd' | 'e' | 'a' | 'k' | 'c'
 
 export interface Frame {
   readonly kind: string
@@ -28,7 +28,7 @@ export const encodeFrame = (kind: SentKind, id: number, value: Buffer | number =
 }
 
 const WITH_DATA = new Set(['d', 's'])
-const WITHOUT_DATA = new Set(['a', 'x'])
+const WITHOUT_DATA = new Set(['a', 'x', 'c'])
 
 /** Throws for what an agent never sends: a job that takes over the VM can send anything. */
 export const createFrameReader = (onFrame: (frame: Frame) => void): ((chunk: Buffer) => void) => {

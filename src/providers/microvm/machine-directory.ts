@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto'
-import { chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  chownSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import type { FoundMachine } from '../../ports.ts'
 
@@ -9,6 +18,9 @@ export const machineDirectory = (stateDir: string, id: string): string => join(r
 const runsDirectory = (stateDir: string): string => join(stateDir, 'microvm', 'runs')
 
 export const SOCKET = 'agent.sock'
+/** For snapshots: the control connection of QEMU, and where the state of its devices goes in and out. */
+export const MONITOR = 'monitor.sock'
+export const STATE = 'state.sock'
 const CONSOLE = 'console'
 
 export const makeMachineDirectory = (stateDir: string, id: string, uid: number | undefined): void => {
@@ -19,6 +31,15 @@ export const makeMachineDirectory = (stateDir: string, id: string, uid: number |
 
 export const removeMachineDirectory = (stateDir: string, id: string): void =>
   rmSync(machineDirectory(stateDir, id), { recursive: true, force: true })
+
+/** Opens the directory: the path of a Unix socket is limited to 108 bytes, which /proc/self/fd/N/name keeps. */
+export const openMachineDirectory = (stateDir: string, id: string): number | undefined => {
+  try {
+    return openSync(machineDirectory(stateDir, id), constants.O_DIRECTORY | constants.O_RDONLY)
+  } catch {
+    return undefined
+  }
+}
 
 export const listMachineDirectories = (stateDir: string): FoundMachine[] => {
   let ids: string[] = []

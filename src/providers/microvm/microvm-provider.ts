@@ -14,6 +14,7 @@ import type { ProviderContext } from './provider-context.ts'
 import { provisionMicrovm } from './provision-microvm.ts'
 import type { VmSize } from './qemu-command.ts'
 import { attachToMicrovm, startInMicrovm } from './run-microvm-job.ts'
+import { createSnapshots } from './snapshots.ts'
 import { fitsMicrovm } from './unmet-microvm-requirement.ts'
 
 export interface MicrovmProviderOptions {
@@ -31,6 +32,7 @@ export interface MicrovmProviderOptions {
   /** How many VMs are kept booted. */
   readonly warm?: number
   readonly warmAgeSeconds?: number
+  log?(message: string, fields: Record<string, unknown>): void
 }
 
 const MIB = 1024 * 1024
@@ -39,7 +41,7 @@ const DEFAULTS: VmSize = { cpus: 1, memory: 512 * MIB, disk: 1024 * MIB, process
 /** Jobs in VMs of QEMU on this computer: each has a kernel of its own. */
 export const createMicrovmProvider = (options: MicrovmProviderOptions): Provider => {
   const context = contextOf(options)
-  const { stateDir, links } = context
+  const { stateDir, links, snapshots } = context
   const busy = new Map<string, string>()
 
   const occupying = async (run: AttachRequest, work: () => Promise<Outcome>): Promise<Outcome> => {
@@ -81,19 +83,24 @@ export const createMicrovmProvider = (options: MicrovmProviderOptions): Provider
     destroy: (machine, signal) => destroyMicrovm(context, machine.id, signal),
     open: async (machine, request, signal) =>
       openMicrovmSession(await links.to(machine.id, signal), request, signal),
-    list: async () => listMachineDirectories(stateDir),
-    close: async () => links.close(),
+    list: async () => listMachineDirectories(stateDir).filter(({ id }) => !snapshots.isMaking(id)),
+    close: async () => {
+      snapshots.close()
+      links.close()
+    },
   }
 }
 
 const contextOf = (options: MicrovmProviderOptions): ProviderContext => {
-  const { stateDir, imagesDir, blobs, owner = 'own', image = DEFAULT_IMAGE } = options
+  const { stateDir, imagesDir, blobs, owner = 'own', image = DEFAULT_IMAGE, log = () => {} } = options
+  const links = createGuestLinks(stateDir)
   return {
     stateDir,
     imagesDir,
     owner,
     image,
-    links: createGuestLinks(stateDir),
+    links,
+    snapshots: createSnapshots({ stateDir, imagesDir, links, log }),
     defaults: { ...DEFAULTS, ...options.defaults },
     runner: {
       blobs,

@@ -5,5 +5,6 @@ const read = (name: string): string => readFileSync(new URL(`./program/${name}`,
 
 export const INIT = read('init.sh')
 export const AGENT = read('agent.pl')
+export const MEMORY = read('memory.pl')
 export const LAUNCH = read('launch.sh')
 export const KERNEL = read('kernel.sh')

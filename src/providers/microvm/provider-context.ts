@@ -1,6 +1,7 @@
 import type { RunOptions } from '../../runner/run.ts'
 import type { GuestLinks } from './guest-links.ts'
 import type { VmSize } from './qemu-command.ts'
+import type { Snapshots } from './snapshots.ts'
 
 /** What the parts of the provider share. */
 export interface ProviderContext {
@@ -12,6 +13,7 @@ export interface ProviderContext {
   readonly imagesDir: string
   readonly owner: string
   readonly links: GuestLinks
+  readonly snapshots: Snapshots
   readonly defaults: VmSize
   /** The setting `microvm.image`. */
   readonly image: string

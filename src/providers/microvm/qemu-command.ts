@@ -1,4 +1,4 @@
-import { SOCKET } from './machine-directory.ts'
+import { MONITOR, SOCKET } from './machine-directory.ts'
 import { LAUNCH } from './programs.ts'
 
 export interface VmSize {
@@ -10,9 +10,14 @@ export interface VmSize {
   readonly processes: number
 }
 
+/** A file as memory: written by a VM whose snapshot it becomes, or the base that a VM has its own changes to. */
+export type VmMemory = 'shared' | 'private'
+
 export interface QemuRequest {
   readonly machineId: string
   readonly size: VmSize
+  /** Absent: it has memory of its own. */
+  readonly memory?: VmMemory | undefined
   /** Directories of the image and of the machine, as QEMU sees them. */
   readonly image: string
   readonly run: string
@@ -32,14 +37,14 @@ const KERNEL_LINE = [
 export const processName = (machineId: string): string => `deputy-microvm-${machineId}`
 
 /** Few devices: what the guest cannot reach cannot be attacked. */
-export const qemuArguments = ({ machineId, size, image, run }: QemuRequest): string[] => {
+export const qemuArguments = ({ machineId, size, memory: file, image, run }: QemuRequest): string[] => {
   const { cpus, memory, disk, processes } = size
   const limits = Object.entries({ memory, disk, processes }).map(([name, value]) => `deputy.${name}=${value}`)
   return [
     ...['-name', processName(machineId), '-no-user-config', '-nodefaults', '-display', 'none', '-no-reboot'],
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
-    ...['-machine', 'pc,usb=off,vmport=off', '-smp', String(cpus)],
-    ...['-m', `${Math.ceil((memory + SYSTEM_BYTES) / MIB)}M`],
+    ...['-smp', String(cpus), '-m', `${memoryBytes(size) / MIB}M`],
+    ...(file === undefined ? ['-machine', MACHINE] : fileMemory(file, size, run)),
     // Without cx16, because QEMU 7 now and then spoils the flags in that instruction, and the kernel panics.
     ...['-accel', 'tcg', '-cpu', 'Nehalem,-cx16,+rdrand'],
     ...['-kernel', `${image}/vmlinux`, '-initrd', `${run}/initrd`],
@@ -52,6 +57,26 @@ export const qemuArguments = ({ machineId, size, image, run }: QemuRequest): str
     ...['-device', 'virtserialport,chardev=agent,nr=1'],
   ]
 }
+
+export const memoryBytes = ({ memory }: Pick<VmSize, 'memory'>): number =>
+  Math.ceil((memory + SYSTEM_BYTES) / MIB) * MIB
+
+const MACHINE = 'pc,usb=off,vmport=off'
+
+/** With the control connection by which the rest of the VM is saved or loaded. */
+const fileMemory = (file: VmMemory, size: VmSize, run: string): string[] => [
+  ...[
+    '-object',
+    `memory-backend-file,id=ram,size=${memoryBytes(size)},mem-path=${MEMORY_FILE},${FILE_MODES[file]}`,
+  ],
+  ...['-machine', `${MACHINE},memory-backend=ram`, ...(file === 'private' ? ['-incoming', 'defer'] : [])],
+  ...['-chardev', `socket,id=monitor,path=${run}/${MONITOR},server=on,wait=off`],
+  ...['-mon', 'chardev=monitor,mode=control'],
+]
+
+const FILE_MODES: Readonly<Record<VmMemory, string>> = { shared: 'share=on', private: 'share=off' }
+/** QEMU gets the file as this descriptor. */
+const MEMORY_FILE = '/proc/self/fd/3'
 
 export interface SandboxRequest {
   readonly qemu: string

@@ -4,25 +4,25 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../jobs/errors.ts'
 import { processName } from './qemu-command.ts'
 
-/** A QEMU that was started a moment ago. */
-export interface StartedQemu {
-  /** Settles when it has ended, with what it said. */
-  readonly ended: Promise<string>
-}
-
 const MAX_STDERR = 4096
 
-/** Starts the command of a VM in a session of its own, so that it outlives the daemon. What it says goes to a file. */
-export const startQemu = ([program = '', ...args]: readonly string[], log: string): StartedQemu => {
-  const fd = openSync(log, 'a', 0o600)
-  const child = spawn(program, args, { detached: true, stdio: ['ignore', fd, fd] })
-  closeSync(fd)
+/**
+ * Starts the command of a VM in a session of its own, so that it outlives the daemon. What it says goes to the file
+ * `log`; `fd` becomes its descriptor 3. Resolves when it has ended, with what it said.
+ */
+export const startQemu = (
+  [program = '', ...args]: readonly string[],
+  { log, fd }: { readonly log: string; readonly fd?: number | undefined },
+): Promise<string> => {
+  const output = openSync(log, 'a', 0o600)
+  const stdio = ['ignore' as const, output, output, ...(fd === undefined ? [] : [fd])]
+  const child = spawn(program, args, { detached: true, stdio })
+  closeSync(output)
   child.unref()
-  const ended = new Promise<string>(resolve => {
+  return new Promise(resolve => {
     child.once('error', error => resolve(error.message))
     child.once('exit', () => resolve(tail(log)))
   })
-  return { ended }
 }
 
 const tail = (log: string): string => {

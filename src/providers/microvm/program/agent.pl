@@ -1,8 +1,10 @@
 # The agent: the first process of a VM. It runs programs for the daemon, which it talks to over a virtio-serial port.
 # A frame is its kind, a program, a number (1, 4 and 4 bytes, big-endian) and, where the kind has data, so many bytes.
 # From the daemon: S starts a connection, with a nonce that is sent back. n runs a program: its arguments and its
-# environment; N too, and hangs it up when the daemon goes. d: data for stdin. e: end of stdin. k: nobody reads any more. NUL bytes between frames are skipped, so that the daemon
-# can finish a frame that an earlier connection has left incomplete.
+# environment; N too, and hangs it up when the daemon goes. d: data for stdin. e: end of stdin. k: nobody reads any more.
+# c: the time (seconds and microseconds) and a seed, for a VM that comes from a snapshot; sent back when they count.
+# NUL bytes between frames are skipped, so that the daemon can finish a frame that an earlier connection has left
+# incomplete.
 # From here: d: stdout. s: stderr. x: the exit status.
 # Both ways: a: so many bytes were taken, send more.
 use strict;
@@ -12,7 +14,7 @@ use Fcntl;
 use POSIX ();
 
 my ($WINDOW, $CHUNK, $USER) = (262144, 32768, 1000);
-my %HAS_DATA = map { $_ => 1 } qw(S n N d);
+my %HAS_DATA = map { $_ => 1 } qw(S n N d c);
 my $CGROUP = '/sys/fs/cgroup/job';
 $0 = 'deputy-agent';
 $SIG{PIPE} = 'IGNORE';
@@ -123,12 +125,31 @@ sub take {
     $is_connected = 1;
     return put('S', 0, $number, $data);
   }
+  return renew($id, $data) if $kind eq 'c';
   return run($id, $data, $kind eq 'N') if $kind eq 'n' || $kind eq 'N';
   my $one = $programs{$id} or return;
   if ($kind eq 'd') { $one->{held} .= $data }
   elsif ($kind eq 'e') { $one->{ending} = 1 }
   elsif ($kind eq 'a') { $one->{credit} += $number }
   elsif ($kind eq 'k') { hang_up($id) }
+}
+
+# From the headers of Linux on x86-64.
+my ($SETTIMEOFDAY, $ADD_ENTROPY, $RESEED) = (164, 0x40085203, 0x5207);
+
+# All VMs of a snapshot have its time and its random numbers until they are told others.
+sub renew {
+  my ($id, $data) = @_;
+  my ($seconds, $microseconds) = unpack 'NN', $data;
+  my $seed = substr $data, 8;
+  my $time = pack 'qq', $seconds, $microseconds;
+  syscall $SETTIMEOFDAY, $time, 0;
+  open my $random, '+<', '/dev/urandom' or return;
+  my $entropy = pack 'iia*', 8 * length $seed, length $seed, $seed;
+  # Without the reseed, the kernel would use the seed within a minute.
+  ioctl($random, $ADD_ENTROPY, $entropy) && ioctl($random, $RESEED, 0) or return;
+  close $random;
+  put('c', $id, 0);
 }
 
 sub read_port {

@@ -34,7 +34,7 @@ const serve = (answer: (order: Order, socket: Socket) => void, before = Buffer.a
         held = held.subarray(skipped < 0 ? held.length : skipped)
         if (held.length < 9) return
         const kind = String.fromCharCode(held[0]!)
-        const length = 'SnNd'.includes(kind) ? held.readUInt32BE(5) : 0
+        const length = 'SnNdc'.includes(kind) ? held.readUInt32BE(5) : 0
         if (held.length < 9 + length) return
         const order = { kind, id: held.readUInt32BE(1), data: held.subarray(9, 9 + length) }
         held = held.subarray(9 + length)
@@ -152,6 +152,26 @@ describe('the connection to a VM', () => {
     const late = runInGuest(link, { argv: ['sleep'], input: '', signal: never, timeoutMs: 10 })
     await expect(late).rejects.toMatchObject({ code: 'timeout' })
     link.close()
+  })
+
+  it('tells a VM of a snapshot the time and a seed, and waits until they count', async () => {
+    const orders: Order[] = []
+    await serve((order, socket) => {
+      orders.push(order)
+      if (orders.length === 1) socket.write(told('c', order.id))
+      else socket.destroy()
+    })
+    const link = await openGuestLink(path, never)
+    await link.renew(1_700_000_000_250, Buffer.from('seed'))
+    const [order] = orders
+    expect([order?.kind, order?.data.readUInt32BE(0), order?.data.readUInt32BE(4)]).toEqual([
+      'c',
+      1_700_000_000,
+      250_000,
+    ])
+    expect(order?.data.subarray(8).toString()).toBe('seed')
+    await expect(link.renew(0, Buffer.from('seed'))).rejects.toThrow('cut')
+    await expect(link.renew(0, Buffer.from('seed'))).rejects.toThrow('cut')
   })
 
   it('says when nothing listens', async () => {

@@ -113,6 +113,16 @@ describe('the command of a VM', () => {
     expect(args[args.indexOf('-m') + 1]).toBe('672M')
   })
 
+  it('has a file as memory where it is saved, and changes of its own to it where it starts from it', () => {
+    const of = (memory: 'shared' | 'private') =>
+      qemuArguments({ machineId: 'm1', size, memory, image: '/image', run: '/run' }).join(' ')
+    expect(of('shared')).toContain(`size=${672 * 2 ** 20},mem-path=/proc/self/fd/3,share=on`)
+    expect(of('shared')).not.toContain('-incoming')
+    expect(of('private')).toContain('mem-path=/proc/self/fd/3,share=off')
+    expect(of('private')).toContain('-incoming defer')
+    expect(args.join(' ')).not.toMatch(/mem-path|monitor/)
+  })
+
   it('runs QEMU without a network, without capabilities, and not as root', () => {
     const request = { qemu: '/usr/bin/qemu', imageDirectory: '/i', machineDirectory: '/m' }
     const own = sandboxedQemu({ ...request, uid: undefined }, args)
