@@ -40,6 +40,21 @@ export const createAllowList = (
   }
 }
 
+/**
+ * Everything but loopback and link-local addresses, where services trust whoever can connect: those of this computer,
+ * and the metadata service of a cloud.
+ */
+export const anywhereElse: AllowList = {
+  allowsHost: () => ({ ok: true }),
+  allowsAddress: (host, _port, address) =>
+    isIP(address) !== 0 && !THIS_COMPUTER.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
+      ? { ok: true }
+      : {
+          ok: false,
+          reason: `${host} is ${address}, an address of this computer, which the job cannot reach`,
+        },
+}
+
 interface Rule {
   readonly port: number | undefined
   matches(host: string): boolean
@@ -90,3 +105,13 @@ for (const [network, bits] of [
   ['ff00::', 8],
 ] as const)
   PRIVATE.addSubnet(network, bits, 'ipv6')
+
+const THIS_COMPUTER = new BlockList()
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+] as const)
+  THIS_COMPUTER.addSubnet(network, bits, 'ipv4')
+THIS_COMPUTER.addSubnet('::', 127, 'ipv6')
+THIS_COMPUTER.addSubnet('fe80::', 10, 'ipv6')

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http'
-import { createAllowList } from './allow-list.ts'
+import { anywhereElse, createAllowList } from './allow-list.ts'
 import { forward, tunnel } from './forward-proxy.ts'
 import { createProxyGrant } from './proxy-grant.ts'
 
@@ -9,9 +9,13 @@ export interface ProxyServer {
   end(): void
 }
 
-/** CONNECT and plain HTTP to the hosts of one allow-list. The caller listens, or hands over connections. */
-export const createProxyServer = (entries: readonly string[], maxConnections: number): ProxyServer => {
-  const grant = createProxyGrant({ allowed: createAllowList(entries) }, maxConnections)
+/** CONNECT and plain HTTP to the hosts of one allow-list, or to all but this computer (`full`). The caller listens, or hands over connections. */
+export const createProxyServer = (
+  network: 'full' | readonly string[],
+  maxConnections: number,
+): ProxyServer => {
+  const allowed = network === 'full' ? anywhereElse : createAllowList(network)
+  const grant = createProxyGrant({ allowed }, maxConnections)
   const server = createServer((incoming, answer) => void forward(grant, incoming, answer))
   server.on('connection', socket => {
     if (!grant.admit(socket)) socket.destroy()

@@ -22,7 +22,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   observability: ['engine', 'jobs'],
   engine: ['ports', 'jobs', 'config', 'output'],
   // The protocol and its client side know no provider.
-  runner: ['jobs', 'ports', 'output', 'files'],
+  runner: ['jobs', 'ports', 'output', 'files', 'egress'],
   guest: ['jobs', 'egress', 'runner'],
   // These know nothing of jobs: of src/jobs they use only helpers without state.
   proxmox: ['jobs/errors', 'jobs/semaphore', 'files', 'runner/shell-words', 'proxmox/catalogue'],
@@ -45,7 +45,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'config/proxmox-section',
   ],
   'providers/container': ['ports', 'jobs', 'files', 'runner', 'egress', 'nodes'],
-  'providers/microvm': ['ports', 'jobs', 'files', 'runner', 'nodes'],
+  'providers/microvm': ['ports', 'jobs', 'files', 'runner', 'egress', 'nodes'],
   'providers/ssh': ['ports', 'jobs', 'files', 'runner', 'nodes'],
   // Where a command runs: between the nodes and the fronts.
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],

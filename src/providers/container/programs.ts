@@ -5,4 +5,3 @@ const read = (name: string): string =>
   readFileSync(new URL(`./program/${name}`, import.meta.url), 'utf8').replace(/^#.*\n/gm, '')
 
 export const IDLE = read('idle.sh')
-export const CONNECTIONS = read('connections.pl')

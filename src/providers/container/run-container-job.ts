@@ -2,9 +2,10 @@ import { proxyEnvironment } from '../../egress/proxy-environment.ts'
 import { AppError } from '../../jobs/errors.ts'
 import { formatSize, parseSize } from '../../jobs/sizes.ts'
 import type { AttachRequest, Outcome, Run } from '../../ports.ts'
+import { PROXY_URL } from '../../runner/machine-egress.ts'
 import { driveRun, type RunOptions } from '../../runner/run.ts'
 import { openContext } from '../../runner/sealed-context.ts'
-import { openEgress, PROXY_URL } from './container-egress.ts'
+import { openContainerEgress } from './container-egress.ts'
 import { containerHost, inspectContainer } from './container-host.ts'
 import { containerName, describeNetwork } from './container-spec.ts'
 import { assertSameContainer, networkFor } from './kept-container.ts'
@@ -52,7 +53,7 @@ const withEgress = async (
   const domains = typeof network === 'string' ? undefined : network
   const egress =
     domains &&
-    openEgress({
+    openContainerEgress({
       client: clientOf(context, machine),
       container: containerName(machine.id),
       image: details.image?.name ?? '',

@@ -25,9 +25,8 @@ export const noImage = (image: string): { reason: string; hint: string } => ({
 })
 
 const unmet = (manifest: Manifest): string | undefined => {
-  const { requires, vmTemplate, network = 'none' } = manifest
+  const { requires, vmTemplate } = manifest
   if (vmTemplate !== undefined) return `the template '${vmTemplate}' is one of Proxmox VE`
-  if (network !== 'none') return 'a VM on this computer has no network'
   if (requires?.os !== undefined && normalizeOs(requires.os) !== 'linux')
     return `it requires ${requires.os}, VMs on this computer run linux`
   if (requires?.arch !== undefined && normalizeArch(requires.arch) !== normalizeArch(process.arch))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createAllowList } from '../../../src/egress/allow-list.ts'
+import { anywhereElse, createAllowList } from '../../../src/egress/allow-list.ts'
 
 const may = (entries: string[], host: string, port = 443) =>
   createAllowList(entries).allowsHost(host, port).ok
@@ -79,5 +79,22 @@ describe('the network list of a job', () => {
         reason: expect.stringContaining(`${address}, a private address`),
       })
     expect(list.allowsAddress('example.org', 443, '93.184.216.34')).toEqual({ ok: true })
+  })
+})
+
+describe('a network without a list', () => {
+  const reached = (address: string) => anywhereElse.allowsAddress('a.example', 80, address)
+
+  it('has every host, private ones too', () => {
+    expect(anywhereElse.allowsHost('a.example', 1)).toEqual({ ok: true })
+    for (const address of ['93.184.216.34', '10.0.0.1', '192.168.1.1', '2001:db8::1', 'fd00::1'])
+      expect(reached(address), address).toEqual({ ok: true })
+  })
+
+  it('ends at this computer and its metadata service', () => {
+    for (const address of ['127.0.0.1', '127.9.9.9', '0.0.0.0', '::1', '::', '::ffff:127.0.0.1'])
+      expect(reached(address).ok, address).toBe(false)
+    for (const address of ['169.254.169.254', 'fe80::1', 'not-an-address'])
+      expect(reached(address).ok, address).toBe(false)
   })
 })

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { createConnectionChannel, WINDOW } from '../../../../src/providers/container/channel-connections.ts'
+import { createConnectionChannel, WINDOW } from '../../../src/runner/channel-connections.ts'
 
 const frame = (kind: string, id: number, value: Buffer | number = 0): Buffer => {
   const header = Buffer.alloc(9, kind)
@@ -22,7 +22,7 @@ const open = (most = 4) => {
   return { channel, sent, streams }
 }
 
-describe('the connections of a container', () => {
+describe('the connections of a machine', () => {
   it('are streams, however the frames are cut', async () => {
     const { channel, sent, streams } = open()
     const bytes = Buffer.concat([

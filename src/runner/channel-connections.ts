@@ -1,12 +1,12 @@
 import { Duplex } from 'node:stream'
-import { AppError } from '../../jobs/errors.ts'
+import { AppError } from '../jobs/errors.ts'
 
 const HEADER = 9
 /** Bytes that one side may send before the other has passed them on; as in `connections.pl`. */
 export const WINDOW = 256 * 1024
 
 export interface ChannelOptions {
-  /** Writes to the stdin of the program in the container. */
+  /** Writes to the stdin of the program in the machine. */
   send(frame: Buffer): void
   onReady(): void
   onConnection(connection: Duplex): void
@@ -21,7 +21,7 @@ export interface ConnectionChannel {
   close(): void
 }
 
-/** The connections that `connections.pl` accepts in a container, each as a stream. */
+/** The connections that `connections.pl` accepts in a machine, each as a stream. */
 export const createConnectionChannel = ({
   send,
   onReady,
@@ -160,4 +160,4 @@ const createConnection = (wire: {
 }
 
 const confused = (): AppError =>
-  new AppError('unavailable', 'The proxy stream of the container cannot be read.')
+  new AppError('unavailable', 'The proxy stream of the machine cannot be read.')
