@@ -17,7 +17,7 @@ export interface EgressRequest {
   run(program: EgressProgram): Promise<{ readonly code: number; readonly stderr: string }>
 }
 
-export interface EgressProgram {
+interface EgressProgram {
   readonly argv: readonly string[]
   readonly input: PassThrough
   onStdout(chunk: Buffer): undefined | 'enough'

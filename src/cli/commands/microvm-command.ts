@@ -11,8 +11,6 @@ import { age } from '../terminal/format.ts'
 import { type Column, table } from '../terminal/table.ts'
 
 export default defineCommand({
-  name: 'microvm',
-  summary: 'Make, list or remove the images of VMs on this computer',
   usage: 'setup [flags] | images [rm NAME…]',
   description:
     'setup makes the image that VMs boot: a kernel and a read-only system of Debian packages. It takes a minute or two and needs a package mirror; root is not needed. It replaces an image of the same name: running VMs keep the old one. images lists them.',
