@@ -188,7 +188,7 @@ export const createHarness = async (subject: ProviderSubject | ProviderMaker): P
         })
       }
       return begin({ job: { ...jobRecord(id, manifest), ...job }, manifest, machine }, 0, run =>
-        provider.start({ ...run, command: commandOf(manifest, command) }),
+        provider.start({ ...run, command: commandOf(manifest, patienceMs, command) }),
       )
     },
     run: async (input, command) => {
@@ -227,13 +227,18 @@ const makeProvider = async (subject: ProviderSubject, stateDir: string, blobs: B
   return module[subject.factory]!({ ...subject.options, stateDir, blobs })
 }
 
-const commandOf = (manifest: Manifest, given: Partial<CommandSpec> = {}): CommandSpec => ({
+/** Where machines are slow, a command has as long as the test is ready to wait. */
+const commandOf = (
+  manifest: Manifest,
+  patienceMs: number,
+  given: Partial<CommandSpec> = {},
+): CommandSpec => ({
   argv: ['bash', '-c', manifest.task],
   env: manifest.env ?? {},
   secrets: {},
   format: 'text',
   network: manifest.network ?? 'none',
-  timeoutSeconds: manifest.timeout ?? 60,
+  timeoutSeconds: manifest.timeout ?? Math.max(60, patienceMs / 1000),
   programs: [],
   ...given,
 })
@@ -250,7 +255,12 @@ export const launchElsewhere = async (
   const id = newId()
   const machine: Machine = { id: newId(), runtime: harness.provider.name, jobId: id, details: {} }
   const parts = { job: jobRecord(id, manifest), manifest, machine }
-  const order = { ...parts, subject, stateDir: harness.stateDir, command: commandOf(manifest) }
+  const order = {
+    ...parts,
+    subject,
+    stateDir: harness.stateDir,
+    command: commandOf(manifest, patienceOf(subject)),
+  }
   const child = spawn(
     process.execPath,
     ['--input-type=module', '-e', DAEMON, DIST.href, JSON.stringify(order)],
