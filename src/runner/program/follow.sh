@@ -82,7 +82,9 @@ send() {
   sent=0
   [ -n "$segment" ] || return 0
   {
-    sent=$((segment + $(wc -c <&5) - $2))
+    whole=''
+    [ -n "$next" ] || read -r whole < "$dir/$1_end"
+    if [ -n "$whole" ]; then sent=$((whole - $2)); else sent=$((segment + $(wc -c <&5) - $2)); fi
     [ "$3" = '' ] || [ "$sent" -le "$3" ] || sent=$3
     if [ "$sent" -gt 0 ]; then
       case $1 in out) name=stdout ;; *) name=stderr ;; esac

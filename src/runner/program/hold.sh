@@ -89,7 +89,7 @@ can_reset_signals() {
 # more than it writes, so the next dd continues at that byte.
 store() {
   trap '' HUP
-  stream=$1 at=0
+  stream=$1 at=0 whole=''
   block=$((tail / 512))
   [ "$block" -ge 512 ] || block=512
   [ "$block" -le 16384 ] || block=16384
@@ -102,19 +102,23 @@ store() {
       printf '%-15s\n' "$missed" 1<> "$dir/${stream}_lost"
       break
     fi
-    # `54+10 records in`, maybe after a warning.
+    # `54+10 records in`, maybe after a warning; the same `out`; `1005 bytes` and more.
     records=${said%% records in*}
     records=${records##*[!0-9+]}
-    [ $((${records%+*} + ${records#*+})) -lt 64 ] && break
+    bytes=${said##* records out?}
+    bytes=${bytes%% *}
+    case $bytes in '' | *[!0-9]*) bytes=$(($(wc -c < "$dir/$stream.$at"))) ;; esac
+    [ $((${records%+*} + ${records#*+})) -lt 64 ] && whole=$((at + bytes)) && break
     [ "$at" = 0 ] || [ "$at" -lt "$head" ] || set -- "$@" "$at"
-    at=$((at + $(wc -c < "$dir/$stream.$at")))
+    at=$((at + bytes))
     # Delete segments that are neither beginning nor end.
     while [ $# -gt 1 ] && [ $((at - $2)) -ge "$tail" ]; do
       rm -f "$dir/$stream.$1"
       shift
     done
   done
-  true > "$dir/${stream}_end"
+  # With the length of the stream, if it is known.
+  echo "$whole" > "$dir/${stream}_end"
   wake
 }
 

@@ -8,7 +8,7 @@
 #                                                index.N      the same, of the Nth follower
 #   supervisor   pid, start time, boot id        command      pid, start time, boot id
 #   out.N err.N  output from byte N of a stream  follower     pid, start time, boot id
-#   out_end ...  that stream is complete         out_lost ... bytes that the disk did not take
+#   out_end ...  length of the complete stream   out_lost ... bytes that the disk did not take
 #   timedout     its own clock ended it          cgroup       the cgroup of the command
 umask 077
 LC_ALL=C

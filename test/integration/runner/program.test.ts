@@ -94,6 +94,13 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
     return text
   }
 
+  it('notes the length of each stream', async () => {
+    const id = newId()
+    await run({ id, command: 'printf abc; head -c 2000000 /dev/zero >&2' })
+    const [out, err] = ['out_end', 'err_end'].map(file => readFileSync(runner.at('jobs', id, file), 'utf8'))
+    expect({ out, err }).toEqual({ out: '3\n', err: '2000000\n' })
+  })
+
   it('runs in a real bash: pipes, quotes, globs, variables, redirections, newlines', async () => {
     const command = `
       X="a  b"; echo "$X" | tr a-z A-Z
