@@ -2,6 +2,7 @@ import type { CircuitBreakers } from './circuit-breaker.ts'
 import type { ClusterNode } from './inventory.ts'
 import type { NodeMonitor, NodeStatus } from './probe/node-monitor.ts'
 import type { ProbeReport } from './probe/probe-report.ts'
+import type { Traits } from './requirements.ts'
 import type { Candidate } from './router.ts'
 import { topicName } from './topics.ts'
 
@@ -20,12 +21,7 @@ export const candidateOf = (
   const report = status?.report
   return {
     id: node.id,
-    traits: {
-      os: node.os ?? report?.os,
-      arch: node.arch ?? report?.arch,
-      capabilities: new Set([...node.capabilities, ...(report?.tools ?? [])]),
-      labels: node.labels,
-    },
+    traits: traitsOf(node, report),
     priority: node.priority,
     specialties: new Set(node.specialties.map(topicName)),
     maxTasks: maxTasksOf(node, report),
@@ -36,6 +32,14 @@ export const candidateOf = (
     isLocal: node.id === known.self,
   }
 }
+
+/** What a node has: what the configuration says, else what the last probe found. */
+export const traitsOf = (node: ClusterNode, report: ProbeReport | undefined): Traits => ({
+  os: node.os ?? report?.os,
+  arch: node.arch ?? report?.arch,
+  capabilities: new Set([...node.capabilities, ...(report?.tools ?? [])]),
+  labels: node.labels,
+})
 
 /** Defaults to twice the cores: enough to keep the node busy without a backlog. */
 export const maxTasksOf = (node: ClusterNode, report?: ProbeReport): number =>

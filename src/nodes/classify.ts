@@ -1,5 +1,6 @@
 import { matchesPattern } from './command-pattern.ts'
 import { commandsOf } from './policy/command-policy.ts'
+import { words } from './policy/protected-paths.ts'
 import { baseName, isWrapper } from './policy/wrappers.ts'
 import { isQuery, underlyingCommand } from './underlying-command.ts'
 
@@ -43,40 +44,9 @@ export const classify = (
 const isTestRun = ([program = '', subcommand]: readonly string[]): boolean =>
   subcommand === 'test' && !TAKES_FILES.has(baseName(program))
 
-const TAKES_FILES = new Set([
-  ...[
-    '[',
-    'awk',
-    'chmod',
-    'chown',
-    'cp',
-    'diff',
-    'du',
-    'export',
-    'file',
-    'git',
-    'grep',
-    'kill',
-    'less',
-    'ln',
-  ],
-  ...[
-    'mkdir',
-    'mv',
-    'nano',
-    'pgrep',
-    'pkill',
-    'printf',
-    'rm',
-    'rmdir',
-    'sed',
-    'set',
-    'sort',
-    'source',
-    'stat',
-  ],
-  ...['su', 'tee', 'test', 'touch', 'tree', 'unset', 'vi', 'vim', 'wc', '.'],
-])
+const TAKES_FILES = words(`
+  [ awk chmod chown cp diff du export file git grep kill less ln mkdir mv nano pgrep pkill printf rm rmdir
+  sed set sort source stat su tee test touch tree unset vi vim wc .`)
 
 const DEFAULT_LOCAL: readonly string[] = ['ls', 'pwd', 'cd', 'echo', 'cat', 'head', 'tail', 'which', 'type']
 
@@ -93,7 +63,15 @@ const HEAVY_COMMANDS: readonly string[] = [
 
 /** Heavy only because of the files they read. */
 const FILE_COMMANDS: readonly string[] = [
-  ...['rsync', 'scp', 'tar', 'zip', 'unzip', 'find', 'grep -r', 'grep -R', 'rg'],
+  'rsync',
+  'scp',
+  'tar',
+  'zip',
+  'unzip',
+  'find',
+  'grep -r',
+  'grep -R',
+  'rg',
 ]
 
 const DEFAULT_OFFLOAD: readonly string[] = [...HEAVY_COMMANDS, ...FILE_COMMANDS]

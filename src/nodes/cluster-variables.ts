@@ -1,5 +1,6 @@
 import { AppError, toAppError } from '../jobs/errors.ts'
 import { nearest } from '../jobs/nearest.ts'
+import { ownProperty } from '../jobs/own-property.ts'
 import { type ClusterConfig, type ClusterNode, parseCluster } from './inventory.ts'
 
 interface ClusterEnvironment {
@@ -21,10 +22,10 @@ export const applyClusterEnvironment = (
   const nodeVariables: [string, string][] = []
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith('CLUSTER_') || value === undefined || value === '') continue
-    const setting = SETTINGS[name]
-    if (setting) {
-      setting.apply(next, value, name)
-      origins[setting.key] = name
+    const key = ownProperty(SETTINGS, name)
+    if (key !== undefined) {
+      applySetting(next, key, value, name)
+      origins[key] = name
     } else if (NODE_VARIABLE.test(name)) nodeVariables.push([name, value])
   }
   // HOST first: it adds a node that the other variables change.
@@ -52,66 +53,37 @@ const parseWithOrigins = (config: ClusterConfig, origins: Record<string, string>
   }
 }
 
-interface Setting {
-  key: string
-  apply(config: ClusterConfig, value: string, name: string): void
+/** The key that each variable sets. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  CLUSTER_SSH_USER: 'ssh.user',
+  CLUSTER_SSH_TIMEOUT: 'ssh.timeout',
+  CLUSTER_SSH_CONNECT_TIMEOUT: 'ssh.connectTimeout',
+  CLUSTER_SSH_RETRIES: 'ssh.retries',
+  CLUSTER_CPU_THRESHOLD: 'thresholds.cpu',
+  CLUSTER_LOAD_THRESHOLD: 'thresholds.load',
+  CLUSTER_MEMORY_THRESHOLD: 'thresholds.memory',
+  CLUSTER_CMD_TIMEOUT: 'timeouts.command',
+  CLUSTER_STATUS_TIMEOUT: 'timeouts.status',
+  CLUSTER_IP_CACHE_TTL: 'addresses.ttl',
+  CLUSTER_GATEWAY: 'addresses.gateway',
+  CLUSTER_DNS: 'addresses.dns',
 }
 
-const numeric = (key: string, set: (config: ClusterConfig, value: number) => void): Setting => ({
-  key,
-  apply: (config, value, name) => {
-    const number = Number(value)
-    if (!Number.isFinite(number)) {
-      throw new AppError('invalid', `${name}: "${value}" is not a number`, {
-        hint: `Unset ${name} or set it to a number.`,
-      })
-    }
-    set(config, number)
-  },
-})
+/** Keys of texts; the others are numbers. */
+const TEXTS = ['ssh.user', 'addresses.gateway', 'addresses.dns']
 
-const text = (key: string, set: (config: ClusterConfig, value: string) => void): Setting => ({
-  key,
-  apply: set,
-})
+const applySetting = (config: ClusterConfig, key: string, value: string, name: string): void => {
+  const [section, field] = key.split('.') as ['ssh', string]
+  const settings: Record<string, unknown> = config[section]
+  settings[field] = TEXTS.includes(key) ? value : parseNumber(value, name)
+}
 
-const SETTINGS: Record<string, Setting> = {
-  CLUSTER_SSH_USER: text('ssh.user', (config, value) => {
-    config.ssh.user = value
-  }),
-  CLUSTER_SSH_TIMEOUT: numeric('ssh.timeout', (config, value) => {
-    config.ssh.timeout = value
-  }),
-  CLUSTER_SSH_CONNECT_TIMEOUT: numeric('ssh.connectTimeout', (config, value) => {
-    config.ssh.connectTimeout = value
-  }),
-  CLUSTER_SSH_RETRIES: numeric('ssh.retries', (config, value) => {
-    config.ssh.retries = value
-  }),
-  CLUSTER_CPU_THRESHOLD: numeric('thresholds.cpu', (config, value) => {
-    config.thresholds.cpu = value
-  }),
-  CLUSTER_LOAD_THRESHOLD: numeric('thresholds.load', (config, value) => {
-    config.thresholds.load = value
-  }),
-  CLUSTER_MEMORY_THRESHOLD: numeric('thresholds.memory', (config, value) => {
-    config.thresholds.memory = value
-  }),
-  CLUSTER_CMD_TIMEOUT: numeric('timeouts.command', (config, value) => {
-    config.timeouts.command = value
-  }),
-  CLUSTER_STATUS_TIMEOUT: numeric('timeouts.status', (config, value) => {
-    config.timeouts.status = value
-  }),
-  CLUSTER_IP_CACHE_TTL: numeric('addresses.ttl', (config, value) => {
-    config.addresses.ttl = value
-  }),
-  CLUSTER_GATEWAY: text('addresses.gateway', (config, value) => {
-    config.addresses.gateway = value
-  }),
-  CLUSTER_DNS: text('addresses.dns', (config, value) => {
-    config.addresses.dns = value
-  }),
+const parseNumber = (value: string, name: string): number => {
+  const number = Number(value)
+  if (Number.isFinite(number)) return number
+  throw new AppError('invalid', `${name} is '${value}', not a number.`, {
+    hint: `Unset ${name} or set it to a number.`,
+  })
 }
 
 const NODE_VARIABLE = /^CLUSTER_(.+)_(HOST|IP|USER)$/
@@ -166,6 +138,4 @@ const unknownNode = (name: string, nodes: readonly ClusterNode[]): string => {
 }
 
 /** @public Name and key of every variable, for the reference documentation. */
-export const CLUSTER_VARIABLES: readonly (readonly [string, string])[] = Object.entries(SETTINGS).map(
-  ([name, { key }]) => [name, key],
-)
+export const CLUSTER_VARIABLES: readonly (readonly [string, string])[] = Object.entries(SETTINGS)

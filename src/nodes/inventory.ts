@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { AppError } from '../jobs/errors.ts'
-import { nearest } from '../jobs/nearest.ts'
+import { didYouMean } from '../jobs/nearest.ts'
 import { normalizeArch, normalizeOs } from './platform.ts'
 import { BUILTIN_RULES } from './policy/policy-rules.ts'
 import { describeIssue } from './schema-issue.ts'
@@ -187,8 +187,7 @@ export const findNode = (nodes: readonly ClusterNode[], name: string): ClusterNo
   const found = nodes.find(node => namesOf(node).includes(wanted))
   if (found) return found
   const known = nodes.flatMap(node => [node.id, ...node.aliases])
-  const close = nearest(name, known)
-  throw new AppError('not_found', `no node "${name}"${close ? `; did you mean "${close}"?` : ''}`, {
+  throw new AppError('not_found', `No node '${name}'${didYouMean(name, known) || '.'}`, {
     hint: known.length ? `Known nodes: ${known.join(', ')}.` : 'Add one: deputy nodes add user@host',
   })
 }
@@ -203,8 +202,8 @@ const assertDistinctNames = (nodes: readonly ClusterNode[]): void => {
   for (const node of nodes) {
     for (const name of new Set(namesOf(node))) {
       const owner = owners.get(name)
-      if (owner === node.id) throw invalid(`two nodes have the id "${node.id}"`)
-      if (owner) throw invalid(`the name "${name}" belongs to both node "${owner}" and node "${node.id}"`)
+      if (owner === node.id) throw invalid(`Two nodes have the id '${node.id}'.`)
+      if (owner) throw invalid(`The name '${name}' belongs to both node '${owner}' and node '${node.id}'.`)
       owners.set(name, node.id)
     }
   }

@@ -1,4 +1,5 @@
 import { AppError } from '../jobs/errors.ts'
+import { traitsOf } from './candidate.ts'
 import type { Cluster } from './cluster.ts'
 import { compileRequirements, describeRequirements, firstUnmet, type Requirements } from './requirements.ts'
 
@@ -27,12 +28,7 @@ export const unmetRequirement = (
         wanted.capabilities.length > 0)
     )
       return undefined
-    const clause = firstUnmet(wanted, {
-      os: node.os ?? report?.os,
-      arch: node.arch ?? report?.arch,
-      capabilities: new Set([...node.capabilities, ...(report?.tools ?? [])]),
-      labels: node.labels,
-    })
+    const clause = firstUnmet(wanted, traitsOf(node, report))
     return clause === undefined ? undefined : `${node.id} ${clause}`
   })
   if (clauses.some(clause => clause === undefined)) return undefined

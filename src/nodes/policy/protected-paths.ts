@@ -63,7 +63,8 @@ const isSystemDirectory = (name: string): Protected | undefined => {
   return [...SYSTEM_DIRECTORIES].some(directory => directory.startsWith(prefix)) ? 'root' : undefined
 }
 
-const words = (text: string): Set<string> => new Set(text.split(/\s+/))
+/** A set of the words of a text. */
+export const words = (text: string): Set<string> => new Set(text.trim().split(/\s+/))
 
 const SYSTEM_DIRECTORIES = words(
   'bin boot dev etc home lib lib32 lib64 opt proc root run sbin srv sys usr var Applications Library System Users Volumes private',

@@ -43,7 +43,7 @@ describe('a node of the inventory', () => {
       { id: 'Builder', host: 'b' },
     ]
     expect(thrown(() => parseCluster({ nodes })).message).toBe(
-      'the name "builder" belongs to both node "a" and node "Builder"',
+      "The name 'builder' belongs to both node 'a' and node 'Builder'.",
     )
   })
 
@@ -56,7 +56,7 @@ describe('a node of the inventory', () => {
     expect(findNode(nodes, 'STUDIO').id).toBe('mac-studio')
     const error = thrown(() => findNode(nodes, 'mac-studo'))
     expect(error.code).toBe('not_found')
-    expect(error.message).toContain('did you mean "mac-studio"?')
+    expect(error.message).toContain("did you mean 'mac-studio'?")
   })
 })
 
@@ -179,7 +179,7 @@ describe('the CLUSTER_* variables', () => {
 
   it('are named in the error for an invalid value', () => {
     expect(thrown(() => applyClusterEnvironment(base, { CLUSTER_SSH_RETRIES: 'many' })).message).toBe(
-      'CLUSTER_SSH_RETRIES: "many" is not a number',
+      "CLUSTER_SSH_RETRIES is 'many', not a number.",
     )
     const host = thrown(() => applyClusterEnvironment(base, { CLUSTER_MACPRO51_HOST: '-oProxyCommand=x' }))
     expect(host.message).toContain('CLUSTER_MACPRO51_HOST')
