@@ -122,7 +122,7 @@ const explain = (candidate: Candidate, wanted: CompiledRequirements, request: Ro
 
 const noNodeFits = (candidates: readonly Candidate[], wanted: CompiledRequirements): AppError => {
   if (candidates.length === 0) {
-    return new AppError('not_found', 'the inventory has no nodes', {
+    return new AppError('not_found', 'The inventory has no nodes.', {
       hint: 'Add one: deputy nodes add user@host',
     })
   }
@@ -131,14 +131,14 @@ const noNodeFits = (candidates: readonly Candidate[], wanted: CompiledRequiremen
   if (fitting.length === 0) {
     return new AppError(
       'unsupported',
-      `no node fits ${describeRequirements(wanted)}: ${listed(checked.map(({ candidate, clause }) => `${candidate.id} ${clause}`))}`,
+      `No node fits ${describeRequirements(wanted)}: ${listed(checked.map(({ candidate, clause }) => `${candidate.id} ${clause}`))}`,
       { hint: 'Show what each node has: deputy nodes list. Add a node: deputy nodes add user@host' },
     )
   }
   const why = fitting.map(
     node => `${node.id} ${node.blocked ?? `runs ${node.running} of ${node.maxTasks} tasks`}`,
   )
-  const what = wanted.empty ? 'no node' : `no node that fits ${describeRequirements(wanted)}`
+  const what = wanted.empty ? 'No node' : `No node that fits ${describeRequirements(wanted)}`
   return new AppError('unavailable', `${what} can take a command now: ${listed(why)}`, {
     hint: 'Check the nodes: deputy nodes check. A full node takes commands again when one ends.',
     details: { full: fitting.some(node => node.blocked === undefined) },

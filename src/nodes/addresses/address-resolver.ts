@@ -136,13 +136,13 @@ export const createAddressResolver = (options: AddressResolverOptions): AddressR
 const checkedLiteral = (address: string, networks: LocalNetworks): string => {
   const kind = unusableKind(address, networks)
   if (kind === 'unspecified' || kind === 'multicast' || kind === 'broadcast') {
-    throw new AppError('invalid', `invalid node address ${address}: it is ${LABELS[kind]}`)
+    throw new AppError('invalid', `Invalid node address ${address}: it is ${LABELS[kind]}.`)
   }
   return address
 }
 
 const lookupTimedOut = (host: string): AppError =>
-  new AppError('unavailable', `looking up "${host}" took longer than ${LOOKUP_MS / 1000} s`, {
+  new AppError('unavailable', `Looking up '${host}' took longer than ${LOOKUP_MS / 1000} s.`, {
     hint: 'Set a fallback address for the node, or add its name to /etc/hosts.',
     details: { failure: 'unresolved' },
   })
@@ -160,7 +160,7 @@ const LABELS: Record<AddressKind, string> = {
 const noAddress = (host: string, refused: readonly string[]): AppError =>
   new AppError(
     'unavailable',
-    `no usable address for "${host}"${refused.length > 0 ? `: ${refused.join('; ')}` : ''}`,
+    `No usable address for '${host}'${refused.length > 0 ? `: ${refused.join('; ')}` : ''}`,
     {
       hint: `Set a fallback address for the node, or add ${host} to DNS or /etc/hosts. In a lab, set cluster.addresses.allow.`,
       details: { failure: 'unresolved' },

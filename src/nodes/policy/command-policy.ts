@@ -45,12 +45,12 @@ export const checkCommand = (source: string, options: PolicyOptions = {}): Verdi
 
 export const assertAllowed = (source: string, options: PolicyOptions = {}): void => {
   if (source.trim() === '')
-    throw new AppError('invalid', 'the command is empty', { hint: 'Pass a command to run.' })
+    throw new AppError('invalid', 'The command is empty.', { hint: 'Pass a command to run.' })
   const verdict = checkCommand(source, options)
   if (verdict.allowed) return
   throw new AppError(
     'denied',
-    `the command policy refused this by rule "${verdict.rule}": ${verdict.reason}`,
+    `The command policy refuses this command by the rule '${verdict.rule}': ${verdict.reason}.`,
     {
       hint: 'Run it in an isolated machine instead (submit_job), or change cluster.policy in the configuration.',
       details: { rule: verdict.rule },

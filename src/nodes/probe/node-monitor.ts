@@ -133,7 +133,7 @@ export const createNodeMonitor = (options: NodeMonitorOptions): NodeMonitor => {
     forget: id => {
       known.delete(id)
     },
-    close: () => closing.abort(new AppError('unavailable', 'the node monitor is closed')),
+    close: () => closing.abort(new AppError('unavailable', 'The node monitor is closed.')),
   }
 }
 
@@ -158,7 +158,7 @@ const noAnswer = (node: ClusterNode, timeoutMs: number, cause: unknown): AppErro
   const what = late
     ? `did not answer within ${timeoutMs / 1000} s`
     : `sent an invalid answer: ${String(cause)}`
-  return new AppError('unavailable', `node ${node.id} (${node.host}) ${what}`, {
+  return new AppError('unavailable', `Node ${node.id} (${node.host}) ${what}.`, {
     hint: `Try: ssh ${node.host} uptime`,
     details: { node: node.id, failure: late ? 'timed-out' : 'unreachable' },
     cause,

@@ -45,7 +45,7 @@ const reportOf = (text: string, id: string): ProbeReport => {
   try {
     return parseReport(text)
   } catch (error) {
-    throw new AppError('unavailable', `invalid answer from node ${id}: ${(error as Error).message}`, {
+    throw new AppError('unavailable', `Invalid answer from node ${id}: ${(error as Error).message}.`, {
       hint: 'Check that it runs Linux or macOS, and that its login shell prints nothing.',
       cause: error,
     })

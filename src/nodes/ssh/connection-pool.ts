@@ -109,7 +109,7 @@ export const createPool = (options: PoolOptions): ConnectionPool => {
   const acquire = async (target: SshTarget, signal: AbortSignal): Promise<Lease> => {
     const key = keyOf(target)
     for (;;) {
-      if (closed) throw new AppError('unavailable', 'the ssh connections are closing')
+      if (closed) throw new AppError('unavailable', 'The ssh connections are closing.')
       signal.throwIfAborted()
       const connection = pick(key)
       if (!connection) {

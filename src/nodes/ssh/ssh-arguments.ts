@@ -72,15 +72,15 @@ export const hostKeyName = (target: SshTarget): string =>
 
 const assertTarget = (target: SshTarget): void => {
   const wrong =
-    (!isHostName(target.host) && `host "${target.host}"`) ||
-    (target.address !== undefined && !isHostName(target.address) && `address "${target.address}"`) ||
-    (target.user !== undefined && !isUserName(target.user) && `user "${target.user}"`) ||
-    (target.jump !== undefined && !isJumpList(target.jump) && `jump host "${target.jump}"`) ||
+    (!isHostName(target.host) && `host '${target.host}'`) ||
+    (target.address !== undefined && !isHostName(target.address) && `address '${target.address}'`) ||
+    (target.user !== undefined && !isUserName(target.user) && `user '${target.user}'`) ||
+    (target.jump !== undefined && !isJumpList(target.jump) && `jump host '${target.jump}'`) ||
     (target.port !== undefined &&
       !(Number.isInteger(target.port) && target.port > 0 && target.port < 65536) &&
       'port') ||
     (target.identity !== undefined && /^-|\p{Cc}/u.test(target.identity) && 'identity')
-  if (wrong) throw new AppError('invalid', `node ${target.id}: invalid ${wrong}`)
+  if (wrong) throw new AppError('invalid', `Node ${target.id} has an invalid ${wrong}.`)
 }
 
 /** Protects a path from ssh, which splits this value at spaces and expands `%`. */

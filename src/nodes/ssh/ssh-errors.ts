@@ -37,12 +37,13 @@ export const failureError = (
   failure: SshFailure,
   context: { stderr?: string; knownHosts?: string } = {},
 ): AppError => {
-  const where = `node ${target.id} (${displayTarget(target)})`
-  const { message, hint, retryable } = EXPLANATIONS[failure](where, target, context.knownHosts ?? '')
+  const node = `node ${target.id} (${displayTarget(target)})`
+  const { message, hint, retryable } = EXPLANATIONS[failure](node, target, context.knownHosts ?? '')
   const detail = lastLine(context.stderr ?? '')
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1)
   return new AppError(
     failure === 'timed-out' ? 'timeout' : 'unavailable',
-    detail ? `${message}: ${detail}` : message,
+    detail ? `${sentence}: ${detail}` : sentence,
     {
       hint,
       retryable,
@@ -81,51 +82,49 @@ interface Explanation {
   retryable: boolean
 }
 
-const EXPLANATIONS: Record<
-  SshFailure,
-  (where: string, target: SshTarget, knownHosts: string) => Explanation
-> = {
-  unreachable: (where, target) => ({
-    message: `${where} cannot be reached`,
-    hint: `Check that it is on and that its sshd is running. Try: ${manualCommand(target)}`,
-    retryable: true,
-  }),
-  'auth-failed': (where, target) => ({
-    message: `${where} rejected the login${isMissing(target.identity) ? `; its key ${target.identity} does not exist on this computer` : ''}`,
-    hint: `Install a key: ${manualCommand(target, 'ssh-copy-id')}. Or set identity for the node (deputy nodes add --identity). Deputy never uses passwords.`,
-    retryable: false,
-  }),
-  'host-key-changed': (where, target, knownHosts) => ({
-    message: `the host key of ${where} has changed; this may be a man-in-the-middle attack`,
-    hint: `If the machine was reinstalled, run: ssh-keygen -f ${knownHosts} -R '${hostKeyName(target)}'`,
-    retryable: false,
-  }),
-  'host-key-unknown': (where, target, knownHosts) => ({
-    message: `the host key of ${where} is unknown`,
-    hint: `Check the key and add it to ${knownHosts}: ssh-keyscan ${target.port === undefined ? '' : `-p ${target.port} `}${target.host}. Or set cluster.ssh.hostKeys to accept-new.`,
-    retryable: false,
-  }),
-  'timed-out': where => ({
-    message: `${where} did not answer in time`,
-    hint: 'Check the nodes: deputy nodes check. For a slow node, raise cluster.ssh.connectTimeout or cluster.ssh.timeout.',
-    retryable: true,
-  }),
-  unresolved: (where, target) => ({
-    message: `the host of ${where} cannot be resolved`,
-    hint: `Check the host name, or set a fallback address for the node. Try: getent hosts ${target.host}`,
-    retryable: true,
-  }),
-  busy: where => ({
-    message: `${where} refuses another session`,
-    hint: 'Raise MaxSessions in its sshd_config or lower max_tasks.',
-    retryable: true,
-  }),
-  lost: where => ({
-    message: `the connection to ${where} was lost`,
-    hint: 'The command keeps running on the node; Deputy reconnects to it.',
-    retryable: true,
-  }),
-}
+const EXPLANATIONS: Record<SshFailure, (node: string, target: SshTarget, knownHosts: string) => Explanation> =
+  {
+    unreachable: (node, target) => ({
+      message: `${node} cannot be reached`,
+      hint: `Check that it is on and that its sshd is running. Try: ${manualCommand(target)}`,
+      retryable: true,
+    }),
+    'auth-failed': (node, target) => ({
+      message: `${node} rejected the login${isMissing(target.identity) ? `; its key ${target.identity} does not exist on this computer` : ''}`,
+      hint: `Install a key: ${manualCommand(target, 'ssh-copy-id')}. Or set identity for the node (deputy nodes add --identity). Deputy never uses passwords.`,
+      retryable: false,
+    }),
+    'host-key-changed': (node, target, knownHosts) => ({
+      message: `the host key of ${node} has changed; this may be a man-in-the-middle attack`,
+      hint: `If the machine was reinstalled, run: ssh-keygen -f ${knownHosts} -R '${hostKeyName(target)}'`,
+      retryable: false,
+    }),
+    'host-key-unknown': (node, target, knownHosts) => ({
+      message: `the host key of ${node} is unknown`,
+      hint: `Check the key and add it to ${knownHosts}: ssh-keyscan ${target.port === undefined ? '' : `-p ${target.port} `}${target.host}. Or set cluster.ssh.hostKeys to accept-new.`,
+      retryable: false,
+    }),
+    'timed-out': node => ({
+      message: `${node} did not answer in time`,
+      hint: 'Check the nodes: deputy nodes check. For a slow node, raise cluster.ssh.connectTimeout or cluster.ssh.timeout.',
+      retryable: true,
+    }),
+    unresolved: (node, target) => ({
+      message: `the host of ${node} cannot be resolved`,
+      hint: `Check the host name, or set a fallback address for the node. Try: getent hosts ${target.host}`,
+      retryable: true,
+    }),
+    busy: node => ({
+      message: `${node} refuses another session`,
+      hint: 'Raise MaxSessions in its sshd_config or lower max_tasks.',
+      retryable: true,
+    }),
+    lost: node => ({
+      message: `the connection to ${node} was lost`,
+      hint: 'The command keeps running on the node; Deputy reconnects to it.',
+      retryable: true,
+    }),
+  }
 
 /** ssh does not report a missing key file. */
 const isMissing = (identity: string | undefined): boolean =>

@@ -53,7 +53,7 @@ const expectDone = async (
 const fillFailed = (request: { target: SshTarget }, stderr: string): AppError =>
   new AppError(
     'unavailable',
-    `cannot fill the workspace on node ${request.target.id}: ${stderr.trim().split('\n').at(-1) || 'the connection was lost'}`,
+    `Cannot fill the workspace on node ${request.target.id}: ${stderr.trim().split('\n').at(-1) || 'the connection was lost'}`,
     {
       hint: `Check the free disk space: ssh ${request.target.host} df -h`,
     },

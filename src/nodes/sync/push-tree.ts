@@ -33,7 +33,7 @@ const DONE = 'deputy-synchronised'
 
 /** Directory of the copy, relative to the home directory on the node. */
 export const treeDirectory = (owner: string, key: string): string => {
-  if (!KEY.test(key)) throw new AppError('invalid', `invalid name "${key}" for a copy on a node`)
+  if (!KEY.test(key)) throw new AppError('invalid', `Invalid name '${key}' for a copy on a node.`)
   return `.cache/deputy/${owner}/trees/${key}`
 }
 
@@ -156,7 +156,7 @@ const assertDone = (result: { stdout: Buffer; stderr: string; code: number }, re
   const detail = result.stderr.trim().split('\n').at(-1) ?? ''
   throw new AppError(
     'unavailable',
-    `cannot copy the workspace to node ${request.target.id}: ${detail || `tar exited with ${result.code}`}`,
+    `Cannot copy the workspace to node ${request.target.id}: ${detail || `tar exited with ${result.code}`}`,
     {
       hint: `Check the free disk space: ssh ${request.target.host} df -h`,
     },

@@ -123,7 +123,7 @@ describe.skipIf(missing !== undefined)(
       expect(JSON.stringify(fitting)).toContain('executed_on')
       const none = await cli.run(['run', '--runtime', 'ssh', '--requires', 'os=plan9', '--', 'true'])
       expect(none.code).toBe(2)
-      expect(none.stderr).toContain('no node fits os=plan9')
+      expect(none.stderr).toContain('No node fits os=plan9')
     })
 
     it('keep one copy of a directory, however often it changes', async () => {
@@ -186,7 +186,7 @@ describe.skipIf(missing !== undefined)(
       for (const [requires, problem] of [
         ['os=', '--requires os= needs a value'],
         ['color=red', "not 'color'"],
-        ['os=macos', 'no node fits os=macos: one runs linux; two runs linux'],
+        ['os=macos', 'No node fits os=macos: one runs linux; two runs linux'],
       ]) {
         const bad = await cli.run(['cluster', 'submit', '--requires', requires!, 'ls'])
         expect(bad).toMatchObject({ code: 2, stderr: expect.stringContaining(problem!) })

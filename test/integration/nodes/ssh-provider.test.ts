@@ -233,7 +233,7 @@ describe.skipIf(missing !== undefined)(`a job on a node${missing ? ` (skipped: $
     inside(blockCache(home))
     for (let failure = 0; failure < 3; failure++)
       expect(await (await harness.launch(task)).outcome).toMatchObject({ kind: 'not-started' })
-    expect(await closed()).toMatch(/failed 3 times in a row .*cannot copy.*next try in 5 s/)
+    expect(await closed()).toMatch(/failed 3 times in a row .*Cannot copy.*next try in 5 s/)
 
     time += 6_000
     const trial = await harness.launch(task)

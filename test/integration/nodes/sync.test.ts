@@ -151,7 +151,7 @@ describe.skipIf(missing !== undefined)(
       const pushed = pushTree({ ...(await request()), key: 'taken', source: { ...source, pack } })
       await expect(pushed).rejects.toMatchObject({
         ...{ code: 'unavailable', retryable: true },
-        message: expect.stringMatching(/cannot copy the workspace to node n1: .*trees\/taken/),
+        message: expect.stringMatching(/Cannot copy the workspace to node n1: .*trees\/taken/),
       })
     })
 

@@ -104,7 +104,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     expect(special).toMatchObject({ success: true, executed_on: 'n2' })
     const impossible = await call('cluster_bash', { command: 'echo x', requires_os: 'windows' })
     expect(impossible.isError).toBe(true)
-    expect(impossible.text).toContain('no node fits os=windows')
+    expect(impossible.text).toContain('No node fits os=windows')
     const empty = await call('cluster_bash', { command: 'echo x', requires_os: ' ' })
     expect(empty.text).toContain("'requires_os'")
     for (const requires of [{ os: '' }, { colour: 'red' }])
@@ -143,7 +143,7 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
     })
     const unknown = await call('offload_to', { command: 'true', node_id: 'node9' })
     expect(unknown.isError).toBe(true)
-    expect(unknown.text).toContain('no node "node9"')
+    expect(unknown.text).toContain("No node 'node9'")
   })
 
   it('run many commands at once, answer in order, and let one bad command stop no other', async () => {
@@ -164,9 +164,9 @@ describe.skipIf(missing !== undefined)(`the cluster tools${missing ? ` (skipped:
       })
     }
     expect(results[12]).toMatchObject({ success: false, error: expect.stringContaining('destroy-root') })
-    expect(results[13]).toMatchObject({ success: false, error: 'the command is empty' })
+    expect(results[13]).toMatchObject({ success: false, error: 'The command is empty.' })
     const nowhere = await call('parallel_execute', { commands: ['echo x'], requires_os: 'windows' })
-    expect(nowhere.results).toMatchObject([{ error: expect.stringContaining('no node fits os=windows') }])
+    expect(nowhere.results).toMatchObject([{ error: expect.stringContaining('No node fits os=windows') }])
     expect(batch.success).toBe(false)
     expect(new Set(results.slice(0, 12).map(result => result.executed_on)).size).toBeGreaterThan(1)
     const parent = await daemon.client.get(batch.task_id as string)

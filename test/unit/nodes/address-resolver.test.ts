@@ -160,7 +160,7 @@ describe('the address resolver', () => {
       source('dns', { h: ['127.0.1.1'] }),
     ])
     await expect(addresses.resolve({ host: 'h' }, signal)).rejects.toThrow(
-      'no usable address for "h": mdns returned 169.254.3.3, which is a link-local address; mdns returned 172.18.0.2, which is a container bridge; dns returned 127.0.1.1, which is this computer itself',
+      "No usable address for 'h': mdns returned 169.254.3.3, which is a link-local address; mdns returned 172.18.0.2, which is a container bridge; dns returned 127.0.1.1, which is this computer itself",
     )
   })
 

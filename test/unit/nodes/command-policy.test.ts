@@ -448,7 +448,7 @@ describe('a refusal', () => {
       expect(error).toBeInstanceOf(AppError)
       const denied = error as AppError
       expect(denied.code).toBe('denied')
-      expect(denied.message).toContain('rule "destroy-root"')
+      expect(denied.message).toContain("rule 'destroy-root'")
       expect(denied.message).toContain('(/)')
       expect(denied.hint).toContain('submit_job')
     }

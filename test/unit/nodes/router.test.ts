@@ -39,7 +39,7 @@ describe('the router', () => {
     const error = failure(() => route(nodes, { requires: { os: 'windows' }, now }))
     expect(error.code).toBe('unsupported')
     expect(error.retryable).toBe(false)
-    expect(error.message).toBe('no node fits os=windows: builder runs linux; studio runs macos')
+    expect(error.message).toBe('No node fits os=windows: builder runs linux; studio runs macos')
   })
 
   it('picks this computer only when no other node fits', () => {

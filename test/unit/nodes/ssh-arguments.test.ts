@@ -42,7 +42,7 @@ describe('the arguments of ssh', () => {
     { port: 1.5 },
   ])('reject %j', change => {
     expect(() => sshArguments({ ...target, ...change }, settings)).toThrow(
-      /: invalid (?:host|address|user|jump host|port|identity)/,
+      / an invalid (?:host|address|user|jump host|port|identity)/,
     )
   })
 })
