@@ -2,7 +2,7 @@ import type { Client } from '../client/daemon-client.ts'
 import type { OutputPage, OutputPiece } from '../engine/deputy.ts'
 
 const LINE_BYTES = 200
-const MOST_BYTES = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 const NEWLINE = 10
 
 /** The last lines of the output so far; fewer when lines are long. */
@@ -13,11 +13,11 @@ export const lastLines = async (
   signal: AbortSignal,
 ): Promise<OutputPage> => {
   for (let bytes = Math.max(4096, lines * LINE_BYTES); ; bytes *= 4) {
-    const asked = Math.min(bytes, MOST_BYTES)
+    const asked = Math.min(bytes, MAX_BYTES)
     const page = await client.output(id, { cursor: -asked, maxBytes: asked, signal })
     const pieces = keepLines(page.pieces, lines)
     const first = page.pieces[0]
-    if (pieces || asked === MOST_BYTES || first === undefined || first.offset === 0)
+    if (pieces || asked === MAX_BYTES || first === undefined || first.offset === 0)
       return { ...page, pieces: pieces ?? page.pieces }
   }
 }

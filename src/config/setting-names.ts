@@ -6,13 +6,13 @@
 const SETTING =
   /^(PROXMOX_|CLUSTER_|CALLBACK_|DEFAULT_(VM_TEMPLATE|TIMEOUT|CPU|MEMORY|DISK)$|HEARTBEAT_THRESHOLD_SECONDS$|CLEANUP_INTERVAL_SECONDS$|MCP_ALLOWED_HOSTS$|ANTHROPIC_API_KEY$|CLAUDE_CODE_OAUTH_TOKEN$)/
 
-const MOST = 50
+const MAX_NAMES = 50
 
 export const settingNames = (env: Readonly<Record<string, string | undefined>>): string[] =>
   Object.keys(env)
     .filter(name => SETTING.test(name) && /^[A-Z0-9_]+$/.test(name) && env[name] !== '')
     .sort()
-    .slice(0, MOST)
+    .slice(0, MAX_NAMES)
 
 /** Sentences about the settings that the client has and the daemon lacks. */
 export const missingSettings = (

@@ -43,7 +43,7 @@ const NOT_CONFIGURED =
 /** Each holds connections to a cluster, for as long as the daemon runs. */
 const MAX_ENVIRONMENTS = 16
 
-interface Made extends SessionToolsets {
+interface CreatedToolsets extends SessionToolsets {
   readonly available: Toolset[]
   readonly notes: string[]
   readonly approvals?: Approvals
@@ -54,8 +54,8 @@ interface Made extends SessionToolsets {
 /** Creates every toolset; a client chooses among them when it connects. */
 export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets> => {
   const { home, env, log } = options
-  const own = await makeToolsets(options)
-  const sessions = new Map<string, Promise<Made>>()
+  const own = await createSessionToolsets(options)
+  const sessions = new Map<string, Promise<CreatedToolsets>>()
   const approvals: Approvals[] = own.approvals ? [own.approvals] : []
 
   /** The variables of the client with this prefix; undefined when the daemon has the same. */
@@ -64,10 +64,10 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
     return entries.every(([name, value]) => env[name] === value) ? undefined : Object.fromEntries(entries)
   }
 
-  const makeSession = async (
+  const createSession = async (
     proxmox: Environment | undefined,
     nodes: Environment | undefined,
-  ): Promise<Made> => {
+  ): Promise<CreatedToolsets> => {
     const client = nodes === undefined ? undefined : options.cluster.forClient(nodes)
     const cluster = createClusterToolset(client ?? options.cluster)
     const join = client && { join: client.join }
@@ -76,9 +76,13 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
       return { available: own.available.map(replace), notes: own.notes, close: async () => {}, ...join }
     const others = Object.entries(env).filter(([name]) => !name.startsWith('PROXMOX_'))
     const session = { ...Object.fromEntries(others), ...proxmox }
-    const made = await makeToolsets({ ...options, env: session, config: loadConfig(home, session).config })
-    if (made.approvals) approvals.push(made.approvals)
-    return { ...made, available: made.available.map(replace), ...join }
+    const created = await createSessionToolsets({
+      ...options,
+      env: session,
+      config: loadConfig(home, session).config,
+    })
+    if (created.approvals) approvals.push(created.approvals)
+    return { ...created, available: created.available.map(replace), ...join }
   }
 
   return {
@@ -97,13 +101,13 @@ export const createToolsets = async (options: ToolsetsOptions): Promise<Toolsets
       if (known !== undefined) return known
       if (sessions.size >= MAX_ENVIRONMENTS)
         return Promise.resolve({ available: own.available, notes: [TOO_MANY] })
-      const made = makeSession(proxmox, nodes).catch((error: unknown) => {
+      const created = createSession(proxmox, nodes).catch((error: unknown) => {
         const { message } = toAppError(error)
         log.error({ err: error }, 'cannot use the settings of a client')
         return { ...own, notes: [`The settings of this client are not used: ${message}`] }
       })
-      sessions.set(key, made)
-      return made
+      sessions.set(key, created)
+      return created
     },
     close: async () => {
       await own.close()
@@ -125,9 +129,9 @@ const mergeApprovals = (all: readonly Approvals[]): Toolsets['approvals'] => {
   }
 }
 
-const makeToolsets = async (options: ToolsetsOptions): Promise<Made> => {
+const createSessionToolsets = async (options: ToolsetsOptions): Promise<CreatedToolsets> => {
   const own = [jobsToolset, createClusterToolset(options.cluster)]
-  const nothing: Made = { available: own, notes: [], close: async () => {} }
+  const nothing: CreatedToolsets = { available: own, notes: [], close: async () => {} }
   if (!isConfigured(options.env)) return { ...nothing, notes: [NOT_CONFIGURED] }
   try {
     const { toolsets, ...rest } = await proxmox(options)

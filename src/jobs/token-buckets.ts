@@ -20,7 +20,7 @@ interface Bucket {
 }
 
 /** Maximum number of buckets. Full buckets are pruned; keys beyond the maximum share one bucket. */
-const MOST = 10_000
+const MAX_BUCKETS = 10_000
 const PRUNE_MS = 1000
 
 /** Token buckets by key. Unauthenticated clients can choose keys, so the number of buckets is bounded. */
@@ -46,8 +46,8 @@ export const createTokenBuckets = ({ perSecond, burst, now }: BucketOptions): To
   const find = (key: string): Bucket => {
     const present = buckets.get(key)
     if (present) return refresh(present)
-    if (buckets.size >= MOST) prune()
-    if (buckets.size >= MOST) return refresh(crowd)
+    if (buckets.size >= MAX_BUCKETS) prune()
+    if (buckets.size >= MAX_BUCKETS) return refresh(crowd)
     const bucket = { level: burst, at: now() }
     buckets.set(key, bucket)
     return bucket

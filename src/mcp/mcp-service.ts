@@ -31,7 +31,7 @@ export interface McpService {
   /** Handles the `upgrade` event of the server on the Unix socket. Use it for no other server: it checks no token. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   connections(): number
-  /** Call this when a toolset may have become dormant or active. */
+  /** Call this when a toolset may have become listed or unlisted. */
   toolsChanged(): void
   close(): Promise<void>
 }

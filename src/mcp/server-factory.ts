@@ -5,7 +5,6 @@ import { toAppError } from '../jobs/errors.ts'
 import type { BridgeClient, ServerFactory } from './bridge-client.ts'
 import { originOf, supportsTasks } from './client-info.ts'
 import { clientDirectories, requestRoots } from './client-roots.ts'
-import { hideDormantTools, isActive } from './dormant-tools.ts'
 import { readElicitation, toInputRequest } from './elicitation.ts'
 import { type InstructionsContext, instructions } from './instructions.ts'
 import { jobTasks, taskOf } from './job-tasks.ts'
@@ -18,6 +17,7 @@ import { registerResources } from './resources.ts'
 import type { Tool } from './tool.ts'
 import { toErrorResult, toResult } from './tool-results.ts'
 import { type Selection, selectTools, type Toolset } from './toolset.ts'
+import { hideUnlistedTools, isListed } from './unlisted-tools.ts'
 
 export interface McpOptions extends Selection {
   readonly deputy: Deputy
@@ -46,7 +46,7 @@ export const createServerFactory = (options: McpOptions): ServerFactory => {
   const others = options.toolsets?.some(name => name !== 'default')
     ? []
     : available.filter(toolset => !selected.toolsets.includes(toolset))
-  const canSleep = selected.toolsets.some(toolset => toolset.dormant !== undefined)
+  const mayChange = selected.toolsets.some(toolset => toolset.unlisted !== undefined)
   const tasks = options.tasks ?? jobTasks({ deputy, readOnly })
   const fixedList = { ttlMs: LIST_TTL_MS, cacheScope: 'private' as const }
 
@@ -57,7 +57,7 @@ export const createServerFactory = (options: McpOptions): ServerFactory => {
       { name: 'deputy', title: 'Deputy', version },
       {
         capabilities: {
-          tools: { listChanged: canSleep || canLoad },
+          tools: { listChanged: mayChange || canLoad },
           prompts: { listChanged: false },
           resources: { listChanged: true, subscribe: true },
         },
@@ -65,9 +65,9 @@ export const createServerFactory = (options: McpOptions): ServerFactory => {
           context: options.instructionsContext(options.settings ?? []),
           selected: {
             ...selected,
-            toolsets: selected.toolsets.filter(one => isActive(one) || selected.named.has(one.name)),
+            toolsets: selected.toolsets.filter(one => isListed(one) || selected.named.has(one.name)),
           },
-          available: available.filter(isActive),
+          available: available.filter(isListed),
           readOnly,
           canLoad,
         }),
@@ -80,8 +80,8 @@ export const createServerFactory = (options: McpOptions): ServerFactory => {
       },
     )
     const handles = listed.map(({ tool, config }) => registerTool({ server, options, tool, config, bridge }))
-    if (canSleep)
-      hideDormantTools(server, selected, new Map(handles.map((handle, i) => [listed[i]!.tool.name, handle])))
+    if (mayChange)
+      hideUnlistedTools(server, selected, new Map(handles.map((handle, i) => [listed[i]!.tool.name, handle])))
     if (canLoad) {
       const register = (tool: Tool) => registerTool({ server, options, tool, config: configOf(tool), bridge })
       const known = new Set(selected.tools.map(({ name }) => name))

@@ -12,7 +12,7 @@ export interface Toolset {
   readonly instructions?: string
   readonly tools: readonly Tool[]
   /** The tools have nothing to work on at the moment, so they are not listed. Absent: they are always listed. */
-  readonly dormant?: boolean
+  readonly unlisted?: boolean
 }
 
 export interface Selection {
@@ -29,7 +29,7 @@ export interface Selected {
   readonly tools: readonly Tool[]
   /** One sentence for each unknown toolset: a wrong name must not stop the server. */
   readonly problems: readonly string[]
-  /** Toolsets that the client asked for by name. They are served even while they are dormant. */
+  /** Toolsets that the client asked for by name. They are served even while they are unlisted. */
   readonly named: ReadonlySet<string>
 }
 

@@ -1,7 +1,7 @@
 import type { McpServer } from '@modelcontextprotocol/server'
 import type { Deputy } from '../engine/deputy.ts'
-import { refreshTools } from './dormant-tools.ts'
 import { jobUri, logUri } from './job-uris.ts'
+import { refreshTools } from './unlisted-tools.ts'
 
 export type Update =
   | { readonly kind: 'resource'; readonly uri: string }
@@ -11,7 +11,7 @@ export type Update =
 /** Turns changes of jobs into resource updates. All connections share one instance. */
 export interface Updates {
   subscribe(listener: (update: Update) => void): () => void
-  /** Call this when a toolset may have become dormant or active. */
+  /** Call this when a toolset may have become listed or unlisted. */
   toolsChanged(): void
   close(): void
 }

@@ -122,7 +122,7 @@ const connector = (
       if (error) return callback(new ConnectFailure(error.message || String(error), { cause: error }), null)
       const { fingerprint256, valid_to } = (socket as TLSSocket).getPeerCertificate()
       onSeen({ fingerprint: fingerprint256, validTo: new Date(valid_to) })
-      const objection = trust.judge(socket as TLSSocket, `${endpoint.host}:${endpoint.port}`)
+      const objection = trust.check(socket as TLSSocket, `${endpoint.host}:${endpoint.port}`)
       if (!objection) return callback(null, socket as TLSSocket)
       socket?.destroy()
       callback(new ConnectFailure(objection.message, { cause: objection }), null)

@@ -18,11 +18,11 @@ export interface TlsTrust {
   /** Created once per client; for the public CAs once per process. */
   readonly context: SecureContext
   /** Returns undefined if the peer is trusted, otherwise the error. */
-  judge(socket: TLSSocket, host: string): AppError | undefined
+  check(socket: TLSSocket, host: string): AppError | undefined
 }
 
 export const loadTlsTrust = async (tls: TlsSettings): Promise<TlsTrust> => {
-  if (tls.mode === 'insecure') return { context: createSecureContext({ ca: [] }), judge: () => undefined }
+  if (tls.mode === 'insecure') return { context: createSecureContext({ ca: [] }), check: () => undefined }
   const given = tls.ca === undefined ? [] : [await readCa(tls.ca)]
   // With a configured CA or fingerprint, public CAs are not trusted: in this mode they could sign any name.
   const onlyTheirs = tls.mode === 'verify' && (given.length > 0 || tls.fingerprints.length > 0)
@@ -32,7 +32,7 @@ export const loadTlsTrust = async (tls: TlsSettings): Promise<TlsTrust> => {
       : given.length > 0
         ? createSecureContext({ ca: [...(await publicCas()), ...given] })
         : await publicContext(),
-    judge: (socket, host) => judge(socket, host, tls, given.length > 0),
+    check: (socket, host) => checkPeer(socket, host, tls, given.length > 0),
   }
 }
 
@@ -51,7 +51,12 @@ const publicContext = (): Promise<SecureContext> => {
   return shared
 }
 
-const judge = (socket: TLSSocket, host: string, tls: TlsSettings, ownCa: boolean): AppError | undefined => {
+const checkPeer = (
+  socket: TLSSocket,
+  host: string,
+  tls: TlsSettings,
+  ownCa: boolean,
+): AppError | undefined => {
   const seen = socket.getPeerCertificate().fingerprint256
   const pinned = tls.fingerprints.includes(seen)
   const chain = chainProblem(socket)

@@ -1,7 +1,7 @@
 import { AppError } from '../../jobs/errors.ts'
 import { matchesPattern } from '../command-pattern.ts'
 import { interpretScript, TooComplex } from './interpret.ts'
-import { judge, type Refusal, readable } from './policy-rules.ts'
+import { type Refusal, readable, refuseAction } from './policy-rules.ts'
 import type { Action } from './script-actions.ts'
 import { createScope, type Scope, setVariable } from './shell-scope.ts'
 
@@ -84,7 +84,7 @@ const firstRefusal = (source: string, { env = {}, deny = [], disable = [], ...op
     refuse(
       read(source, scope, action => {
         if (action.kind === 'run') refuse(deniedByUser(action.argv, deny))
-        refuse(judge(action))
+        refuse(refuseAction(action))
       }),
     )
   return { found, missing: scope.missing }

@@ -75,24 +75,24 @@ const TABLE: readonly Row[] = [
   { programs: 'diskutil', does: 'format', when: /^(?:erase|zero|secureErase|partition|reformat)/i },
 ]
 
-/** Applies the built-in rules to an action. */
-export const judge = (action: Action): Refusal | undefined => {
+/** Why a built-in rule refuses an action; undefined when none does. */
+export const refuseAction = (action: Action): Refusal | undefined => {
   switch (action.kind) {
     case 'write':
-      return judgeWrite(action.path, action.cwd, action.append)
+      return refuseWrite(action.path, action.cwd, action.append)
     case 'fork-bomb':
       return refusal('fork-bomb', `"${action.name}" starts copies of itself without end`)
     case 'script':
       if (!action.root || !action.text.includes(DOWNLOADED)) return undefined
       return refusal('download-to-root-shell', 'it runs a download as root')
     case 'run':
-      return judgeCommand(action.argv, action.cwd)
+      return refuseCommand(action.argv, action.cwd)
   }
 }
 
 const refusal = (rule: BuiltinRule, reason: string): Refusal => ({ rule, reason })
 
-const judgeCommand = (argv: readonly string[], cwd: string): Refusal | undefined => {
+const refuseCommand = (argv: readonly string[], cwd: string): Refusal | undefined => {
   const program = baseName(argv[0] ?? '')
   const args = argv.slice(1)
   for (const row of TABLE) {
@@ -100,7 +100,7 @@ const judgeCommand = (argv: readonly string[], cwd: string): Refusal | undefined
     if (row.when && !args.some(arg => row.when!.test(arg))) continue
     if (row.unless && args.some(arg => row.unless!.test(arg))) continue
     for (const target of targets(args, row.to)) {
-      const found = judgeEffect(row.does, program, target, cwd)
+      const found = refuseEffect(row.does, program, target, cwd)
       if (found) return found
     }
   }
@@ -127,7 +127,7 @@ const LOSS = {
   home: ['destroy-home', 'the home of a user'],
 } as const
 
-const judgeEffect = (does: Effect, program: string, target: string, cwd: string): Refusal | undefined => {
+const refuseEffect = (does: Effect, program: string, target: string, cwd: string): Refusal | undefined => {
   const lost = protectedBy(target, cwd)
   switch (does) {
     case 'delete':
@@ -147,11 +147,11 @@ const judgeEffect = (does: Effect, program: string, target: string, cwd: string)
       if (target === 'destroy' || /[@#]/.test(target)) return undefined
       return refusal('format-device', `${program} would destroy ${target} and its data`)
     default:
-      return judgeWrite(target, cwd, does === 'write')
+      return refuseWrite(target, cwd, does === 'write')
   }
 }
 
-const judgeWrite = (path: string, cwd: string, append: boolean): Refusal | undefined => {
+const refuseWrite = (path: string, cwd: string, append: boolean): Refusal | undefined => {
   if (isDisk(path, cwd)) return refusal('write-device', `writing to ${path} overwrites a disk`)
   if (resolvePath(path, cwd) === '/proc/sysrq-trigger')
     return refusal('write-device', `writing to ${path} stops the machine at once`)

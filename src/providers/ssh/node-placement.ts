@@ -11,11 +11,11 @@ export interface Place {
   readonly node: ClusterNode
   readonly reason: string
   /** True if the node was removed from the inventory; `node` then holds its recorded address. */
-  readonly retired?: boolean
+  readonly removed?: boolean
 }
 
 /** With backoff these attempts take minutes; after that the node is assumed to be gone. */
-const MOST_ATTEMPTS = 6
+const MAX_ATTEMPTS = 6
 
 /** The key under which a machine's record names a run that its node may still receive. */
 export const UNDELIVERED = 'undelivered'
@@ -41,31 +41,31 @@ export const recordedPlace = (cluster: Cluster, machine: Machine): Place | undef
   const node = cluster.nodes.find(known => known.id === id)
   if (node) return { node, reason }
   if (typeof way !== 'object' || way === null) throw leftoverError(...withoutWay(cluster, machine.id, id))
-  return { node: parseNode({ ...way, id }), reason, retired: true }
+  return { node: parseNode({ ...way, id }), reason, removed: true }
 }
 
 /** The boot id of the node when the job was sent to it. */
 export const recordedBootId = ({ details: { boot } }: Machine): string | undefined =>
   typeof boot === 'string' ? boot : undefined
 
-/** A removed node may never answer again: after MOST_ATTEMPTS, report the leftover and give up. */
+/** A removed node may never answer again: after MAX_ATTEMPTS, report the leftover and give up. */
 export const releaseOrReportLeftover = async (
   cluster: Cluster,
   machine: Machine & { readonly attempts?: number },
   place: Place,
   work: () => Promise<void>,
 ): Promise<void> => {
-  if (!place.retired) return work()
+  if (!place.removed) return work()
   try {
     await work()
   } catch (thrown) {
     const { message, hint } = toAppError(thrown)
     const what = `Machine ${machine.id} is on node ${place.node.id}, which the inventory does not have any more`
-    if ((machine.attempts ?? 0) + 1 < MOST_ATTEMPTS)
+    if ((machine.attempts ?? 0) + 1 < MAX_ATTEMPTS)
       throw new AppError('unavailable', `${what}: ${message}`, { ...(hint !== undefined && { hint }) })
     const where = displayTarget(place.node)
     throw leftoverError(
-      `${what}, and it did not answer ${MOST_ATTEMPTS} times (${message}); what the machine left at ${where} stays there.`,
+      `${what}, and it did not answer ${MAX_ATTEMPTS} times (${message}); what the machine left at ${where} stays there.`,
       `If ${where} comes back: ssh there, end what ps shows of it, and rm -rf ~/.cache/deputy/${cluster.owner}`,
     )
   }

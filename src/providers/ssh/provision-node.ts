@@ -70,7 +70,7 @@ export interface Failures {
   forget(jobId: string): void
 }
 
-const MOST_REMEMBERED = 1_000
+const MAX_REMEMBERED = 1_000
 
 export const createFailures = (): Failures => {
   const known = new Map<string, Set<string>>()
@@ -80,7 +80,7 @@ export const createFailures = (): Failures => {
       const nodes = known.get(jobId) ?? new Set()
       known.set(jobId, nodes.add(nodeId))
       const oldest = known.keys().next()
-      if (known.size > MOST_REMEMBERED && !oldest.done) known.delete(oldest.value)
+      if (known.size > MAX_REMEMBERED && !oldest.done) known.delete(oldest.value)
     },
     forget: jobId => void known.delete(jobId),
   }

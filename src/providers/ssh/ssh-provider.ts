@@ -87,7 +87,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
     name,
     get slots() {
       // Jobs that wait for one node must not block jobs for other nodes.
-      return clusterSlots(cluster) + Math.min(parked.size, MOST_PARKED)
+      return clusterSlots(cluster) + Math.min(parked.size, MAX_PARKED)
     },
     check: () => clusterReadiness(cluster, name, routed),
     fits: manifest => fitsCluster(cluster, manifest, routed),
@@ -248,7 +248,7 @@ export const openSshProvider = (
   })
 
 /** Bounds the number of waiting jobs held in memory; the rest stays in the queue. */
-const MOST_PARKED = 1_000
+const MAX_PARKED = 1_000
 
 /** A follow-up job needs the existing workspace. */
 const assertThere = async (cluster: Cluster, node: ClusterNode, id: string, run: Run): Promise<void> => {

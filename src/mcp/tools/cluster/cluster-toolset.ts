@@ -16,7 +16,7 @@ export const createClusterToolset = (tools: ClusterTools): Toolset => ({
   byDefault: true,
   instructions:
     'Routed commands run as the login user of a node, without isolation; a command policy stops accidents. For untrusted work use submit_job.',
-  get dormant() {
+  get unlisted() {
     return tools.cluster.nodes.length === 0
   },
   tools: [clusterBash(tools), clusterStatus(tools.status), offloadTo(tools), parallelExecute(tools)],

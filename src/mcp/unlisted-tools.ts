@@ -1,26 +1,26 @@
 import type { McpServer, RegisteredTool } from '@modelcontextprotocol/server'
 import type { Selected, Toolset } from './toolset.ts'
 
-export const isActive = (toolset: Toolset): boolean => toolset.dormant !== true
+export const isListed = (toolset: Toolset): boolean => toolset.unlisted !== true
 
 const refreshers = new WeakMap<McpServer, () => void>()
 
-/** Disables the tools of dormant toolsets, so that the server does not list them. */
-export const hideDormantTools = (
+/** Disables the tools of unlisted toolsets, so that the server does not list them. */
+export const hideUnlistedTools = (
   server: McpServer,
   selected: Selected,
   handles: ReadonlyMap<string, RegisteredTool>,
 ): void => {
   const refresh = (): void => {
-    const awake = new Set(
+    const shown = new Set(
       selected.toolsets
-        .filter(toolset => isActive(toolset) || selected.named.has(toolset.name))
+        .filter(toolset => isListed(toolset) || selected.named.has(toolset.name))
         .flatMap(({ tools }) => tools.map(({ name }) => name)),
     )
     let changed = false
     for (const [name, handle] of handles) {
-      changed ||= handle.enabled !== awake.has(name)
-      handle.enabled = awake.has(name)
+      changed ||= handle.enabled !== shown.has(name)
+      handle.enabled = shown.has(name)
     }
     if (changed && server.isConnected()) server.sendToolListChanged()
   }
