@@ -23,7 +23,7 @@ export const doctorReport = (
   const end =
     ready.length > 0
       ? `Jobs can run: ${ready.join(', ')}. Try: deputy run -- echo hello\n`
-      : `${colors.red('No runtime can take jobs.')} Do what is named above, then run doctor again.\n`
+      : `${colors.red('No runtime can take jobs.')} Apply the fixes above, then run deputy doctor again.\n`
   return `${sections.join('\n')}\n${end}${more(runtimes, colors)}`
 }
 

@@ -27,7 +27,7 @@ export const describeJob = (job: JobView, colors: Colors, width: number): string
     ['attempts', job.attempts > 1 ? String(job.attempts) : undefined],
     ['output', job.output_bytes > 0 ? formatSize(job.output_bytes) : undefined],
     ['labels', labels.length === 0 ? undefined : visible(labels.join(', '))],
-    ['cancel', job.cancel_requested && job.completed_at === null ? 'asked for' : undefined],
+    ['cancel', job.cancel_requested && job.completed_at === null ? 'requested' : undefined],
     ['error', job.error === null ? undefined : colors.red(visible(job.error.message))],
     ['hint', job.error?.hint === undefined ? undefined : visible(job.error.hint)],
   ]

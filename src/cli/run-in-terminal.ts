@@ -47,7 +47,7 @@ export const runJobInTerminal = async (
 
 export const requireTerminal = (instead: string, command: string): void => {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
-    throw usage(`A terminal is needed, and stdin or stdout is none. Use ${instead}.`, command)
+    throw usage(`This needs a terminal, but stdin or stdout is not one. Use ${instead}.`, command)
 }
 
 /** How programs should draw on this terminal. */

@@ -72,11 +72,15 @@ const isAlive = (pid: number): boolean => {
 }
 
 const notAnswering = (pid: number): AppError =>
-  new AppError('unavailable', `The daemon (process ${pid}) does not answer, so nobody knows if it is idle.`, {
-    hint: 'End it all the same; jobs survive it: deputy daemon restart',
-  })
+  new AppError(
+    'unavailable',
+    `The daemon (process ${pid}) does not answer, so it is unknown whether it is idle.`,
+    {
+      hint: 'Stop it anyway; jobs keep running: deputy daemon restart',
+    },
+  )
 
 const stillThere = ({ home }: Context, pid: number): AppError =>
   new AppError('timeout', `The daemon (process ${pid}) has not ended.`, {
-    hint: `Its log: ${home.log}. Jobs survive it, so this is safe: kill -9 ${pid}`,
+    hint: `Its log: ${home.log}. Jobs keep running, so this is safe: kill -9 ${pid}`,
   })

@@ -13,7 +13,7 @@ export interface ManifestTemplate {
   readonly problem?: string
 }
 
-/** Manifests that the user saved by name: YAML files, which `deputy run FILE` takes as well. */
+/** Manifests that the user saved under a name: YAML files, which `deputy run FILE` takes as well. */
 export interface ManifestTemplates {
   readonly directory: string
   list(): Promise<ManifestTemplate[]>

@@ -11,7 +11,7 @@ export interface BinaryChange {
 const INDEX = /^index ([0-9a-f]{40})\.\.([0-9a-f]{40})(?: [0-7]{6})?$/
 const LITERAL = /^literal (\d{1,10})$/
 
-/** Reads the part `GIT binary patch` of a section; throws when it is damaged. Deltas are nothing that Deputy writes. */
+/** Reads the part `GIT binary patch` of a section; throws when it is damaged. Deputy writes no deltas, so none are read. */
 export const parseBinary = (section: string): BinaryChange => {
   const lines = section.split('\n')
   const start = lines.indexOf('GIT binary patch')

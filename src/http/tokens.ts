@@ -8,7 +8,7 @@ export interface Tokens {
   readonly full: string
   /** Grants the scope `read`. */
   readonly read: string
-  /** Signs the sessions of the console; it is no token. */
+  /** Key that signs the sessions of the console. */
   readonly sessionKey: string
 }
 

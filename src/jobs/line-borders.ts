@@ -9,7 +9,7 @@ export const upToLastLine = (data: Uint8Array): Uint8Array => {
 /** Returns the part of the data that starts with a complete line, or with a complete character where it has no line. */
 export const fromFirstLine = (data: Uint8Array): Uint8Array => {
   const start = data.indexOf(NEWLINE) + 1
-  // A newline at the very end would leave nothing of a long last line.
+  // Ignore a newline at the very end: cutting there would keep nothing of a long last line.
   return start > 0 && start < data.length ? data.subarray(start) : fromFirstCharacter(data)
 }
 

@@ -18,8 +18,8 @@ const VERBS = ['explain', 'set', 'edit', 'path']
 
 export default defineCommand({
   usage: 'explain [SETTING] | set SETTING VALUE | edit | path',
-  description: `Environment wins over the file, the file over the defaults. A running daemon is asked what it uses; without
-one, what it would use is worked out here. set and edit change the file; set keeps comments and refuses an invalid value.`,
+  description: `The environment overrides the file, and the file overrides the defaults. explain shows what a running daemon
+uses; without one, what it would use. set and edit change the file; set keeps comments and refuses an invalid value.`,
   examples: [
     ['deputy config explain defaults', 'one section'],
     ['deputy config set defaults.timeout 600', 'change a value'],

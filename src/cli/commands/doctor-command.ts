@@ -17,7 +17,7 @@ export default defineCommand({
   },
   async run(context, { flags }) {
     const { checks, client } = await checkThisComputer(context)
-    if (flags.probe && client) await context.err.write('Booting a throw-away machine; this takes minutes.\n')
+    if (flags.probe && client) await context.err.write('Booting a temporary VM; this takes minutes.\n')
     const runtimes = client ? await (flags.probe ? client.probe() : client.doctor()) : []
     const ok = runtimes.some(runtime => runtime.ready)
     if (flags.json) await context.printJson({ ok, checks, runtimes })

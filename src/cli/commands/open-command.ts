@@ -16,7 +16,7 @@ this command was run on a terminal.`,
     if (flags['no-browser']) return 0
     const { openInBrowser } = await import('../open-in-browser.ts')
     const isOpen = await openInBrowser(url, { env: context.env, directory: context.home.stateDir })
-    if (!isOpen) await context.err.write('no browser was found; open the address above within five minutes\n')
+    if (!isOpen) await context.err.write('No browser found. Open the address above within five minutes.\n')
     return 0
   },
 })

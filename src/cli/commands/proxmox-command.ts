@@ -61,7 +61,7 @@ export default defineCommand({
     const disks = flags.disks?.split(',').filter(name => name !== '')
     if (args[0] === 'setup') {
       const seedStorage = flags.seeds ?? config.proxmox.seedStorage
-      const wish = {
+      const request = {
         user: flags.user ?? 'deputy@pve',
         tokenName: flags.token ?? 'deputy',
         template,
@@ -71,7 +71,7 @@ export default defineCommand({
         ...(zone !== undefined && { zone }),
         ...(seedStorage !== undefined && { seedStorage }),
       }
-      return flags.apply ? applySetup(context, wish) : printSetup(context, wish)
+      return flags.apply ? applySetup(context, request) : printSetup(context, request)
     }
     const storage = disks?.[0] ?? 'local-lvm'
     if (args[0] !== 'template') throw unknownSubcommand('proxmox', args[0], VERBS)

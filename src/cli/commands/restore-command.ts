@@ -7,8 +7,8 @@ import { requireSqlite } from '../require-sqlite.ts'
 export default defineCommand({
   usage: '[flags] FILE',
   description: `Checks the backup, then replaces the database and adds the files of its jobs. The daemon must be stopped. The
-database that is replaced is kept beside the new one. Jobs that were waiting when the backup was made have failed
-afterwards: they may have run since.`,
+replaced database is kept beside the new one. Jobs that were waiting when the backup was made are marked as failed,
+because they may have run since.`,
   examples: [['deputy daemon stop && deputy restore ~/deputy-2026-11-15.tar', 'go back to a backup']],
   flags: { json: JSON_FLAG },
   async run(context, { flags, args }) {

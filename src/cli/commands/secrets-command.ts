@@ -7,7 +7,7 @@ interface SecretView {
   readonly name: string
   /** `env:NAME`, `file:PATH` or the program; never the value. */
   readonly from: string
-  /** False: the variable is not set here. Null: only known when it is read. */
+  /** Whether its environment variable is set in this shell; null for a file or a program. */
   readonly available: boolean | null
   readonly rules: string
 }

@@ -9,7 +9,7 @@ export const approveCall = async (context: Context, id: string | undefined): Pro
   const client = await context.client()
   const waiting = (await client.approvals()).filter(plan => !plan.approved)
   if (id === undefined) {
-    if (waiting.length === 0) return context.print('No call waits for your consent.\n')
+    if (waiting.length === 0) return context.print('No call waits for your approval.\n')
     return context.print(
       waiting.map(plan => `${describe(plan)}  deputy proxmox approve ${plan.id}\n`).join('\n'),
     )
@@ -18,7 +18,7 @@ export const approveCall = async (context: Context, id: string | undefined): Pro
   if (plan === undefined)
     throw new AppError('not_found', `No pending call has the id '${id}'.`, { hint: 'deputy proxmox approve' })
   if (!process.stdin.isTTY)
-    throw new AppError('denied', 'Consent is asked on a terminal.', {
+    throw new AppError('denied', 'A call can be approved only on a terminal.', {
       hint: `Run it in a terminal of your own: deputy proxmox approve ${id}`,
     })
   await context.err.write(describe(plan))

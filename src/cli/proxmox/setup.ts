@@ -8,38 +8,39 @@ import { templateStorages } from '../../proxmox/template-storages.ts'
 import type { Context } from '../context.ts'
 import { withCluster } from './with-cluster.ts'
 
-/** Without `diskStorages`, those of the template are meant. */
-export type Wish = Omit<SetupOptions, 'diskStorages' | 'major'> & Partial<Pick<SetupOptions, 'diskStorages'>>
+/** Without `diskStorages`, setup uses those of the template. */
+export type SetupRequest = Omit<SetupOptions, 'diskStorages' | 'major'> &
+  Partial<Pick<SetupOptions, 'diskStorages'>>
 
 const USUAL_STORAGES = ['local-lvm']
 
 /** Prints the commands for an administrator and the settings to use afterwards. */
-export const printSetup = async (context: Context, wish: Wish): Promise<number> => {
+export const printSetup = async (context: Context, request: SetupRequest): Promise<number> => {
   const major = await versionOf(context)
-  const lines = setupLines({ ...wish, diskStorages: wish.diskStorages ?? USUAL_STORAGES, major })
+  const lines = setupLines({ ...request, diskStorages: request.diskStorages ?? USUAL_STORAGES, major })
   const then = [
-    'Then, where Deputy runs, with the value that the third line has printed:',
-    ...settingsFor(wish, '…'),
+    'Then set these where Deputy runs, with the token value that the third command printed:',
+    ...settingsFor(request, '…'),
   ]
   return context.print(`${[...lines, ...then.map(line => `# ${line}`)].join('\n')}\n`)
 }
 
-export const applySetup = (context: Context, wish: Wish): Promise<number> =>
+export const applySetup = (context: Context, request: SetupRequest): Promise<number> =>
   withCluster(context, async proxmox => {
     const { major } = await proxmox.version()
-    const found = await templateStorages(proxmox, wish.template)
-    const diskStorages = wish.diskStorages ?? found ?? USUAL_STORAGES
-    const { steps, secret } = await performSetup(proxmox.request, { ...wish, diskStorages, major }).catch(
+    const found = await templateStorages(proxmox, request.template)
+    const diskStorages = request.diskStorages ?? found ?? USUAL_STORAGES
+    const { steps, secret } = await performSetup(proxmox.request, { ...request, diskStorages, major }).catch(
       (error: unknown) => {
         throw asAdministrator(proxmox, error)
       },
     )
-    const told =
+    const next =
       secret === undefined
-        ? ['The token existed; its value cannot be read again.']
-        : ['The value of the token is told once. Set:', ...settingsFor(wish, secret)]
-    const missing = `There is no template ${wish.template} yet: deputy proxmox template shows how to make one.`
-    return context.print(`${[...steps, '', ...(found === undefined ? [missing] : []), ...told].join('\n')}\n`)
+        ? ['The token exists already; its value cannot be read again.']
+        : ['The value of the token is shown only once. Set:', ...settingsFor(request, secret)]
+    const missing = `There is no template ${request.template} yet: deputy proxmox template shows how to make one.`
+    return context.print(`${[...steps, '', ...(found === undefined ? [missing] : []), ...next].join('\n')}\n`)
   })
 
 /** A missing right here is the administrator's, not the token's: replace the hint. */
@@ -57,7 +58,10 @@ const versionOf = async (context: Context): Promise<number> => {
   return withCluster(context, async proxmox => (await proxmox.version()).major).catch(() => 9)
 }
 
-const settingsFor = ({ user, tokenName, template, pool, seedStorage }: Wish, secret: string): string[] => [
+const settingsFor = (
+  { user, tokenName, template, pool, seedStorage }: SetupRequest,
+  secret: string,
+): string[] => [
   `export PROXMOX_USER=${user} PROXMOX_TOKEN_NAME=${tokenName} PROXMOX_TOKEN_VALUE=${secret}`,
   `export PROXMOX_POOL=${pool}${seedStorage === undefined ? '' : ` PROXMOX_SEED_STORAGE=${seedStorage}`} DEFAULT_VM_TEMPLATE=${template}`,
   'deputy daemon restart; deputy doctor',

@@ -33,7 +33,7 @@ export const trustCertificate = async (
       .join(''),
   )
   if (expected === undefined && !process.stdin.isTTY)
-    throw new AppError('denied', 'Not trusted: consent is asked on a terminal.', {
+    throw new AppError('denied', 'Not trusted: there is no terminal to confirm on.', {
       hint: `deputy proxmox trust ${name} --fingerprint ${seen}`,
     })
   if (expected !== undefined && parseFingerprint(expected) !== seen)

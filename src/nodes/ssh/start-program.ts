@@ -10,8 +10,8 @@ export interface Program {
 }
 
 /**
- * Constant, and simple enough for any login shell. A terminal that ssh asks for over a shared connection has all modes
- * off, because the stdin of this ssh is no terminal; and in line mode it would cut a script that is longer than a line.
+ * Constant, and simple enough for any login shell. The stdin of this ssh is a pipe, so a terminal on the node starts
+ * with all modes off: `stty` sets them. Without `-icanon` the terminal would cut a script that is longer than a line.
  */
 export const READ_PROGRAM = `exec sh -c 'stty sane -icanon -echo min 1 time 0 2>/dev/null; echo deputy-ready; IFS= read -r s; eval "$(printf %b "$s")"'`
 
@@ -27,7 +27,7 @@ export interface ProgramSpec {
   readonly signal: AbortSignal
 }
 
-/** Sends the script and waits until it runs. What is written to a terminal before would be read in the wrong mode. */
+/** Sends the script and waits until it runs: input that arrives earlier would be read in the wrong terminal mode. */
 export const startProgram = async (
   child: ChildProcessWithoutNullStreams,
   { script, terminal, signal }: ProgramSpec,

@@ -15,7 +15,7 @@ it('prints an address that logs in once when there is no browser', async () => {
   const { code, stdout, stderr } = await cli.run(['open'], {
     env: { DISPLAY: '', WAYLAND_DISPLAY: '', BROWSER: '' },
   })
-  expect([code, stderr]).toEqual([0, expect.stringContaining('no browser was found')])
+  expect([code, stderr]).toEqual([0, expect.stringContaining('No browser found')])
   const { origin, hash } = new URL(stdout.trim())
   const logIn = () =>
     fetch(`${origin}/api/console/sessions`, {

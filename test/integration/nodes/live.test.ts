@@ -78,7 +78,7 @@ describe.skipIf(missing !== undefined)(
 
     it('has a node as soon as it was added, for clients that are connected as well', async () => {
       const added = await add(0, 'one')
-      expect(added.stdout, added.stderr).toContain('The daemon knows.')
+      expect(added.stdout, added.stderr).toContain('The daemon uses it now.')
       await bridge.next('the news', message => message.method === 'notifications/tools/list_changed')
       expect(await tools()).toContain('cluster_bash')
       expect(await runtimes()).toEqual(expect.arrayContaining(['ssh', 'node']))
@@ -119,7 +119,7 @@ describe.skipIf(missing !== undefined)(
       )
       await waitFor(async () => (await client().get(job.job_id)).output_bytes > 0)
       expect((await add(1, 'two')).code).toBe(0)
-      expect((await cli.run(['nodes', 'remove', 'one'])).stdout).toBe('one removed. The daemon knows.\n')
+      expect((await cli.run(['nodes', 'remove', 'one'])).stdout).toBe('one removed. The daemon uses it now.\n')
       const refused = await cli.run(['run', '--node', 'one', '--', 'true'])
       expect(refused.stderr).toContain("No node 'one'")
       writeFileSync(`${lab.nodes[0]!.home}/go1`, '')
@@ -156,7 +156,7 @@ describe.skipIf(missing !== undefined)(
       bridge.process.kill('SIGKILL')
       await bridge.ended
       await daemon.kill('SIGKILL')
-      expect((await cli.run(['nodes', 'remove', 'one'])).stdout).toContain('reads it when it starts')
+      expect((await cli.run(['nodes', 'remove', 'one'])).stdout).toContain('uses it when it starts')
       daemon = await startDaemon({ directory })
       writeFileSync(`${lab.nodes[0]!.home}/go2`, '')
       await ended(job.job_id)

@@ -30,7 +30,7 @@ const moveInto = (tool: Tool, args: Record<string, unknown>): Record<string, unk
   }
 }
 
-/** Parameters that belong into the object argument of their tool. */
+/** Arguments that Deputy's tools take inside an object argument. */
 const FORMER: Readonly<Record<string, { into: string; names: readonly string[] }>> = {
   proxmox_cluster_backup_job: {
     into: 'options',
