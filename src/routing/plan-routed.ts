@@ -112,7 +112,7 @@ export const planRouted = async (request: RoutedCommand, routing: Routing): Prom
 const ALLOW_HOST = 'deputy config set host.allow true && deputy nodes reload'
 
 const nothingFits = (misfit: string, { hostAllowed }: Routing): AppError =>
-  new AppError('unsupported', misfit, {
+  new AppError('unsupported', `${misfit.charAt(0).toUpperCase()}${misfit.slice(1)}.`, {
     hint: `deputy nodes list shows the nodes and their traits; deputy nodes add adds one.${
       hostAllowed ? '' : ` To let commands run on this computer: ${ALLOW_HOST}`
     }`,

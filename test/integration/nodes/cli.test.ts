@@ -123,7 +123,7 @@ describe.skipIf(missing !== undefined)(
       expect(JSON.stringify(fitting)).toContain('executed_on')
       const none = await cli.run(['run', '--runtime', 'ssh', '--requires', 'os=plan9', '--', 'true'])
       expect(none.code).toBe(2)
-      expect(none.stderr).toContain('No node fits os=plan9')
+      expect(none.stderr).toContain('no node fits os=plan9')
     })
 
     it('keep one copy of a directory, however often it changes', async () => {

@@ -73,7 +73,7 @@ describe.skipIf(missing !== undefined)(
       expect(await runtimes()).not.toContain('ssh')
       const refused = await cli.run(['run', '--node', 'one', '--', 'true'])
       expect(refused.code).toBe(2)
-      expect(refused.stderr).toContain('The inventory has no nodes')
+      expect(refused.stderr).toContain('the inventory has no nodes')
     })
 
     it('has a node as soon as it was added, for clients that are connected as well', async () => {
@@ -119,7 +119,9 @@ describe.skipIf(missing !== undefined)(
       )
       await waitFor(async () => (await client().get(job.job_id)).output_bytes > 0)
       expect((await add(1, 'two')).code).toBe(0)
-      expect((await cli.run(['nodes', 'remove', 'one'])).stdout).toBe('one removed. The daemon uses it now.\n')
+      expect((await cli.run(['nodes', 'remove', 'one'])).stdout).toBe(
+        'one removed. The daemon uses it now.\n',
+      )
       const refused = await cli.run(['run', '--node', 'one', '--', 'true'])
       expect(refused.stderr).toContain("No node 'one'")
       writeFileSync(`${lab.nodes[0]!.home}/go1`, '')

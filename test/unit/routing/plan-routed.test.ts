@@ -74,7 +74,7 @@ describe('a required label', () => {
   it('that no node has is an error which says where it failed', async () => {
     const request = { command: 'ls', autoRoute: true, requires: { labels: { zone: 'us' } } }
     await expect(planRouted(request, routing({}, labelled))).rejects.toThrow(
-      'no node fits zone=us: n1 has zone=eu; n2 has zone=(nothing)',
+      'No node fits zone=us: n1 has zone=eu; n2 has zone=(nothing)',
     )
   })
 
