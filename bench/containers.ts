@@ -12,7 +12,7 @@ import {
 } from '../test/support/containers/engines.ts'
 import { has } from '../test/support/has.ts'
 import { type BenchDaemon, startDaemon } from './daemon.ts'
-import { type Bench, type Figure, percentile } from './figure.ts'
+import { type Bench, type Figure, medianOf, percentile } from './figure.ts'
 import { gigabyteOfOutput } from './gigabyte.ts'
 
 const ROUNDS = 20
@@ -45,7 +45,7 @@ const containerStart =
         const floor = { name: `${name} run --rm`, value: percentile(times.floor, 0.5) }
         const figure = (what: 'warm' | 'cold', limit: number): Figure => ({
           name: `${name}, ${what}: submit to first output byte, p50`,
-          value: percentile(times[what], 0.5),
+          ...medianOf(times[what]),
           unit: 'ms',
           floor,
           target: { of: 'ratio', at: 'most', limit },

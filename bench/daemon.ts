@@ -13,6 +13,8 @@ const CLI = fileURLToPath(new URL('../src/cli/main.js', import.meta.url))
 
 export interface BenchDaemon {
   readonly client: Client
+  /** DEPUTY_HOME. */
+  readonly directory: string
   readonly home: Home
   readonly pid: number
   /** Resident memory in bytes. */
@@ -47,6 +49,7 @@ export const startDaemon = async (
   const client = connect(home, { origin: 'bench' })
   return {
     client,
+    directory,
     home,
     pid: child.pid ?? -1,
     memory: () =>

@@ -3,6 +3,8 @@ export interface Figure {
   readonly name: string
   readonly value: number
   readonly unit: string
+  /** Half of the samples of a median lie between these. */
+  readonly spread?: readonly [number, number]
   /** What nobody could beat here (a bare process, a bare socket), or a peer. */
   readonly floor?: { readonly name: string; readonly value: number }
   /** What we promise: at most or at least `limit`, of the value or of its ratio to the floor. */
@@ -44,3 +46,9 @@ export const percentile = (samples: readonly number[], share: number): number =>
   const sorted = [...samples].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
+
+/** The median of samples, with what half of them lie between. */
+export const medianOf = (samples: readonly number[]): Required<Pick<Figure, 'value' | 'spread'>> => ({
+  value: percentile(samples, 0.5),
+  spread: [percentile(samples, 0.25), percentile(samples, 0.75)],
+})

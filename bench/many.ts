@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process'
 import { setMaxListeners } from 'node:events'
-import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '../src/client/daemon-client.ts'
 import { BARE_BWRAP } from './bare-bwrap.ts'
@@ -134,15 +133,6 @@ const bursts = async (): Promise<Figure[]> => {
   }
 }
 
-/** Says how busy the computer was: figures without a peer beside them mean little on a busy one. */
-const load = (when: string): Figure => ({ name: `load ${when}`, value: loadavg()[0] ?? 0, unit: '' })
-
-const many: Bench['run'] = async () => [
-  load('before'),
-  ...(await bursts()),
-  ...(await memory()),
-  ...(await cancelling()),
-  load('after'),
-]
+const many: Bench['run'] = async () => [...(await bursts()), ...(await memory()), ...(await cancelling())]
 
 export const manyBenches: Bench[] = [{ name: 'many', run: many }]

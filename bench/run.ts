@@ -1,9 +1,12 @@
 import { writeFileSync } from 'node:fs'
-import { cpus } from 'node:os'
+import { cpus, loadavg } from 'node:os'
+import { parseArgs } from 'node:util'
 import { cliBenches } from './cli.ts'
 import { clusterBenches } from './cluster.ts'
 import { containerBenches } from './containers.ts'
+import { drawFigures } from './draw-figures.ts'
 import { type Bench, type Figure, isMet, ratioOf, relaxed } from './figure.ts'
+import { appendReport, type MeasuredFigure, type Report } from './history.ts'
 import { httpBenches } from './http.ts'
 import { jobBenches } from './jobs.ts'
 import { manyBenches } from './many.ts'
@@ -36,30 +39,62 @@ const measureQuickly = async (bench: Bench): Promise<Figure[]> => {
   }
 }
 
-/** `npm run bench [-- NAME…] [--quick] [--json FILE]`: a table, and the same as JSON. */
+interface Options {
+  readonly quick: boolean
+  readonly names: readonly string[]
+  /** The file of earlier runs, to which this one is added. */
+  readonly json: string | undefined
+  /** The file for a picture of this run. */
+  readonly svg: string | undefined
+}
+
+const parseOptions = (args: readonly string[]): Options => {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      svg: { type: 'string' },
+    },
+    allowPositionals: true,
+  })
+  const unknown = positionals.find(name => !BENCHES.some(bench => bench.name === name))
+  if (unknown !== undefined)
+    throw new Error(`unknown benchmark '${unknown}': use ${BENCHES.map(({ name }) => name).join(', ')}`)
+  return { quick: values.quick, names: positionals, json: values.json, svg: values.svg }
+}
+
+const currentLoad = (): number => loadavg()[0] ?? 0
+
+/** `npm run bench [-- NAME…] [--quick] [--json FILE] [--svg FILE]`: a table, the same as JSON, and as a picture. */
 const main = async (args: string[]): Promise<void> => {
-  const quick = args.includes('--quick')
-  const json = args.indexOf('--json')
-  const file = json === -1 ? undefined : args[json + 1]
-  const wanted = args.filter((arg, i) => !arg.startsWith('--') && (json === -1 || i !== json + 1))
-  const figures: (Figure & { bench: string })[] = []
+  const { quick, names, json, svg } = parseOptions(args)
+  const figures: MeasuredFigure[] = []
   const benches = BENCHES.filter(bench => !quick || bench.quick)
-  for (const bench of benches.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
-    process.stderr.write(`${bench.name}…\n`)
+  for (const bench of benches.filter(({ name }) => names.length === 0 || names.includes(name))) {
+    process.stderr.write(`${bench.name}… (load ${currentLoad().toFixed(1)})\n`)
     for (const figure of await (quick ? measureQuickly(bench) : bench.run(false))) {
-      figures.push({ bench: bench.name, ...figure })
+      const [ratio, met] = [ratioOf(figure), isMet(figure)]
+      figures.push({
+        bench: bench.name,
+        ...figure,
+        load: currentLoad(),
+        ...(ratio !== undefined && { ratio }),
+        ...(met !== undefined && { met }),
+      })
       process.stdout.write(`${line(figure)}\n`)
     }
   }
-  const report = {
-    node: process.version,
-    cpu: cpus()[0]?.model,
-    cores: cpus().length,
+  const report: Report = {
     at: new Date().toISOString(),
-    figures: figures.map(figure => ({ ...figure, ratio: ratioOf(figure), met: isMet(figure) })),
+    node: process.version,
+    cpu: cpus()[0]?.model ?? 'unknown',
+    cores: cpus().length,
+    figures,
   }
-  if (file !== undefined) writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`)
-  const missed = figures.filter(figure => isMet(figure) === false)
+  if (json !== undefined) appendReport(json, report)
+  if (svg !== undefined) writeFileSync(svg, drawFigures(report))
+  const missed = figures.filter(({ met }) => met === false)
   if (missed.length > 0) process.stdout.write(`\nnot met: ${missed.map(figure => figure.name).join('; ')}\n`)
   process.exitCode = missed.length > 0 ? 1 : 0
 }
@@ -67,6 +102,7 @@ const main = async (args: string[]): Promise<void> => {
 const line = (figure: Figure): string => {
   const ratio = ratioOf(figure)
   const parts = [`  ${figure.name.padEnd(56)} ${number(figure.value).padStart(10)} ${figure.unit.padEnd(5)}`]
+  if (figure.spread !== undefined) parts.push(`(${figure.spread.map(number).join('–')})`)
   if (figure.floor !== undefined)
     parts.push(`${number(ratio!)}x ${figure.floor.name} (${number(figure.floor.value)})`)
   if (figure.target !== undefined)
