@@ -1,4 +1,4 @@
-import { availableParallelism, totalmem, userInfo } from 'node:os'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { fileTarget } from '../../jobs/paths.ts'
@@ -8,6 +8,7 @@ import type { MachineLimits } from '../../runner/shim-start.ts'
 import { killByEnvironment } from '../local/kill-by-environment.ts'
 import { createLocalProvider, limitsOf } from '../local/local-provider.ts'
 import { createShimPool } from '../local/shim-pool.ts'
+import { MEMORY_BYTES, PROCESSORS } from '../local/this-computer.ts'
 import { unmetLocalRequirement } from '../local/unmet-local-requirement.ts'
 import { HOST_VARIABLE } from './plan-host.ts'
 
@@ -32,7 +33,7 @@ const NO_LIMITS: MachineLimits = { memory: 0, disk: 0, cpu: 0, processes: 0 }
 export const createHostProvider = (options: HostOptions): Provider => {
   const dir = join(options.stateDir, 'host')
   const shims = join(dir, 'shims')
-  const { access, limit = 2 * availableParallelism() } = options
+  const { access, limit = 2 * PROCESSORS } = options
   return createLocalProvider({
     name: 'host',
     get limit() {
@@ -89,9 +90,8 @@ const unsupportedRequest = (manifest: Manifest): string | undefined => {
   if (outside !== undefined)
     return `the file '${outside.path}' is outside the workspace, where the host runtime writes nothing`
   const { cpu, memory } = limitsOf(manifest, NO_LIMITS)
-  if (cpu > availableParallelism())
-    return `it asks for ${cpu} processors, this computer has ${availableParallelism()}`
-  if (memory > totalmem()) return 'it asks for more memory than this computer has'
+  if (cpu > PROCESSORS) return `it asks for ${cpu} processors, this computer has ${PROCESSORS}`
+  if (memory > MEMORY_BYTES) return 'it asks for more memory than this computer has'
   return undefined
 }
 

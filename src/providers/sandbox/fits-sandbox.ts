@@ -1,9 +1,9 @@
-import { availableParallelism, totalmem } from 'node:os'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { formatSize } from '../../jobs/sizes.ts'
 import type { Fit } from '../../ports.ts'
 import type { MachineLimits } from '../../runner/shim-start.ts'
 import { limitsOf } from '../local/local-provider.ts'
+import { MEMORY_BYTES, PROCESSORS } from '../local/this-computer.ts'
 import { unmetLocalRequirement } from '../local/unmet-local-requirement.ts'
 
 /** Whether this computer can run the job in a sandbox. */
@@ -14,9 +14,8 @@ export const fitsSandbox = (manifest: Manifest, defaults: MachineLimits): Fit =>
 
 /** The workspace is in memory, so disk and memory share the RAM. */
 const resourceProblem = (limits: MachineLimits): string | undefined => {
-  if (limits.cpu > availableParallelism())
-    return `it asks for ${limits.cpu} processors, this computer has ${availableParallelism()}`
-  if (limits.memory + limits.disk > totalmem())
-    return `it asks for ${formatSize(limits.memory)} of memory and ${formatSize(limits.disk)} of disk held in memory, this computer has ${formatSize(totalmem())}`
+  if (limits.cpu > PROCESSORS) return `it asks for ${limits.cpu} processors, this computer has ${PROCESSORS}`
+  if (limits.memory + limits.disk > MEMORY_BYTES)
+    return `it asks for ${formatSize(limits.memory)} of memory and ${formatSize(limits.disk)} of disk held in memory, this computer has ${formatSize(MEMORY_BYTES)}`
   return undefined
 }

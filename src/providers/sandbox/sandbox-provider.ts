@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { Blobs, Provider } from '../../ports.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
@@ -8,6 +7,7 @@ import { findCgroupRoot, removeStaleCgroups } from '../local/cgroup-root.ts'
 import { killByEnvironment } from '../local/kill-by-environment.ts'
 import { createLocalProvider } from '../local/local-provider.ts'
 import { createShimPool } from '../local/shim-pool.ts'
+import { PROCESSORS } from '../local/this-computer.ts'
 import { checkSandbox } from './check-sandbox.ts'
 import { fitsSandbox } from './fits-sandbox.ts'
 import { SANDBOX_VARIABLE } from './plan-sandbox.ts'
@@ -40,7 +40,7 @@ const MIB = 2 ** 20
 const SANDBOX_DEFAULTS: MachineLimits = {
   memory: 2048 * MIB,
   disk: 1024 * MIB,
-  cpu: availableParallelism(),
+  cpu: PROCESSORS,
   processes: 512,
 }
 
@@ -84,14 +84,14 @@ export const createSandboxProvider = (options: SandboxOptions): Provider => {
       cgroup: cgroup.root,
       cgroupPrefix,
       warm: defaults,
-      spareMachines: options.spare ?? availableParallelism(),
+      spareMachines: options.spare ?? PROCESSORS,
       maxJobs: 5000,
       idleSeconds,
     }),
   })
   const provider = createLocalProvider({
     name: 'sandbox',
-    limit: options.limit ?? 2 * availableParallelism(),
+    limit: options.limit ?? 2 * PROCESSORS,
     runsDir: join(dir, 'runs'),
     blobs: options.blobs,
     pool,
