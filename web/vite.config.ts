@@ -10,7 +10,8 @@ export default defineConfig({
     assetsDir: '',
     // Assets as data: would need to be allowed by the content security policy.
     assetsInlineLimit: 0,
-    modulePreload: false,
+    // The chunks that the first script imports are fetched with it, not after it.
+    modulePreload: { polyfill: false },
     target: 'es2022',
   },
 })

@@ -63,6 +63,7 @@ const describe = ({ cluster }: Routing, status: NodeStatus): Record<string, unkn
     since: new Date(status.since).toISOString(),
     running_tasks: cluster.slots.inUse(status.id),
     ...(node.aliases.length > 0 && { aliases: node.aliases }),
+    ...(node.capabilities.length > 0 && { capabilities: node.capabilities }),
   }
   if (!report || status.health === 'unreachable') return common
   return { ...common, ...numbers(report), os: report.os, arch: report.arch, latency_ms: status.latencyMs }

@@ -1,20 +1,11 @@
 import axe from 'axe-core'
 import { describe, expect, it } from 'vitest'
-import { useConsole, withoutBrowser } from '../support/console.ts'
+import { SCREEN, terminalOf, useConsole, withoutBrowser } from '../support/console.ts'
 import { until } from '../support/engine.ts'
-
-/** What the terminal shows, for screen readers too. */
-const SCREEN = `document.querySelector('.xterm-rows')?.innerText ?? ''`
 
 describe.skipIf(withoutBrowser !== '')(`a terminal in the console${withoutBrowser}`, () => {
   const page = useConsole(() => ({ mayApprove: true }))
-  const typeLine = async (line: string): Promise<void> => {
-    await page.browser.until(`document.activeElement?.classList.contains('xterm-helper-textarea')`)
-    for (const key of line) await page.browser.press(key)
-    await page.browser.press('Enter')
-  }
-  const connected = () =>
-    page.browser.until(`document.querySelector('.terminal-page [role=status]')?.innerText === 'connected'`)
+  const { connected, typeLine } = terminalOf(() => page.browser)
 
   it('is not part of the first load', async () => {
     const loaded = await page.browser.run<string[]>(
@@ -93,6 +84,29 @@ describe.skipIf(withoutBrowser !== '')(`a terminal in the console${withoutBrowse
   })
 
   it('breaks no rule of the content security policy', () => {
+    expect(page.browser.complaints).toEqual([])
+  })
+})
+
+describe.skipIf(withoutBrowser !== '')(`a terminal in a sandbox${withoutBrowser}`, () => {
+  const page = useConsole(() => ({ mayApprove: true, env: { DEPUTY_RUNTIME: 'sandbox' } }))
+  const { connected, typeLine, shows } = terminalOf(() => page.browser)
+
+  it('is inside it, and ends with its status', async ({ skip }) => {
+    const { client } = page.daemon
+    const sandbox = (await client.doctor()).find(({ runtime }) => runtime === 'sandbox')
+    skip(sandbox?.ready !== true, 'this computer cannot make a sandbox')
+    const { job_id } = await client.submit({ task: 'echo here > file; exec sleep 600' })
+    await until(async () => (await client.get(job_id)).status === 'running', 'the job runs', 60_000)
+    const { machine_id } = await client.get(job_id)
+    await page.goTo(`#/terminal/${machine_id}`)
+    await connected()
+    await typeLine('until cat file; do sleep 0.1; done; echo $((6*7))-in-$PWD; ls /root | wc -l')
+    await shows('42-in-/work')
+    await typeLine('exit 4')
+    await page.browser.until(`document.querySelector('[role=status]').innerText === 'ended with 4'`)
+    expect((await client.get(job_id)).status).toBe('running')
+    await client.cancel(job_id)
     expect(page.browser.complaints).toEqual([])
   })
 })

@@ -431,7 +431,14 @@ describe.skipIf(missing !== undefined)(`commands on nodes${missing ? ` (skipped:
     const directory = newHome()
     const [node] = lab.nodes
     const nodes = [
-      { id: 'n1', host: node!.address, port: node!.port, user: lab.user, identity: lab.identity },
+      {
+        id: 'n1',
+        host: node!.address,
+        port: node!.port,
+        user: lab.user,
+        identity: lab.identity,
+        capabilities: ['gpu'],
+      },
     ]
     mkdirSync(join(directory, 'config'), { recursive: true })
     writeFileSync(
@@ -460,6 +467,10 @@ describe.skipIf(missing !== undefined)(`commands on nodes${missing ? ` (skipped:
       await browser.run(`document.querySelector('.facts a').click()`)
       await browser.until(`location.hash.endsWith('${batch.job_id}')`)
       await browser.until(`document.querySelector('h1')?.innerText.includes('2 commands in parallel')`)
+      await browser.run(`location.hash = '#/system'`)
+      await browser.until(`document.querySelector('.nodes')?.innerText.includes('gpu')`)
+      // The load is read again every ten seconds.
+      await browser.until(`document.querySelectorAll('.node .sparkline path').length === 2`)
     } finally {
       await browser.close()
       await daemon.kill()

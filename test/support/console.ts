@@ -52,6 +52,22 @@ export const useConsole = (prepare: () => ConsoleSettings = () => ({})) => {
   }
 }
 
+/** The terminal page of a browser. */
+export const terminalOf = (browser: () => Browser) => ({
+  connected: () =>
+    browser().until(`document.querySelector('.terminal-page [role=status]')?.innerText === 'connected'`),
+  typeLine: async (line: string): Promise<void> => {
+    await browser().until(`document.activeElement?.classList.contains('xterm-helper-textarea')`)
+    for (const key of line) await browser().press(key)
+    await browser().press('Enter')
+  },
+  /** Waits for text on the screen, as screen readers have it. */
+  shows: (text: string) => browser().until(`(${SCREEN}).includes(${JSON.stringify(text)})`),
+})
+
+/** What the terminal shows. */
+export const SCREEN = `document.querySelector('.xterm-rows')?.innerText ?? ''`
+
 /** Keeps what the page looks like; a page that has crashed keeps nothing. */
 export const saveScreenshot = async (browser: Browser, name: string): Promise<void> => {
   const picture = await browser.screenshot().catch(() => undefined)

@@ -2,6 +2,7 @@ import type { JobSummary } from '../../src/engine/deputy.ts'
 import { deputy } from '../deputy.ts'
 import { lazy } from '../lazy.tsx'
 import { Age, Badge, Command, Duration, Empty, Problem } from '../parts.tsx'
+import { Daemons } from '../system/daemons.tsx'
 import { useEvents, useFetch } from '../use-fetch.ts'
 import { NeedsYou } from './needs-you.tsx'
 import { Nodes } from './nodes.tsx'
@@ -64,6 +65,7 @@ export const OverviewPage = () => {
         </>
       )}
       <Nodes />
+      <Daemons />
     </section>
   )
 }

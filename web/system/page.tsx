@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals'
 import type { MachineView } from '../../src/engine/deputy.ts'
 import { deputy } from '../deputy.ts'
+import { Nodes } from '../overview/nodes.tsx'
 import { Age, Command, Confirm, Problem, type Question } from '../parts.tsx'
 import { logOut } from '../session.ts'
 import { type Fetched, useFetch } from '../use-fetch.ts'
+import { Daemons } from './daemons.tsx'
 import { ProxmoxCluster } from './proxmox.tsx'
 import { Settings } from './settings.tsx'
 
@@ -27,6 +29,8 @@ export const SystemPage = () => {
       )}
       <Checks />
       <Machines list={machines} />
+      <Nodes />
+      <Daemons />
       <ProxmoxCluster machines={machines.data.value ?? []} />
       <Settings />
     </section>

@@ -3,6 +3,7 @@ import { LIMITS } from '../../jobs/limits.ts'
 import { readBody } from '../body.ts'
 import { allowedDirectories } from '../client-directories.ts'
 import type { ClusterFront, ControlDeps } from '../deps.ts'
+import { createLoadHistory } from '../load-history.ts'
 import { json } from '../respond.ts'
 import { type Route, route } from '../route.ts'
 import { withSignal } from '../signal.ts'
@@ -38,14 +39,21 @@ const statusSchema = z.looseObject({
   nodes: z.record(z.string(), z.looseObject({ status: z.string(), reachable: z.boolean() })),
 })
 
-export const clusterRoutes = (cluster: ClusterFront, { closing }: Pick<ControlDeps, 'closing'>): Route[] => [
+export const clusterRoutes = (cluster: ClusterFront, { closing }: Pick<ControlDeps, 'closing'>): Route[] =>
+  listRoutes(cluster, closing, createLoadHistory())
+
+const listRoutes = (
+  cluster: ClusterFront,
+  closing: AbortSignal,
+  addHistory: (status: object) => object,
+): Route[] => [
   route({
     method: 'GET',
     path: '/api/cluster',
     tag: 'cluster',
     summary: 'Show load and health of this computer and every node',
     responses: { 200: { description: 'Load, health and running tasks', schema: statusSchema } },
-    handle: async call => json(await withSignal(call, closing, signal => cluster.status(signal))),
+    handle: async call => json(addHistory(await withSignal(call, closing, signal => cluster.status(signal)))),
   }),
 
   route({

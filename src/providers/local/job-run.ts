@@ -99,7 +99,7 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     const usage = watchUsage(machine, spec.limits)
     const sampling = sampleResources(machine)
     const end = await commandEnd
-    const resources = sampling.end(end.alive)
+    const samples = sampling.end(end.alive)
     usage.jobEnded()
     ended = true
     if (spec.lifecycle === 'ephemeral') await machine.plan.killLeftovers?.()
@@ -116,10 +116,15 @@ export const runJob = ({ spec, getMachine, killBootingMachine, onStarted, onLog 
     if (spec.artifacts.length > 0 || spec.wantsPatch) lap('collect', collectAt)
     if (spec.lifecycle === 'ephemeral' || !end.alive) await shutDownAndDrain(machine)
     output.end()
-    const times = { startedAt, endedAt, phases, outputBytes: spool.outputBytes, resources }
+    const times = { startedAt, endedAt, phases, outputBytes: spool.outputBytes }
+    const resources = samples.length > 0 ? { resources: samples } : {}
     return {
       kind: 'exit',
-      exit: { ...times, ...describeEnd({ spec, machine, output, usage, before, end, stopped, collected }) },
+      exit: {
+        ...times,
+        ...resources,
+        ...describeEnd({ spec, machine, output, usage, before, end, stopped, collected }),
+      },
     }
   }
 

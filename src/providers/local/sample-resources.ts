@@ -6,7 +6,10 @@ import { cpuTimeOf } from './process-tree.ts'
 const FIRST_PERIOD_MS = 250
 
 export interface ResourceSampling {
-  /** Returns the series, with a last sample if the machine is still there. Call it when the command has ended. */
+  /**
+   * Returns the series, with a last sample if the machine is still there. Call it when the command has ended. Empty when
+   * that was too soon: what is left then tells nothing.
+   */
   end(isAlive: boolean): readonly ResourceSample[]
 }
 
@@ -32,7 +35,7 @@ export const sampleResources = (machine: LocalMachine): ResourceSampling => {
   return {
     end: isAlive => {
       clearTimeout(timer)
-      if (isAlive) sample()
+      if (isAlive && series.samples.length > 0) sample()
       return series.samples
     },
   }

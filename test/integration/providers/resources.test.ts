@@ -39,6 +39,12 @@ for (const { name, subject, skip } of [...SANDBOXES, { name: 'host', subject: HO
       expect(Math.max(...samples.map(({ memory }) => memory))).toBeGreaterThan(80 * MIB)
     })
 
+    it('are not known of a job that ends at once', async () => {
+      const { outcome } = await harness.run({ task: 'true' })
+      // On a busy computer the job may take long enough for a sample, which is then one of its time.
+      for (const { at } of exitOf(outcome).resources ?? []) expect(at).toBeGreaterThanOrEqual(200)
+    })
+
     it('do not include files that it writes', async () => {
       const { outcome } = await harness.run({ task: 'head -c 60M /dev/zero >file; exec sleep 1' })
       const most = Math.max(...(exitOf(outcome).resources ?? []).map(({ memory }) => memory))
