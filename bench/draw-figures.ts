@@ -31,7 +31,8 @@ const drawRow = (
 ): string => {
   const length = Math.max(1, (BAR * ratio) / largest).toFixed(1)
   const color = met === false ? '#bc4c00' : '#0969da'
-  const beside = `${value.toPrecision(3)} ${unit} beside ${floor?.value.toPrecision(3)} of ${floor?.name}, load ${load.toFixed(1)}`
+  const better = unit === '/s' ? ', more is better' : ''
+  const beside = `${value.toPrecision(3)} ${unit} beside ${floor?.value.toPrecision(3)} of ${floor?.name}, load ${load.toFixed(0)}${better}`
   return `<text x="0" y="${y + 12}">${escapeText(name)}</text>
 <text x="0" y="${y + 26}" class="note">${escapeText(beside)}</text>
 <rect x="${LABEL}" y="${y + 3}" width="${length}" height="16" rx="2" fill="${color}"/>
