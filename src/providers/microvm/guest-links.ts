@@ -61,7 +61,8 @@ const connectToGuest = async (
     } finally {
       if (directory !== undefined) closeSync(directory)
     }
-    if (processesOf(machineId).length === 0) throw hasEnded(machineId, lastConsoleLines(stateDir, machineId))
+    if ((await processesOf(machineId)).length === 0)
+      throw hasEnded(machineId, lastConsoleLines(stateDir, machineId))
     await sleep(PAUSE_MS, undefined, { signal })
   }
 }

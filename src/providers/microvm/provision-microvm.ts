@@ -21,7 +21,7 @@ export const provisionMicrovm = async (
 ): Promise<void> => {
   const { links } = context
   if (detailsOf(machine).boot !== undefined) {
-    if (processesOf(machine.id).length > 0 || manifest?.machine !== undefined) return
+    if ((await processesOf(machine.id)).length > 0 || manifest?.machine !== undefined) return
   }
   // What an earlier attempt has left may be half booted.
   await destroyMicrovm(context, machine.id, signal)

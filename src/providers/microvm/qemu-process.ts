@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../jobs/errors.ts'
 import { processName } from './qemu-command.ts'
@@ -34,20 +34,29 @@ const tail = (log: string): string => {
 }
 
 /** The processes of a VM, by the name that each of them has among its arguments. */
-export const processesOf = (machineId: string): number[] => {
+export const processesOf = async (machineId: string): Promise<number[]> => {
   const name = processName(machineId)
-  return readdirSync('/proc')
-    .filter(entry => /^\d+$/.test(entry))
-    .filter(pid => argumentsOf(pid).includes(name))
-    .map(Number)
+  const pids = readdirSync('/proc').filter(entry => /^\d+$/.test(entry))
+  const found = await Promise.all(pids.map(async pid => (await argumentsOf(pid)).includes(name)))
+  return pids.filter((_, index) => found[index]).map(Number)
 }
 
-const argumentsOf = (pid: string): string[] => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-  } catch {
-    // It has just ended, or belongs to somebody else.
-    return []
+const LOOKS = 100
+const LOOK_MS = 2
+
+/** A process that is changing its program has no arguments for a moment: look again. */
+const argumentsOf = async (pid: string): Promise<string[]> => {
+  for (let look = 1; ; look++) {
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      if (line !== '' || look === LOOKS) return line.split('\0')
+      // Neither a thread of the kernel nor a zombie has a program.
+      readlinkSync(`/proc/${pid}/exe`)
+    } catch {
+      // It has just ended, or belongs to somebody else.
+      return []
+    }
+    await sleep(LOOK_MS)
   }
 }
 
@@ -56,7 +65,7 @@ const PAUSE_MS = 20
 /** Resolves when nothing of a VM runs any more. */
 export const killQemu = async (machineId: string, signal: AbortSignal): Promise<void> => {
   for (;;) {
-    const pids = processesOf(machineId)
+    const pids = await processesOf(machineId)
     if (pids.length === 0) return
     for (const pid of pids) kill(pid)
     await sleep(PAUSE_MS, undefined, { signal })
