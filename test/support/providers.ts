@@ -227,7 +227,7 @@ const makeProvider = async (subject: ProviderSubject, stateDir: string, blobs: B
   return module[subject.factory]!({ ...subject.options, stateDir, blobs })
 }
 
-/** Where machines are slow, a command has as long as the test is ready to wait. */
+/** Where machines are slow, a command has longer than the test waits for any part of it. */
 const commandOf = (
   manifest: Manifest,
   patienceMs: number,
@@ -238,7 +238,7 @@ const commandOf = (
   secrets: {},
   format: 'text',
   network: manifest.network ?? 'none',
-  timeoutSeconds: manifest.timeout ?? Math.max(60, patienceMs / 1000),
+  timeoutSeconds: manifest.timeout ?? Math.max(60, patienceMs / 500),
   programs: [],
   ...given,
 })

@@ -2,7 +2,9 @@ import { cpSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ManifestInput } from '../../src/jobs/manifest.ts'
+import { newId } from '../../src/jobs/ids.ts'
+import { type ManifestInput, parseManifest } from '../../src/jobs/manifest.ts'
+import type { Machine } from '../../src/ports.ts'
 import { storeImage } from '../../src/providers/microvm/image-store.ts'
 import { createMicrovmProvider } from '../../src/providers/microvm/microvm-provider.ts'
 import { testImage } from '../support/microvm.ts'
@@ -55,6 +57,23 @@ describe.skipIf(missing !== undefined)('VMs that start from a snapshot', () => {
     expect(new Set(vms.map(({ boot }) => boot)).size).toBe(1)
     expect(new Set(vms.map(({ random }) => random)).size).toBe(3)
     for (const { begun, time } of vms) expect(time).toBeGreaterThanOrEqual(begun)
+  })
+
+  it('can start before there is a job, and serve the one that comes', async () => {
+    const { boot } = await start()
+    const machine: Machine = { id: newId(), runtime: 'microvm', jobId: null, details: {} }
+    const remember = async (details: Record<string, unknown>) => void Object.assign(machine.details, details)
+    const signal = AbortSignal.timeout(240_000)
+    await harness.provider.create({ machine, kind: 'default', remember, signal })
+    const ready = { ...machine.details }
+    expect(harness.provider.pool?.kindFor(parseManifest({ task: 'true' }))).toBe('default')
+    // As the engine does with a machine of the pool, after a restart too: it is ready already.
+    await harness.provider.create({ machine, manifest: parseManifest({ task: 'true' }), remember, signal })
+    expect(machine.details).toEqual(ready)
+    const { outcome, sink } = await harness.launch({ task: PRINT, timeout: 600 }, {}, machine)
+    expect(await outcome).toMatchObject({ kind: 'exit', exit: { code: 0 } })
+    expect(sink.text().split('\n')[2]).toBe(boot)
+    await harness.provider.destroy(machine, signal)
   })
 
   it('boot where a job asks for resources, and once more for a new image', async () => {
