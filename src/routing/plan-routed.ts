@@ -1,7 +1,7 @@
 import { AppError } from '../jobs/errors.ts'
 import { COMMAND_LABEL, WORKSPACE_LABEL } from '../jobs/labels.ts'
 import type { ManifestInput } from '../jobs/manifest.ts'
-import { classify } from '../nodes/classify.ts'
+import { classify } from '../nodes/classify-command.ts'
 import type { Cluster } from '../nodes/cluster.ts'
 import { assertAllowed } from '../nodes/policy/command-policy.ts'
 import { type LocalMonitor, localTraits } from '../nodes/probe/local-load.ts'

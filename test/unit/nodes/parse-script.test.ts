@@ -1,6 +1,6 @@
 import * as unbash from 'unbash'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { classify } from '../../../src/nodes/classify.ts'
+import { classify } from '../../../src/nodes/classify-command.ts'
 import { checkCommand } from '../../../src/nodes/policy/command-policy.ts'
 import { topicsOf } from '../../../src/nodes/topics.ts'
 

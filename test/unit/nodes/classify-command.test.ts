@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { classify } from '../../../src/nodes/classify.ts'
+import { classify } from '../../../src/nodes/classify-command.ts'
 
 describe('a command is offloaded by its first words', () => {
   it.each([
