@@ -18,7 +18,7 @@ export const rawLoad = async ({ port, count, inFlight, next }: RawLoadOptions): 
   try {
     const began = performance.now()
     await Promise.all(
-      sockets.map(socket => converse(socket, () => (sent < count ? next(sent++) : undefined))),
+      sockets.map(socket => sendRequests(socket, () => (sent < count ? next(sent++) : undefined))),
     )
     return (count * 1000) / (performance.now() - began)
   } finally {
@@ -36,7 +36,7 @@ const open = (port: number): Promise<Socket> =>
   })
 
 /** One request after the other until there is none left. */
-const converse = (socket: Socket, next: () => Buffer | undefined): Promise<void> =>
+const sendRequests = (socket: Socket, next: () => Buffer | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     let held = ''
     const send = (): void => {

@@ -9,5 +9,10 @@ export const microvmSchema = z.strictObject({
     .default('default')
     .describe('Image that VMs boot, as made by deputy microvm setup'),
   warm: z.number().int().min(0).max(100).default(0).describe('VMs to keep booted, ready for a job'),
-  warmAge: z.number().int().min(60).default(3600).describe('Seconds after which such a VM is renewed'),
+  warmAge: z
+    .number()
+    .int()
+    .min(60)
+    .default(3600)
+    .describe('Seconds after which a booted VM that waits is replaced'),
 })

@@ -71,12 +71,12 @@ export const createActiveJobs = (
     // A follow-up job that fails must not destroy the machine that the user keeps.
     const keep =
       manifest.machine !== undefined || (outcome.kind === 'exit' && manifest.lifecycle === 'persistent')
-    const condemned = await settle(ended, () =>
+    const marked = await settle(ended, () =>
       keep
         ? store.updateMachine(machine.id, kept(context, manifest, machine)).then(() => undefined)
-        : store.condemnMachine(machine.id),
+        : store.markDestroying(machine.id),
     )
-    if (!keep) void disposal.dispose(condemned ?? machine)
+    if (!keep) void disposal.dispose(marked ?? machine)
   }
 
   /** Keeps the job among the active ones until `supervise` has ended and `end` has stored how. */

@@ -51,7 +51,7 @@ export const createDisposal = (context: EngineContext): Disposal => {
     const current =
       machine.state === 'destroying'
         ? machine
-        : ((await retryWrite(context, () => store.condemnMachine(machine.id))) ?? machine)
+        : ((await retryWrite(context, () => store.markDestroying(machine.id))) ?? machine)
     fault('destroying')
     let leftBehind: string | undefined
     try {
@@ -78,7 +78,7 @@ export const createDisposal = (context: EngineContext): Disposal => {
       data: { machine: machine.id, gone: leftBehind === undefined, ...(leftBehind && { left: leftBehind }) },
     }
     await retryWrite(context, () =>
-      store.forgetMachine(machine.id, jobId === null ? undefined : { jobId, phases, event }),
+      store.deleteMachine(machine.id, jobId === null ? undefined : { jobId, phases, event }),
     )
     if (jobId !== null) context.changes.emit({ jobId, kind: 'state' })
     return true

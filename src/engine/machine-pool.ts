@@ -69,7 +69,7 @@ export const createPool = (context: EngineContext, disposal: Disposal): Pool => 
       const ofKind = idle.filter(machine => poolKindOf(machine) === kind)
       // Retire old machines only when new ones are ready: an old pool machine is better than none.
       for (const machine of ofKind.slice(0, Math.max(0, ofKind.length - wanted)))
-        if (await context.store.retireMachine(machine.id)) void disposal.dispose(machine)
+        if (await context.store.markIdleDestroying(machine.id)) void disposal.dispose(machine)
     }
   }
 

@@ -56,7 +56,8 @@ export const createMachineSweep = (
   /** Cleans up after an idle machine that no longer exists (a reboot ends sandboxes). */
   const forgetVanished = async ({ id }: MachineRecord): Promise<void> => {
     const machine = await store.getMachine(id)
-    if (machine?.state !== 'kept' && !(machine?.state === 'ready' && (await store.retireMachine(id)))) return
+    if (machine?.state !== 'kept' && !(machine?.state === 'ready' && (await store.markIdleDestroying(id))))
+      return
     log.warn({ machine: id, state: machine.state }, 'an idle machine no longer exists')
     await disposal.dispose(machine)
   }

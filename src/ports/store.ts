@@ -90,14 +90,14 @@ export interface Store {
   ownMachines(): Promise<MachineRecord[]>
   updateMachine(id: string, change: Partial<Omit<MachineRecord, 'id' | 'runtime' | 'daemon'>>): Promise<void>
   /** Marks a machine for destruction and returns its record. */
-  condemnMachine(id: string): Promise<MachineRecord | undefined>
+  markDestroying(id: string): Promise<MachineRecord | undefined>
   /** Takes an idle machine out of the pool for destruction; false when a job already has it. */
-  retireMachine(id: string): Promise<boolean>
+  markIdleDestroying(id: string): Promise<boolean>
   /**
    * Deletes the record after the provider has confirmed the destruction, and adds an event to the job in the same
    * transaction.
    */
-  forgetMachine(id: string, report?: DestructionReport): Promise<void>
+  deleteMachine(id: string, report?: DestructionReport): Promise<void>
 
   /** Finished jobs to delete, oldest first; never one that still has a machine. */
   expiredJobs(policy: RetentionPolicy): Promise<string[]>

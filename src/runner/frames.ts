@@ -119,7 +119,7 @@ export const requestSchema = z.discriminatedUnion('kind', [
 
 const ofRun = z.object({ run: id })
 
-/** A shim and what it holds. */
+/** A shim and the machines that it holds. */
 const shimState = z.object({
   id,
   pid: z.int(),

@@ -63,12 +63,12 @@ export const createStore = (database: StoreDatabase, identity: StoreIdentity): S
     listMachines: () => read(machines.listMachines),
     ownMachines: () => read(() => machines.ownMachines(daemon)),
     updateMachine: (id, change) => write(() => machines.updateMachine(id, change)),
-    condemnMachine: id => write(() => machines.condemnMachine(id)),
-    retireMachine: id => write(() => machines.retireMachine(id)),
-    forgetMachine: (id, report) => {
+    markDestroying: id => write(() => machines.markDestroying(id)),
+    markIdleDestroying: id => write(() => machines.markIdleDestroying(id)),
+    deleteMachine: (id, report) => {
       function* work(): Work<void> {
         if (report) yield* jobs.update(report.jobId, { phases: report.phases }, report.event)
-        yield* machines.forgetMachine(id)
+        yield* machines.deleteMachine(id)
       }
       // After a power cut the record may be back; the machine is then found to be gone again.
       return write(work, { lazy: true })

@@ -43,13 +43,13 @@ export function* updateMachine(
   if (sql !== '') yield run(`update machines set ${sql} where id = ?`, ...values, id)
 }
 
-export function* condemnMachine(id: string): Work<MachineRecord | undefined> {
+export function* markDestroying(id: string): Work<MachineRecord | undefined> {
   const { row } = yield get(`update machines set state = 'destroying' where id = ? returning *`, id)
   return row && toMachine(row)
 }
 
 /** Has the same guard as the claim: only one of the two can take an idle machine. */
-export function* retireMachine(id: string): Work<boolean> {
+export function* markIdleDestroying(id: string): Work<boolean> {
   const { row } = yield get(
     `update machines set state = 'destroying' where id = ? and state = 'ready' and job_id is null returning id`,
     id,
@@ -57,6 +57,6 @@ export function* retireMachine(id: string): Work<boolean> {
   return row !== undefined
 }
 
-export function* forgetMachine(id: string): Work<void> {
+export function* deleteMachine(id: string): Work<void> {
   yield run('delete from machines where id = ?', id)
 }

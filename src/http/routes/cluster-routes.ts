@@ -62,7 +62,9 @@ const listRoutes = (
     tag: 'cluster',
     summary: 'Run a command, as a job, on the computer that fits best',
     body: { description: 'The command', type: 'application/json', schema: commandSchema },
-    responses: { 201: { description: 'The job, and why it runs where', schema: submittedSchema } },
+    responses: {
+      201: { description: 'The job, and why it runs on this node or this computer', schema: submittedSchema },
+    },
     handle: async call => {
       const { auto_route, timeout, ...rest } = await readBody(call, commandSchema, LIMITS.manifestBytes)
       const request = { ...rest, autoRoute: auto_route, timeoutSeconds: timeout }

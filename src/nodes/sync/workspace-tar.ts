@@ -2,8 +2,8 @@ import { pack } from 'tar-stream'
 import { tarSource } from './tree-source.ts'
 
 /**
- * A workspace without what a tar must not have. It is read once before anything is sent, so that a broken one stops the
- * job.
+ * Packs a workspace again without devices and paths that lead out of it. The archive is read once before anything is
+ * sent, so that a damaged one fails the job at once.
  */
 export const workspaceTar = async (
   read: () => AsyncIterable<Uint8Array>,

@@ -47,7 +47,7 @@ export const execInContainer = async (
       body: { Detach: false, Tty: false },
       signal,
     })
-    const { stderr, enough } = await converse(opened, request, signal)
+    const { stderr, enough } = await exchangeStreams(opened, request, signal)
     return { code: enough ? 0 : await exitCode(client, id, signal), stderr }
   } catch (error) {
     if (deadline.expired)
@@ -59,7 +59,7 @@ export const execInContainer = async (
 }
 
 /** Sends the input of a request to a process of a container, and hands over what the process prints. */
-export const converse = (
+export const exchangeStreams = (
   { socket, head }: { socket: Duplex; head: Buffer },
   request: StreamRequest,
   signal: AbortSignal,

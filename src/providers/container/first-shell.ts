@@ -1,6 +1,6 @@
 import { AppError } from '../../jobs/errors.ts'
 import type { EngineClient } from './engine-client.ts'
-import { converse, type StreamRequest } from './exec-session.ts'
+import { exchangeStreams, type StreamRequest } from './exec-session.ts'
 
 const ANSWER_MS = 5_000
 /** The runner says something every few seconds. */
@@ -51,7 +51,7 @@ export const useFirstShell = async (
       signal: silence.signal,
     })
     const streams = { container, input: input(), onStdout, signal: request.signal }
-    const { stderr } = await converse(opened, streams, silence.signal)
+    const { stderr } = await exchangeStreams(opened, streams, silence.signal)
     return hasAnswered ? { code: 0, stderr } : undefined
   } catch (error) {
     if (hasAnswered || request.signal.aborted) throw error

@@ -130,7 +130,7 @@ describe('a pool', () => {
         timeoutSeconds: 60,
       })
       const claim = () => engine.store.claim({ runtime: 'other', machineId: newId(), now: Date.now() })
-      const retire = () => engine.store.retireMachine(id)
+      const retire = () => engine.store.markIdleDestroying(id)
       const [claimed, retired] =
         round % 2 === 0
           ? await Promise.all([claim(), retire()])
