@@ -42,6 +42,13 @@ export const configSchema = z.strictObject({
       .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is not a name of letters, digits, dots and dashes')
       .optional()
       .describe('Name of this daemon among those that share the database; default: the name of the computer'),
+    key: z
+      .string()
+      .regex(/^\//, 'is not an absolute path')
+      .optional()
+      .describe(
+        'File with the key of the fleet, the same on each daemon: daemons that have it take over the jobs of each other on nodes and in containers',
+      ),
     lease: z
       .number()
       .int()

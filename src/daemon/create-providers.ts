@@ -23,6 +23,7 @@ export interface ProvidersOptions {
   /** Called for every request that a machine sends to the guest listener. */
   readonly onCall: (kind: string, status: number) => void
   readonly cluster: Cluster
+  readonly fleetKey?: Buffer | undefined
   /** Whether jobs may run on this computer without isolation; may change while the daemon runs. */
   readonly hostAccess: { readonly allowed: boolean }
 }
@@ -82,10 +83,10 @@ const local = ({ home, config, blobs, log }: ProvidersOptions) => ({
 
 /** Isolated jobs on nodes, and routed commands, which run on nodes without isolation. */
 const nodes = (options: ProvidersOptions): Provider[] => {
-  const { cluster } = options
+  const { cluster, fleetKey } = options
   const { blobs, keep, graceSeconds } = local(options)
   const keyFile = join(options.home.stateDir, 'cluster', 'memo.key')
-  const common = { cluster, blobs, keep, graceSeconds, keyFile }
+  const common = { cluster, blobs, keep, graceSeconds, keyFile, fleetKey }
   return [createSshProvider(common), createSshProvider({ ...common, routed: true })]
 }
 
@@ -97,6 +98,7 @@ const container = (options: ProvidersOptions): Provider => {
     ...common,
     env,
     owner: options.cluster.owner,
+    fleetKey: options.fleetKey,
     host,
     image,
     users,

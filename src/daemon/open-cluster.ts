@@ -38,6 +38,8 @@ interface ClientCluster extends ClusterTools {
 export const openCluster = (options: {
   home: Home
   config: Config
+  /** Separates our files on nodes from those of others; absent: the id of this installation. */
+  owner: string | undefined
   env: NodeJS.ProcessEnv
   stopping: AbortSignal
   hostAccess: HostAccess
@@ -49,7 +51,7 @@ export const openCluster = (options: {
   mkdirSync(stateDirectory, { recursive: true, mode: 0o700 })
   const cluster = createCluster({
     config: config.cluster,
-    owner: installationId(stateDirectory),
+    owner: options.owner ?? installationId(stateDirectory),
     stateDirectory,
     runtimeDirectory: join(home.runtimeDir, 'ssh'),
     env,

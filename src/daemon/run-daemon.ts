@@ -128,7 +128,7 @@ const run = async (
   const stopping = stopSignal(signal)
   const startedAt = Date.now()
   const ballast = openBallast(join(home.stateDir, 'ballast'))
-  const { store, blobs, clock, fleet, failure } = await openConfiguredStore({
+  const { store, blobs, clock, fleet, shared, failure } = await openConfiguredStore({
     ...{ home, config, log, signal: stopping.signal },
   })
   const secrets = createSecrets(config.secrets, env)
@@ -136,7 +136,7 @@ const run = async (
   observeProcess(metrics, VERSION)
   const hostAccess = createHostAccess(loaded, home.configFile, () => reload())
   const cluster = openCluster({
-    ...{ home, config, env, stopping: stopping.signal, hostAccess },
+    ...{ home, config, env, stopping: stopping.signal, hostAccess, owner: shared?.owner },
     onNodesChanged: change => {
       log.info(change, 'a client with nodes of its own connected or left')
       mcp.toolsChanged()
@@ -147,6 +147,7 @@ const run = async (
   const providers = await createProviders({
     ...{ home, config, env, blobs, log, onCall, hostAccess },
     cluster: cluster.cluster,
+    fleetKey: shared?.key,
   })
   const engine = createEngine({
     ...{ store, blobs, ballast, clock, providers, secrets, config, log },

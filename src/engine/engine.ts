@@ -20,6 +20,7 @@ import type { PlanContext } from './plan-command.ts'
 import { createReadinessCache, hasSlots } from './provider-readiness.ts'
 import { outputOperations, readOperations } from './read-operations.ts'
 import { recover } from './recover.ts'
+import { createResume } from './resume-machine.ts'
 import { type ApplyPatch, reviewOperations } from './review-operations.ts'
 import type { BatchOptions } from './run-batch.ts'
 import { createSweeper } from './sweeper.ts'
@@ -88,6 +89,7 @@ export const createEngine = (options: EngineOptions): Engine => {
   })
   const sweeper = createSweeper(context, { activeJobs, disposal, pool })
 
+  const resume = createResume(context, activeJobs, disposal)
   const history = createHistory(context)
   const lookup = createJobLookup(context)
   const parts = { lookup, local: options, activeJobs, dispatcher, disposal, neededJobs }
@@ -107,11 +109,11 @@ export const createEngine = (options: EngineOptions): Engine => {
     deputy,
     start: async () => {
       await context.blobs.removeUnfinished()
-      await recover(context, activeJobs, disposal)
+      await recover(context, activeJobs, resume)
       recovered = true
       void context.readiness.checkAll(closing.signal)
       await neededJobs.start()
-      shared?.start(context, { activeJobs, dispatcher })
+      shared?.start(context, { activeJobs, dispatcher, resume })
       await options.fleet?.announce(
         [...providers.values()].filter(hasSlots).map(({ name, slots }) => ({ name, slots })),
       )

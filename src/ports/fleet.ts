@@ -1,3 +1,6 @@
+import type { Job } from '../jobs/job.ts'
+import type { MachineRecord } from './machine.ts'
+
 /** A change of a job that another daemon may wait for. */
 export interface FleetChange {
   readonly jobId: string
@@ -31,11 +34,29 @@ export interface RuntimeSlots {
   readonly slots: number
 }
 
+export interface Adopted {
+  readonly machine: MachineRecord
+  /** The unfinished job that runs in it. */
+  readonly job: Job | undefined
+  /** Name of the daemon that it belonged to. */
+  readonly from: string
+}
+
 /** The daemons that share a database. */
 export interface Fleet {
   daemons(): Promise<DaemonRecord[]>
   /** Stops or resumes the claims of a daemon; false when there is none with that name. */
   drain(name: string, draining: boolean): Promise<boolean>
+  /**
+   * Machines of these runtimes whose daemon is away for longer than its lease and has the same key as this one. Some of
+   * them, if there are many; none while this daemon is drained.
+   */
+  abandonedMachines(runtimes: readonly string[]): Promise<MachineRecord[]>
+  /**
+   * Makes this daemon the owner of such a machine and of the job that runs in it. Undefined when its daemon is back, or
+   * another one was first.
+   */
+  adopt(machineId: string): Promise<Adopted | undefined>
   /** Fails the jobs of daemons that have been away for longer than this time, and returns their ids. */
   failAbandoned(waitSeconds: number, at: number): Promise<string[]>
   /** Stores which runtimes this daemon has. */

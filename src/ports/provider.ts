@@ -44,6 +44,11 @@ export interface Provider {
    * cannot be seen at present: what is missing in the list is gone.
    */
   list(signal: AbortSignal, known?: readonly Machine[]): Promise<FoundMachine[]>
+  /**
+   * The ids of those machines of other daemons that are certainly the same machines when they are reached from here.
+   * When their daemon is gone, this one may adopt them. Absent: none is.
+   */
+  reachable?(machines: readonly Machine[], signal: AbortSignal): Promise<ReadonlySet<string>>
   /** Runs a program in the machine of a running job, beside the job. Absent: the provider has no sessions. */
   open?(machine: Machine, request: SessionRequest, signal: AbortSignal): Promise<Session>
   /** Receives, once at the start, the machines that an earlier daemon has recorded. */

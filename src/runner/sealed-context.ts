@@ -16,43 +16,53 @@ const runContext = z.object({
 
 export type RunContext = z.output<typeof runContext>
 
+/** The first seals. The others open what was sealed before the first was configured. */
+export type SealingKeys = readonly [Buffer, ...Buffer[]]
+
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /**
- * Sealed with a key that never leaves this computer, so the file on the machine reveals no secret. A secret that
- * the command prints is in its stored output on the machine until that is cleaned up.
+ * Sealed with the first of the keys, which only daemons have, so the file on the machine reveals no secret. A secret
+ * that the command prints is in its stored output on the machine until that is cleaned up.
  */
-export const sealContext = (context: RunContext, key: Buffer): string => {
+export const sealContext = (context: RunContext, [key]: SealingKeys): string => {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, key, nonce)
   const sealed = Buffer.concat([cipher.update(JSON.stringify(context), 'utf8'), cipher.final()])
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64')
 }
 
-/** Throws when it was not sealed with this key: without the secrets in it, no output may be shown. */
-export const openContext = (text: string, key: Buffer): RunContext => {
+/** Throws when it was sealed with none of the keys: without the secrets in it, no output may be shown. */
+export const openContext = (text: string, keys: SealingKeys): RunContext => {
   const bytes = Buffer.from(text, 'base64')
-  try {
-    const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), {
-      authTagLength: TAG_BYTES,
-    })
-    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
-    const clear = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()])
-    return runContext.parse(JSON.parse(clear.toString('utf8')))
-  } catch (cause) {
-    throw new AppError(
-      'unavailable',
-      'The context that is stored with the run was not sealed by this daemon.',
-      {
-        hint: 'Look at the machine; its output is not shown, as it could contain secrets.',
-        retryable: false,
-        cause,
-      },
-    )
-  }
+  const causes: unknown[] = []
+  for (const key of keys)
+    try {
+      return openWith(key, bytes)
+    } catch (cause) {
+      causes.push(cause)
+    }
+  throw new AppError(
+    'unavailable',
+    'The context that is stored with the run was not sealed by this daemon.',
+    {
+      hint: 'Look at the machine; its output is not shown, as it could contain secrets.',
+      retryable: false,
+      cause: causes.at(-1),
+    },
+  )
+}
+
+const openWith = (key: Buffer, bytes: Buffer): RunContext => {
+  const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), {
+    authTagLength: TAG_BYTES,
+  })
+  decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
+  const clear = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()])
+  return runContext.parse(JSON.parse(clear.toString('utf8')))
 }
 
 /** Of a run that its machine does not know. */
@@ -63,8 +73,12 @@ export const NO_CONTEXT: RunContext = {
   timeoutSeconds: 0,
 }
 
+/** The key of the fleet, if there is one, and the key of this installation. */
+export const sealingKeys = (file: string, fleetKey: Buffer | undefined): SealingKeys =>
+  fleetKey === undefined ? [ownKey(file)] : [fleetKey, ownKey(file)]
+
 /** Reads the key of this installation, or creates it. */
-export const contextKey = (file: string): Buffer => {
+const ownKey = (file: string): Buffer => {
   try {
     const key = readFileSync(file)
     if (key.length === KEY_BYTES) return key

@@ -1,7 +1,8 @@
-import { DAEMON_STATES, type DaemonRecord, type RuntimeSlots } from '../ports/fleet.ts'
+import { type Adopted, DAEMON_STATES, type DaemonRecord, type RuntimeSlots } from '../ports/fleet.ts'
+import type { MachineRecord } from '../ports/machine.ts'
 import { move } from './jobs-table.ts'
 import { releaseBlobs } from './retention.ts'
-import { oneOf } from './rows.ts'
+import { oneOf, toJob, toMachine } from './rows.ts'
 import { all, get, run, type Work } from './sql.ts'
 
 /** Statements on the table of daemons, which only PostgreSQL has. */
@@ -42,6 +43,53 @@ export function* drain(name: string, draining: boolean): Work<boolean> {
 export function* mayClaim(daemon: string): Work<boolean> {
   const { row } = yield get('select 1 from daemons where id = ? and not draining', daemon)
   return row !== undefined
+}
+
+/** Machines in one answer. */
+const MAX_ABANDONED = 100
+
+/** In random order, so that machines which no daemon can reach do not hide the others. */
+export function* abandonedMachines(daemon: string, runtimes: readonly string[]): Work<MachineRecord[]> {
+  if (runtimes.length === 0) return []
+  const { rows } = yield all(
+    `select m.* from machines m join daemons d on d.id = m.daemon
+     where d.state <> 'up' and d.lease_until < clock_timestamp()
+       and d.key_id = (select key_id from daemons me where me.id = ? and not me.draining)
+       and m.runtime in (${runtimes.map(() => '?').join(', ')})
+     order by random() limit ${MAX_ABANDONED}`,
+    daemon,
+    ...runtimes,
+  )
+  return rows.map(toMachine)
+}
+
+/**
+ * Locks the row of the earlier daemon: when that daemon registers at the same moment, it either finds its machine gone,
+ * or keeps it.
+ */
+export function* adopt(daemon: string, machineId: string): Work<Adopted | undefined> {
+  const { row: from } = yield get(
+    `select d.id, d.name from daemons d join machines m on m.daemon = d.id
+     where m.id = ? and d.state <> 'up' and d.lease_until < clock_timestamp()
+     for update skip locked`,
+    machineId,
+  )
+  if (from === undefined) return undefined
+  const { row: machine } = yield get(
+    'update machines set daemon = ? where id = ? and daemon = ? returning *',
+    daemon,
+    machineId,
+    String(from.id),
+  )
+  const { row: job } = yield get(
+    `update jobs set daemon = ?
+     where machine_id = ? and completed_at is null and state in ('provisioning', 'running') and daemon = ?
+     returning *`,
+    daemon,
+    machineId,
+    String(from.id),
+  )
+  return machine && { machine: toMachine(machine), job: job && toJob(job), from: String(from.name) }
 }
 
 /** Jobs in one transaction; the next call takes the rest. */

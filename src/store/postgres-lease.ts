@@ -10,6 +10,8 @@ export interface DaemonIdentity {
   readonly name: string
   readonly version: string
   readonly leaseSeconds: number
+  /** Identifies the key of the fleet, if the daemon has it. */
+  readonly keyId?: string | undefined
 }
 
 /**
@@ -19,6 +21,8 @@ export interface DaemonIdentity {
  */
 export interface Lease extends DaemonIdentity {
   readonly fence: string
+  /** Separates the machines of this fleet from those of others. */
+  readonly owner: string
   /** How far the clock of the database is ahead of the local one. */
   readonly clockOffsetMs: number
 }
@@ -31,20 +35,20 @@ export const takeLease = async (client: Client, daemon: DaemonIdentity): Promise
       `select pg_advisory_xact_lock(hashtextextended('deputy daemons ' || current_schema(), 0))`,
     )
     await refuseSameName(client, daemon)
-    const { rows } = await client.query<{ fence: string; now: string }>(
-      `insert into daemons (id, name, host, version, state, fence, lease_until, held_since, started_at)
+    const { rows } = await client.query<{ fence: string; now: string; owner: string }>(
+      `insert into daemons (id, name, host, version, state, fence, lease_until, held_since, started_at, key_id)
        values ($1, $2, $3, $4, 'up', nextval('fences'), clock_timestamp() + make_interval(secs => $5),
-         clock_timestamp(), clock_timestamp())
+         clock_timestamp(), clock_timestamp(), $6)
        on conflict (id) do update set name = excluded.name, host = excluded.host, version = excluded.version,
          state = excluded.state, fence = excluded.fence, lease_until = excluded.lease_until,
-         held_since = excluded.held_since, started_at = excluded.started_at
-       returning fence, extract(epoch from clock_timestamp()) * 1000 as now`,
-      [daemon.id, daemon.name, hostname(), daemon.version, daemon.leaseSeconds],
+         held_since = excluded.held_since, started_at = excluded.started_at, key_id = excluded.key_id
+       returning fence, extract(epoch from clock_timestamp()) * 1000 as now, (select owner from fleet) as owner`,
+      [daemon.id, daemon.name, hostname(), daemon.version, daemon.leaseSeconds, daemon.keyId ?? null],
     )
-    const { fence, now } = rows[0]!
+    const { fence, now, owner } = rows[0]!
     const clockOffsetMs = Number(now) - Date.now()
     await client.query('commit')
-    return { ...daemon, fence, clockOffsetMs }
+    return { ...daemon, fence, owner, clockOffsetMs }
   } catch (error) {
     await client.query('rollback')
     throw error

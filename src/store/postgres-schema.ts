@@ -139,6 +139,13 @@ const MIGRATIONS: readonly string[] = [
   create trigger lock_held_blob before insert on blob_holds for each row execute function lock_held_blob();
   `,
   'alter table daemons add column draining boolean not null default false',
+  `
+  -- Separates the machines of this fleet from those of others on nodes and container engines.
+  create table fleet (id integer primary key check (id = 1), owner text not null);
+  insert into fleet (id, owner) values (1, substr(md5(gen_random_uuid()::text), 1, 12));
+  -- Identifies the key that the daemon seals with: only a daemon with the same key can take over its jobs.
+  alter table daemons add column key_id text;
+  `,
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

@@ -18,6 +18,8 @@ import type { SharedParts } from './shared-blobs.ts'
 export interface PostgresStore {
   readonly store: Store
   readonly fleet: Fleet
+  /** Separates the machines of this fleet from those of others. */
+  readonly owner: string
   readonly parts: SharedParts
   /** Rejects when this daemon may no longer write; never resolves. */
   readonly lost: Promise<never>
@@ -79,12 +81,15 @@ export const openPostgresStore = async (
     fleet: {
       daemons: () => database.read(daemons.listDaemons),
       drain: (name, draining) => writer.write(() => daemons.drain(name, draining)),
+      abandonedMachines: runtimes => database.read(() => daemons.abandonedMachines(lease.id, runtimes)),
+      adopt: machineId => writer.write(() => daemons.adopt(lease.id, machineId)),
       failAbandoned: (waitSeconds, at) => writer.write(() => daemons.failAbandoned(waitSeconds, at)),
       announce: runtimes => writer.write(() => daemons.announce(lease.id, runtimes)),
       publish: feed.publish,
       onChange: feed.onChange,
       cancelRequests: () => database.read(() => daemons.cancelRequests(lease.id)),
     },
+    owner: lease.owner,
     parts: postgresParts(database),
     lost: writer.lost,
     now: renewing.now,

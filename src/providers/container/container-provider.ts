@@ -4,13 +4,13 @@ import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { AttachRequest, Blobs, Outcome, Provider } from '../../ports.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
-import { contextKey } from '../../runner/sealed-context.ts'
+import { sealingKeys } from '../../runner/sealed-context.ts'
 import { checkContainer } from './check-container.ts'
 import { createEngines, type EngineSources } from './container-engine.ts'
 import { openContainerSession } from './container-session.ts'
 import { type ContainerDefaults, containerName, hasOwnKernel } from './container-spec.ts'
 import { destroyContainer } from './destroy-container.ts'
-import { listMachines } from './list-machines.ts'
+import { listMachines, reachableMachines } from './list-machines.ts'
 import { detailsOf } from './machine-details.ts'
 import { clientOf, type ProviderContext } from './provider-context.ts'
 import { provisionContainer } from './provision-container.ts'
@@ -22,6 +22,8 @@ export interface ContainerProviderOptions extends Partial<EngineSources> {
   readonly blobs: Blobs
   /** Separates the containers of this installation from those of others on the same engine. */
   readonly owner?: string
+  /** Seals the context of runs for all daemons of a fleet. */
+  readonly fleetKey?: Buffer | undefined
   readonly limit?: number
   readonly keep?: Partial<KeepLimits>
   readonly graceSeconds?: number
@@ -96,6 +98,8 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
 
     list: (signal, known = []) => listMachines(context, known, signal),
 
+    reachable: (machines, signal) => reachableMachines(context, machines, signal),
+
     close: async () => undefined,
   }
 }
@@ -111,7 +115,7 @@ const contextOf = (options: ContainerProviderOptions): ProviderContext => {
       blobs,
       keep: keepLimits(options.keep),
       graceSeconds: options.graceSeconds ?? 5,
-      key: contextKey(join(options.stateDir, 'container.key')),
+      keys: sealingKeys(join(options.stateDir, 'container.key'), options.fleetKey),
     },
     ...{ owner, env, home, image, allow, users, runtimeClass },
   }

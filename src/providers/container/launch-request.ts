@@ -1,18 +1,18 @@
 import { WORKSPACE } from '../../jobs/paths.ts'
 import type { Run } from '../../ports.ts'
 import type { RunOptions } from '../../runner/run.ts'
-import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
+import { type RunContext, type SealingKeys, sealContext } from '../../runner/sealed-context.ts'
 import { argvElsewhere, type Launch, startRequest } from '../../runner/start-request.ts'
 
 export interface LaunchOptions extends Pick<RunOptions, 'keep' | 'graceSeconds'> {
-  /** Seals the context of a run. */
-  readonly key: Buffer
+  /** Seal the context of a run. */
+  readonly keys: SealingKeys
   readonly run: Run
   readonly isolation: readonly string[]
 }
 
 /** The start request of a job. */
-export const launchRequest = ({ run, isolation, keep, graceSeconds, key }: LaunchOptions): Launch => {
+export const launchRequest = ({ run, isolation, keep, graceSeconds, keys }: LaunchOptions): Launch => {
   const { command } = run
   const context: RunContext = {
     secrets: Object.values(command.secrets),
@@ -24,7 +24,7 @@ export const launchRequest = ({ run, isolation, keep, graceSeconds, key }: Launc
     run,
     keep,
     graceSeconds,
-    context: sealContext(context, key),
+    context: sealContext(context, keys),
     env: { HOME: WORKSPACE, ...command.env, ...command.secrets },
     argv: withShellOfImage(command),
   })

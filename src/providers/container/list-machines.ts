@@ -28,6 +28,23 @@ export const listMachines = async (
   ]
 }
 
+/**
+ * Those that the engine lists: a socket of the same path may belong to the engine of another computer. An address of a
+ * network names the same engine everywhere, so a machine whose container does not exist there yet counts, too.
+ */
+export const reachableMachines = async (
+  context: ProviderContext,
+  machines: readonly Machine[],
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> => {
+  if (!context.engines.isConfigured()) return new Set()
+  const { url } = context.engines.current().address
+  const isRemote = /^(tcp|ssh):/.test(url)
+  const found = await listMachines(context, [], signal)
+  const atRemote = machines.filter(machine => isRemote && detailsOf(machine).engine === url)
+  return new Set([...found, ...atRemote].map(({ id }) => id))
+}
+
 const mayExist = async (
   context: ProviderContext,
   machine: Machine,

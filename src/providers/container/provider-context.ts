@@ -1,5 +1,6 @@
 import type { Machine } from '../../ports.ts'
 import type { RunOptions } from '../../runner/run.ts'
+import type { SealingKeys } from '../../runner/sealed-context.ts'
 import type { Engines } from './container-engine.ts'
 import type { ContainerDefaults } from './container-spec.ts'
 import type { EngineClient } from './engine-client.ts'
@@ -8,8 +9,8 @@ import { detailsOf } from './machine-details.ts'
 /** What the parts of the provider share. */
 export interface ProviderContext {
   readonly runner: Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds'> & {
-    /** Seals the context of a run. */
-    readonly key: Buffer
+    /** Seal the context of a run. */
+    readonly keys: SealingKeys
   }
   readonly engines: Engines
   readonly owner: string

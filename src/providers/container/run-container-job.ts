@@ -88,7 +88,7 @@ const driveOptions = (context: ProviderContext, run: AttachRequest, isFresh: boo
   return {
     ...context.runner,
     run,
-    context: sealed => openContext(sealed, context.runner.key),
+    context: sealed => openContext(sealed, context.runner.keys),
     host: containerHost({
       client: clientOf(context, machine),
       name: containerName(machine.id),

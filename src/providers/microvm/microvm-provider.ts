@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import type { AttachRequest, Blobs, Outcome, Provider } from '../../ports.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
-import { contextKey } from '../../runner/sealed-context.ts'
+import { sealingKeys } from '../../runner/sealed-context.ts'
 import { checkMicrovm } from './check-microvm.ts'
 import { destroyMicrovm } from './destroy-microvm.ts'
 import { createGuestLinks } from './guest-links.ts'
@@ -106,7 +106,7 @@ const contextOf = (options: MicrovmProviderOptions): ProviderContext => {
       blobs,
       keep: keepLimits(options.keep),
       graceSeconds: options.graceSeconds ?? 5,
-      key: contextKey(join(stateDir, 'microvm.key')),
+      keys: sealingKeys(join(stateDir, 'microvm.key'), undefined),
     },
   }
 }

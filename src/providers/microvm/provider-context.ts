@@ -1,4 +1,5 @@
 import type { RunOptions } from '../../runner/run.ts'
+import type { SealingKeys } from '../../runner/sealed-context.ts'
 import type { GuestLinks } from './guest-links.ts'
 import type { VmSize } from './qemu-command.ts'
 import type { Snapshots } from './snapshots.ts'
@@ -6,8 +7,8 @@ import type { Snapshots } from './snapshots.ts'
 /** What the parts of the provider share. */
 export interface ProviderContext {
   readonly runner: Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds'> & {
-    /** Seals the context of a run. */
-    readonly key: Buffer
+    /** Seal the context of a run. */
+    readonly keys: SealingKeys
   }
   readonly stateDir: string
   readonly imagesDir: string

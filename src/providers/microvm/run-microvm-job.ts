@@ -77,7 +77,7 @@ const driveOptions = (context: ProviderContext, run: AttachRequest): RunOptions 
   return {
     ...context.runner,
     run,
-    context: sealed => openContext(sealed, context.runner.key),
+    context: sealed => openContext(sealed, context.runner.keys),
     host: microvmHost({ links: context.links, machineId: machine.id, owner: context.owner, bootId: boot }),
     bootId: boot,
     begun: performance.now(),
@@ -100,7 +100,7 @@ const launchOf = ({ runner }: ProviderContext, run: Run): Launch => {
     run,
     keep: runner.keep,
     graceSeconds: runner.graceSeconds,
-    context: sealContext(context, runner.key),
+    context: sealContext(context, runner.keys),
     env: { HOME: WORKSPACE, PATH: SYSTEM_PATH, ...proxy, ...command.env, ...command.secrets },
     argv: argvElsewhere(command),
   })

@@ -6,14 +6,14 @@ import type { ProbeReport } from '../../nodes/probe/probe-report.ts'
 import { workspaceDirectory } from '../../nodes/sync/node-workspace.ts'
 import type { CommandSpec, Run } from '../../ports.ts'
 import type { RunOptions } from '../../runner/run.ts'
-import { type RunContext, sealContext } from '../../runner/sealed-context.ts'
+import { type RunContext, type SealingKeys, sealContext } from '../../runner/sealed-context.ts'
 import { shellJoin } from '../../runner/shell-words.ts'
 import { type Launch, startRequest } from '../../runner/start-request.ts'
 import { type IsolationRequest, isolatedScript, isolationProblem } from './bubblewrap-script.ts'
 
 export interface LaunchContext extends Pick<RunOptions, 'blobs' | 'keep' | 'graceSeconds'> {
-  /** Seals the context of a run. */
-  readonly key: Buffer
+  /** Seal the context of a run. */
+  readonly keys: SealingKeys
   readonly cluster: Cluster
   readonly routed: boolean
 }
@@ -71,7 +71,7 @@ export const launch = async (launching: LaunchContext, run: Run, node: ClusterNo
       run,
       keep: launching.keep,
       graceSeconds: launching.graceSeconds,
-      context: sealContext(context, launching.key),
+      context: sealContext(context, launching.keys),
       env: { ...spec.env, ...spec.secrets },
       argv,
     }),

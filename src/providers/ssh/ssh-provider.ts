@@ -8,7 +8,7 @@ import type { AttachRequest, Blobs, Machine, Outcome, Provider, Run } from '../.
 import { listWorkspaces } from '../../runner/client.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
 import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
-import { contextKey, openContext } from '../../runner/sealed-context.ts'
+import { openContext, sealingKeys } from '../../runner/sealed-context.ts'
 import { clusterReadiness } from './cluster-readiness.ts'
 import { type LaunchContext, launch } from './launch-request.ts'
 import { createMachineLister } from './list-machines.ts'
@@ -23,6 +23,7 @@ import {
 import { openNodeSession } from './node-session.ts'
 import { placeInputs } from './place-inputs.ts'
 import { createFailures, provision } from './provision-node.ts'
+import { reachableMachines } from './reachable-machines.ts'
 import { clusterSlots, fitsCluster } from './unmet-node-requirement.ts'
 import { createReleaser } from './workspace-releaser.ts'
 
@@ -35,6 +36,8 @@ export interface SshProviderOptions {
   readonly routed?: boolean
   /** Seals the context of runs on their nodes; created when missing. */
   readonly keyFile: string
+  /** Seals them for all daemons of a fleet instead. */
+  readonly fleetKey?: Buffer | undefined
   /** Close the cluster when the provider closes. Leave it out when another provider shares the cluster. */
   readonly ownsCluster?: boolean
 }
@@ -55,7 +58,7 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
     keep: keepLimits(options.keep),
     graceSeconds: options.graceSeconds ?? 5,
     routed,
-    key: contextKey(options.keyFile),
+    keys: sealingKeys(options.keyFile, options.fleetKey),
   }
 
   /** A machine without a recorded node has nothing to clean up: the node is recorded before anything is sent. */
@@ -129,6 +132,8 @@ export const createSshProvider = (options: SshProviderOptions): Provider => {
     },
 
     list: createMachineLister(cluster),
+
+    reachable: (machines, signal) => reachableMachines(cluster, machines, signal),
 
     open: async (machine, request, signal) => {
       const [place, current] = [placeOf(machine), busy.get(machine.id)]
@@ -208,7 +213,7 @@ const driveOptions = (
     ...context,
     host: nodeHost(cluster, node),
     run,
-    context: sealed => openContext(sealed, context.key),
+    context: sealed => openContext(sealed, context.keys),
     bootId,
     begun,
     executedOn: { node: node.id, because: place.reason },

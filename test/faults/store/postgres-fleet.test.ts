@@ -25,9 +25,14 @@ const opened: PostgresStore[] = []
 const directories: string[] = []
 
 const newSchema = (): string => `fleet_${schemas++}`
-const register = async (schema: string, name: string, leaseSeconds = 60): Promise<PostgresStore> => {
+const register = async (
+  schema: string,
+  name: string,
+  leaseSeconds = 60,
+  keyId?: string,
+): Promise<PostgresStore> => {
   const id = Buffer.from(name).toString('hex').padEnd(12, '0')
-  const daemon = await openPostgresStore(server.url(schema), { id, name, version: '1', leaseSeconds })
+  const daemon = await openPostgresStore(server.url(schema), { id, name, version: '1', leaseSeconds, keyId })
   opened.push(daemon)
   return daemon
 }
@@ -276,6 +281,62 @@ describe.skipIf(requireOrSkip(missingPostgres()))('daemons that share a PostgreS
     expect(await again.store.activeJobs()).toEqual([])
     // Its machine is cleaned up by its daemon, which alone can reach it.
     expect(await again.store.ownMachines()).toHaveLength(1)
+  })
+
+  it('adopt the machines of a daemon that is away, once, if they have its key', async () => {
+    const schema = newSchema()
+    const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(name => register(schema, name, 60, 'key')))
+    const stranger = await register(schema, 'stranger', 60, 'another key')
+    const keyless = await register(schema, 'keyless')
+    expect(new Set([a, b, c, stranger].map(daemon => daemon!.owner)).size).toBe(1)
+    const id = await submit(a!.store)
+    const { machine } = (await claim(a!.store))!
+    const abandoned = async (daemon = b, runtime = 'sandbox') =>
+      (await daemon!.fleet.abandonedMachines([runtime])).map(one => one.id)
+    const end = (at: string) =>
+      server.query(`update ${schema}.daemons set lease_until = ${at} where name in ('a', 'keyless')`)
+
+    expect(await abandoned()).toEqual([])
+    expect(await b!.fleet.adopt(machine.id)).toBeUndefined()
+    await a!.store.close()
+    // Until its lease is over it may come back.
+    expect(await abandoned()).toEqual([])
+    expect(await b!.fleet.adopt(machine.id)).toBeUndefined()
+    await end(`now() - interval '1 s'`)
+    expect(await abandoned()).toEqual([machine.id])
+    expect(await abandoned(b, 'ssh')).toEqual([])
+    expect(await abandoned(stranger)).toEqual([])
+    expect(await abandoned(keyless)).toEqual([])
+    await c!.fleet.drain('c', true)
+    expect(await abandoned(c)).toEqual([])
+
+    const adopted = await Promise.all([b!.fleet.adopt(machine.id), c!.fleet.adopt(machine.id)])
+    expect(adopted.filter(Boolean)).toMatchObject([{ machine: { id: machine.id }, job: { id }, from: 'a' }])
+    const heir = adopted[0] === undefined ? c! : b!
+    expect((await heir.store.activeJobs()).map(job => job.id)).toEqual([id])
+    expect((await heir.store.ownMachines()).map(one => one.id)).toEqual([machine.id])
+    const again = await register(schema, 'a', 60, 'key')
+    expect(await again.store.activeJobs()).toEqual([])
+    expect(await again.store.ownMachines()).toEqual([])
+  })
+
+  it('let one of an adoption and the return of the daemon win', async () => {
+    const schema = newSchema()
+    const b = await register(schema, 'b', 60, 'key')
+    for (let round = 0; round < 10; round++) {
+      const a = await register(schema, 'a', 60, 'key')
+      await submit(a.store)
+      const { machine } = (await claim(a.store))!
+      await a.store.close()
+      await server.query(`update ${schema}.daemons set lease_until = now() - interval '1 s' where name = 'a'`)
+      const [adopted, again] = await Promise.all([
+        b.fleet.adopt(machine.id),
+        register(schema, 'a', 60, 'key'),
+      ])
+      const isOwn = (await again.store.ownMachines()).some(({ id }) => id === machine.id)
+      expect(isOwn).toBe(adopted === undefined)
+      await again.store.close()
+    }
   })
 
   it('claim nothing while they are drained, also after a restart', async () => {
