@@ -284,6 +284,8 @@ export interface DaemonSummary {
   readonly state: string
   /** Slots of each runtime. */
   readonly runtimes: Readonly<Record<string, number>>
+  /** Identifies its `fleet.key`; null when it has none. Daemons with the same key take over from each other. */
+  readonly key_id: string | null
   /** Jobs that it runs, or ran when it went. */
   readonly jobs: number
   readonly started_at: string

@@ -99,6 +99,7 @@ export const daemonView = (daemon: DaemonRecord): DaemonSummary => ({
   version: daemon.version,
   state: daemon.state === 'up' && daemon.isDraining ? 'draining' : daemon.state,
   runtimes: Object.fromEntries(daemon.runtimes.map(({ name, slots }) => [name, slots])),
+  key_id: daemon.keyId,
   jobs: daemon.jobs,
   started_at: iso(daemon.startedAt),
   lease_until: iso(daemon.leaseUntil),

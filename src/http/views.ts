@@ -182,6 +182,7 @@ export const daemonListSchema = z.looseObject({
       version: z.string(),
       state: z.string().describe('up, draining, stopped, or gone: it did not renew its lease'),
       runtimes: z.record(z.string(), count).describe('Slots of each runtime'),
+      key_id: z.string().nullable().describe('Identifies its fleet.key; daemons with the same key take over'),
       jobs: count.describe('Jobs that it runs, or ran when it went'),
       started_at: time,
       lease_until: time,

@@ -12,6 +12,7 @@ export const observeJobs = (metrics: Metrics, deputy: Deputy): JobMetrics => {
   const finished = metrics.counter('deputy_jobs_finished_total', 'Jobs finished since the daemon started.')
   const phases = metrics.histogram('deputy_job_phase_seconds', 'Time that finished jobs spent in each phase.')
   registerGauges(metrics, deputy)
+  registerFleet(metrics, deputy)
 
   const stop = new AbortController()
   const follow = async (): Promise<void> => {
@@ -53,6 +54,15 @@ const registerGauges = (metrics: Metrics, deputy: Deputy): void => {
     }),
   )
 }
+
+const registerFleet = (metrics: Metrics, deputy: Deputy): void =>
+  metrics.gauge('deputy_daemons', 'Daemons that share the database, by state.', async () => {
+    const states = (await deputy.daemons()).map(({ state }) => state)
+    return [...new Set(states)].map(state => ({
+      labels: { state },
+      value: states.filter(other => other === state).length,
+    }))
+  })
 
 /** Time in the queue = time until the start, minus the time for provisioning. */
 const phasesOf = (job: JobView): [string, number][] => {

@@ -25,6 +25,8 @@ export interface DaemonRecord {
   readonly startedAt: number
   readonly leaseUntil: number
   readonly runtimes: readonly RuntimeSlots[]
+  /** Identifies its key of the fleet. Daemons with the same one take over from each other. */
+  readonly keyId: string | null
   /** Jobs that the daemon has claimed and that are not finished. */
   readonly jobs: number
 }

@@ -25,6 +25,7 @@ export function* listDaemons(): Work<DaemonRecord[]> {
     startedAt: Number(row.started_ms),
     leaseUntil: Number(row.lease_ms),
     runtimes: JSON.parse(String(row.runtimes)) as RuntimeSlots[],
+    keyId: row.key_id === null ? null : String(row.key_id),
     jobs: Number(row.jobs),
   }))
 }

@@ -6,7 +6,8 @@ import type { Column } from '../terminal/table.ts'
 
 export default defineCommand({
   usage: '',
-  description: 'Shows the state, version, slots and jobs of each daemon. See docs/fleet.md.',
+  description:
+    'Shows the state, version, slots and jobs of each daemon. Daemons with the same KEY take over jobs of each other. See docs/fleet.md.',
   flags: { json: JSON_FLAG },
   async run(context, { flags }) {
     const daemons = await (await context.client()).daemons()
@@ -29,5 +30,6 @@ const COLUMNS: Column<DaemonSummary>[] = [
         .map(([name, slots]) => `${name} ${slots}`)
         .join(', ') || '–',
   },
+  { title: 'KEY', value: ({ key_id }) => key_id?.slice(0, 8) ?? '–' },
   { title: 'UP SINCE', value: daemon => age(daemon.started_at), align: 'right' },
 ]

@@ -228,8 +228,8 @@ describe.skipIf(requireOrSkip(missingPostgres()))('daemons that share a PostgreS
     )
     expect(error).toMatchObject({ code: 'conflict', message: expect.stringContaining("named 'a'") })
     expect(await a.fleet.daemons()).toMatchObject([
-      { name: 'a', state: 'up', jobs: 1, runtimes: [{ name: 'sandbox', slots: 4 }] },
-      { name: 'b', state: 'up', jobs: 0, runtimes: [] },
+      { name: 'a', state: 'up', jobs: 1, runtimes: [{ name: 'sandbox', slots: 4 }], keyId: null },
+      { name: 'b', state: 'up', jobs: 0, runtimes: [], keyId: null },
     ])
     await b.store.close()
     expect((await a.fleet.daemons())[1]).toMatchObject({ name: 'b', state: 'stopped' })
