@@ -122,6 +122,29 @@ describe.skipIf(requireOrSkip(missing))('a fleet of daemons', { timeout: 400_000
     expect(marked.sort((x, y) => x - y)).toEqual([...ids.values()].filter(n => n % 2 === 1))
   })
 
+  it('starts a job on one daemon when the job that it needs has succeeded on another', async () => {
+    const a = await start('needs', 'a')
+    const b = await start('needs', 'b')
+    await a.client.drainDaemon('b', true)
+    const needed = await b.client.submit({
+      ...{ task: 'echo begun; sleep 1; echo data > out.txt', artifacts: ['out.txt'], timeout: 120 },
+    })
+    await running(a, needed.job_id)
+    const { job_id } = await b.client.submit({
+      ...{ task: 'cat $(find . -name out.txt)', needs: [needed.job_id], timeout: 120 },
+    })
+    await b.client.drainDaemon('a', true)
+    await b.client.drainDaemon('b', false)
+    await b.client.wait(job_id, { timeoutMs: 110_000, signal: AbortSignal.timeout(115_000) })
+    expect(await a.client.result(job_id)).toMatchObject({ status: 'success', output: 'data\n', attempts: 1 })
+    const ranOn = (id: string) =>
+      server.query(
+        `select name from needs.daemons d join needs.jobs j on j.daemon = d.id where j.id = '${id}'`,
+      )
+    expect(await ranOn(needed.job_id)).toEqual([{ name: 'a' }])
+    expect(await ranOn(job_id)).toEqual([{ name: 'b' }])
+  })
+
   it('drains a daemon: its job ends, and others take the rest', async () => {
     const a = await start('drain', 'a')
     const first = await a.client.submit({ task: 'echo busy; sleep 600', timeout: 700 })

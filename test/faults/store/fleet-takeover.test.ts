@@ -1,10 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { FAULT_POINTS } from '../../../src/engine/engine-context.ts'
 import { newHome, type TestDaemon, useDaemons } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 import { missingPostgres, type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { startPostgresLink } from '../../support/postgres-link.ts'
 import { requireOrSkip } from '../../support/require.ts'
 import { createSshLab, missingForNamespaces, missingForSshLab, type SshLab } from '../../support/sshlab.ts'
 
@@ -28,9 +29,14 @@ describe.skipIf(requireOrSkip(missing))('a job on a node whose daemon is gone', 
   const start = async (
     schema: string,
     name: string,
-    { key = 'the key of the fleet, of many letters', lease = 30, env = {} } = {},
+    {
+      key = 'the key of the fleet, of many letters',
+      lease = 30,
+      env = {},
+      directory = newHome(),
+      url = server.url(schema),
+    } = {},
   ): Promise<TestDaemon> => {
-    const directory = newHome()
     const nodes = lab.nodes.map(({ id, address, port }) => ({
       ...{ id, host: address, port, user: lab.user, identity: lab.identity },
     }))
@@ -47,7 +53,7 @@ describe.skipIf(requireOrSkip(missing))('a job on a node whose daemon is gone', 
     )
     return startAny({
       directory,
-      env: { DEPUTY_STORE: server.url(schema), DEPUTY_NAME: name, TOKEN: 'hunter2-hunter2', ...env },
+      env: { DEPUTY_STORE: url, DEPUTY_NAME: name, TOKEN: 'hunter2-hunter2', ...env },
     })
   }
   /** Lets the lease of one daemon expire, and the others be in the fleet for long enough to notice. */
@@ -60,6 +66,14 @@ describe.skipIf(requireOrSkip(missing))('a job on a node whose daemon is gone', 
 
   const expectNoMachine = ({ client }: TestDaemon): Promise<void> =>
     until(async () => (await client.machines()).length === 0, 'no machine is recorded', 60_000)
+
+  const untilTakenOver = ({ client }: TestDaemon, id: string): Promise<void> =>
+    until(
+      async () =>
+        (await client.events(id)).some(({ type, data }) => type === 'reattached' && data.from === 'first'),
+      'another daemon takes the job over',
+      90_000,
+    )
 
   // At 'submitted', 'output' and 'destroyed' the records are as at the point before or after.
   const POINTS = FAULT_POINTS.filter(point => !['submitted', 'output', 'destroyed'].includes(point))
@@ -99,11 +113,7 @@ describe.skipIf(requireOrSkip(missing))('a job on a node whose daemon is gone', 
     await second.client.drainDaemon('second', false)
     first.process.kill('SIGSTOP')
     await expire(schema, 'first')
-    const wasAdopted = async () => {
-      const events = await second.client.events(job_id)
-      return events.some(({ type, data }) => type === 'reattached' && data.from === 'first')
-    }
-    await until(wasAdopted, 'the second daemon takes the job over', 90_000)
+    await untilTakenOver(second, job_id)
     first.process.kill('SIGCONT')
     await second.client.wait(job_id, { timeoutMs: 110_000, signal: AbortSignal.timeout(115_000) })
     expect(await second.client.result(job_id)).toMatchObject({
@@ -119,6 +129,32 @@ describe.skipIf(requireOrSkip(missing))('a job on a node whose daemon is gone', 
     await expectNoMachine(second)
   })
 
+  it('runs once when its daemon lost the database alone, and still follows it on the node', async () => {
+    const schema = 'takeover_partition'
+    const directory = newHome()
+    const link = await startPostgresLink(server, directory)
+    onTestFinished(link.close)
+    const first = await start(schema, 'first', { directory, url: server.url(schema, directory) })
+    const { job_id } = await first.client.submit({
+      task: 'echo begun; until [ -e "$HOME/go" ]; do sleep 0.1; done; echo ran >> "$HOME/partition"; echo done',
+      ...node,
+    })
+    await until(async () => (await first.client.get(job_id)).output_bytes > 0, 'it prints', 60_000)
+    const second = await start(schema, 'second')
+    link.cut()
+    await expire(schema, 'first')
+    await untilTakenOver(second, job_id)
+    link.mend()
+    await until(() => first.log().includes('registering again'), 'the first daemon notices', 90_000)
+    writeFileSync(join(lab.nodes[0]!.home, 'go'), '')
+    await second.client.wait(job_id, { timeoutMs: 110_000, signal: AbortSignal.timeout(115_000) })
+    expect(await second.client.result(job_id)).toMatchObject({
+      ...{ status: 'success', attempts: 1, output: 'begun\ndone\n' },
+    })
+    expect(readFileSync(join(lab.nodes[0]!.home, 'partition'), 'utf8')).toBe('ran\n')
+    await expectNoMachine(second)
+  })
+
   it('waits for its daemon where the other has another key', async () => {
     const schema = 'takeover_other_key'
     const first = await start(schema, 'first')
@@ -130,6 +166,9 @@ describe.skipIf(requireOrSkip(missing))('a job on a node whose daemon is gone', 
     await expire(schema, 'first')
     await heir.client.wait(job_id, { timeoutMs: 110_000, signal: AbortSignal.timeout(115_000) })
     expect(await stranger.client.result(job_id)).toMatchObject({ status: 'success', output: 'begun\ndone\n' })
+    const keys = new Map((await heir.client.daemons()).map(({ name, key_id }) => [name, key_id]))
+    expect(keys.get('heir')).toBe(keys.get('first'))
+    expect(keys.get('heir')).not.toBe(keys.get('stranger'))
     expect(stranger.log()).not.toContain('took over')
     expect(heir.log()).toContain('took over')
   })
