@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { FAULT_POINTS } from '../../../src/engine/engine-context.ts'
+import type { FaultPoint } from '../../../src/engine/engine-context.ts'
 import { newHome, type TestDaemon, useDaemons } from '../../support/daemon.ts'
 import { until } from '../../support/engine.ts'
 import { missingPostgres, type PostgresServer, startPostgres } from '../../support/postgres.ts'
@@ -75,8 +75,8 @@ describe.skipIf(requireOrSkip(missing))('a job on a node whose daemon is gone', 
       90_000,
     )
 
-  // At 'submitted', 'output' and 'destroyed' the records are as at the point before or after.
-  const POINTS = FAULT_POINTS.filter(point => !['submitted', 'output', 'destroyed'].includes(point))
+  // One for each kind of record that a daemon can leave: no node yet, nothing sent, running, machine to destroy.
+  const POINTS = ['claimed', 'starting', 'started', 'settled'] satisfies FaultPoint[]
 
   it.each(POINTS)('after the step "%s" ends through another daemon, and runs once', async point => {
     const schema = `takeover_${point}`
