@@ -100,7 +100,6 @@ function* startOfRow(id: string, from: number): Work<number> {
 
 /** Joins adjacent chunks of one stream. */
 const merge = (chunks: readonly OutputChunk[]): readonly OutputChunk[] => {
-  if (chunks.length < 2) return chunks
   const merged: { first: OutputChunk; parts: Uint8Array[]; size: number }[] = []
   for (const chunk of chunks) {
     const last = merged.at(-1)
