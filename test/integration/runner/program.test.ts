@@ -278,6 +278,31 @@ describe.each(installed)('a command held by the runner in %s', (_, setup) => {
     expect(end).toMatchObject({ kind: 'exit', how: 'timeout' })
   })
 
+  it('is followed through one session, however long it is quiet', async () => {
+    const [id, go] = [newId(), runner.at(`go-${next}`)]
+    let answers = 0
+    const end = await followOnce(
+      channel,
+      { ...startOf({ id, command: `until [ -e ${go} ]; do sleep 0.1; done` }), from: 0 },
+      {
+        signal,
+        onOutput: () => undefined,
+        // The first one is the start, the others come from a command that prints nothing.
+        onHeartbeat: () => {
+          if (++answers === 3) writeFileSync(go, '')
+        },
+      },
+    )
+    expect(end).toMatchObject({ kind: 'exit', code: 0 })
+  })
+
+  it('does not begin after a stop that came while it was being started', async () => {
+    const id = newId()
+    writeFileSync(runner.at('claims', `${id}.stopped`), '')
+    const { end, stdout } = await run({ id, command: 'echo begun' })
+    expect({ ...end, stdout }).toMatchObject({ kind: 'exit', code: 143, how: 'stop', stdout: '' })
+  })
+
   it('is stopped with its whole tree, processes that left its session included', async () => {
     const id = newId()
     const all = [newSleep(), newSleep(), newSleep(), newSleep()]
