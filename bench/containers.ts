@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { setMaxListeners } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '../src/client/daemon-client.ts'
@@ -19,6 +20,7 @@ const ROUNDS = 20
 const QUICK_ROUNDS = 7
 const READY_MS = 60_000
 const never = new AbortController().signal
+setMaxListeners(0, never)
 
 /** Jobs of an image beside `docker run --rm` and `podman run --rm` of the same image. */
 const containerStart =
