@@ -33,8 +33,8 @@ for (const { name, subject, skip } of [...SANDBOXES, { name: 'host', subject: HO
       const samples = exit.resources ?? []
       expect(samples.length).toBeGreaterThan(1)
       expect(samples.length).toBeLessThanOrEqual(60)
-      // /proc counts in hundredths of a second.
-      expect(samples.at(-1)!.cpuMs).toBeGreaterThanOrEqual(1900)
+      // Without a cgroup, what a process used after the last sample before its end is not seen.
+      expect(samples.at(-1)!.cpuMs).toBeGreaterThanOrEqual(1000)
       expect(samples.at(-1)!.cpuMs).toBeLessThan(60_000)
       expect(Math.max(...samples.map(({ memory }) => memory))).toBeGreaterThan(80 * MIB)
     })
