@@ -24,6 +24,8 @@ describe.skipIf(missing !== undefined)('VMs that start from a snapshot', () => {
   const logged: string[] = []
 
   beforeAll(async () => {
+    // That of the daemon.
+    process.umask(0o077)
     images = mkdtempSync(join(tmpdir(), 'deputy-images-'))
     makeImage()
     harness = await createHarness((stateDir, blobs) =>

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../jobs/errors.ts'
 import { cpioArchive } from './cpio-archive.ts'
@@ -47,7 +47,10 @@ const writeInitrd = (imageDirectory: string, directory: string): void => {
     { path: 'agent.pl', content: AGENT },
   ])
   const initrd = Buffer.concat([readFileSync(join(imageDirectory, 'initrd')), programs])
-  writeFileSync(join(directory, 'initrd'), initrd, { mode: 0o644 })
+  const path = join(directory, 'initrd')
+  writeFileSync(path, initrd)
+  // QEMU has a user id of its own, and the daemon a umask that lets nobody else read.
+  chmodSync(path, 0o644)
 }
 
 const hasEnded = (said: string): AppError =>
