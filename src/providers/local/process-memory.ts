@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 export const measureMemory = (pids: readonly number[], limit: number): number => {
   const living = pids.map(livingThread)
   const upperBound = sum(living, resident)
-  return upperBound > limit ? sum(living, tid => proportional(tid) ?? resident(tid) ?? 0) : upperBound
+  return upperBound > limit ? sum(living, tid => proportional(tid) ?? resident(tid)) : upperBound
 }
 
 /** When the first thread of a process has exited, only its other threads report the memory. */
