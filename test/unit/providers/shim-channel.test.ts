@@ -134,3 +134,41 @@ describe('a follower of a local run', () => {
     expect(getEventListeners(detach.signal, 'abort')).toHaveLength(0)
   })
 })
+
+describe('a start that a shim answers', () => {
+  const START: Request = {
+    ...{ kind: 'start', run: RUN, workspace: 'm1', from: 0, timeoutSeconds: 60, graceTenths: 10 },
+    ...{ keepHead: 1000, keepTail: 1000, context: '', env: [], argv: ['true'] },
+  }
+  const REFUSED = { kind: 'refused', run: RUN, reason: 'it is full' } as const
+
+  it.each([
+    [
+      'may be tried on another shim',
+      { ...REFUSED, fault: false, error: { code: 'unavailable', message: 'full' } },
+      true,
+    ],
+    [
+      'is over when the machine is at fault',
+      { ...REFUSED, fault: true, error: { code: 'unavailable', message: 'full' } },
+      false,
+    ],
+    [
+      'is over for another reason',
+      { ...REFUSED, fault: false, error: { code: 'invalid', message: 'no' } },
+      false,
+    ],
+    ['is over when it has run', EXIT, false],
+  ] as const)('%s', async (_, answer, isRefused) => {
+    const dir = mkdtempSync(join(tmpdir(), 'deputy-start-'))
+    const { link, say } = fakeLink()
+    const host = shimHost({ dir, link, head: 1000, problem: () => undefined })
+    const { signal } = new AbortController()
+    const channel = await host.connect(signal)
+    const exchanged = channel.exchange([START], { signal, onAnswer: () => {} })
+    say(answer as ShimEvent)
+    await exchanged
+    expect({ isSent: host.isSent, isRefused: host.isRefused }).toEqual({ isSent: true, isRefused })
+    rmSync(dir, { recursive: true })
+  })
+})

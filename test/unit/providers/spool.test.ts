@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openSpool } from '../../../src/providers/local/spool.ts'
 import type { Frame } from '../../../src/providers/local/spool-frames.ts'
 import { openSpoolReader } from '../../../src/providers/local/spool-reader.ts'
+import { has } from '../../support/has.ts'
 
 describe('the log of a job', () => {
   let dir: string
@@ -39,6 +41,31 @@ describe('the log of a job', () => {
     ])
     expect(spool.outputBytes).toBe(11)
   })
+
+  it.skipIf(!has('prlimit'))(
+    'drops frames that do not fit on the disk, and goes on when there is room',
+    async () => {
+      const limitFiles = (...options: string[]) =>
+        execFileSync('prlimit', ['--pid', String(process.pid), ...options], { encoding: 'utf8' }).trim()
+      const before = limitFiles('--fsize', '--raw', '--noheadings', '-o', 'SOFT')
+      const spool = openSpool(dir, { head: 1000, tail: 1000 })
+      spool.write('stdout', Buffer.from('before'), 1)
+      // Room for the first bytes of a frame, which must not stay.
+      limitFiles(`--fsize=${bytesOnDisk() + 10}:`)
+      try {
+        spool.write('stdout', Buffer.from('dropped'), 2)
+      } finally {
+        limitFiles(`--fsize=${before}:`)
+      }
+      spool.write('stdout', Buffer.from('after'), 3)
+      spool.close()
+      expect((await readAll()).map(({ offset, data }) => [offset, data.toString()])).toEqual([
+        [0, 'before'],
+        [13, 'after'],
+      ])
+      expect(spool.outputBytes).toBe(18)
+    },
+  )
 
   it('keeps head and tail, counts the middle and bounds the disk, whatever is written', async () => {
     const writes = fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1, maxLength: 120 })
