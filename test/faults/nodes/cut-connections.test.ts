@@ -34,7 +34,7 @@ describe.skipIf(missing !== undefined)(`ssh to a node${why(missing)}`, () => {
     const error = await failureOf(cluster.probe(cluster.find('off'), signal))
     expect(sshFailureOf(error)).toBe('unreachable')
     expect(error.retryable).toBe(true)
-    expect(error.message).toContain('node off')
+    expect(error.message).toContain('Node off')
     cluster.dispose()
   })
 

@@ -296,6 +296,6 @@ describe.skipIf(missing)('deputy run -it', { timeout: PATIENCE }, () => {
     expect(played.shown).toContain('/work')
     const job = await cli.json<{ exit_code: number; status: string }>(['status', 'last', '--json'])
     expect(job).toMatchObject({ exit_code: 5, status: 'failed' })
-    expect((await cli.run(['run', '-it', '--', 'true'])).stderr).toContain('A terminal is needed')
+    expect((await cli.run(['run', '-it', '--', 'true'])).stderr).toContain('This needs a terminal')
   })
 })
