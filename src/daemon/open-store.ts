@@ -10,7 +10,6 @@ import { createBlobs } from '../store/blob-store.ts'
 import { openStore } from '../store/sqlite-store.ts'
 import { VERSION } from '../version.ts'
 import { checkDatabase } from './check-database.ts'
-
 import { systemClock } from './system-clock.ts'
 
 interface OpenedStore {
