@@ -32,7 +32,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'nodes/policy': ['jobs/errors', 'nodes'],
   'nodes/probe': ['jobs/errors', 'jobs/deadline', 'jobs/semaphore', 'nodes'],
   'nodes/ssh': ['jobs/errors', 'jobs/deadline', 'nodes'],
-  'nodes/sync': ['jobs/errors', 'nodes/ssh'],
+  'nodes/sync': ['jobs/errors', 'files/tree-source', 'nodes/ssh'],
   // A provider knows no other provider. The shim in `local` starts the machines of the two providers that share it.
   'providers/local': [
     ...['ports', 'jobs', 'output', 'files', 'runner', 'egress', 'nodes'],
@@ -44,8 +44,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['ports', 'jobs', 'output', 'files', 'runner', 'egress', 'guest', 'proxmox'],
     'config/proxmox-section',
   ],
-  'providers/container': ['ports', 'jobs', 'files', 'runner', 'egress', 'nodes'],
-  'providers/microvm': ['ports', 'jobs', 'files', 'runner', 'egress', 'nodes'],
+  'providers/container': ['ports', 'jobs', 'runner', 'egress', 'nodes'],
+  'providers/microvm': ['ports', 'jobs', 'runner', 'egress', 'nodes'],
   'providers/ssh': ['ports', 'jobs', 'files', 'runner', 'nodes'],
   // Where a command runs: between the nodes and the fronts.
   routing: ['nodes', 'jobs', 'engine/deputy', 'runner/shell-words'],

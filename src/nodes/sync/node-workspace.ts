@@ -1,8 +1,8 @@
+import { TREE } from '../../files/tree-source.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { SshTarget } from '../ssh/ssh-arguments.ts'
 import type { Ssh } from '../ssh/ssh-session.ts'
 import { treeDirectory } from './push-tree.ts'
-import { TREE } from './tree-source.ts'
 
 interface WorkspaceRequest {
   ssh: Ssh

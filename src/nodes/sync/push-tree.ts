@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { pack } from 'tar-stream'
+import { isPortable, TREE, type TreeEntry, type TreeSource } from '../../files/tree-source.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { SshTarget } from '../ssh/ssh-arguments.ts'
 import { failureError } from '../ssh/ssh-errors.ts'
 import type { Ssh } from '../ssh/ssh-session.ts'
 import { deleteOldTrees, type TreeLimits } from './delete-old-trees.ts'
-import { isPortable, TREE, type TreeEntry, type TreeSource } from './tree-source.ts'
 
 interface PushRequest {
   ssh: Ssh

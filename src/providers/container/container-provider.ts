@@ -1,8 +1,8 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
-import type { AttachRequest, Blobs, Outcome, Provider } from '../../ports.ts'
+import type { Blobs, Provider } from '../../ports.ts'
+import { createBusyMachines } from '../../runner/busy-machines.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
 import { sealingKeys } from '../../runner/sealed-context.ts'
 import { checkContainer } from './check-container.ts'
@@ -45,16 +45,7 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
   const { warm = [] } = options
   const context = contextOf(options)
   const { engines, owner, image, allow } = context
-  const busy = new Map<string, string>()
-
-  const occupying = async (run: AttachRequest, work: () => Promise<Outcome>): Promise<Outcome> => {
-    busy.set(run.machine.id, run.job.id)
-    try {
-      return await work()
-    } finally {
-      busy.delete(run.machine.id)
-    }
-  }
+  const busy = createBusyMachines()
 
   return {
     name: 'container',
@@ -76,15 +67,11 @@ export const createContainerProvider = (options: ContainerProviderOptions): Prov
 
     create: request => provisionContainer(context, request),
 
-    start: async run => {
-      const other = busy.get(run.machine.id)
-      if (other !== undefined) return { kind: 'not-started', error: isBusy(run.machine.id, other) }
-      return occupying(run, () => startInContainer(context, run))
-    },
+    start: run => busy.start(run, () => startInContainer(context, run)),
 
     attach: async run => {
       if (detailsOf(run.machine).boot === undefined) return { kind: 'unfinished' }
-      return occupying(run, () => attachToContainer(context, run))
+      return busy.attach(run, () => attachToContainer(context, run))
     },
 
     destroy: async (machine, signal) => {
@@ -124,8 +111,3 @@ const contextOf = (options: ContainerProviderOptions): ProviderContext => {
 /** Whether a container that was created ahead serves the job. */
 const isPlain = ({ resources, network, platform, gpus, pull }: Manifest): boolean =>
   [resources, platform, gpus].every(one => one === undefined) && pull !== 'always' && network !== 'full'
-
-const isBusy = (id: string, jobId: string): AppError =>
-  new AppError('conflict', `The machine ${id} runs job ${jobId}.`, {
-    hint: `A machine runs one command at a time. Wait for its end: deputy status ${jobId}`,
-  })

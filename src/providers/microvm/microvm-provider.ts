@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { AppError } from '../../jobs/errors.ts'
-import type { AttachRequest, Blobs, Outcome, Provider } from '../../ports.ts'
+import type { Blobs, Provider } from '../../ports.ts'
+import { createBusyMachines } from '../../runner/busy-machines.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
 import { sealingKeys } from '../../runner/sealed-context.ts'
 import { checkMicrovm } from './check-microvm.ts'
@@ -42,16 +42,7 @@ const DEFAULTS: VmSize = { cpus: 1, memory: 512 * MIB, disk: 1024 * MIB, process
 export const createMicrovmProvider = (options: MicrovmProviderOptions): Provider => {
   const context = contextOf(options)
   const { stateDir, links, snapshots } = context
-  const busy = new Map<string, string>()
-
-  const occupying = async (run: AttachRequest, work: () => Promise<Outcome>): Promise<Outcome> => {
-    busy.set(run.machine.id, run.job.id)
-    try {
-      return await work()
-    } finally {
-      busy.delete(run.machine.id)
-    }
-  }
+  const busy = createBusyMachines()
 
   return {
     name: 'microvm',
@@ -69,15 +60,11 @@ export const createMicrovmProvider = (options: MicrovmProviderOptions): Provider
     fits: manifest => fitsMicrovm(manifest, context),
     create: request => provisionMicrovm(context, request),
 
-    start: async run => {
-      const other = busy.get(run.machine.id)
-      if (other !== undefined) return { kind: 'not-started', error: isBusy(run.machine.id, other) }
-      return occupying(run, () => startInMicrovm(context, run))
-    },
+    start: run => busy.start(run, () => startInMicrovm(context, run)),
 
     attach: async run => {
       if (detailsOf(run.machine).boot === undefined) return { kind: 'unfinished' }
-      return occupying(run, () => attachToMicrovm(context, run))
+      return busy.attach(run, () => attachToMicrovm(context, run))
     },
 
     destroy: (machine, signal) => destroyMicrovm(context, machine.id, signal),
@@ -110,8 +97,3 @@ const contextOf = (options: MicrovmProviderOptions): ProviderContext => {
     },
   }
 }
-
-const isBusy = (id: string, jobId: string): AppError =>
-  new AppError('conflict', `The machine ${id} runs job ${jobId}.`, {
-    hint: `A machine runs one command at a time. Wait for its end: deputy status ${jobId}`,
-  })

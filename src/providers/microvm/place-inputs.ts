@@ -1,9 +1,8 @@
-import { filesTar } from '../../files/pack-files.ts'
 import { AppError } from '../../jobs/errors.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import { WORKSPACE } from '../../jobs/paths.ts'
-import { workspaceTar } from '../../nodes/sync/workspace-tar.ts'
 import type { Blobs } from '../../ports.ts'
+import { inputArchives } from '../../runner/input-archives.ts'
 import { UNPACK } from '../../runner/own-machine.ts'
 import type { GuestLink } from './guest-link.ts'
 import { runInGuest } from './run-in-guest.ts'
@@ -17,11 +16,7 @@ export interface InputsRequest {
 
 /** Puts the workspace and the files of a manifest into the VM. */
 export const placeInputs = async (request: InputsRequest): Promise<void> => {
-  const { manifest, blobs } = request
-  const blob = manifest.workspace?.blob
-  if (blob !== undefined) await unpack(request, await workspaceTar(() => blobs.read(blob)))
-  const files = manifest.files ?? []
-  if (files.length > 0) await unpack(request, filesTar(files, 'root'))
+  for await (const archive of inputArchives(request.manifest, request.blobs)) await unpack(request, archive)
 }
 
 const unpack = async ({ link, signal }: InputsRequest, input: AsyncIterable<unknown>): Promise<void> => {

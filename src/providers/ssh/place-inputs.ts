@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { filesTar } from '../../files/pack-files.ts'
+import { tarSource } from '../../files/tree-source.ts'
 import { WORKSPACE_LABEL } from '../../jobs/labels.ts'
 import type { Manifest } from '../../jobs/manifest.ts'
 import type { Cluster } from '../../nodes/cluster.ts'
 import type { SshTarget } from '../../nodes/ssh/ssh-arguments.ts'
 import { fillWorkspace, unpackInto } from '../../nodes/sync/node-workspace.ts'
 import { pushTree } from '../../nodes/sync/push-tree.ts'
-import { tarSource } from '../../nodes/sync/tree-source.ts'
 import type { Blobs } from '../../ports.ts'
 
 export interface InputsRequest {

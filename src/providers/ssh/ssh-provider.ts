@@ -5,6 +5,7 @@ import { type Cluster, createCluster } from '../../nodes/cluster.ts'
 import { type ClusterConfigInput, type ClusterNode, parseCluster } from '../../nodes/inventory.ts'
 import type { Placement } from '../../nodes/node-chooser.ts'
 import type { AttachRequest, Blobs, Machine, Outcome, Provider, Run } from '../../ports.ts'
+import { isBusy } from '../../runner/busy-machines.ts'
 import { listWorkspaces } from '../../runner/client.ts'
 import { type KeepLimits, keepLimits } from '../../runner/keep-limits.ts'
 import { driveRun, type RunOptions, runIdOf } from '../../runner/run.ts'
@@ -277,11 +278,6 @@ const isFollowedElsewhere = (node: ClusterNode): AppError =>
   new AppError('conflict', `Another daemon has taken over the command on node ${node.id}.`, {
     hint: 'If the home directory of Deputy was copied from another computer, delete cluster/owner in it and restart the daemon.',
     retryable: false,
-  })
-
-const isBusy = (id: string, jobId: string): AppError =>
-  new AppError('conflict', `The machine ${id} runs job ${jobId}.`, {
-    hint: `A machine runs one command at a time. Wait for its end: deputy status ${jobId}`,
   })
 
 /** Runs tasks with the same key one after another. */

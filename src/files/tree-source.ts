@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { type Extract, extract, type Pack } from 'tar-stream'
-import { AppError } from '../../jobs/errors.ts'
+import { AppError } from '../jobs/errors.ts'
 
 export interface TreeEntry {
   path: string
