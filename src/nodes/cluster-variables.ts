@@ -69,7 +69,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   CLUSTER_DNS: 'addresses.dns',
 }
 
-/** Keys of texts; the others are numbers. */
+/** These settings are strings; all others are numbers. */
 const TEXTS = ['ssh.user', 'addresses.gateway', 'addresses.dns']
 
 const applySetting = (config: ClusterConfig, key: string, value: string, name: string): void => {

@@ -10,7 +10,7 @@ interface ContainerSampling {
 }
 
 interface SamplingOptions {
-  readonly client: EngineClient
+  readonly client: Pick<EngineClient, 'json'>
   readonly container: string
   /** Jobs before this one have used the container. */
   readonly isKept: boolean
@@ -55,7 +55,7 @@ export const sampleContainer = (options: SamplingOptions): ContainerSampling => 
 }
 
 const readUse = async (
-  client: EngineClient,
+  client: Pick<EngineClient, 'json'>,
   container: string,
   signal: AbortSignal,
 ): Promise<Pick<ResourceSample, 'cpuMs' | 'memory'> | undefined> => {

@@ -28,7 +28,7 @@ export const createMemoryFile = async (bytes: number, signal: AbortSignal): Prom
   // It may fail when nobody waits for it.
   failed.catch(() => undefined)
   child.stdin.on('error', () => undefined)
-  /** It prints a line when it has done what it was told. */
+  /** The program answers each command with a line. */
   const line = (): Promise<string> =>
     Promise.race([
       new Promise<string>(resolve => child.stdout.once('data', data => resolve(`${data}`))),

@@ -63,7 +63,7 @@ export const memoryBytes = ({ memory }: Pick<VmSize, 'memory'>): number =>
 
 const MACHINE = 'pc,usb=off,vmport=off'
 
-/** With the control connection by which the rest of the VM is saved or loaded. */
+/** Memory in a file, and a monitor socket: QEMU saves and loads the state of the devices through it. */
 const fileMemory = (file: VmMemory, size: VmSize, run: string): string[] => [
   ...[
     '-object',

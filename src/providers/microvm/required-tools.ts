@@ -20,7 +20,7 @@ const TOOLS = {
   ],
 } as const
 
-/** Not on the PATH of every user. */
+/** Searched as well: the PATH of an ordinary user may lack them. */
 const MORE_DIRECTORIES = ['/usr/sbin', '/sbin', '/usr/bin', '/bin']
 
 export const missingTools = (purpose: keyof typeof TOOLS): Tool[] =>

@@ -10,7 +10,7 @@ export interface Snapshots {
   of(image: VmImage, size: VmSize, signal: AbortSignal): Promise<Snapshot | undefined>
   /** Makes the next VM start from another one. */
   drop(snapshot: Snapshot, why: unknown): void
-  /** Whether a snapshot is being made with this machine, which no record has. */
+  /** Whether this VM was booted only to take a snapshot of it. It is not recorded, so it must not be listed. */
   isMaking(machineId: string): boolean
   close(): void
 }

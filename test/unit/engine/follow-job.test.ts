@@ -53,7 +53,7 @@ describe('a follower leaves no listener behind', () => {
   it('of events that end, that are left, and that cannot be read', async () => {
     const changes = countedNotifier()
     const event = { seq: 1 } as JobEvent
-    const store = (events: () => Promise<JobEvent[]>) => ({ events }) as unknown as Store
+    const store = (events: () => Promise<JobEvent[]>) => ({ events }) as Partial<Store> as Store
     const follow = (read: () => Promise<JobEvent[]>) =>
       followEvents(changes, store(read), { id: 'j1', signal }, async () => true)
     const pages = [[event], []]
@@ -80,7 +80,7 @@ describe('a follower leaves no listener behind', () => {
 
   it('of the output of a job that does not exist', async () => {
     const changes = countedNotifier()
-    const context = { changes, store: {} } as unknown as EngineContext
+    const context = { changes, store: {} as Store } as Partial<EngineContext> as EngineContext
     const lookup = {
       getJob: () => Promise.reject(unknown),
       view: () => Promise.reject(unknown),

@@ -242,7 +242,7 @@ for (;;) {
     }
     vec($writable, fileno $one->{in}, 1) = 1 if $one->{in} && (length $one->{held} || $one->{ending});
   }
-  # With a limit: a program may end just before select begins.
+  # With a timeout, because the signal of a program that ends just before select does not interrupt it.
   my $found = select $readable, $writable, undef, keys %pids ? 0.2 : 10;
   reap();
   if ($found > 0) {

@@ -12,14 +12,14 @@ afterEach(() => {
 /** An engine that answers with these, one after the other, then with the last one. */
 const engine = (...answers: unknown[]) => {
   const asked: unknown[] = []
-  const client = {
-    json: async ({ path }: { path: string }) => {
+  const client: Pick<EngineClient, 'json'> = {
+    json: async ({ path }) => {
       asked.push(path)
       const answer = answers.length > 1 ? answers.shift() : answers[0]
       if (answer instanceof Error) throw answer
       return answer
     },
-  } as unknown as EngineClient
+  }
   return { client, asked }
 }
 
@@ -28,7 +28,7 @@ const stats = (cpuMs: number, usage: number, inactive_file = 0) => ({
   memory_stats: { usage, stats: { inactive_file } },
 })
 
-const start = (client: EngineClient, isKept = false) =>
+const start = (client: Pick<EngineClient, 'json'>, isKept = false) =>
   sampleContainer({ client, container: 'c', isKept, ranMs: 0, signal: new AbortController().signal })
 
 it('asks every second, without the cache of files, and survives an engine that does not answer', async () => {
